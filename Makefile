@@ -1,0 +1,33 @@
+# Two commands set everything up: `make quickstart` and `make test`. Both make .venv on a fresh machine.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: quickstart test check format clean
+
+.venv/installed: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+.venv/installed-test: .venv/installed
+	$(BIN)/python -m pip install --quiet --editable ".[test]"
+	touch $@
+
+quickstart: .venv/installed  ## build a small release from drawn sources, and audit it
+	$(BIN)/mmlongbench build manifests/quickstart.yaml --out quickstart --workers 2
+	$(BIN)/mmlongbench audit quickstart
+
+test: check  ## everything that must hold
+	$(BIN)/pytest -n 2
+
+check: .venv/installed-test  ## lint, format, types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: .venv/installed-test
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf .venv quickstart
