@@ -1,0 +1,84 @@
+"""Pixel sizes to tokens: the rule of the benchmark, which needs no pixels."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from tokenization.errors import TokenizationError
+
+Rounding = Literal["round", "ceil", "floor"]
+
+
+@dataclass(frozen=True, slots=True)
+class PatchRule:
+    """One token for each cell of `patch * unshuffle` pixels squared, as Qwen2.5-VL resizes a picture.
+
+    The defaults are the rule of MMLongBench (README of its repository, "Vision Token Counting": 14 x 14 patches with
+    2 x 2 pixel unshuffle, same as Qwen2.5-VL), without the two vision markers. Unlike the model's own processor it
+    refuses no picture: at an aspect ratio over 200 the formula is applied as it stands.
+
+    >>> PatchRule().tokens(1224, 1584)  # a US letter page at 144 DPI: 44 x 57 cells
+    2508
+    """
+
+    patch: int = 14
+    """Side of a patch in pixels."""
+    unshuffle: int = 2
+    """Patches along the side of a cell."""
+    rounding: Rounding = "round"
+    """How a side becomes a number of cells; `round` takes halves to the even number, the others serve comparison."""
+    min_pixels: int = 3136
+    """A picture whose cells cover less is enlarged first; 0 means no limit."""
+    max_pixels: int = 12_845_056
+    """A picture whose cells cover more is shrunk first."""
+
+    def __post_init__(self) -> None:
+        if self.rounding not in get_args(Rounding):
+            raise TokenizationError(f"rounding is {self.rounding!r}: use one of {', '.join(get_args(Rounding))}")
+        _require("patch", self.patch, 1)
+        _require("unshuffle", self.unshuffle, 1)
+        _require("min_pixels", self.min_pixels, 0)
+        _require("max_pixels", self.max_pixels, max(1, self.min_pixels))
+
+    @property
+    def cell(self) -> int:
+        """Side of a cell in pixels."""
+        return self.patch * self.unshuffle
+
+    def tokens(self, width: int, height: int) -> int:
+        """Tokens of a picture of this size in pixels, as it is shown (after EXIF rotation).
+
+        The formula is `smart_resize` of Qwen2-VL in transformers, floating point included. With `floor` and
+        `min_pixels=0` the answer can be 0.
+        """
+        if not (_whole(width, 1) and _whole(height, 1)):
+            raise TokenizationError(
+                f"image size {width!r} x {height!r}: both sides must be integers of at least 1 pixel; "
+                "check the header of the file it was read from"
+            )
+        columns, rows = self._cells(width), self._cells(height)
+        covered = columns * rows * self.cell**2
+        if covered > self.max_pixels:
+            shrink = math.sqrt(width * height / self.max_pixels)
+            columns, rows = (max(1, math.floor(side / shrink / self.cell)) for side in (width, height))
+        elif covered < self.min_pixels:
+            grow = math.sqrt(self.min_pixels / (width * height))
+            columns, rows = (math.ceil(side * grow / self.cell) for side in (width, height))
+        return columns * rows
+
+    def _cells(self, side: int) -> int:
+        """Cells along a side before the pixel limits."""
+        if self.rounding == "round":
+            return round(side / self.cell)
+        return side // self.cell if self.rounding == "floor" else -(-side // self.cell)
+
+
+def _require(name: str, value: int, least: int) -> None:
+    """Refuse a field that is not an integer of at least this size."""
+    if not _whole(value, least):
+        raise TokenizationError(f"{name} is {value!r}: give an integer of at least {least}")
+
+
+def _whole(value: object, least: int) -> bool:
+    """Whether a value is an integer (`True` is none) of at least this size."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
