@@ -1,0 +1,65 @@
+"""Randomness without a generator: every draw is a hash of what it is for.
+
+Nothing here keeps state, so a draw cannot depend on which rows came before it, on the number of workers, or on the
+version of Python or numpy. Draws are named; adding a new one leaves the old ones as they were. A draw that should be
+the same at every length has no length in its key.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+T = TypeVar("T")
+KeyPart = str | int | float
+
+
+def digest(*parts: KeyPart) -> bytes:
+    """SHA-256 of the parts, each tagged with its type and length so that no two keys run together.
+
+    >>> digest("ab", "c") == digest("a", "bc")
+    False
+    >>> digest(1) == digest("1")
+    False
+    """
+    sha = hashlib.sha256()
+    for part in parts:
+        data = f"{type(part).__name__}:{part!r}".encode("utf-8", "surrogatepass")
+        sha.update(len(data).to_bytes(8, "big"))
+        sha.update(data)
+    return sha.digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Draws:
+    """The named draws of one question (or of one dataset), under the key (seed, dataset, question id)."""
+
+    key: tuple[KeyPart, ...]
+
+    def at(self, *parts: KeyPart) -> "Draws":
+        """The draws under a narrower key, such as one permutation."""
+        return Draws((*self.key, *parts))
+
+    def integer(self, name: str, low: int, high: int) -> int:
+        """A whole number, low <= n <= high."""
+        if high < low:
+            raise ValueError(f"draw {name!r}: no integer between {low} and {high}")
+        return low + int.from_bytes(digest(*self.key, name)) % (high - low + 1)
+
+    def fraction(self, name: str) -> float:
+        """A number in [0, 1), with 53 bits."""
+        return (int.from_bytes(digest(*self.key, name)[:8]) >> 11) / (1 << 53)
+
+    def choice(self, name: str, items: Sequence[T]) -> T:
+        """One of the items; which one depends on their order, so give them in an order of their own."""
+        if not items:
+            raise ValueError(f"draw {name!r}: nothing to choose from")
+        return items[self.integer(name, 0, len(items) - 1)]
+
+    def rank(self, name: str, id: str) -> int:
+        """Where an id stands in the drawn order called `name`: a number to sort by, in 63 bits."""
+        return int.from_bytes(digest(*self.key, name, id)[:8]) >> 1
+
+    def order(self, name: str, items: Iterable[T], id: Callable[[T], str] = str) -> list[T]:
+        """Shuffle by hash of each item's id: the input order does not matter, and ties are broken by id."""
+        return sorted(items, key=lambda item: (self.rank(name, id(item)), id(item)))

@@ -1,0 +1,72 @@
+"""What can go wrong, in words a user can act on. Knows nothing of how it is shown."""
+
+from dataclasses import asdict, dataclass
+
+
+class MMLongBenchError(Exception):
+    """The base of every error a user can mend; the command line prints it as one line."""
+
+
+class ManifestError(MMLongBenchError):
+    """A manifest, or an override of it, that cannot be used as it stands."""
+
+
+class PluginError(MMLongBenchError):
+    """A builder or reader that is unknown, ambiguous or broken."""
+
+
+class BuildError(MMLongBenchError):
+    """A build that cannot start or go on: its folder, its shards, its rendering."""
+
+
+class ReleaseError(MMLongBenchError):
+    """A release that cannot be read."""
+
+
+class StrictStop(MMLongBenchError):
+    """The first reject of a build that was asked to be strict."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing wrong with the input: where it stands, what was expected there, what was found, what to do."""
+
+    reason: str
+    """A short slug to count by, such as `missing-document`."""
+    expected: str
+    found: str
+    file: str = ""
+    """The file's name or its path below the source's root; never an absolute path."""
+    place: str = ""
+    """Line, row or page inside the file."""
+    field: str = ""
+    todo: str = ""
+
+    def __str__(self) -> str:
+        where = ", ".join(part for part in (self.file, self.place, self.field) if part)
+        todo = f"; {self.todo}" if self.todo else ""
+        return f"{where + ': ' if where else ''}{self.reason}: expected {self.expected}, found {self.found}{todo}"
+
+    def fields(self) -> dict[str, str]:
+        """The fault as plain strings, for `rejects.jsonl`."""
+        return asdict(self)
+
+
+class SourceError(MMLongBenchError):
+    """A source that cannot be read at all; it names file, place, field, expected and found."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault)
+        self.fault = fault
+
+
+class Rejected(MMLongBenchError):
+    """One question that cannot become an example; the build goes on without it and says so."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault)
+        self.fault = fault
+
+
+class DraftError(MMLongBenchError):
+    """A builder that broke its contract, such as two units of one id."""
