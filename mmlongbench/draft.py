@@ -1,0 +1,93 @@
+"""What a builder says of one example before it has a length: units, questions, and the order of taking.
+
+A builder never sees the length, the depth or the counter, so it cannot cut, count or place.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, TypeAlias
+
+from mmlongbench.prompt import Part
+
+Role: TypeAlias = Literal["gold", "needle", "negative", "padding", "own", "exemplar"]
+Place: TypeAlias = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """The least that is taken or left: a page, a passage, a picture with its label."""
+
+    id: str
+    """From the source; distinct within a draft."""
+    role: Role
+    body: Part
+    place: Place | None
+    """Where it stands among the others, as a key to sort by; None: at a depth."""
+    head: str = ""
+    """What the template prints before the body."""
+    tail: str = ""
+    """What the template prints after the body."""
+    group: str | None = None
+    """The document, class or case it belongs to."""
+    data: Mapping[str, Any] = field(default_factory=dict)
+    """What the record needs of it."""
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The unit as it stands in the prompt."""
+        return (self.head, self.body, self.tail)
+
+    @property
+    def text(self) -> str:
+        """Its text without the image: what its text price is taken of."""
+        return self.head + (self.body if isinstance(self.body, str) else "") + self.tail
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What stands after the context: the question and the answer prefix."""
+
+    id: str
+    parts: tuple[Part, ...]
+    data: Mapping[str, Any] = field(default_factory=dict)
+    """What the record needs of it, the answer first of all."""
+    group: str | None = None
+    """With a group, it is asked only of contexts that show this group (ICL: the class of the test image)."""
+
+
+class Supply(Protocol):
+    """The take order beyond the required units; may be lazy, must be the same at every iteration."""
+
+    def units(self, length: int) -> Iterable[Unit]:
+        """Units in the order of being taken; only a class table (ICL) looks at the length (tokens)."""
+        ...
+
+    def groups(self, length: int) -> frozenset[str] | None:
+        """The groups a context of this length may show, or None where every question is asked at every length."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """How the last units are exchanged so that the sum lands on the budget."""
+
+    last: int = 3
+    """At most so many of the units taken last are given up, and at most so many stand in for them."""
+    window: int = 200
+    """They are chosen among so many next ones in take order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """One context before it has a length."""
+
+    id: str
+    instruction: tuple[Part, ...]
+    """What stands before the units; ends with a newline, so that counts add up."""
+    questions: tuple[Question, ...]
+    """Usually one; many (ICL) share the context, which is packed once against the dearest."""
+    required: tuple[Unit, ...]
+    """Gold, needles, answer pages: in every context, at every length."""
+    supply: Supply
+    separator: str = "\n\n"
+    finish: Closing | None = None

@@ -1,0 +1,54 @@
+"""Lengths and budgets: what a context may hold. K = 1024 tokens."""
+
+import re
+from dataclasses import dataclass
+
+from mmlongbench.errors import ManifestError
+
+K = 1024
+STANDARD_LENGTHS = tuple(n * K for n in (8, 16, 32, 64, 128))
+"""The five standardized lengths of the benchmark (paper, section 3)."""
+_FACTORS = {"K": K, "M": K * K}
+
+
+@dataclass(frozen=True, slots=True)
+class TokenBudget:
+    """Prompt + reserve never exceeds the length."""
+
+    length: int
+    """L, in tokens."""
+    reserve: int
+    """Kept free for the answer and the chat template, in tokens."""
+
+    @property
+    def room(self) -> int:
+        """What the prompt may cost, in tokens."""
+        return self.length - self.reserve
+
+    def fill(self, prompt: int) -> float:
+        """(prompt + reserve) / L."""
+        return (prompt + self.reserve) / self.length
+
+
+def parse_length(text: str | int) -> int:
+    """Tokens of a length such as 8K, 96K, 1M, or a multiple of 1024.
+
+    >>> parse_length("8K"), parse_length("1M"), parse_length(16384)
+    (8192, 1048576, 16384)
+    """
+    found = re.fullmatch(r"\s*(\d{1,9})\s*([KM]?)\s*", str(text), re.IGNORECASE)
+    tokens = int(found[1]) * _FACTORS.get(found[2].upper(), 1) if found else 0
+    if tokens < K or tokens % K:
+        raise ManifestError(
+            f"length {text!r}: expected a whole number of K (1024 tokens) or M, at least 1K, such as 8K, 96K or 1M"
+        )
+    return tokens
+
+
+def format_length(tokens: int) -> str:
+    """A length as people write it.
+
+    >>> format_length(8192), format_length(1048576)
+    ('8K', '1M')
+    """
+    return f"{tokens // (K * K)}M" if tokens % (K * K) == 0 else f"{tokens // K}K"

@@ -1,0 +1,83 @@
+r"""What units cost. Counting is additive at newlines, so a context is planned as a sum of integers.
+
+`price(b) = count("\\n" + b) − count("\\n")` is exact for the embedded Llama 2 tokenizer wherever texts meet at a
+newline; for any other tokenizer the sum is a plan, and the whole prompt is counted once more (see `pack`).
+"""
+
+from collections.abc import Mapping
+from functools import reduce
+from operator import add
+
+from mmlongbench.draft import Draft, Question, Unit
+from mmlongbench.errors import DraftError
+from mmlongbench.prompt import MARKER, Image, Part, Prompt
+from tokenization import CrossModalCounter, TokenCount
+
+Size = tuple[int, int]
+NOTHING = TokenCount(0, 0)
+
+
+class Pricer:
+    """Prices of texts, each tokenised once, and of images by their size."""
+
+    def __init__(self, counter: CrossModalCounter, sizes: Mapping[str, Size]) -> None:
+        """`sizes` maps an image's path to (width, height) in pixels."""
+        self.counter = counter
+        self._sizes = sizes
+        self._texts: dict[str, int] = {}
+        self._frames: dict[Prompt, TokenCount] = {}
+
+    def text(self, text: str) -> int:
+        """Tokens that a text adds where it stands between newlines."""
+        if text not in self._texts:
+            _no_marker(text)
+            self._texts[text] = self.counter.text.price(text)
+        return self._texts[text]
+
+    def part(self, part: Part) -> TokenCount:
+        """One text or one image by itself."""
+        if isinstance(part, Image):
+            return TokenCount(0, self.counter.image.tokens(*self._sizes[part.path]))
+        return TokenCount(self.text(part), 0)
+
+    def unit(self, unit: Unit) -> TokenCount:
+        """A unit between newlines, without the separator."""
+        image = self.part(unit.body).image if isinstance(unit.body, Image) else 0
+        return TokenCount(self.text(unit.text), image)
+
+    def whole(self, prompt: Prompt) -> TokenCount:
+        """The full recount of a prompt."""
+        return self.counter.count(prompt.text, (self._sizes[path] for path in prompt.images))
+
+    def frame(self, draft: Draft, question: Question) -> TokenCount:
+        """Instruction and question together, without a unit between them."""
+        return self._frame(Prompt.of((*draft.instruction, *question.parts)))
+
+    def opening(self, draft: Draft) -> TokenCount:
+        """What stands before the first unit."""
+        return self._frame(Prompt.of(draft.instruction))
+
+    def _frame(self, prompt: Prompt) -> TokenCount:
+        if prompt not in self._frames:
+            _no_marker(prompt.text)
+            self._frames[prompt] = self.whole(prompt)
+        return self._frames[prompt]
+
+    def is_exact(self, draft: Draft) -> bool:
+        """Whether sums of prices are the count: an additive tokenizer, and newlines at every joint."""
+        joints = (draft.separator[:1], draft.separator[-1:], Prompt.of(draft.instruction).text[-1:])
+        starts = {Prompt.of(question.parts).text[:1] for question in draft.questions}
+        return self.counter.text.additive and {*joints, *starts} == {"\n"}
+
+
+def _no_marker(text: str) -> None:
+    if MARKER in text:
+        at = max(0, text.index(MARKER) - 30)
+        raise DraftError(
+            f"a text holds a literal {MARKER}: …{text[at : at + 70]!r}…; pass source text to escape_markers"
+        )
+
+
+def total(counts: list[TokenCount]) -> TokenCount:
+    """The sum of counts, text and image apart."""
+    return reduce(add, counts, NOTHING)

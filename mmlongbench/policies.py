@@ -1,0 +1,133 @@
+"""Take orders: in which order units are taken when there is room. Nothing here counts tokens.
+
+Each policy is a frozen value that yields units; a longer budget takes a longer prefix, so contexts are nested. The
+exception is `Rounds`, whose number of classes follows a table of lengths.
+"""
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from mmlongbench.draft import Unit
+
+
+@dataclass(frozen=True, slots=True)
+class InOrder:
+    """Units as they come: ranked passages (VRAG), web pages (MM-NIAH), pictures in a drawn order (VH)."""
+
+    order: tuple[Unit, ...]
+
+    def units(self, length: int) -> Iterable[Unit]:
+        """The units, whatever the length."""
+        return self.order
+
+    def groups(self, length: int) -> None:
+        """Every question is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """One supply after another, for example the rest of a document and then its padding."""
+
+    parts: tuple[InOrder | Callable[[], Iterable[Unit]], ...]
+
+    def units(self, length: int) -> Iterator[Unit]:
+        """The units of each part in turn; a callable part is made when it is reached."""
+        for part in self.parts:
+            yield from part.units(length) if isinstance(part, InOrder) else part()
+
+    def groups(self, length: int) -> None:
+        """Every question is asked."""
+
+
+def inside_out(units: Sequence[Unit], keep: Sequence[int]) -> tuple[tuple[Unit, ...], InOrder]:
+    """Split a document into its required units and the order in which the others are taken (DocVQA).
+
+    Read backwards it is the published rule of dropping: outermost pages go alternately from both sides (the last page
+    first), a side stops at its outermost kept page and the other goes on; only then inner pages, the farthest from any
+    kept page first. With nothing to keep, the middle unit is kept, so that the document is never absent.
+
+    Args:
+        units: the document's units in reading order, at least one.
+        keep: indexes of the required ones.
+
+    """
+    kept = sorted(set(keep)) or [(len(units) - 1) // 2]
+    dropped = [*_outer_drops(len(units), kept[0], kept[-1]), *_inner_drops(kept)]
+    return tuple(units[i] for i in kept), InOrder(tuple(units[i] for i in reversed(dropped)))
+
+
+def _outer_drops(count: int, first: int, last: int) -> Iterator[int]:
+    low, high, from_right = 0, count - 1, True
+    while low < first or high > last:
+        if (from_right and high > last) or low >= first:
+            yield high
+            high -= 1
+        else:
+            yield low
+            low += 1
+        from_right = not from_right
+
+
+def _inner_drops(kept: Sequence[int]) -> list[int]:
+    inner = [i for left, right in itertools.pairwise(kept) for i in range(left + 1, right)]
+    return sorted(inner, key=lambda i: (-min(abs(i - k) for k in kept), -i))
+
+
+def alternate_sides(documents: Iterable[Sequence[Unit]]) -> Iterator[Unit]:
+    """Lay other documents alternately left and right of what stands at place (0, …), whole, nearest pages first.
+
+    A document that is cut is so cut at its outer end: contiguous up to the one it leans on.
+    """
+    for number, units in enumerate(documents):
+        left = number % 2 == 0
+        shift = -(number // 2 + 1) if left else number // 2 + 1
+        for index in reversed(range(len(units))) if left else range(len(units)):
+            yield replace(units[index], place=(shift, index))
+
+
+def by_divisor(documents: Sequence[Sequence[Unit]]) -> InOrder:
+    """Take the next page of the document with the largest pages / (taken + ½), ties in source order (summaries).
+
+    A divisor rule is monotone in the length, so each document is cut evenly from its end and contexts nest.
+    """
+    places = [
+        (-Fraction(2 * len(units), 2 * taken + 1), number, taken)
+        for number, units in enumerate(documents)
+        for taken in range(len(units))
+    ]
+    return InOrder(tuple(documents[number][taken] for _, number, taken in sorted(places)))
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """Many-shot rounds (ICL): each round shows every class once; the last one is cut where the room ends."""
+
+    classes: tuple[str, ...]
+    """In a drawn order; the first n are the n classes of a shorter context."""
+    exemplars: Callable[[str], Sequence[str]]
+    """The pictures of a class in a drawn order."""
+    unit: Callable[[str, str, int, int], Unit]
+    """(class, picture, label, round) → unit; its place is set here."""
+    order: Callable[[str, Sequence[str]], Sequence[str]]
+    """(name of a draw, classes) → the classes in that drawn order."""
+    per_8k: int = 5
+    most: int = 50
+
+    def shown(self, length: int) -> tuple[str, ...]:
+        """The classes of a context of this length, in the order of their labels."""
+        count = min(self.most, self.per_8k * length // 8192, len(self.classes))
+        return tuple(self.order("labels", self.classes[:count]))
+
+    def groups(self, length: int) -> frozenset[str]:
+        """Only test images of shown classes are asked."""
+        return frozenset(self.shown(length))
+
+    def units(self, length: int) -> Iterator[Unit]:
+        """Round by round, each label once a round, in a drawn order of its own."""
+        label = {name: number for number, name in enumerate(self.shown(length))}
+        pictures = {name: self.exemplars(name) for name in label}
+        for turn in range(min((len(found) for found in pictures.values()), default=0)):
+            for number, name in enumerate(self.order(f"round {turn}", tuple(label))):
+                yield replace(self.unit(name, pictures[name][turn], label[name], turn), place=(turn, number))

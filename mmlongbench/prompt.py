@@ -1,0 +1,77 @@
+"""The prompt: a finished, interleaved sequence of texts and image paths, nothing else.
+
+Sizes and hashes of images are looked up elsewhere, so a prompt rebuilt from a released record equals the packed one.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+MARKER = "<image>"
+"""How an image is written in the public format; a loader splits on it."""
+ESCAPED_MARKER = "< image >"
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A picture by its path below `mmlb_image/`."""
+
+    path: str
+
+
+Part: TypeAlias = str | Image
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """Texts and images in reading order; neighbouring texts are one text, so equal prompts compare equal."""
+
+    parts: tuple[Part, ...]
+
+    @classmethod
+    def of(cls, parts: Iterable[Part]) -> "Prompt":
+        """Join neighbouring texts and leave out empty ones.
+
+        >>> Prompt.of(["a", "", "b", Image("x.jpg")]).parts
+        ('ab', Image(path='x.jpg'))
+        """
+        joined: list[Part] = []
+        run: list[str] = []
+        for part in parts:
+            if isinstance(part, str):
+                run.append(part)
+                continue
+            _close(run, joined)
+            joined.append(part)
+        _close(run, joined)
+        return cls(tuple(joined))
+
+    @property
+    def text(self) -> str:
+        """All text, concatenated, without the markers: what the text count is taken of."""
+        return "".join(part for part in self.parts if isinstance(part, str))
+
+    @property
+    def images(self) -> tuple[str, ...]:
+        """The paths of the images in order, below `mmlb_image/`."""
+        return tuple(part.path for part in self.parts if isinstance(part, Image))
+
+    def rendered(self) -> str:
+        """The prompt as a public loader sends it, with a marker for each image."""
+        return "".join(part if isinstance(part, str) else MARKER for part in self.parts)
+
+
+def escape_markers(text: str) -> str:
+    """Source text that holds a literal marker is released, and counted, with the marker spelled apart.
+
+    >>> escape_markers("the tag <image>")
+    'the tag < image >'
+    """
+    return text.replace(MARKER, ESCAPED_MARKER)
+
+
+def _close(run: list[str], joined: list[Part]) -> None:
+    text = "".join(run)
+    run.clear()
+    if text:
+        joined.append(text)
