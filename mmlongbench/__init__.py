@@ -1,0 +1,60 @@
+"""The construction engine for long-context vision-language benchmarks.
+
+These names are what a builder or reader needs; everything else is the engine's own.
+"""
+
+from mmlongbench.documents.names import LABEL_WIDTH, label
+from mmlongbench.documents.world import Document, Page, World
+from mmlongbench.draft import Closing, Draft, Question, Supply, Unit
+from mmlongbench.draws import Draws
+from mmlongbench.errors import Fault, Rejected, SourceError
+from mmlongbench.packing.pack import Example, assemble
+from mmlongbench.packing.placing import DEPTHS, Depth, Permutation
+from mmlongbench.policies import Chain, InOrder, Rounds, alternate_sides, by_divisor, inside_out
+from mmlongbench.prompt import Image, Part, Prompt, escape_markers
+from mmlongbench.release.formats import FileFormat, FilePattern, JsonLines
+from mmlongbench.task import Builder, Options, Placements, Reader, Record, Row, RowFault, Sources, TaskSpec
+
+__all__ = [
+    "DEPTHS",
+    "LABEL_WIDTH",
+    "Builder",
+    "Chain",
+    "Closing",
+    "Depth",
+    "Document",
+    "Draft",
+    "Draws",
+    "Example",
+    "Fault",
+    "FileFormat",
+    "FilePattern",
+    "Image",
+    "InOrder",
+    "JsonLines",
+    "Options",
+    "Page",
+    "Part",
+    "Permutation",
+    "Placements",
+    "Prompt",
+    "Question",
+    "Reader",
+    "Record",
+    "Rejected",
+    "Rounds",
+    "Row",
+    "RowFault",
+    "SourceError",
+    "Sources",
+    "Supply",
+    "TaskSpec",
+    "Unit",
+    "World",
+    "alternate_sides",
+    "assemble",
+    "by_divisor",
+    "escape_markers",
+    "inside_out",
+    "label",
+]

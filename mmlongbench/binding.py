@@ -1,0 +1,35 @@
+"""Binding a builder to a dataset of a manifest: its options and placements, checked."""
+
+from pydantic import ValidationError
+
+from mmlongbench.errors import ManifestError
+from mmlongbench.manifest import DatasetSpec, explain
+from mmlongbench.packing.placing import Depth, Placement
+from mmlongbench.plugins import builder_type
+from mmlongbench.task import Builder
+
+
+def bind_builder(spec: DatasetSpec) -> Builder:
+    """The builder of a dataset, bound to its name and options."""
+    kind = builder_type(spec.builder)
+    try:
+        options = kind.options_type.model_validate(spec.options)
+    except ValidationError as error:
+        raise ManifestError(explain(error, f"dataset {spec.name!r}, options", kind.options_type, [])) from error
+    return kind(spec.name, options)
+
+
+def placements_of(spec: DatasetSpec, builder: Builder) -> tuple[Placement, ...]:
+    """The placements of a dataset: the manifest's where it names any, else the task's own."""
+    own = builder.spec.placements
+    if spec.placements is None:
+        return own.all() if own else (None,)
+    if own is None:
+        raise ManifestError(f"dataset {spec.name!r}: builder {spec.builder!r} puts nothing at a depth; drop placements")
+    if isinstance(spec.placements, int) != (own.kind is not Depth):
+        expected = "a list of depths" if own.kind is Depth else "a number of permutations"
+        raise ManifestError(f"dataset {spec.name!r}: placements: expected {expected}, found {spec.placements!r}")
+    values = range(spec.placements) if isinstance(spec.placements, int) else spec.placements
+    if not all(0 <= value <= 1 for value in values) and own.kind is Depth:
+        raise ManifestError(f"dataset {spec.name!r}: placements: depths lie between 0 and 1, found {spec.placements!r}")
+    return type(own)(own.kind, tuple(values)).all()

@@ -1,0 +1,217 @@
+"""Manifests: what to build, as data. Read from YAML, overridden from the command line, checked key by key."""
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from mmlongbench.errors import ManifestError
+from mmlongbench.packing.budget import STANDARD_LENGTHS, parse_length
+from mmlongbench.plugins import nearest
+from tokenization import CrossModalCounter, PatchRule, TokenizationError, load_tokenizer
+
+SAMPLE = "sample"
+"""In place of paths: the miniature source that the reader draws itself."""
+_NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]*"
+
+
+def _length(value: object) -> int:
+    try:
+        return parse_length(value if isinstance(value, int) else str(value))
+    except ManifestError as error:
+        raise ValueError(str(error)) from error
+
+
+Length = Annotated[int, BeforeValidator(_length)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SampleSpec(_Model):
+    """Which questions are in: drawn by name, nested, the same at every length."""
+
+    n: int | None = Field(default=None, ge=1)
+    """How many; all by default."""
+    seed: int | None = None
+    """The dataset's seed by default."""
+    by: str = "id"
+    """The row's field whose values are drawn; `doc` keeps the questions of a document together."""
+    stratify: str | None = None
+    """A row's field over whose values the questions are spread evenly."""
+
+
+class ImageSpec(_Model):
+    """How an image's tokens are counted."""
+
+    patch: int = Field(default=14, ge=1)
+    unshuffle: int = Field(default=2, ge=1)
+    rounding: Literal["round", "ceil", "floor"] = "round"
+    min_pixels: int = Field(default=3136, ge=1)
+    max_pixels: int = Field(default=12_845_056, ge=1)
+
+
+class CounterSpec(_Model):
+    """How tokens are counted."""
+
+    tokenizer: str = "llama2"
+    """`llama2`, a path to a tokenizer.json, or a hub id."""
+    image: ImageSpec = ImageSpec()
+
+    def open(self) -> CrossModalCounter:
+        """The counter itself."""
+        try:
+            return CrossModalCounter(load_tokenizer(self.tokenizer), PatchRule(**self.image.model_dump()))
+        except TokenizationError as error:
+            raise ManifestError(f"counter.tokenizer: {error}") from error
+
+
+class LimitsSpec(_Model):
+    """What a document may cost before it is refused."""
+
+    bytes: int = Field(default=512 * 1024 * 1024, ge=1)
+    pages: int = Field(default=5000, ge=1)
+    side: int = Field(default=16_384, ge=1)
+
+
+class PageSpec(_Model):
+    """How pages become images; the paper renders at 144 DPI."""
+
+    dpi: int = Field(default=144, ge=10, le=1200)
+    quality: int = Field(default=90, ge=1, le=95)
+
+
+class DatasetSpec(_Model):
+    """One dataset of a manifest."""
+
+    name: str = Field(pattern=f"^{_NAME}$")
+    builder: str
+    reader: str
+    source: dict[str, Path] | Literal["sample"]
+    lengths: tuple[Length, ...] = Field(default=STANDARD_LENGTHS, min_length=1)
+    admission_length: Length = 8192
+    """A question whose required units do not fit this length is in no file."""
+    reserve: int | None = Field(default=None, ge=0)
+    """Tokens kept free; the task's own value by default."""
+    placements: tuple[float, ...] | int | None = None
+    """Depths, or a number of permutations; the task's own by default."""
+    sample: SampleSpec = SampleSpec()
+    counter: CounterSpec = CounterSpec()
+    pages: PageSpec = PageSpec()
+    limits: LimitsSpec = LimitsSpec()
+    seed: int = 42
+    licence: str = ""
+    """Of the source, as its authors state it; it goes into the lock."""
+    options: dict[str, Any] = {}
+    """The builder's own."""
+
+
+class Manifest(_Model):
+    """A list of datasets."""
+
+    datasets: tuple[DatasetSpec, ...] = Field(min_length=1)
+
+
+def load_manifest(path: Path, settings: tuple[str, ...] = (), here: Path | None = None) -> Manifest:
+    """Read a manifest; `settings` are `dataset.key=value`, and paths in them are relative to `here`.
+
+    Raises:
+        ManifestError: it cannot be read, or a key or value of it is wrong; the key is named, the nearest suggested.
+
+    """
+    try:
+        data = yaml.safe_load(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ManifestError(f"{path}: cannot be read: {error}") from error
+    except yaml.YAMLError as error:
+        raise ManifestError(f"{path}: expected YAML, found {' '.join(str(error).split())}") from error
+    datasets = _datasets(data, path)
+    for dataset in datasets:
+        _root_paths(dataset, path.parent)
+    for setting in settings:
+        _apply(setting, datasets, here or Path.cwd())
+    try:
+        manifest = Manifest.model_validate({"datasets": datasets})
+    except ValidationError as error:
+        raise ManifestError(explain(error, str(path), Manifest, datasets)) from error
+    names = [dataset.name for dataset in manifest.datasets]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ManifestError(f"{path}: two datasets are called {twice[0]!r}; names must differ")
+    return manifest
+
+
+def narrowed(manifest: Manifest, lengths: str | None, limit: int | None) -> Manifest:
+    """The manifest with other lengths (such as `8K,32K`), and with samples of at most `limit` questions."""
+    datasets = []
+    for dataset in manifest.datasets:
+        sample = dataset.sample
+        if limit is not None:
+            sample = sample.model_copy(update={"n": min(limit, sample.n or limit)})
+        asked = tuple(map(parse_length, lengths.split(","))) if lengths is not None else dataset.lengths
+        datasets.append(dataset.model_copy(update={"sample": sample, "lengths": tuple(dict.fromkeys(asked))}))
+    return Manifest(datasets=tuple(datasets))
+
+
+def _datasets(data: object, path: Path) -> list[dict[str, Any]]:
+    if not isinstance(data, dict):
+        raise ManifestError(f"{path}: expected a mapping with the key 'datasets', found {type(data).__name__}")
+    unknown = [key for key in data if key not in ("datasets", "defaults")]
+    if unknown:
+        raise ManifestError(f"{path}: unknown key {unknown[0]!r}{nearest(str(unknown[0]), ('datasets', 'defaults'))}")
+    datasets, defaults = data.get("datasets"), data.get("defaults") or {}
+    if not isinstance(datasets, list) or not all(isinstance(item, dict) for item in (*datasets, defaults)):
+        raise ManifestError(f"{path}: expected 'datasets' to be a list of mappings, 'defaults' a mapping")
+    return [{**defaults, **dataset} for dataset in datasets]
+
+
+def _root_paths(dataset: dict[str, Any], root: Path) -> None:
+    if isinstance(dataset.get("source"), dict):
+        dataset["source"] = {k: str(root / v) if isinstance(v, str) else v for k, v in dataset["source"].items()}
+
+
+def _apply(setting: str, datasets: list[dict[str, Any]], here: Path) -> None:
+    key, equals, text = setting.partition("=")
+    if not equals:
+        raise ManifestError(f"--set {setting!r}: expected dataset.key=value, such as source.documents=pdfs/")
+    path = key.strip().split(".")
+    named = {str(dataset.get("name")): dataset for dataset in datasets}
+    if path[0] in named and len(path) > 1:
+        target = named[path.pop(0)]
+    elif len(datasets) == 1:
+        target = datasets[0]
+    else:
+        raise ManifestError(f"--set {setting!r}: begin with the dataset's name, one of {', '.join(named)}")
+    value = str(here / text) if path[0] == "source" and len(path) > 1 else yaml.safe_load(text)
+    for step in path[:-1]:
+        inner = target.get(step)
+        target[step] = dict(inner) if isinstance(inner, dict) else {}
+        target = target[step]
+    target[path[-1]] = value
+
+
+def explain(error: ValidationError, where: str, model: type[BaseModel], datasets: list[dict[str, Any]]) -> str:
+    """The first problem of a validation in one line: the key, what was expected, what was found."""
+    problem = error.errors()[0]
+    place = [part for part in problem["loc"] if not (isinstance(part, str) and re.search(r"\W|^literal", part))]
+    key = ".".join(str(part) for part in place if part != "datasets" and not isinstance(part, int))
+    names = [datasets[part].get("name", part) for part in place[1:2] if isinstance(part, int) and part < len(datasets)]
+    prefix = f"{where}: " + (f"dataset {names[0]!r}: " if names else "")
+    if problem["type"] == "extra_forbidden":
+        return f"{prefix}unknown key {key!r}{nearest(str(place[-1]), _keys(model, place[:-1]))}"
+    if problem["type"] == "missing":
+        return f"{prefix}the key {key!r} is missing"
+    message = problem["msg"].removeprefix("Value error, ")
+    return f"{prefix}{key}: {message} (found {problem['input']!r})"
+
+
+def _keys(model: type[BaseModel], place: list[Any]) -> list[str]:
+    """The keys that are allowed where an unknown one stands."""
+    current = DatasetSpec if place and place[0] == "datasets" else model
+    for step in place[2:] if current is DatasetSpec else place:
+        field = current.model_fields.get(str(step))
+        if field and isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            current = field.annotation
+    return list(current.model_fields)

@@ -1,0 +1,82 @@
+"""Builders and readers by name, through entry points; the built-in ones are found exactly as a stranger's."""
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from mmlongbench.errors import PluginError
+from mmlongbench.task import Builder, Reader
+
+GROUPS = {"builder": "mmlongbench.builders", "reader": "mmlongbench.readers"}
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """An installed builder or reader, loaded or not."""
+
+    kind: str
+    name: str
+    origin: str
+    """The distribution it came with."""
+    summary: str = ""
+    problem: str = ""
+    """Why it cannot be used."""
+
+
+def builder_type(name: str) -> type[Builder]:
+    """The class of a builder."""
+    found: type[Builder] = _load("builder", name)
+    return found
+
+
+def reader_type(name: str) -> type[Reader]:
+    """The class of a reader."""
+    found: type[Reader] = _load("reader", name)
+    return found
+
+
+def installed(kind: str) -> list[Plugin]:
+    """Every plug-in of a kind, tried; a broken one is shown with its cause."""
+    points = sorted(entry_points(group=GROUPS[kind]), key=lambda point: (point.name, point.value))
+    return [_try(kind, point, points) for point in points]
+
+
+def nearest(word: str, words: Iterable[str]) -> str:
+    """A hint for a mistyped word, or nothing.
+
+    >>> nearest("lenghts", ["lengths", "seed"])
+    "; did you mean 'lengths'?"
+    """
+    close = difflib.get_close_matches(word, list(words), 1)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def _load(kind: str, name: str) -> Any:  # noqa: ANN401  (a class, typed by the callers)
+    points = entry_points(group=GROUPS[kind], name=name)
+    if not points:
+        names = sorted({point.name for point in entry_points(group=GROUPS[kind])})
+        raise PluginError(f"no {kind} {name!r} is installed (there are: {', '.join(names)}){nearest(name, names)}")
+    if len(origins := sorted({f"{point.value} of {_origin(point)}" for point in points})) > 1:
+        raise PluginError(f"two {kind}s are called {name!r}: {' and '.join(origins)}; uninstall one")
+    point = next(iter(points))
+    try:
+        return point.load()
+    except Exception as error:  # a stranger's module may fail in any way; the cause is kept
+        raise PluginError(
+            f"{kind} {name!r} ({point.value} of {_origin(point)}) is broken: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _try(kind: str, point: EntryPoint, points: list[EntryPoint]) -> Plugin:
+    try:
+        loaded = _load(kind, point.name)
+    except PluginError as error:
+        return Plugin(kind, point.name, _origin(point), problem=str(error))
+    summary = (loaded.__doc__ or "").strip().splitlines()
+    return Plugin(kind, point.name, _origin(point), summary[0] if summary else "")
+
+
+def _origin(point: EntryPoint) -> str:
+    return point.dist.name if point.dist else "an unnamed distribution"

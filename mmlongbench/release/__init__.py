@@ -1,0 +1,1 @@
+"""Releases: names and shapes of files, the lock, the audit."""

@@ -1,0 +1,12 @@
+"""Where things stand in a release."""
+
+DATA = "mmlb_data"
+"""The public files: one a dataset and length."""
+IMAGES = "mmlb_image"
+"""The images, by the paths the records give."""
+ITEMS = "items"
+"""One Parquet file beside each public file: a row a unit, with its start token and role."""
+REJECTS = "rejects.jsonl"
+"""What was left out, and why."""
+LOCK = "build.lock.json"
+"""What the release is made of; written last."""

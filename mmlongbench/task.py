@@ -1,0 +1,134 @@
+"""What a builder and a reader are: the protocols that the engine calls and plug-ins meet.
+
+A builder declares: what it writes, how a row becomes a draft, how an example becomes the public record, how the record
+becomes the prompt again. A reader turns one dataset's raw files into rows. Neither is known here by name.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, TypeAlias
+
+from pydantic import BaseModel, ConfigDict
+
+from mmlongbench.documents.world import World
+from mmlongbench.draft import Draft
+from mmlongbench.draws import Draws
+from mmlongbench.errors import Fault
+from mmlongbench.packing.pack import Example
+from mmlongbench.packing.placing import Depth, Permutation, Placement
+from mmlongbench.prompt import Prompt
+from mmlongbench.release.formats import JSON_LINES, FileFormat, FilePattern
+
+Record: TypeAlias = dict[str, Any]
+"""One example in the public format."""
+Sources: TypeAlias = Mapping[str, Path]
+"""What a manifest's `source` names, by the reader's names for it."""
+
+
+class Options(BaseModel):
+    """The options of a builder, as a manifest sets them; a builder without any uses this one."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Row(BaseModel):
+    """One question as its source has it, cleaned; readers add their fields."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: str
+    """The released id; from the source where it has any, else of the source's row number."""
+    repairs: tuple[str, ...] = ()
+    """What was mended on the way in, as slugs to count by."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowFault:
+    """A row that cannot be read."""
+
+    id: str
+    fault: Fault
+
+
+@dataclass(frozen=True, slots=True)
+class Placements:
+    """Where needles go in turn: each gives one example of every question."""
+
+    kind: type[Depth] | type[Permutation]
+    values: tuple[float, ...]
+
+    def all(self) -> tuple[Placement, ...]:
+        """The placements in the order of the file."""
+        return tuple(Depth(v) if self.kind is Depth else Permutation(int(v)) for v in self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSpec:
+    """What a builder declares of its task."""
+
+    files: FilePattern
+    metric: str
+    """The public scorer's name for the metric."""
+    reserve: int = 256
+    """Tokens kept free: to generate, and for a chat template; a manifest may say otherwise."""
+    placements: Placements | None = None
+    """None where nothing is put at a depth."""
+    format: FileFormat = JSON_LINES
+
+
+class Builder(Protocol):
+    """A task family, bound to one dataset; `draft`, `record` and `prompt` are pure."""
+
+    options_type: ClassVar[type[BaseModel]]
+    spec: ClassVar[TaskSpec]
+
+    def __init__(self, dataset: str, options: Any) -> None:  # noqa: ANN401  (its own Options)
+        """Bind the task to a dataset's name and options."""
+
+    @property
+    def dataset(self) -> str:
+        """The name it was bound to."""
+        ...
+
+    def draft(self, row: Any, world: World, draws: Draws) -> Draft:  # noqa: ANN401  (its reader's Row)
+        """One row as a draft; raises Rejected where the row cannot be asked."""
+        ...
+
+    def record(self, example: Example) -> Record:
+        """The public record, without `length`, `tokens` and the placement: the engine adds these."""
+        ...
+
+    def prompt(self, record: Record) -> Prompt:
+        """The prompt, from the public record alone; tolerant of fields it does not know."""
+        ...
+
+
+class Reader(Protocol):
+    """The raw files of one dataset."""
+
+    row_type: ClassVar[type[Row]]
+    sources: ClassVar[tuple[str, ...]]
+    """The names a manifest gives paths for."""
+    image_folder: ClassVar[str]
+    """Where its images go below `mmlb_image/`."""
+
+    def __init__(self) -> None:
+        """A reader has no state."""
+
+    def rows(self, sources: Sources) -> Iterator[Row | RowFault]:
+        """Every row of the source in its order, or what is wrong with it."""
+        ...
+
+    def documents(self, sources: Sources) -> Mapping[str, Path]:
+        """Document id → PDF, for all documents that rows and padding may come from."""
+        ...
+
+    def draw_sample(self, folder: Path) -> dict[str, Path]:
+        """Draw a miniature of this source in its raw format, the same bytes every time; returns its sources."""
+        ...
+
+
+def fields_of(rows: Iterable[type[Row]]) -> list[str]:
+    """The names of fields that a sample may be drawn or stratified by."""
+    return sorted({name for row in rows for name in row.model_fields if name != "repairs"})
