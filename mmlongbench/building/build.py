@@ -1,0 +1,118 @@
+"""A build from start to lock: plan, then the stages, each a list of shards, then finish. A killed build goes on."""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mmlongbench.binding import bind_builder, placements_of
+from mmlongbench.building.dataset import kept_rows, open_dataset
+from mmlongbench.building.engine import LocalEngine
+from mmlongbench.building.finish import finish
+from mmlongbench.building.plan import DatasetPlan, plan_datasets, save_plans
+from mmlongbench.building.rejects import sentence
+from mmlongbench.building.shards import needed_images, record_shards
+from mmlongbench.building.work import Shard, Work
+from mmlongbench.errors import BuildError, StrictStop
+from mmlongbench.files import claim
+from mmlongbench.manifest import Manifest
+from mmlongbench.plugins import reader_type
+from mmlongbench.release.layout import LOCK
+from mmlongbench.release.lock import read_lock
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What a build left."""
+
+    out: Path
+    lock: dict[str, Any]
+    was_complete: bool
+    """The release was there already, of the same manifest and sources."""
+
+
+def build(manifest: Manifest, out: Path, engine: LocalEngine, *, is_strict: bool = False) -> Built:
+    """Build a release, or finish one that was interrupted.
+
+    Raises:
+        ManifestError: the manifest names what is not there.
+        BuildError: the folder cannot be used.
+        StrictStop: something was rejected, and `is_strict`.
+
+    """
+    for spec in manifest.datasets:  # before anything is written
+        placements_of(spec, bind_builder(spec))
+        reader_type(spec.reader)
+    work = Work(_usable(out))
+    with claim(work.root / "claims" / "build", f"the release {out}"):
+        plans = plan_datasets(manifest, work, engine.progress)
+        public = [plan.public() for plan in plans]
+        if (work.out / LOCK).is_file():
+            lock = read_lock(work.out)
+            _same(lock["manifest"], public, out)
+            shutil.rmtree(work.root)
+            return Built(out, lock, was_complete=True)
+        save_plans(plans, work)
+        open_dataset.cache_clear()
+        for plan in plans:
+            _run_stages(plan, work, engine, is_strict)
+        lock = finish(plans, work)
+        shutil.rmtree(work.root)
+    return Built(out, lock, was_complete=False)
+
+
+def _usable(out: Path) -> Path:
+    """The folder to build in: new, empty, an interrupted build's, or a finished release's."""
+    out = out.resolve()
+    try:
+        if out.exists() and not out.is_dir():
+            raise BuildError(f"--out {out}: is a file; give a folder")
+        if out.is_dir() and any(out.iterdir()) and not ((out / LOCK).is_file() or Work(out).root.is_dir()):
+            raise BuildError(f"--out {out}: is not empty and no build of this engine; give an empty or a new folder")
+        Work(out).root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BuildError(f"--out {out}: cannot be written: {error.strerror}") from error
+    return out
+
+
+def _same(before: list[dict[str, Any]], now: list[dict[str, Any]], out: Path) -> None:
+    """Refuse to go on with another manifest's build; say what differs."""
+    if before == now:
+        return
+    named = {data["name"]: data for data in before}
+    for data in now:
+        old = named.pop(data["name"], None)
+        keys = ["name"] if old is None else [key for key in data if data[key] != old.get(key)]
+        if keys:
+            raise BuildError(
+                f"--out {out}: holds a build of another manifest: {data['name']}.{keys[0]} is {data[keys[0]]!r}, "
+                f"there it is {None if old is None else old.get(keys[0])!r}; give another folder, or remove this one"
+            )
+    raise BuildError(f"--out {out}: holds a build that also has {', '.join(named) or 'another order of datasets'}")
+
+
+def _run_stages(plan: DatasetPlan, work: Work, engine: LocalEngine, is_strict: bool) -> None:
+    name = plan.spec.name
+    documents = [Shard("documents", name, document) for document in plan.documents]
+    _stage(documents, f"{name}: documents", work, engine)
+    rows = [Shard("rows", name, "all")]
+    _stage(rows, f"{name}: questions", work, engine)
+    _refuse_rejects(rows, work, is_strict)
+    dataset = open_dataset(work.out, name)
+    records = record_shards(name, plan.spec.lengths, len(list(kept_rows(dataset, work))))
+    _stage(records, f"{name}: records", work, engine)
+    _refuse_rejects(records, work, is_strict)
+    shown = {path.split("/")[-2] for path in needed_images(work, dataset)}
+    assets = [Shard("assets", name, document) for document in plan.documents if document in shown]
+    _stage(assets, f"{name}: pages", work, engine)
+
+
+def _stage(shards: list[Shard], label: str, work: Work, engine: LocalEngine) -> None:
+    engine.run(work.out, [shard for shard in shards if not work.is_done(shard)], label)
+
+
+def _refuse_rejects(shards: list[Shard], work: Work, is_strict: bool) -> None:
+    if is_strict:
+        for line in (line for shard in shards for line in work.read(shard)):
+            if "reject" in line:
+                raise StrictStop(f"--strict: {sentence(line['reject'])}")

@@ -1,0 +1,105 @@
+"""Which questions are in: read, admitted, drawn. Nothing here depends on the lengths that are built."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from mmlongbench.building.dataset import Dataset
+from mmlongbench.building.rejects import reject
+from mmlongbench.draws import Draws
+from mmlongbench.errors import Fault, ManifestError, Rejected
+from mmlongbench.packing.budget import format_length
+from mmlongbench.packing.pack import DoesNotFitError, examples
+from mmlongbench.plugins import nearest
+from mmlongbench.policies import InOrder
+from mmlongbench.task import Row, RowFault
+
+
+def choose_rows(dataset: Dataset) -> Iterator[dict[str, Any]]:
+    """Lines of kept rows in source order, of row rejects, and one of counts that add up.
+
+    Questions are admitted in drawn order until the sample is full, so a smaller sample is the start of a larger one.
+    """
+    name = dataset.spec.name
+    rows, rejects = _read(dataset)
+    kept: list[str] = []
+    most = len(rows) if dataset.spec.sample.n is None else dataset.spec.sample.n
+    examined = 0
+    for row in drawn_order(rows, dataset):
+        if len(kept) >= most:
+            break
+        examined += 1
+        fault = _refusal(row, dataset)
+        if fault:
+            rejects.append(reject(name, row.id, fault))
+        else:
+            kept.append(row.id)
+    chosen = set(kept)
+    yield from ({"row": row.model_dump(mode="json")} for row in rows if row.id in chosen)
+    yield from rejects
+    yield {"counts": _counts(rows, chosen, rejects, len(rows) - examined)}
+
+
+def _read(dataset: Dataset) -> tuple[list[Row], list[dict[str, Any]]]:
+    """The readable rows, the first of each id, and rejects for the others."""
+    rows: dict[str, Row] = {}
+    rejects = []
+    for found in dataset.reader.rows(dataset.plan.sources):
+        if isinstance(found, RowFault):
+            rejects.append(reject(dataset.spec.name, found.id, found.fault))
+        elif found.id in rows:
+            fault = Fault("duplicate-id", "an id once", "it stands before", field="id")
+            rejects.append(reject(dataset.spec.name, found.id, fault))
+        else:
+            rows[found.id] = found
+    return list(rows.values()), rejects
+
+
+def drawn_order(rows: list[Row], dataset: Dataset) -> list[Row]:
+    """The rows in the order of being sampled: by drawn value of a field, spread over strata where asked."""
+    sample = dataset.spec.sample
+    for field in filter(None, (sample.by, sample.stratify)):
+        if field not in dataset.reader.row_type.model_fields:
+            hint = nearest(field, dataset.reader.row_type.model_fields)
+            raise ManifestError(f"dataset {dataset.spec.name!r}: sample: rows have no field {field!r}{hint}")
+    draws = Draws((dataset.spec.seed if sample.seed is None else sample.seed, dataset.spec.name, "sample"))
+    key = lambda row: (draws.rank("by", str(getattr(row, sample.by))), draws.rank("id", row.id), row.id)  # noqa: E731
+    ordered = sorted(rows, key=key)
+    if sample.stratify is None:
+        return ordered
+    turns: Counter[str] = Counter()
+    spread = []
+    for row in ordered:
+        stratum = str(getattr(row, sample.stratify))
+        spread.append((turns[stratum], draws.rank("stratum", stratum), row))
+        turns[stratum] += 1
+    return [row for _, _, row in sorted(spread, key=lambda entry: entry[:2])]
+
+
+def _refusal(row: Row, dataset: Dataset) -> Fault | None:
+    """Why a row is in no file: it cannot be drafted, or its required units do not fit the admission length."""
+    length = dataset.spec.admission_length
+    draws = dataset.draws(row.id)
+    try:
+        draft = replace(dataset.builder.draft(row, dataset.world, draws), supply=InOrder(()))
+        examples(draft, dataset.budget(length), dataset.placements(), dataset.pricer, draws)
+    except Rejected as error:
+        return error.fault
+    except DoesNotFitError as error:
+        todo = "raise admission_length to keep it in longer files"
+        return Fault("above-admission-length", f"required units within {format_length(length)}", str(error), todo=todo)
+    return None
+
+
+def _counts(rows: list[Row], chosen: set[str], rejects: list[dict[str, Any]], unseen: int) -> dict[str, Any]:
+    """Counts read / kept / rejected by reason / not sampled, and repairs by kind among the kept."""
+    repaired = Counter(repair for row in rows if row.id in chosen for repair in row.repairs)
+    rejected = Counter(str(line["reject"]["reason"]) for line in rejects)
+    return {
+        "read": len(chosen) + len(rejects) + unseen,
+        "kept": len(chosen),
+        "not_sampled": unseen,
+        "rejected": dict(sorted(rejected.items())),
+        "repaired": dict(sorted(repaired.items())),
+    }

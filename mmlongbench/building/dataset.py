@@ -1,0 +1,88 @@
+"""A dataset opened for work: its builder bound, its documents known, its counter ready. One per process."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from mmlongbench.binding import bind_builder, placements_of
+from mmlongbench.building.plan import DatasetPlan, load_plan
+from mmlongbench.building.work import Shard, Work
+from mmlongbench.documents.pdf import Limits
+from mmlongbench.documents.world import Document, Page, World
+from mmlongbench.draws import Draws
+from mmlongbench.errors import Fault
+from mmlongbench.manifest import DatasetSpec
+from mmlongbench.packing.budget import TokenBudget
+from mmlongbench.packing.placing import Placement
+from mmlongbench.packing.pricing import Pricer
+from mmlongbench.plugins import reader_type
+from mmlongbench.task import Builder, Reader, Row
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """Everything a shard of this dataset needs."""
+
+    plan: DatasetPlan
+    reader: Reader
+    builder: Builder
+    world: World
+    pricer: Pricer
+
+    @property
+    def spec(self) -> DatasetSpec:
+        """The dataset as the manifest has it."""
+        return self.plan.spec
+
+    def draws(self, id: str) -> Draws:
+        """The draws of a question; no length in the key."""
+        return Draws((self.spec.seed, self.spec.name, id))
+
+    def budget(self, length: int) -> TokenBudget:
+        """The budget at a length; the reserve is the manifest's, or the task's own."""
+        reserve = self.builder.spec.reserve if self.spec.reserve is None else self.spec.reserve
+        return TokenBudget(length, reserve)
+
+    def placements(self) -> tuple[Placement, ...]:
+        """Where needles go in turn; one empty placement where there are none."""
+        return placements_of(self.spec, self.builder)
+
+
+@cache
+def open_dataset(out: Path, name: str) -> Dataset:
+    """Open a dataset of a build whose documents have been read; kept for the life of the process."""
+    work = Work(out)
+    plan = load_plan(work, name)
+    world = _world(plan, work)
+    pricer = Pricer(plan.spec.counter.open(), world.sizes)
+    return Dataset(plan, reader_type(plan.spec.reader)(), bind_builder(plan.spec), world, pricer)
+
+
+def limits_of(spec: DatasetSpec) -> Limits:
+    """What a document of this dataset may cost."""
+    return Limits(spec.limits.bytes, spec.limits.pages, spec.limits.side)
+
+
+def kept_rows(dataset: Dataset, work: Work) -> Iterator[Row]:
+    """The questions of every file of a dataset, in source order."""
+    for line in work.read(Shard("rows", dataset.spec.name, "all")):
+        if "row" in line:
+            yield dataset.reader.row_type.model_validate(line["row"])
+
+
+def _world(plan: DatasetPlan, work: Work) -> World:
+    """The documents as their shards have read them."""
+    documents, faults = {}, {}
+    folder = reader_type(plan.spec.reader).image_folder
+    for file in plan.documents.values():
+        (read,) = work.read(Shard("documents", plan.spec.name, file.name))
+        if "fault" in read:
+            faults[file.id] = Fault(**read["fault"])
+            continue
+        pages = tuple(
+            Page(number, f"{folder}/{file.name}/{file.name}_page{number}.jpg", width, height)
+            for number, (width, height) in enumerate(read["pages"])
+        )
+        documents[file.id] = Document(file.id, file.name, file.sha256, pages)
+    return World(documents, faults)

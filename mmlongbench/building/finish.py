@@ -1,0 +1,132 @@
+"""Finish: merge the shards into the files of the release; the lock is written last."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from mmlongbench.building.dataset import kept_rows, open_dataset
+from mmlongbench.building.plan import DatasetPlan
+from mmlongbench.building.shards import needed_images, record_shards
+from mmlongbench.building.work import Shard, Work
+from mmlongbench.files import sha256_of, sweep, whole, write_whole
+from mmlongbench.packing.budget import format_length
+from mmlongbench.release.formats import to_json
+from mmlongbench.release.layout import DATA, IMAGES, ITEMS, LOCK, REJECTS
+from mmlongbench.release.lock import lock_bytes, versions
+
+
+def finish(plans: list[DatasetPlan], work: Work) -> dict[str, Any]:
+    """Write every file of a release whose shards are all done, the lock last; returns the lock."""
+    files: dict[str, dict[str, Any]] = {}
+    datasets = {}
+    for plan in plans:
+        cells = {}
+        for length in plan.spec.lengths:
+            written = list(_write_cell(plan.spec.name, length, work))
+            files.update({path: _described(work.out / path) for path in written})
+            cells[format_length(length)] = _cell(plan.spec.name, length, work)
+        datasets[plan.spec.name] = _summary(plan, work, cells)
+        files.update(_images(plan, work))
+    write_whole(work.out / REJECTS, map(to_json, _rejects(plans, work)))
+    files[REJECTS] = _described(work.out / REJECTS)
+    lock = {
+        "format": 1,
+        "versions": versions(),
+        "manifest": [plan.public() for plan in plans],
+        "datasets": datasets,
+        "files": dict(sorted(files.items())),
+    }
+    sweep(work.out)
+    write_whole(work.out / LOCK, lock_bytes(lock))
+    return lock
+
+
+def _shards(name: str, length: int, work: Work) -> list[Shard]:
+    rows = list(kept_rows(open_dataset(work.out, name), work))
+    return record_shards(name, (length,), len(rows))
+
+
+def _lines(name: str, length: int, work: Work) -> Iterator[dict[str, Any]]:
+    for shard in _shards(name, length, work):
+        yield from work.read(shard)
+
+
+def _write_cell(name: str, length: int, work: Work) -> Iterator[str]:
+    """The public file of a cell and its items, unless nothing fits this length."""
+    dataset = open_dataset(work.out, name)
+    if not any("record" in line for line in _lines(name, length, work)):
+        return
+    questions = sum(1 for _ in kept_rows(dataset, work))
+    spec = dataset.builder.spec
+    path = spec.files.write(name, length, questions, len(dataset.placements()))
+    records = (line["record"] for line in _lines(name, length, work) if "record" in line)
+    write_whole(work.out / DATA / path, spec.format.bundle(records))
+    yield f"{DATA}/{path}"
+    items = f"{ITEMS}/{Path(path).with_suffix('.parquet').as_posix()}"
+    _write_items(work.out / items, (line["items"] for line in _lines(name, length, work) if "items" in line))
+    yield items
+
+
+def _write_items(path: Path, examples: Iterator[list[dict[str, Any]]]) -> None:
+    """One row a unit: where it stands in which prompt, its role and its tokens."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    strings, integers = ("id", "unit", "role", "image"), ("position", "start", "text_tokens", "image_tokens")
+    types = {"placement": pa.float64(), **dict.fromkeys(strings, pa.string()), **dict.fromkeys(integers, pa.int64())}
+    schema = pa.schema(types)
+    with whole(path) as file, pq.ParquetWriter(file, schema) as writer:
+        batch: list[dict[str, Any]] = []
+        for items in examples:
+            batch += items
+            if len(batch) >= 50_000:
+                writer.write_table(pa.Table.from_pylist(batch, schema))
+                batch = []
+        writer.write_table(pa.Table.from_pylist(batch, schema))
+
+
+def _cell(name: str, length: int, work: Work) -> dict[str, int]:
+    kinds = ["record" if "record" in line else "reject" for line in _lines(name, length, work)]
+    return {"examples": kinds.count("record"), "rejected": kinds.count("reject")}
+
+
+def _summary(plan: DatasetPlan, work: Work, cells: dict[str, dict[str, int]]) -> dict[str, Any]:
+    """Counts of a dataset, and the documents whose names were changed or that could not be used."""
+    dataset = open_dataset(work.out, plan.spec.name)
+    (counts,) = (line["counts"] for line in work.read(_all_rows(plan)) if "counts" in line)
+    return {
+        "questions": counts,
+        "cells": cells,
+        "documents": {
+            "usable": len(dataset.world.documents),
+            "refused": {id: str(fault) for id, fault in sorted(dataset.world.faults.items())},
+            "renamed": {file.id: file.name for file in plan.documents.values() if file.id != file.name},
+        },
+        "licence": plan.spec.licence,
+    }
+
+
+def _images(plan: DatasetPlan, work: Work) -> dict[str, dict[str, Any]]:
+    shown = {path.split("/")[-2] for path in needed_images(work, open_dataset(work.out, plan.spec.name))}
+    shards = [Shard("assets", plan.spec.name, document) for document in plan.documents if document in shown]
+    lines = (line for shard in shards for line in work.read(shard))
+    return {f"{IMAGES}/{line['path']}": {"bytes": line["bytes"], "sha256": line["sha256"]} for line in lines}
+
+
+def _rejects(plans: list[DatasetPlan], work: Work) -> Iterator[dict[str, Any]]:
+    """Row rejects first, then fit rejects by length, dataset after dataset."""
+    for plan in plans:
+        shards = [_all_rows(plan)]
+        for length in plan.spec.lengths:
+            shards += _shards(plan.spec.name, length, work)
+        for line in (line for shard in shards for line in work.read(shard)):
+            if "reject" in line:
+                yield line["reject"]
+
+
+def _all_rows(plan: DatasetPlan) -> Shard:
+    return Shard("rows", plan.spec.name, "all")
+
+
+def _described(path: Path) -> dict[str, Any]:
+    return {"bytes": path.stat().st_size, "sha256": sha256_of(path)}

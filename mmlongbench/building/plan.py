@@ -1,0 +1,136 @@
+"""The plan: the manifest as resolved, and the fingerprint of every source file it names."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mmlongbench.building.work import Work
+from mmlongbench.documents.names import folder_names
+from mmlongbench.errors import ManifestError
+from mmlongbench.files import sha256_of, write_whole
+from mmlongbench.manifest import SAMPLE, DatasetSpec, Manifest
+from mmlongbench.plugins import nearest, reader_type
+from mmlongbench.progress import Progress
+from mmlongbench.task import Reader
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentFile:
+    """A document among the sources."""
+
+    id: str
+    name: str
+    """Its folder in the release."""
+    path: Path
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetPlan:
+    """One dataset with its sources found and fingerprinted."""
+
+    spec: DatasetSpec
+    sources: dict[str, Path]
+    fingerprints: dict[str, dict[str, Any]]
+    """By source: files, bytes, sha256."""
+    documents: dict[str, DocumentFile]
+    """By folder name."""
+    tokenizer: dict[str, str]
+    """Its name and sha256."""
+
+    def public(self) -> dict[str, Any]:
+        """What decides the release's bytes, without paths: the manifest as resolved, and the fingerprints."""
+        manifest = self.spec.model_dump(mode="json")
+        manifest["source"] = SAMPLE if self.spec.source == SAMPLE else self.fingerprints
+        manifest["counter"]["tokenizer"] = self.tokenizer
+        return {**manifest, "source_sha256": {name: found["sha256"] for name, found in self.fingerprints.items()}}
+
+
+def plan_datasets(manifest: Manifest, work: Work, progress: Progress) -> list[DatasetPlan]:
+    """Find and fingerprint the sources of every dataset; draw the samples that are asked for."""
+    return [_plan_dataset(spec, work, progress) for spec in manifest.datasets]
+
+
+def _plan_dataset(spec: DatasetSpec, work: Work, progress: Progress) -> DatasetPlan:
+    reader = reader_type(spec.reader)()
+    sources = _sources(spec, reader, work.root / "sample" / spec.name)
+    files = {name: _files(path) for name, path in sources.items()}
+    hashes: dict[Path, str] = {}
+    with progress.bar(f"{spec.name}: fingerprints", sum(map(len, files.values()))) as advance:
+        for path in (path for found in files.values() for path in found):
+            hashes[path] = sha256_of(path)
+            advance()
+    documents = reader.documents(sources)
+    names = folder_names(documents)
+    listed = {
+        names[id]: DocumentFile(id, names[id], path, hashes.get(path) or (sha256_of(path) if path.is_file() else ""))
+        for id, path in sorted(documents.items())
+    }
+    prints = {name: _fingerprint(sources[name], found, hashes) for name, found in files.items()}
+    tokenizer = spec.counter.open().text
+    return DatasetPlan(spec, sources, prints, listed, {"name": Path(tokenizer.name).name, "sha256": tokenizer.sha256})
+
+
+def _sources(spec: DatasetSpec, reader: Reader, folder: Path) -> dict[str, Path]:
+    """The paths of a dataset's sources, by the reader's names for them."""
+    if isinstance(spec.source, str):
+        folder.mkdir(parents=True, exist_ok=True)
+        return reader.draw_sample(folder)
+    for name in spec.source:
+        if name not in reader.sources:
+            hint = nearest(name, reader.sources)
+            raise ManifestError(f"dataset {spec.name!r}: reader {spec.reader!r} has no source {name!r}{hint}")
+    for name in reader.sources:
+        path = spec.source.get(name)
+        if path is None:
+            raise ManifestError(f"dataset {spec.name!r}: source.{name} is missing; --set source.{name}=PATH gives it")
+        if not path.exists():
+            raise ManifestError(f"dataset {spec.name!r}: source.{name}: no such file or folder: {path}")
+    return dict(spec.source)
+
+
+def _files(path: Path) -> list[Path]:
+    """The file itself, or all visible files below a folder, sorted."""
+    if path.is_file():
+        return [path]
+    below = (found for found in path.rglob("*") if found.is_file())
+    return sorted(f for f in below if not any(part.startswith(".") for part in f.relative_to(path).parts))
+
+
+def _fingerprint(path: Path, files: list[Path], hashes: Mapping[Path, str]) -> dict[str, Any]:
+    """A file's SHA-256, or for a folder the one of its sorted (relative path, SHA-256) lines."""
+    size = sum(found.stat().st_size for found in files)
+    if path.is_file():
+        return {"files": 1, "bytes": size, "sha256": hashes[path]}
+    lines = "".join(f"{hashes[found]}  {found.relative_to(path).as_posix()}\n" for found in files)
+    return {"files": len(files), "bytes": size, "sha256": hashlib.sha256(lines.encode()).hexdigest()}
+
+
+def save_plans(plans: list[DatasetPlan], work: Work) -> None:
+    """Write the plan where workers find it."""
+    data = [
+        {
+            "spec": plan.spec.model_dump(mode="json"),
+            "sources": {name: str(path) for name, path in plan.sources.items()},
+            "fingerprints": plan.fingerprints,
+            "documents": [[d.id, d.name, str(d.path), d.sha256] for d in plan.documents.values()],
+            "tokenizer": plan.tokenizer,
+            "public": plan.public(),
+        }
+        for plan in plans
+    ]
+    write_whole(work.plan, [json.dumps(data, ensure_ascii=False).encode("utf-8", "surrogateescape")])
+
+
+def load_plan(work: Work, dataset: str) -> DatasetPlan:
+    """The plan of one dataset, as it was saved."""
+    for data in json.loads(work.plan.read_bytes().decode("utf-8", "surrogateescape")):
+        spec = DatasetSpec.model_validate(data["spec"])
+        if spec.name == dataset:
+            documents = {name: DocumentFile(id, name, Path(path), sha) for id, name, path, sha in data["documents"]}
+            sources = {name: Path(path) for name, path in data["sources"].items()}
+            return DatasetPlan(spec, sources, data["fingerprints"], documents, data["tokenizer"])
+    raise KeyError(dataset)

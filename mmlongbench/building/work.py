@@ -1,0 +1,66 @@
+"""The working folder of a build: where shards leave their results. The disk is the only state.
+
+A shard is done when its file stands under its name. The folder lies inside the release and goes once the
+lock is written.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from mmlongbench.files import claim, write_whole
+from mmlongbench.release.formats import to_json
+
+Stage: TypeAlias = Literal["documents", "rows", "records", "assets"]
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """An independent piece of work with a stable name."""
+
+    stage: Stage
+    dataset: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.stage}/{self.dataset}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A release under construction."""
+
+    out: Path
+
+    @property
+    def root(self) -> Path:
+        """The working folder."""
+        return self.out / ".build"
+
+    @property
+    def plan(self) -> Path:
+        """What is being built, from which bytes."""
+        return self.root / "plan.json"
+
+    def result(self, shard: Shard) -> Path:
+        """Where a shard's result stands once it is done."""
+        return self.root / f"{shard}.jsonl"
+
+    def is_done(self, shard: Shard) -> bool:
+        """Whether the shard's result is there, whole."""
+        return self.result(shard).is_file()
+
+    def write(self, shard: Shard, lines: Iterable[Any]) -> None:
+        """Leave a shard's result, as lines of JSON."""
+        write_whole(self.result(shard), map(to_json, lines))
+
+    def read(self, shard: Shard) -> Iterator[Any]:
+        """A shard's result, line by line."""
+        with self.result(shard).open("rb") as lines:
+            yield from map(json.loads, lines)
+
+    def claim(self, shard: Shard) -> Any:  # noqa: ANN401  (a context manager)
+        """The right to write a shard."""
+        return claim(self.root / "claims" / f"{shard}".replace("/", "--"), f"shard {shard} of {self.out}")

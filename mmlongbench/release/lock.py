@@ -1,0 +1,45 @@
+"""The lock: what a release is made of, written last. No time, no worker count, no absolute path."""
+
+import json
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from mmlongbench.errors import ReleaseError
+from mmlongbench.release.layout import LOCK
+
+_MAKERS = ("mmlongbench", "pymupdf", "pillow", "tokenizers", "pyarrow")
+
+
+def versions() -> dict[str, str]:
+    """The versions of everything that makes bytes."""
+    from PIL import features
+
+    made = {name: version(name) for name in _MAKERS}
+    return {**made, "libjpeg-turbo": str(features.version("libjpeg_turbo"))}
+
+
+def lock_bytes(lock: dict[str, Any]) -> list[bytes]:
+    """A lock as a file a person can read and diff."""
+    return [json.dumps(lock, ensure_ascii=False, indent=1).encode(), b"\n"]
+
+
+def read_lock(release: Path) -> dict[str, Any]:
+    """The lock of a release.
+
+    Raises:
+        ReleaseError: there is none, or it is no lock of this format.
+
+    """
+    path = release / LOCK
+    try:
+        lock = json.loads(path.read_bytes())
+    except FileNotFoundError as error:
+        raise ReleaseError(
+            f"{release}: no {LOCK}: not a release of this engine, or one whose build has not ended"
+        ) from error
+    except ValueError as error:
+        raise ReleaseError(f"{path}: expected JSON, found {error}") from error
+    if not isinstance(lock, dict) or lock.get("format") != 1:
+        raise ReleaseError(f"{path}: expected a lock of format 1")
+    return lock
