@@ -1,0 +1,51 @@
+"""Sizes of released images, read from their headers; never pixels."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+
+from mmlongbench.errors import ReleaseError
+
+_ROTATION = 0x0112
+"""EXIF orientation; 5 to 8 stand a picture on its side."""
+
+
+class ImageSizes(Mapping[str, tuple[int, int]]):
+    """(width, height) in pixels, after EXIF rotation, by path below the image root; each header is read once."""
+
+    def __init__(self, root: Path) -> None:
+        """Look below this folder."""
+        self._root = root.resolve()
+        self._known: dict[str, tuple[int, int]] = {}
+
+    def __getitem__(self, path: str) -> tuple[int, int]:
+        """The size of one image.
+
+        Raises:
+            ReleaseError: it is missing, no image, or its path leaves the root.
+
+        """
+        if path not in self._known:
+            self._known[path] = self._read(path)
+        return self._known[path]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def _read(self, path: str) -> tuple[int, int]:
+        from PIL import Image, UnidentifiedImageError
+
+        pure = PurePosixPath(path)
+        if pure.is_absolute() or ".." in pure.parts or not (self._root / path).resolve().is_relative_to(self._root):
+            raise ReleaseError(f"image {path!r}: the path leaves the image root")
+        try:
+            with Image.open(self._root / path) as picture:
+                width, height = picture.size
+                is_turned = picture.getexif().get(_ROTATION, 1) >= 5
+        except FileNotFoundError as error:
+            raise ReleaseError(f"image {path!r}: is missing") from error
+        except (OSError, UnidentifiedImageError, Image.DecompressionBombError) as error:
+            raise ReleaseError(f"image {path!r}: cannot be read: {type(error).__name__}") from error
+        return (height, width) if is_turned else (width, height)
