@@ -1,0 +1,90 @@
+"""Answers of document questions: one normaliser for all sources. A repair has a name, the rest is refused."""
+
+import ast
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from builders.docvqa.rows import AnswerFormat
+from mmlongbench import Fault
+
+NOT_ANSWERABLE = "Not answerable"
+_FORMATS: dict[str, AnswerFormat] = {
+    "Int": "Integer",
+    "Integer": "Integer",
+    "Float": "Float",
+    "Str": "String",
+    "String": "String",
+    "List": "List",
+    "None": "None",
+}
+_INTEGER = re.compile(r"[+-]?\d+|[+-]?\d{1,3}(,\d{3})+")
+_DIGIT = re.compile(r"\d")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer whose format and text agree."""
+
+    format: AnswerFormat
+    values: tuple[str, ...]
+    """One string; for a List its elements."""
+    repairs: tuple[str, ...] = ()
+
+
+def normalise(text: str, declared: str) -> Answer | Fault:
+    """Bring an answer and its declared format together.
+
+    >>> normalise("21%", "Int")
+    Answer(format='String', values=('21%',), repairs=('integer-to-string',))
+    >>> normalise("['red', 'blue']", "Str")
+    Answer(format='List', values=('red', 'blue'), repairs=('string-to-list',))
+    """
+    text = text.strip()
+    if declared not in _FORMATS:
+        return Fault("unknown-answer-format", f"one of {', '.join(_FORMATS)}", repr(declared), field="answer_format")
+    kind = _FORMATS[declared]
+    if text.casefold().rstrip(".") == NOT_ANSWERABLE.casefold():
+        return Answer("None", (NOT_ANSWERABLE,), () if kind == "None" else (f"{kind.lower()}-to-none",))
+    if kind == "None":
+        return Fault("answer-of-format-none", f"{NOT_ANSWERABLE!r}", repr(text), field="answer")
+    if not text:
+        return Fault("empty-answer", "an answer", "nothing", field="answer")
+    if kind in ("List", "String"):
+        return _list_or_string(text, kind)
+    if kind == "Integer" and not _INTEGER.fullmatch(text):
+        return Answer("String", (text,), ("integer-to-string",))
+    if kind == "Float" and not _DIGIT.search(text):
+        return Answer("String", (text,), ("float-to-string",))
+    return Answer(kind, (text,))
+
+
+def _list_or_string(text: str, kind: AnswerFormat) -> Answer | Fault:
+    """A String that is written as a list becomes a List, and the other way round."""
+    values = literal_list(text)
+    if values is None:
+        return Answer("String", (text,), ("list-to-string",) if kind == "List" else ())
+    if not values or any(isinstance(value, list | tuple | dict | set) for value in values):
+        return Fault("list-answer", "a list of at least one string or number", text, field="answer")
+    elements = tuple(str(value).strip() for value in values)
+    return Answer("List", elements, ("string-to-list",) if kind == "String" else ())
+
+
+def literal_list(text: str) -> list[object] | None:
+    """The list that a string spells as a Python or JSON literal, or None.
+
+    >>> literal_list("['a', 1]"), literal_list("[1, x]"), literal_list("3")
+    (['a', 1], None, None)
+    """
+    if not text.strip().startswith("["):
+        return None
+    try:
+        value = ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+    return value if isinstance(value, list) else None
+
+
+def longest_words(values: Sequence[str]) -> int:
+    """Words of the longest of some strings."""
+    return max(len(value.split()) for value in values)
