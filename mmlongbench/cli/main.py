@@ -1,0 +1,158 @@
+"""The command `mmlongbench`: its subcommands, its errors in one line, its exit codes."""
+
+import json
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from mmlongbench.errors import MMLongBenchError, StrictStop
+
+EXIT_CODES = """
+\b
+Exit codes:
+  0    done; an audit found nothing wrong
+  1    an audit found something wrong, or --strict stopped at a reject
+  2    the arguments, the manifest, a source or the output folder need mending
+  130  interrupted; the same command goes on
+"""
+
+
+@click.group(epilog=EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.version_option(package_name="mmlongbench")
+@click.option("--debug", is_flag=True, help="Show tracebacks of errors.")
+def cli(debug: bool) -> None:
+    """Build, audit and inspect long-context vision-language benchmarks.
+
+    A manifest goes in; a release of length-controlled examples comes out, and every token of every example is
+    accounted for.
+    """
+
+
+@cli.command()
+@click.argument("manifest")
+@click.option(
+    "--out", type=click.Path(path_type=Path), required=True, help="The release's folder: new, or a build to go on with."
+)
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Override: [dataset.]key=value, e.g. source.documents=pdfs/.",
+)
+@click.option("--lengths", metavar="8K,32K", help="Build these lengths instead of the manifest's.")
+@click.option("--limit", type=click.IntRange(min=1), help="At most so many questions of each dataset, drawn by name.")
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Processes; the bytes do not depend on it.",
+)
+@click.option("--strict", is_flag=True, help="Stop at the first reject.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+def build(
+    manifest: str,
+    out: Path,
+    settings: tuple[str, ...],
+    lengths: str | None,
+    limit: int | None,
+    workers: int,
+    strict: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Build a release from MANIFEST, a file or the name of an installed one.
+
+    A build that was stopped goes on where it was, and ends with the same bytes.
+    """
+    from mmlongbench.building.build import build as run
+    from mmlongbench.building.engine import LocalEngine
+    from mmlongbench.cli.tables import show_build
+    from mmlongbench.installed import find_manifest
+    from mmlongbench.manifest import load_manifest, narrowed
+    from mmlongbench.progress import Progress
+
+    loaded = narrowed(load_manifest(find_manifest(manifest), settings), lengths, limit)
+    progress = Progress(False if quiet or as_json else None)
+    built = run(loaded, out, LocalEngine(workers, progress), is_strict=strict)
+    if as_json:
+        click.echo(
+            json.dumps({"out": str(out), "datasets": built.lock["datasets"], "was_complete": built.was_complete})
+        )
+    elif not quiet:
+        show_build(built)
+
+
+@cli.command()
+@click.argument("release", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.option("--tokenizer", help="The tokenizer it was counted with, where that is a file of yours.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a file.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but problems.")
+def audit(release: Path, tokenizer: str | None, as_json: bool, quiet: bool) -> None:
+    """Count every example of RELEASE again, from the release alone.
+
+    Exits with 1 if an example is over its length or differs from what the build recorded.
+    """
+    from mmlongbench.cli.tables import show_audit, show_problems
+    from mmlongbench.progress import Progress
+    from mmlongbench.release.audit import audit_release
+
+    audits = audit_release(release, Progress(False if quiet or as_json else None), tokenizer)
+    if as_json:
+        for found in audits:
+            click.echo(json.dumps(found.summary()))
+    else:
+        if not quiet:
+            show_audit(audits)
+        show_problems(audits)
+    if not audits or any(found.problems for found in audits):
+        sys.exit(1)
+
+
+@cli.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def list_installed(as_json: bool) -> None:
+    """List the builders, readers and manifests that are installed; a broken one is shown with its cause."""
+    from dataclasses import asdict
+
+    from mmlongbench.cli.tables import show_list
+    from mmlongbench.installed import installed_manifests
+    from mmlongbench.plugins import installed
+
+    plugins = [*installed("builder"), *installed("reader")]
+    if as_json:
+        manifests = sorted(installed_manifests())
+        click.echo(json.dumps({"plugins": [asdict(plugin) for plugin in plugins], "manifests": manifests}))
+    else:
+        show_list(plugins, installed_manifests())
+
+
+def main() -> NoReturn:
+    """Run the command line; what a user can mend is one line, `--debug` shows where it came from."""
+    try:
+        cli(standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        sys.exit(stop.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("interrupted; the same command goes on from here", err=True)
+        sys.exit(130)
+    except (MMLongBenchError, OSError) as error:
+        if "--debug" in sys.argv:
+            raise
+        click.echo(f"error: {_words(error)}", err=True)
+        sys.exit(1 if isinstance(error, StrictStop) else 2)
+    sys.exit(0)
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, OSError) and not isinstance(error, MMLongBenchError):
+        what = f"{error.filename or 'a file'}: {error.strerror or error}"
+        return f"{what}; nothing is half-written, the same command goes on"
+    return str(error)

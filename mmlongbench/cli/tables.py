@@ -1,0 +1,85 @@
+"""Tables for people: what was built, what was counted, what is installed."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from mmlongbench.building.build import Built
+from mmlongbench.plugins import Plugin
+from mmlongbench.release.audit import FileAudit
+
+_WIDTH = 120
+"""Columns where the output is no terminal."""
+
+
+def show_build(built: Built) -> None:
+    """Questions read, kept and rejected by reason, and the examples of each length."""
+    for name, data in built.lock["datasets"].items():
+        counts = data["questions"]
+        table = Table("length", "examples", "rejected at this length", title=escape(name), title_justify="left")
+        for length, cell in data["cells"].items():
+            table.add_row(length, f"{cell['examples']:,}", f"{cell['rejected']:,}")
+        _console().print(table)
+        _say(f"questions: {counts['read']} read, {counts['kept']} kept, {counts['not_sampled']} not sampled")
+        for reason, number in (*counts["rejected"].items(),):
+            _say(f"  rejected {number}: {reason}")
+        for repair, number in counts["repaired"].items():
+            _say(f"  repaired {number}: {repair}")
+        for document, fault in data["documents"]["refused"].items():
+            _say(f"  document {document} refused: {fault}")
+    state = "was complete already" if built.was_complete else "is complete"
+    _say(f"{built.out} {state}; `mmlongbench audit {built.out}` counts it again")
+
+
+def show_audit(audits: list[FileAudit]) -> None:
+    """One line a file."""
+    columns = ("file", "examples", "fill mean", "min", "max", "text", "image", "images ± sd", "problems")
+    table = Table(title="audit: fill = (prompt + reserve) / L; tokens are means", title_justify="left")
+    for column in columns:
+        table.add_column(column, justify="left" if column == "file" else "right", no_wrap=True)
+    for found in audits:
+        fill = found.fill.summary()
+        table.add_row(
+            escape(found.file),
+            f"{found.examples:,}",
+            *(f"{fill[key]:.4f}" for key in ("mean", "min", "max")),
+            f"{found.text.mean:,.0f}",
+            f"{found.image.mean:,.0f}",
+            f"{found.images.mean:.1f} ± {found.images.deviation:.1f}",
+            str(found.problems.total()),
+        )
+    _console().print(table)
+
+
+def show_problems(audits: list[FileAudit]) -> None:
+    """Each kind of problem of each file, how often, and where first."""
+    for found in audits:
+        for kind, number in found.problems.items():
+            click.echo(f"{found.file}: {kind}: {number}×, first {found.first[kind]}", err=True)
+
+
+def show_list(plugins: list[Plugin], manifests: Mapping[str, Path]) -> None:
+    """Builders, readers, manifests."""
+    for kind in ("builder", "reader"):
+        _say(f"{kind}s")
+        for plugin in plugins:
+            if plugin.kind == kind:
+                said = f"BROKEN: {plugin.problem}" if plugin.problem else plugin.summary
+                _say(f"  {plugin.name:<18} {said} ({plugin.origin})")
+    _say("manifests")
+    for name, path in sorted(manifests.items()):
+        first = path.read_text("utf-8").splitlines()[0]
+        _say(f"  {name:<18} {first.removeprefix('#').strip()}")
+
+
+def _say(text: str) -> None:
+    click.echo(text)
+
+
+def _console() -> Console:
+    console = Console()
+    return console if console.is_terminal else Console(width=_WIDTH)
