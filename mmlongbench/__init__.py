@@ -5,9 +5,9 @@ These names are what a builder or reader needs; everything else is the engine's 
 
 from mmlongbench.documents.names import LABEL_WIDTH, label
 from mmlongbench.documents.world import Document, Page, World
-from mmlongbench.draft import Closing, Draft, Question, Supply, Unit
+from mmlongbench.draft import Closing, Draft, Question, Role, Supply, Unit
 from mmlongbench.draws import Draws
-from mmlongbench.errors import Fault, Rejected, SourceError
+from mmlongbench.errors import DraftError, Fault, Rejected, SourceError
 from mmlongbench.packing.pack import Example, assemble
 from mmlongbench.packing.placing import DEPTHS, Depth, Permutation
 from mmlongbench.policies import Chain, InOrder, Rounds, alternate_sides, by_divisor, inside_out
@@ -24,6 +24,7 @@ __all__ = [
     "Depth",
     "Document",
     "Draft",
+    "DraftError",
     "Draws",
     "Example",
     "Fault",
@@ -42,6 +43,7 @@ __all__ = [
     "Reader",
     "Record",
     "Rejected",
+    "Role",
     "Rounds",
     "Row",
     "RowFault",
