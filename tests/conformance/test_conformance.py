@@ -1,0 +1,203 @@
+"""What must hold of every builder: each is built from the miniature source that its reader draws.
+
+A new builder joins by a dataset in `manifests/quickstart.yaml`.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mmlongbench.building.build import build
+from mmlongbench.building.dataset import Dataset, kept_rows, open_dataset
+from mmlongbench.building.engine import LocalEngine
+from mmlongbench.building.shards import finished_record, pack_row
+from mmlongbench.building.work import Work
+from mmlongbench.files import sha256_of
+from mmlongbench.installed import find_manifest
+from mmlongbench.manifest import Manifest, load_manifest, narrowed
+from mmlongbench.packing.budget import K
+from mmlongbench.packing.pack import Example
+from mmlongbench.plugins import installed
+from mmlongbench.progress import Progress
+from mmlongbench.release.audit import audit_release
+from mmlongbench.release.images import ImageSizes
+from mmlongbench.release.layout import DATA, IMAGES
+from mmlongbench.task import Row
+
+GOLDENS = Path(__file__).parent / "goldens"
+LENGTHS = (8 * K, 16 * K, 32 * K)
+QUIET = Progress(is_shown=False)
+
+
+def quickstart(limit: int) -> Manifest:
+    manifest = load_manifest(find_manifest("quickstart"))
+    return narrowed(manifest, "8K,16K,32K", limit)
+
+
+NAMES = [dataset.name for dataset in quickstart(1).datasets]
+
+
+@dataclass(frozen=True)
+class World:
+    """A release of all sample datasets, and the working folder it was made in, kept."""
+
+    release: Path
+    datasets: dict[str, Dataset]
+    rows: dict[str, tuple[Row, ...]]
+
+    def examples(self, name: str, length: int) -> Iterator[Example]:
+        for row in self.rows[name]:
+            yield from pack_row(self.datasets[name], row, length)
+
+
+@pytest.fixture(scope="session")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    out = tmp_path_factory.mktemp("conformance") / "release"
+    kept = pytest.MonkeyPatch()
+    kept.setattr("mmlongbench.building.build.shutil.rmtree", lambda path: None)
+    build(quickstart(12), out, LocalEngine(1, QUIET))
+    kept.undo()
+    datasets = {name: open_dataset(out.resolve(), name) for name in NAMES}
+    rows = {name: tuple(kept_rows(datasets[name], Work(out.resolve()))) for name in NAMES}
+    yield World(out, datasets, rows)
+    open_dataset.cache_clear()
+
+
+every = pytest.mark.parametrize("name", NAMES)
+
+
+def test_every_installed_builder_and_reader_has_a_sample_dataset() -> None:
+    assert {plugin.name for plugin in installed("builder")} == {d.builder for d in quickstart(1).datasets}
+    assert {plugin.name for plugin in installed("reader")} == {d.reader for d in quickstart(1).datasets}
+
+
+@every
+def test_rows_are_the_same_twice(world: World, name: str) -> None:
+    dataset = world.datasets[name]
+    assert list(dataset.reader.rows(dataset.plan.sources)) == list(dataset.reader.rows(dataset.plan.sources))
+
+
+@every
+def test_a_draft_is_pure(world: World, name: str) -> None:
+    dataset = world.datasets[name]
+    for row in world.rows[name]:
+        first, again = (dataset.builder.draft(row, dataset.world, dataset.draws(row.id)) for _ in range(2))
+        assert first.required == again.required
+        assert first.questions == again.questions
+        assert list(first.supply.units(8 * K)) == list(first.supply.units(8 * K)) == list(again.supply.units(8 * K))
+
+
+@every
+@pytest.mark.parametrize("length", LENGTHS)
+def test_every_example_is_within_its_budget_and_counts_to_the_token(world: World, name: str, length: int) -> None:
+    pricer = world.datasets[name].pricer
+    for example in world.examples(name, length):
+        assert example.count.total + example.reserve <= length
+        assert pricer.whole(example.prompt) == example.count
+
+
+@every
+def test_the_prompt_is_rebuilt_from_the_record_alone(world: World, name: str) -> None:
+    dataset = world.datasets[name]
+    for example in world.examples(name, 8 * K):
+        record = json.loads(json.dumps(finished_record(dataset, example)))
+        assert dataset.builder.prompt(record) == example.prompt
+        assert dataset.builder.prompt({**record, "a field of somebody else's": 1}) == example.prompt
+
+
+@every
+def test_every_required_unit_stands_once_and_needles_at_their_depths(world: World, name: str) -> None:
+    dataset = world.datasets[name]
+    for row in world.rows[name]:
+        draft = dataset.builder.draft(row, dataset.world, dataset.draws(row.id))
+        for example in pack_row(dataset, row, 16 * K):
+            times = Counter(unit.id for unit in example.units)
+            assert set(times.values()) == {1}
+            assert {unit.id for unit in draft.required} <= times.keys()
+            assert len(example.depths) == len(example.achieved)
+
+
+@every
+def test_no_negative_holds_an_answer(world: World, name: str) -> None:
+    for example in world.examples(name, 8 * K):
+        answers = [a for a in map(str, example.question.data.get("answers", ())) if len(a) > 1]
+        negatives = [unit.text.casefold() for unit in example.units if unit.role == "negative"]
+        assert not [a for a in answers for text in negatives if a.casefold() in text]
+
+
+@every
+def test_no_slot_of_a_template_and_no_marker_is_left_over(world: World, name: str) -> None:
+    for example in world.examples(name, 8 * K):
+        assert "{" not in example.prompt.text.replace("{label}", "")
+        assert "<image>" not in example.prompt.text
+
+
+@every
+def test_shorter_contexts_are_nested_in_longer_ones(world: World, name: str) -> None:
+    dataset = world.datasets[name]
+    for row in world.rows[name]:
+        contexts = [pack_row(dataset, row, length)[0] for length in LENGTHS]
+        for shorter, longer in pairwise(contexts):
+            missing = {unit.id for unit in shorter.units} - {unit.id for unit in longer.units}
+            draft = world.datasets[name].builder.draft(
+                row, world.datasets[name].world, world.datasets[name].draws(row.id)
+            )
+            assert len(missing) <= (draft.finish.last if draft.finish else 0)
+
+
+@every
+def test_every_file_holds_the_same_questions(world: World, name: str) -> None:
+    builder = world.datasets[name].builder
+    ids = []
+    for length in LENGTHS:
+        path = world.release / DATA / builder.spec.files.write(name, length, len(world.rows[name]), 1)
+        ids.append([record["id"] for _, record in builder.spec.format.unbundle(path)])
+    assert ids[0] == ids[1] == ids[2]
+
+
+@every
+def test_the_audit_finds_nothing_and_every_image_is_as_planned(world: World, name: str) -> None:
+    assert not [(audit.file, audit.first) for audit in audit_release(world.release, QUIET) if audit.problems]
+    sizes, planned = ImageSizes(world.release / IMAGES), world.datasets[name].world.sizes
+    shown = {path for example in world.examples(name, 32 * K) for path in example.prompt.images}
+    assert {path: sizes[path] for path in shown} == {path: planned[path] for path in shown}
+
+
+@every
+def test_the_golden_prompt(world: World, name: str) -> None:
+    """One example a dataset, to be read: a diff shows what changed. MMLONGBENCH_GOLDENS=write writes them anew."""
+    dataset = world.datasets[name]
+    example = next(world.examples(name, 8 * K))
+    made = {
+        "record.json": json.dumps(finished_record(dataset, example), indent=1, ensure_ascii=False) + "\n",
+        "prompt.txt": example.prompt.rendered() + "\n",
+    }
+    folder = GOLDENS / name
+    if os.environ.get("MMLONGBENCH_GOLDENS") == "write":
+        folder.mkdir(parents=True, exist_ok=True)
+        for file, text in made.items():
+            (folder / file).write_text(text, "utf-8")
+    assert {file: (folder / file).read_text("utf-8") for file in made} == made
+    assert all(text.count("\n") <= 60 for text in made.values())
+
+
+def test_the_same_bytes_under_another_hash_seed_and_more_workers(tmp_path: Path) -> None:
+    hashes = [_built(tmp_path / f"{seed}-{workers}", seed, workers) for seed, workers in (("0", 1), ("1", 2))]
+    assert hashes[0] == hashes[1]
+    assert len(hashes[0]) > 10
+
+
+def _built(out: Path, seed: str, workers: int) -> dict[str, str]:
+    command = [sys.executable, "-m", "mmlongbench", "build", "quickstart", "--limit", "4", "--lengths", "8K,16K"]
+    environment: dict[str, Any] = {**os.environ, "PYTHONHASHSEED": seed}
+    subprocess.run([*command, "--out", out, "--workers", str(workers), "-q"], env=environment, check=True)
+    return {path.relative_to(out).as_posix(): sha256_of(path) for path in sorted(out.rglob("*")) if path.is_file()}
