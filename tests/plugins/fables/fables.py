@@ -1,0 +1,106 @@
+"""A whole task in one file: find the moral of a fable, hidden at a depth among other fables.
+
+The source is a JSON Lines file of `{"title", "text", "moral"}`: each fable is asked about once, the others are its
+haystack.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import mmlongbench as mm
+
+INSTRUCTION = "Read the fables and answer the question.\n\n"
+
+
+class FableRow(mm.Row):
+    """One fable that is asked about."""
+
+    title: str
+    text: str
+    moral: str
+    others: tuple[tuple[str, str], ...]
+    """(title, text) of all other fables."""
+
+
+class FableReader:
+    """Fables from a JSON Lines file."""
+
+    row_type: ClassVar[type[mm.Row]] = FableRow
+    sources: ClassVar[tuple[str, ...]] = ("fables",)
+    image_folder: ClassVar[str] = "fables"
+
+    def rows(self, sources: mm.Sources) -> Iterator[mm.Row | mm.RowFault]:
+        """One row a fable; a line that is none is named."""
+        lines = sources["fables"].read_text("utf-8").splitlines()
+        fables = [json.loads(line) for line in lines]
+        for number, fable in enumerate(fables):
+            if not fable.get("moral"):
+                fault = mm.Fault(
+                    "no-moral", "a moral", "nothing", sources["fables"].name, f"line {number + 1}", "moral"
+                )
+                yield mm.RowFault(f"fables-{number}", fault)
+                continue
+            shown = [(mm.escape_markers(each["title"]), mm.escape_markers(each["text"])) for each in fables]
+            (title, text), others = shown[number], (*shown[:number], *shown[number + 1 :])
+            yield FableRow(id=f"fables-{number}", title=title, text=text, moral=fable["moral"], others=others)
+
+    def documents(self, sources: mm.Sources) -> Mapping[str, Path]:
+        """No PDFs here."""
+        return {}
+
+    def draw_sample(self, folder: Path) -> dict[str, Path]:
+        """Two hundred fables of a fox."""
+        draws, path = mm.Draws(("fables",)), folder / "fables.jsonl"
+        animals = ("crow", "stork", "goat", "lion", "hen")
+        lines = []
+        for number in range(200):
+            animal = draws.choice(f"animal {number}", animals)
+            text = f"A fox met a {animal}. " * draws.integer(f"length {number}", 2, 20) + f"Secret {number}."
+            lines.append(json.dumps({"title": f"Fable {number}", "text": text, "moral": f"secret {number}"}))
+        path.write_text("\n".join(lines), "utf-8")
+        return {"fables": path}
+
+
+@dataclass(frozen=True, slots=True)
+class Fables:
+    """The moral of a fable, at a depth among others."""
+
+    dataset: str
+    options: mm.Options
+
+    options_type: ClassVar[type[mm.Options]] = mm.Options
+    spec: ClassVar[mm.TaskSpec] = mm.TaskSpec(
+        files=mm.FilePattern("fables/{name}_K{k}_dep{placements}.jsonl"),
+        metric="sub_em",
+        placements=mm.Placements(mm.Depth, mm.DEPTHS),
+    )
+
+    def draft(self, row: FableRow, world: mm.World, draws: mm.Draws) -> mm.Draft:
+        """The fable at a depth (no place of its own); the others in a drawn order."""
+        gold = _fable(row.title, row.text, "gold", None)
+        others = draws.order("others", row.others, lambda fable: fable[0])
+        units = tuple(_fable(title, text, "negative", (n,)) for n, (title, text) in enumerate(others))
+        question = mm.Question(row.id, _ask(row.title), {"title": row.title, "moral": row.moral})
+        return mm.Draft(row.id, (INSTRUCTION,), (question,), (gold,), mm.InOrder(units))
+
+    def record(self, example: mm.Example) -> mm.Record:
+        """One line of the file."""
+        data = example.question.data
+        fables = [{"title": unit.id, "text": unit.body} for unit in example.units]
+        return {"id": example.id, "title": data["title"], "answer": data["moral"], "fables": fables}
+
+    def prompt(self, record: mm.Record) -> mm.Prompt:
+        """The prompt of a line."""
+        units = [_fable(fable["title"], fable["text"], "negative", (0,)) for fable in record["fables"]]
+        return mm.assemble((INSTRUCTION,), units, "\n\n", _ask(record["title"]))
+
+
+def _fable(title: str, text: str, role: mm.Role, place: tuple[int, ...] | None) -> mm.Unit:
+    return mm.Unit(title, role, text, place, head=f"{title}: ")
+
+
+def _ask(title: str) -> tuple[str]:
+    return (f"\n\nQuestion: what is the moral of {title}?\nAnswer:",)
