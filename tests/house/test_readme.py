@@ -1,0 +1,54 @@
+"""Every command of the README and its pages is run, in the order it stands there."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from builders.docvqa.sample import draw_reports
+
+ROOT = Path(__file__).parents[2]
+PAGES = ("README.md", "manifests/README.md", "mmlongbench/release/README.md", "builders/README.md", "CONTRIBUTING.md")
+FENCE = re.compile(r"^```(\w+)(?: file=(\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sources")
+    draw_reports(folder)
+    return folder
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_command_runs(page: str, sources: Path, tmp_path: Path) -> None:
+    (tmp_path / "MMLongBench-Doc").mkdir()
+    (tmp_path / "MMLongBench-Doc/data").symlink_to(sources)
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    for language, file, body in FENCE.findall((ROOT / page).read_text("utf-8")):
+        if file:
+            (tmp_path / file).write_text(body, "utf-8")
+        for command in body.splitlines() if language == "sh" else ():
+            words = shlex.split(command, comments=True)
+            if words[0] == "make":
+                assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE), command
+                continue
+            done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_link_leads_somewhere(page: str) -> None:
+    links = re.findall(r"\]\(([^)#]+)\)", (ROOT / page).read_text("utf-8"))
+    assert not [link for link in links if "://" not in link and not ((ROOT / page).parent / link).exists()]
+
+
+def test_every_command_stands_in_the_readme_or_its_pages() -> None:
+    from mmlongbench.cli.main import cli
+
+    text = "".join((ROOT / page).read_text("utf-8") for page in PAGES)
+    assert not [name for name in cli.commands if f"mmlongbench {name}" not in text]
+    assert not [name for name, command in cli.commands.items() if not command.help]
