@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mmlongbench.errors import Fault, SourceError
+from mmlongbench.errors import BuildError, Fault, SourceError
 
 POINTS_PER_INCH = 72
+_LEAVE_OUT = "mend the document, or take it out of the sources, and build into a new folder"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,22 +24,29 @@ class Limits:
     pages: int
     side: int
     """The longest side of a rendered page, in pixels."""
+    pixels: int = 64_000_000
+    """The area of a rendered page; image libraries take more for an attack."""
 
 
 def page_sizes(path: Path, dpi: int, limits: Limits) -> list[tuple[int, int]]:
     """(width, height) in pixels of each page as rendered at a DPI, read from the page rectangles alone.
 
     Raises:
-        SourceError: the file is missing, too large, no PDF, encrypted, truncated, without pages, or has a page that is
-            too large.
+        SourceError: the file is missing, too large, no PDF, encrypted, truncated, without pages, or has a page that
+            cannot be loaded or is too large.
 
     """
+    sizes = []
     with open_pdf(path, limits) as document:
-        sizes = [_size(document, number, dpi) for number in range(document.page_count)]
+        for number in range(document.page_count):
+            with _named(path, "unreadable-page", "a page that can be loaded", f"page {number}"):
+                sizes.append(_size(document, number, dpi))
     for number, (width, height) in enumerate(sizes):
-        if not 0 < min(width, height) <= max(width, height) <= limits.side:
-            bound, found = f"sides of 1 to {limits.side} pixels at {dpi} DPI", f"{width} × {height}"
-            todo = "raise limits.side in the manifest if the page is meant to be so"
+        is_flat = 0 < min(width, height) <= max(width, height) <= limits.side
+        if not is_flat or width * height > limits.pixels:
+            bound = f"sides of 1 to {limits.side} pixels and an area of {limits.pixels} at {dpi} DPI"
+            found = f"{width} × {height}"
+            todo = "raise limits.side or limits.pixels in the manifest if the page is meant to be so"
             raise SourceError(Fault("size-of-a-page", bound, found, path.name, f"page {number}", todo=todo))
     return sizes
 
@@ -47,16 +55,28 @@ def page_text(path: Path, limits: Limits) -> Iterator[str]:
     """The text of each page in reading order as PyMuPDF sees it."""
     with open_pdf(path, limits) as document:
         for number in range(document.page_count):
-            yield str(document.load_page(number).get_text())
+            with _named(path, "unreadable-page", "a page whose text can be read", f"page {number}"):
+                text = str(document.load_page(number).get_text())
+            yield text
 
 
 def render_pages(
     path: Path, numbers: Sequence[int], dpi: int, quality: int, limits: Limits
 ) -> Iterator[tuple[int, tuple[int, int], bytes]]:
-    """(page number, (width, height), JPEG bytes) of the asked pages, numbered from 0."""
+    """(page number, (width, height), JPEG bytes) of the asked pages, numbered from 0.
+
+    Raises:
+        BuildError: a page cannot be rendered; its document was found fit, so the release cannot do without it.
+
+    """
     with open_pdf(path, limits) as document:
         for number in numbers:
-            yield (number, *_jpeg(document.load_page(number), dpi, quality))
+            try:
+                with _named(path, "unrenderable-page", "a page that can be rendered", f"page {number}", _LEAVE_OUT):
+                    size, data = _jpeg(document.load_page(number), dpi, quality)
+            except SourceError as error:
+                raise BuildError(str(error)) from error
+            yield number, size, data
 
 
 @contextmanager
@@ -64,40 +84,60 @@ def open_pdf(path: Path, limits: Limits) -> Iterator[Any]:
     """A PDF that was found fit to be read; closed when the block ends."""
     import pymupdf
 
-    if not path.is_file():
-        raise _fault(path, "missing-document", "a PDF file", "no such file")
-    if (size := path.stat().st_size) > limits.bytes:
-        raise _fault(path, "size-of-a-document", f"at most {limits.bytes} bytes", str(size), "raise limits.bytes")
+    try:
+        head = _head(path, limits)
+    except OSError as error:
+        raise _fault(path, "unreadable-document", "a file that can be read", str(error.strerror)) from error
+    _check_head(path, head)
     pymupdf.TOOLS.mupdf_display_errors(False)
     pymupdf.TOOLS.mupdf_display_warnings(False)
-    _check_head(path)
-    try:
+    with _named(path, "broken-document", "a PDF that can be opened"):
         document = pymupdf.open(path, filetype="pdf")
-    except (RuntimeError, ValueError) as error:
-        raise _fault(path, "broken-document", "a PDF that can be opened", str(error).splitlines()[0]) from error
     with document:
-        _check(path, document, limits)
+        with _named(path, "broken-document", "a PDF whose pages can be counted"):
+            pages = int(document.page_count)
+        _check(path, document, pages, limits)
         yield document
 
 
-def _check_head(path: Path) -> None:
+@contextmanager
+def _named(path: Path, reason: str, expected: str, place: str = "", todo: str = "") -> Iterator[None]:
+    """Name the file and page of whatever a hostile PDF makes MuPDF raise; its errors have no common base."""
+    try:
+        yield
+    except MemoryError as error:  # the machine's fault: a document is never refused for it
+        raise BuildError(f"{path.name}: memory ran out while reading it; run again to go on") from error
+    except Exception as error:
+        found = next(iter(str(error).splitlines()), "") or type(error).__name__
+        found = found.replace(f"{path.parent}/", "")
+        raise SourceError(Fault(reason, expected, found, path.name, place, todo=todo)) from error
+
+
+def _head(path: Path, limits: Limits) -> bytes:
+    if not path.is_file():
+        raise _fault(path, "missing-document", "a PDF file", "a folder" if path.is_dir() else "no such file")
+    if (size := path.stat().st_size) > limits.bytes:
+        raise _fault(path, "size-of-a-document", f"at most {limits.bytes} bytes", str(size), "raise limits.bytes")
     with path.open("rb") as file:
-        head = file.read(1024)
+        return file.read(1024)
+
+
+def _check_head(path: Path, head: bytes) -> None:
     if not head:
         raise _fault(path, "broken-document", "a PDF", "an empty file")
     if b"%PDF-" not in head:
         raise _fault(path, "not-a-pdf", "%PDF- within the first 1024 bytes", repr(head[:12]))
 
 
-def _check(path: Path, document: Any, limits: Limits) -> None:  # noqa: ANN401  (PyMuPDF has no types)
+def _check(path: Path, document: Any, pages: int, limits: Limits) -> None:  # noqa: ANN401  (PyMuPDF has no types)
     if document.needs_pass:
         raise _fault(path, "encrypted-document", "a PDF that opens without a password", "an encrypted one")
     if document.is_repaired and not _has_end(path):
         raise _fault(path, "truncated-document", "%%EOF at the end", "none, and a broken page table", "fetch it again")
-    if document.page_count < 1:
+    if pages < 1:
         raise _fault(path, "document-without-pages", "at least one page", "none")
-    if document.page_count > limits.pages:
-        raise _fault(path, "pages-of-a-document", f"at most {limits.pages} pages", str(document.page_count))
+    if pages > limits.pages:
+        raise _fault(path, "pages-of-a-document", f"at most {limits.pages} pages", str(pages), "raise limits.pages")
 
 
 def _has_end(path: Path) -> bool:

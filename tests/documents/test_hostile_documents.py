@@ -1,0 +1,374 @@
+"""Documents that are broken, huge or strange: each is read as MuPDF renders it, or refused with a named fault."""
+
+import io
+import os
+import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pymupdf
+import pytest
+from PIL import Image
+
+from mmlongbench.documents.pdf import Limits, open_pdf, page_sizes, page_text, render_pages
+from mmlongbench.errors import BuildError, Fault, SourceError
+
+LIMITS = Limits(bytes=1_000_000, pages=20, side=16_384)
+LETTER = "/MediaBox[0 0 612 792]"
+LETTER_AT_144 = (1224, 1584)
+CATALOGUE = "<</Type/Catalog/Pages 2 0 R>>"
+
+
+def raw_pdf(objects: dict[int, str]) -> bytes:
+    """A PDF of these objects, with the cross-reference table that belongs to them."""
+    data, offsets = "%PDF-1.7\n", dict.fromkeys(range(1, max(objects) + 1), 0)
+    for number, text in objects.items():
+        offsets[number] = len(data)
+        data += f"{number} 0 obj\n{text}\nendobj\n"
+    table = "".join(f"{offset:010d} 00000 n \n" for offset in offsets.values())
+    size = len(offsets) + 1
+    trailer = f"trailer\n<</Size {size}/Root 1 0 R>>\nstartxref\n{len(data)}\n%%EOF\n"
+    return f"{data}xref\n0 {size}\n0000000000 65535 f \n{table}{trailer}".encode("latin-1")
+
+
+def page_tree(kids: str, count: int, **more: str) -> bytes:
+    others = {int(name.removeprefix("object")): text for name, text in more.items()}
+    return raw_pdf({1: CATALOGUE, 2: f"<</Type/Pages/Kids[{kids}]/Count {count}>>", **others})
+
+
+def one_page(entries: str, **more: str) -> bytes:
+    return page_tree("3 0 R", 1, object3=f"<</Type/Page/Parent 2 0 R{entries}>>", **more)
+
+
+def stream(content: str, entries: str = "") -> str:
+    return f"<</Length {len(content)}{entries}>>stream\n{content}\nendstream"
+
+
+def drawn_pdf(pages: int = 3, **options: Any) -> bytes:
+    """A well-made PDF, as PyMuPDF writes it."""
+    document = pymupdf.open()
+    for number in range(pages):
+        document.new_page(width=612, height=792).insert_text((72, 72), f"This is page {number}. " * 5)
+    data: bytes = document.tobytes(**options)
+    return data
+
+
+@pytest.fixture
+def refusal(tmp_path: Path) -> Any:
+    """What is wrong with bytes as a document, found by planning its pages."""
+
+    def refuse(data: bytes, limits: Limits = LIMITS) -> Fault:
+        path = tmp_path / "x.pdf"
+        path.write_bytes(data)
+        return refused(path, limits)
+
+    return refuse
+
+
+def refused(path: Path, limits: Limits = LIMITS) -> Fault:
+    with pytest.raises(SourceError) as caught:
+        page_sizes(path, 144, limits)
+    fault = caught.value.fault
+    assert fault.file == path.name
+    assert fault.expected
+    assert fault.found
+    assert str(path.parent) not in str(fault)
+    assert pickle.loads(pickle.dumps(caught.value)).fault == fault
+    return fault
+
+
+def planned_and_rendered(tmp_path: Path, data: bytes) -> list[tuple[int, int]]:
+    """The planned sizes, once they were found to be those of the JPEGs."""
+    path = tmp_path / "x.pdf"
+    path.write_bytes(data)
+    planned = page_sizes(path, 144, LIMITS)
+    rendered = list(render_pages(path, range(len(planned)), 144, 90, LIMITS))
+    assert [size for _, size, _ in rendered] == planned
+    for _, size, jpeg in rendered:
+        with Image.open(io.BytesIO(jpeg)) as picture:
+            assert picture.size == size
+    assert len(list(page_text(path, LIMITS))) == len(planned)
+    return planned
+
+
+def png() -> bytes:
+    file = io.BytesIO()
+    Image.new("RGB", (8, 8)).save(file, "PNG")
+    return file.getvalue()
+
+
+# Files that are no document
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"<!DOCTYPE html><html><body>Not found</body></html>", b"a text\n" * 500, png(), b"PK\x03\x04" + bytes(100)],
+    ids=["html", "text", "png", "zip"],
+)
+def test_another_kind_of_file_under_a_pdf_name_is_refused(refusal: Any, data: bytes) -> None:
+    fault = refusal(data)
+    assert fault.reason == "not-a-pdf"
+    assert repr(data[:12]) in fault.found
+
+
+def test_an_empty_file_is_refused(refusal: Any) -> None:
+    assert (refusal(b"").reason, refusal(b"").found) == ("broken-document", "an empty file")
+
+
+@pytest.mark.parametrize("data", [b"%PDF-1.7\n", b"%PDF-1.7\n%%EOF\n", b"%PDF-1.7\n" + b"\xff\x00" * 5000])
+def test_a_head_without_a_document_is_refused(refusal: Any, data: bytes) -> None:
+    assert refusal(data).reason == "broken-document"
+
+
+def test_a_missing_file_and_a_folder_are_refused_by_what_they_are(tmp_path: Path) -> None:
+    (tmp_path / "folder.pdf").mkdir()
+    missing, folder = refused(tmp_path / "none.pdf"), refused(tmp_path / "folder.pdf")
+    assert (missing.reason, missing.found) == ("missing-document", "no such file")
+    assert (folder.reason, folder.found) == ("missing-document", "a folder")
+
+
+def test_a_file_that_the_system_does_not_give_is_refused(tmp_path: Path) -> None:
+    fault = refused(tmp_path / f"{'x' * 300}.pdf")
+    assert (fault.reason, fault.found) == ("unreadable-document", "File name too long")
+
+
+def test_a_name_that_is_not_utf8_is_read_or_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"caf\xe9.pdf")
+    path.write_bytes(drawn_pdf())
+    assert refused(path).reason == "broken-document"
+
+
+# Documents that cannot be used
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.8, 0.99])
+def test_a_document_that_ends_too_early_is_refused(refusal: Any, share: float) -> None:
+    data = drawn_pdf(12)
+    fault = refusal(data[: int(len(data) * share)])
+    assert fault.reason in ("truncated-document", "broken-document")
+
+
+def test_half_a_document_is_called_truncated(refusal: Any) -> None:
+    data = drawn_pdf(12)
+    fault = refusal(data[: len(data) // 2])
+    assert (fault.reason, fault.todo) == ("truncated-document", "fetch it again")
+
+
+def test_a_broken_table_in_a_whole_document_is_mended(tmp_path: Path) -> None:
+    data = drawn_pdf().replace(b"startxref\n", b"startxref\n9")
+    assert planned_and_rendered(tmp_path, data) == [LETTER_AT_144] * 3
+
+
+@pytest.mark.parametrize("words", [{"user_pw": "user"}, {"user_pw": "user", "owner_pw": "owner"}], ids=len)
+@pytest.mark.parametrize("method", ["RC4_40", "AES_128", "AES_256"])
+def test_a_user_password_is_refused(refusal: Any, method: str, words: dict[str, Any]) -> None:
+    fault = refusal(drawn_pdf(encryption=getattr(pymupdf, f"PDF_ENCRYPT_{method}"), **words))
+    assert (fault.reason, fault.expected) == ("encrypted-document", "a PDF that opens without a password")
+
+
+def test_an_owner_password_alone_does_not_matter(tmp_path: Path) -> None:
+    data = drawn_pdf(encryption=pymupdf.PDF_ENCRYPT_AES_256, owner_pw="owner", permissions=0)
+    assert planned_and_rendered(tmp_path, data) == [LETTER_AT_144] * 3
+
+
+def test_an_unknown_encryption_is_refused(refusal: Any) -> None:
+    data = one_page(LETTER).replace(b"trailer\n<<", b"trailer\n<</Encrypt<</Filter/Unknown/V 9>>")
+    assert refusal(data).reason == "broken-document"
+
+
+@pytest.mark.parametrize("kids_and_count", [("", 0), ("3 0 R", 0)])
+def test_a_document_without_pages_is_refused(refusal: Any, kids_and_count: tuple[str, int]) -> None:
+    fault = refusal(page_tree(*kids_and_count, object3="null"))
+    assert (fault.reason, fault.found) == ("document-without-pages", "none")
+
+
+def test_a_catalogue_without_pages_is_refused(refusal: Any) -> None:
+    assert refusal(raw_pdf({1: "<</Type/Nothing>>"})).reason == "document-without-pages"
+
+
+@pytest.mark.parametrize("count", [-1, 2_000_000_000])
+def test_pages_that_cannot_be_counted_are_refused(refusal: Any, count: int) -> None:
+    fault = refusal(page_tree("3 0 R", count, object3=f"<</Type/Page/Parent 2 0 R{LETTER}>>"))
+    assert (fault.reason, fault.expected) == ("broken-document", "a PDF whose pages can be counted")
+
+
+@pytest.mark.parametrize(
+    ("kids", "count", "page"), [("", 1, 0), ("2 0 R", 1, 0), ("3 0 R", 3, 1)], ids=["none", "a circle", "too few"]
+)
+def test_a_page_that_cannot_be_loaded_refuses_its_document(refusal: Any, kids: str, count: int, page: int) -> None:
+    fault = refusal(page_tree(kids, count, object3=f"<</Type/Page/Parent 2 0 R{LETTER}>>"))
+    assert (fault.reason, fault.place) == ("unreadable-page", f"page {page}")
+
+
+# Limits
+
+
+def test_too_many_pages_are_refused_with_both_numbers(refusal: Any) -> None:
+    fault = refusal(drawn_pdf(21))
+    assert (fault.reason, fault.expected, fault.found) == ("pages-of-a-document", "at most 20 pages", "21")
+    assert fault.todo == "raise limits.pages"
+
+
+def test_too_many_bytes_are_refused_before_anything_is_read(refusal: Any) -> None:
+    fault = refusal(bytes(201), Limits(bytes=200, pages=20, side=16_384))
+    assert (fault.reason, fault.expected, fault.found) == ("size-of-a-document", "at most 200 bytes", "201")
+
+
+@pytest.mark.parametrize(
+    ("entries", "found"),
+    [
+        ("/MediaBox[0 0 25000 25000]", "50000 × 50000"),
+        ("/MediaBox[0 0 612 25000]", "1224 × 50000"),
+        (f"{LETTER}/UserUnit 100", "122400 × 158400"),
+        (f"/MediaBox[0 0 1{'0' * 30} 10]", "16777216 × 20"),
+        ("/MediaBox[-2147483647 0 2147483647 10]", "16777216 × 20"),
+    ],
+)
+def test_a_page_that_is_too_large_refuses_its_document(refusal: Any, entries: str, found: str) -> None:
+    fault = refusal(one_page(entries))
+    assert (fault.reason, fault.found, fault.place) == ("size-of-a-page", found, "page 0")
+    assert fault.expected == "sides of 1 to 16384 pixels and an area of 64000000 at 144 DPI"
+    assert "limits.side" in fault.todo
+
+
+def test_the_longest_side_that_is_allowed_is_allowed(tmp_path: Path) -> None:
+    path = tmp_path / "x.pdf"
+    path.write_bytes(one_page("/MediaBox[0 0 8192 1]"))
+    assert page_sizes(path, 144, LIMITS) == [(16_384, 2)]
+    assert refused(path, Limits(1_000_000, 20, 16_383)).reason == "size-of-a-page"
+
+
+# Strange pages: what is planned is what is rendered
+
+
+@pytest.mark.parametrize(
+    ("entries", "size"),
+    [
+        ("/MediaBox[0 0 595.28 841.89]", (1191, 1684)),
+        (f"{LETTER}/Rotate 90", (1584, 1224)),
+        (f"{LETTER}/Rotate -180", (1224, 1584)),
+        (f"{LETTER}/Rotate 270", (1584, 1224)),
+        (f"{LETTER}/Rotate 99999999999", (1224, 1584)),
+        (f"{LETTER}/CropBox[100 100 300 500]", (400, 800)),
+        (f"{LETTER}/CropBox[100 100 300 500]/Rotate 90", (800, 400)),
+        (f"{LETTER}/CropBox[1000 1000 3000 5000]", (1224, 1584)),
+        ("/MediaBox[-100 -50 512 742]", (1224, 1584)),
+        ("/MediaBox[-100.3 50.7 511.7 842.7]", (1224, 1584)),
+        ("/MediaBox[612 792 0 0]", (1224, 1584)),
+        ("/MediaBox[0 0 -612 -792]", (1224, 1584)),
+        (f"{LETTER}/UserUnit 2", (2448, 3168)),
+        ("/MediaBox[0 0 0.1 0.1]", (2, 2)),
+    ],
+)
+def test_boxes_and_rotations_are_planned_as_rendered(tmp_path: Path, entries: str, size: tuple[int, int]) -> None:
+    assert planned_and_rendered(tmp_path, one_page(entries)) == [size]
+
+
+@pytest.mark.parametrize(
+    "box", ["", "[0 0 0 0]", "[0 0 612 0]", "[0 0 NaN NaN]", "(words)", "[0 0 612]", "[null null null null]", "9 0 R"]
+)
+def test_a_box_that_is_none_is_planned_as_rendered(tmp_path: Path, box: str) -> None:
+    assert planned_and_rendered(tmp_path, one_page(f"/MediaBox {box}" if box else "")) == [LETTER_AT_144]
+
+
+@pytest.mark.parametrize("kid", ["[1 2 3]", "null"])
+def test_a_page_that_is_no_dictionary_is_planned_as_rendered(tmp_path: Path, kid: str) -> None:
+    assert planned_and_rendered(tmp_path, page_tree("3 0 R", 1, object3=kid)) == [LETTER_AT_144]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        stream("x" * 10, "/Filter/FlateDecode"),
+        stream("x" * 10, "/Filter/Unknown"),
+        stream("q q q q BT ET (((( 1 0 0 Do"),
+        "<</Length 999999999>>stream\nq",
+        CATALOGUE,
+    ],
+    ids=["filter", "unknown filter", "operators", "length", "no stream"],
+)
+def test_corrupted_contents_are_rendered_as_far_as_they_go(tmp_path: Path, content: str) -> None:
+    data = one_page(f"{LETTER}/Contents 4 0 R", object4=content)
+    assert planned_and_rendered(tmp_path, data) == [LETTER_AT_144]
+
+
+def test_a_form_that_draws_itself_ends(tmp_path: Path) -> None:
+    form = stream("/A Do", "/Type/XObject/Subtype/Form/BBox[0 0 9 9]/Resources<</XObject<</A 5 0 R>>>>")
+    entries = f"{LETTER}/Contents 4 0 R/Resources<</XObject<</A 5 0 R>>>>"
+    data = one_page(entries, object4=stream("/A Do"), object5=form)
+    assert planned_and_rendered(tmp_path, data) == [LETTER_AT_144]
+
+
+# Pages that fail after their document was found fit
+
+
+@contextmanager
+def failing(monkeypatch: pytest.MonkeyPatch, method: str, error: Exception) -> Iterator[None]:
+    """MuPDF fails at a step, in a way of its own."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pymupdf.Page, method, fail)
+        yield
+
+
+ERRORS = [
+    pymupdf.mupdf.FzErrorLimit("too many things"),
+    RuntimeError("code=2: too many things"),
+    ValueError("too many things"),
+]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_a_page_that_fails_at_rendering_stops_the_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    path = tmp_path / "x.pdf"
+    path.write_bytes(drawn_pdf())
+    with failing(monkeypatch, "get_pixmap", error), pytest.raises(BuildError) as caught:
+        list(render_pages(path, [2], 144, 90, LIMITS))
+    message = str(caught.value)
+    assert message.startswith("x.pdf, page 2: unrenderable-page: expected a page that can be rendered, found ")
+    assert "too many things" in message
+    assert message.endswith("mend the document, or take it out of the sources, and build into a new folder")
+    assert isinstance(pickle.loads(pickle.dumps(caught.value)), BuildError)
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_a_page_whose_text_fails_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    path = tmp_path / "x.pdf"
+    path.write_bytes(drawn_pdf())
+    with failing(monkeypatch, "get_text", error), pytest.raises(SourceError, match=r"x\.pdf, page 0: unreadable-page"):
+        list(page_text(path, LIMITS))
+
+
+def test_want_of_memory_refuses_no_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x.pdf"
+    path.write_bytes(drawn_pdf())
+    with failing(monkeypatch, "get_text", MemoryError()), pytest.raises(BuildError, match=r"x\.pdf: memory ran out"):
+        list(page_text(path, LIMITS))
+
+
+def test_a_page_that_is_not_there_stops_the_build(tmp_path: Path) -> None:
+    path = tmp_path / "x.pdf"
+    path.write_bytes(drawn_pdf())
+    with pytest.raises(BuildError, match=r"x\.pdf, page 7: unrenderable-page"):
+        list(render_pages(path, [7], 144, 90, LIMITS))
+
+
+def test_a_page_that_is_too_long_for_a_jpeg_stops_the_build(tmp_path: Path) -> None:
+    path = tmp_path / "x.pdf"
+    path.write_bytes(one_page("/MediaBox[0 0 70000 1]"))
+    with pytest.raises(BuildError, match=r"x\.pdf, page 0: unrenderable-page"):
+        list(render_pages(path, [0], 72, 90, Limits(1_000_000, 20, 100_000)))
+
+
+def test_an_error_of_the_caller_is_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "x.pdf"
+    path.write_bytes(drawn_pdf())
+    with pytest.raises(RuntimeError, match="mine"), open_pdf(path, LIMITS):
+        raise RuntimeError("mine")

@@ -1,0 +1,117 @@
+"""Names of documents as folders: kept where they can be, else safe, stable, and of one document only."""
+
+import unicodedata
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mmlongbench.documents.names import LABEL_WIDTH, folder_names, label, safe_name
+
+REAL = Path(__file__).parents[2].parent / "shared/real/mmlongbench-doc/documents"
+AWKWARD = ["", ".", "..", "...", ".tmp-1", "-rf", " a", "a ", "a.", "a/b", "a\\b", 'a"b', "<image>", "home page"]
+AWKWARD += ["Page", "a\x00b", "a\nb", "a\x85b", "a\u2028b", "a\ud800b", "页" * 60]
+AWKWARD += ["é", "e\u0301", "É", "ß", "SS", "ss", "A", "a"]
+ids_of_documents = st.sets(st.sampled_from(AWKWARD) | st.text(st.characters(), max_size=12), max_size=12)
+
+
+def folded(name: str) -> str:
+    """As a file system sees a name that heeds neither case nor the way accents are spelled."""
+    return unicodedata.normalize("NFD", unicodedata.normalize("NFD", name).casefold())
+
+
+@given(ids_of_documents)
+def test_each_document_has_a_folder_of_its_own_whatever_the_case(ids: set[str]) -> None:
+    names = folder_names(ids)
+    assert names.keys() == ids
+    assert len({folded(name) for name in names.values()}) == len(ids)
+
+
+@given(ids_of_documents)
+def test_no_name_holds_what_public_loaders_split_by(ids: set[str]) -> None:
+    for name in folder_names(ids).values():
+        assert "page" not in name
+        assert not set(name) & set('"/\\<>:|?*')
+        assert not any(unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") for character in name)
+        assert name.strip(" .") == name
+        assert 0 < len(name.encode()) <= 150
+
+
+@given(ids_of_documents)
+def test_every_name_can_be_a_folder(tmp_path_factory: pytest.TempPathFactory, ids: set[str]) -> None:
+    root = tmp_path_factory.mktemp("names")
+    names = set(folder_names(ids).values())
+    for name in names:
+        (root / name).mkdir()
+        (root / name / f"{name}_page1234.jpg").touch()
+    assert {path.name for path in root.iterdir()} == names
+
+
+@given(st.permutations(AWKWARD))
+def test_the_order_of_the_documents_does_not_matter(ids: list[str]) -> None:
+    assert folder_names(ids) == folder_names(AWKWARD)
+
+
+@given(ids_of_documents, ids_of_documents)
+def test_unrelated_documents_do_not_change_a_name(ids: set[str], others: set[str]) -> None:
+    mine = {folded(id) for id in ids}
+    unrelated = {id for id in others if folded(id) not in mine}
+    assert folder_names(ids).items() <= folder_names(ids | unrelated).items()
+
+
+def test_a_name_that_looks_made_is_made_anew() -> None:
+    made = safe_name("home page")
+    ids = ["home page", made, made.upper(), safe_name(made), safe_name(made).replace("-", "-\ufb00", 1)]
+    names = folder_names(ids)
+    assert names["home page"] == made
+    assert len({folded(name) for name in names.values()}) == len(ids)
+
+
+@pytest.mark.parametrize(
+    "id",
+    [
+        "2310.07609v1",
+        "Annual Report (final) 2019",
+        "报告",
+        "rapport d'été",
+        "Pages",
+        "{doc_id}",
+        "550e8400-e29b-41d4-a716-446655440000",
+        "a" * 150,
+        "é" * 75,
+    ],
+)
+def test_a_name_that_can_be_kept_is_kept(id: str) -> None:
+    assert folder_names([id]) == {id: id}
+
+
+@pytest.mark.parametrize("id", ["a" * 151, "é" * 76, "home page", ".hidden", "..", "a/b", "../../etc/passwd"])
+def test_a_name_that_cannot_be_kept_is_made(id: str) -> None:
+    assert folder_names([id]) == {id: safe_name(id)}
+
+
+def test_names_that_differ_by_case_are_both_made() -> None:
+    names = folder_names(["Report", "report", "other"])
+    assert names["other"] == "other"
+    assert names["Report"].startswith("Report-")
+    assert names["report"].startswith("report-")
+
+
+def test_known_names() -> None:
+    assert safe_name("home page") == "home_pg-900cd0505dda3de0"
+    assert safe_name("../PAGE:\ud800") == "pg-033d9f1a417e1a66"
+    assert safe_name("页").startswith("document-")
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="shared/real/mmlongbench-doc/documents is absent")
+def test_the_real_documents_keep_their_names_and_have_labels_of_their_own() -> None:
+    ids = [path.stem for path in REAL.glob("*.pdf")]
+    assert folder_names(ids) == {id: id for id in ids}
+    assert len({label(id) for id in ids}) == len(ids) == 26
+
+
+@given(st.text())
+def test_a_label_is_what_the_public_template_prints(name: str) -> None:
+    assert label(name) == f"{name:.15}"
+    assert len(label(name)) <= LABEL_WIDTH == 15
