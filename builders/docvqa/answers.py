@@ -2,6 +2,7 @@
 
 import ast
 import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -64,9 +65,9 @@ def _list_or_string(text: str, kind: AnswerFormat) -> Answer | Fault:
     values = literal_list(text)
     if values is None:
         return Answer("String", (text,), ("list-to-string",) if kind == "List" else ())
-    if not values or any(isinstance(value, list | tuple | dict | set) for value in values):
-        return Fault("list-answer", "a list of at least one string or number", text, field="answer")
-    elements = tuple(str(value).strip() for value in values)
+    elements = tuple(str(value).strip() if isinstance(value, str | int | float) else "" for value in values)
+    if not elements or not all(elements):
+        return Fault("list-answer", "a list of at least one string or number, none empty", text, field="answer")
     return Answer("List", elements, ("string-to-list",) if kind == "String" else ())
 
 
@@ -79,7 +80,10 @@ def literal_list(text: str) -> list[object] | None:
     if not text.strip().startswith("["):
         return None
     try:
-        value = ast.literal_eval(text.strip())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the compiler's, of a backslash before a letter
+            value = ast.literal_eval(text.strip())
+        str(value)  # a hexadecimal number may have too many decimal digits to be written
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None
     return value if isinstance(value, list) else None

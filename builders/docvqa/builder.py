@@ -22,8 +22,10 @@ INSTRUCTION = (
     "using a single phrase or sentence if possible. If the question cannot be answered based on the information in "
     "the article, write 'Not answerable.' Write your answer in the following format:\nAnswer: [answer]\n\n"
 )
-_NUMBER = r"\(?(?:no\.?\s*|number\s+|#\s*)?(?:\d+|one|two|three|four|five|six|seven|eight|nine|ten|\w+teen)\b"
-_NTH = r"(?:cover|title|first|second|third|fourth|fifth|last|final|next|previous|\d+(?:st|nd|rd|th))"
+_UPTO_TWELVE = "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
+_NUMBER = rf"\(?(?:no\.?\s*|number\s+|#\s*)?(?:\d+|{_UPTO_TWELVE}|\w+teen|twenty|thirty|forty|fifty)\b"
+_WORDS = "first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth"
+_NTH = rf"(?:cover|title|{_WORDS}|last|final|penultimate|next|previous|\d+(?:st|nd|rd|th))"
 NAMES_PAGE = re.compile(rf"\b(?:page|slide)s?\s*{_NUMBER}|\b{_NTH}\s+(?:page|slide)s?\b", re.IGNORECASE)
 PageLabel = Literal["none", "index", "printed"]
 
@@ -138,7 +140,10 @@ def _check(row: DocumentQuestion, document: mm.Document, max_words: int) -> None
         raise mm.Rejected(mm.Fault("answer-page-out-of-range", expected, found, field="evidence_pages"))
 
 
-def _gaps(units: Sequence[mm.Unit]) -> list[list[int]]:
-    """Runs of the document's own pages, [first, last] from 0, that are missing between two that are shown."""
+def _gaps(units: Sequence[mm.Unit]) -> str:
+    """Runs of the document's own pages, from 0, that are missing between two that are shown, such as `1-2, 7-7`.
+
+    A string: loaders give a column of lists that are all empty, as at long lengths, another type.
+    """
     shown = [unit.data["index"] for unit in units if unit.role == "own"]
-    return [[a + 1, b - 1] for a, b in itertools.pairwise(shown) if b > a + 1]
+    return ", ".join(f"{a + 1}-{b - 1}" for a, b in itertools.pairwise(shown) if b > a + 1)

@@ -32,9 +32,12 @@ class MMLongBenchDoc:
             yield found if isinstance(found, Row) else RowFault(id, _at(found, sources["samples"].name, place))
 
     def documents(self, sources: Sources) -> Mapping[str, Path]:
-        """Every PDF of the folder, by its name without the ending."""
+        """Every visible PDF of the folder, by its name without the ending."""
         folder = sources["documents"]
-        found = sorted(path for path in folder.iterdir() if path.suffix.lower() == ".pdf")
+        if not folder.is_dir():
+            raise SourceError(Fault("unreadable-source", "a folder of PDFs", "a file", folder.name))
+        visible = (path for path in folder.iterdir() if not path.name.startswith("."))
+        found = sorted(path for path in visible if path.suffix.lower() == ".pdf")
         documents = {path.stem: path for path in found}
         if len(documents) < len(found):
             twice = next(path.name for path in found if documents[path.stem] != path)
@@ -57,15 +60,17 @@ def _load(path: Path) -> list[Any]:
         try:
             table: list[Any] = pq.read_table(path).to_pylist()
         except (pa.ArrowException, OSError) as error:
-            raise SourceError(Fault("unreadable-source", "a Parquet file", str(error), path.name)) from error
+            found = str(error).replace(f"{path.parent}/", "")
+            raise SourceError(Fault("unreadable-source", "a Parquet file", found, path.name)) from error
         return table
     try:
         data = json.loads(path.read_bytes())
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         raise SourceError(Fault("invalid-json", "a JSON array of rows", error.msg, path.name, place)) from error
-    except (OSError, UnicodeDecodeError, RecursionError) as error:
-        raise SourceError(Fault("unreadable-source", "a JSON array of rows", str(error), path.name)) from error
+    except (OSError, ValueError, RecursionError) as error:
+        found = getattr(error, "strerror", None) or str(error)
+        raise SourceError(Fault("unreadable-source", "a JSON array of rows", found, path.name)) from error
     if not isinstance(data, list):
         raise SourceError(Fault("invalid-source", "a JSON array of rows", type(data).__name__, path.name))
     return data
@@ -96,7 +101,7 @@ def _question(
     return DocumentQuestion(
         id=id,
         repairs=repairs if named is not None else (*repairs, "unreadable-evidence-sources-dropped"),
-        doc=Path(row["doc_id"]).stem if row["doc_id"].lower().endswith(".pdf") else row["doc_id"],
+        doc=row["doc_id"][:-4] if row["doc_id"].lower().endswith(".pdf") else row["doc_id"],
         doc_type=row["doc_type"],
         question=escape_markers(row["question"]),
         answer=tuple(map(escape_markers, answer.values)),

@@ -1,0 +1,482 @@
+"""DocVQA: how a document is cut and padded, what the record and the prompt are, held against the published rules."""
+
+import json
+from collections.abc import Iterator, Sequence
+from itertools import chain, combinations, pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import mmlongbench as mm
+from builders.docvqa import DocVQA
+from builders.docvqa.builder import NAMES_PAGE, DocVQAOptions, PageLabel, page_index, page_unit
+from builders.docvqa.rows import DocumentQuestion
+from mmlongbench.packing.budget import TokenBudget
+from mmlongbench.packing.pack import DoesNotFitError, examples
+from mmlongbench.packing.pricing import Pricer
+from tokenization import CrossModalCounter, PatchRule, load_tokenizer
+
+COUNTER = CrossModalCounter(load_tokenizer("llama2"), PatchRule())
+DRAWS = mm.Draws((42, "mmlongdoc", "mmlongdoc_0"))
+RESERVE = 256
+INSTRUCTION = (
+    "You are given a document with text and images, and a question. Answer the question as concisely as you can, using "
+    "a single phrase or sentence if possible. If the question cannot be answered based on the information in the "
+    "article, write 'Not answerable.' Write your answer in the following format:\nAnswer: [answer]\n\n"
+)
+REAL = Path(__file__).parents[2].parent / "shared/real/mmlongbench-doc/samples.json"
+
+
+def document(name: str, costs: Sequence[int], sha256: str = "") -> mm.Document:
+    """A document whose pages cost so many image tokens each (at least 4)."""
+    pages = (
+        mm.Page(index, f"mmlongbench-doc/{name}/{name}_page{index}.jpg", 28 * cost, 28)
+        for index, cost in enumerate(costs)
+    )
+    return mm.Document(name, name, sha256 or f"sha of {name}", tuple(pages))
+
+
+def world(*documents: mm.Document) -> mm.World:
+    return mm.World({document.id: document for document in documents})
+
+
+def asked(doc: str, pages: Sequence[int] = (), **changed: Any) -> DocumentQuestion:
+    fields: dict[str, Any] = {
+        "id": "mmlongdoc_0",
+        "doc": doc,
+        "doc_type": "Guidebook",
+        "question": "Which colour has the roof?",
+        "answer": ("red",) if pages else ("Not answerable",),
+        "answer_format": "String" if pages else "None",
+        "pages": tuple(pages),
+        "sources": ("Figure",) if pages else (),
+    }
+    return DocumentQuestion(**(fields | changed))
+
+
+def builder(page_label: PageLabel = "none", max_answer_words: int = 5) -> DocVQA:
+    return DocVQA("mmlongdoc", DocVQAOptions(page_label=page_label, max_answer_words=max_answer_words))
+
+
+def packed(row: DocumentQuestion, among: mm.World, length: int, task: DocVQA | None = None) -> mm.Example:
+    """The one example of a row at a length, recounted."""
+    pricer = Pricer(COUNTER, among.sizes)
+    draft = (task or builder()).draft(row, among, DRAWS)
+    (example,) = examples(draft, TokenBudget(length, RESERVE), (None,), pricer, DRAWS)
+    assert pricer.whole(example.prompt) == example.count
+    assert example.count.total + RESERVE <= length
+    return example
+
+
+def shown(example: mm.Example) -> list[tuple[str, list[int]]]:
+    """(folder, page indexes) of each document in prompt order."""
+    found: list[tuple[str, list[int]]] = []
+    for path in example.prompt.images:
+        folder = path.split("/")[-2]
+        if not found or found[-1][0] != folder:
+            found.append((folder, []))
+        found[-1][1].append(page_index(path))
+    return found
+
+
+def pages_of(runs: str) -> list[int]:
+    """The pages that a record's `gaps` name."""
+    pairs = [run.split("-") for run in runs.split(", ") if run]
+    return [page for first, last in pairs for page in range(int(first), int(last) + 1)]
+
+
+# Longer than the budget: the published rule of dropping, played page by page
+
+
+def played(count: int, answers: Sequence[int]) -> Iterator[list[int]]:
+    """What is shown of a document, from all of it to the least, one page dropped at a time."""
+    pages, side = list(range(count)), "right"
+    yield list(pages)
+    while len(pages) > max(1, len(answers)):
+        open_sides = {side for side, page in (("left", pages[0]), ("right", pages[-1])) if page not in answers}
+        if not open_sides:  # both stand at an answer page: the page farthest from any goes first
+            inner = [page for page in pages if page not in answers]
+            pages.remove(max(inner, key=lambda page: (min(abs(page - answer) for answer in answers), page)))
+        else:
+            side = side if side in open_sides else "left" if side == "right" else "right"
+            pages.pop(0 if side == "left" else -1)
+            side = "left" if side == "right" else "right"
+        yield list(pages)
+
+
+def subsets(count: int) -> Iterator[tuple[int, ...]]:
+    return chain.from_iterable(combinations(range(count), size) for size in range(count + 1))
+
+
+@pytest.mark.parametrize("count", range(1, 13))
+def test_every_document_is_cut_as_the_rule_says_for_every_set_of_answer_pages(count: int) -> None:
+    pages = [page_unit(f"docs/x/x_page{index}.jpg", index, "none", "own") for index in range(count)]
+    for answers in subsets(count):
+        required, rest = mm.inside_out(pages, answers)
+        order = [unit.data["index"] for unit in (*required, *rest.order)]
+        cuts = [sorted(order[:size]) for size in range(count, len(required) - 1, -1)]
+        assert cuts == list(played(count, answers)), answers
+
+
+def test_a_cut_that_is_known_by_heart() -> None:
+    assert list(played(7, [2, 5])) == [
+        [0, 1, 2, 3, 4, 5, 6],
+        [0, 1, 2, 3, 4, 5],
+        [1, 2, 3, 4, 5],
+        [2, 3, 4, 5],
+        [2, 3, 5],
+        [2, 5],
+    ]
+
+
+@st.composite
+def cut_documents(draw: st.DrawFn) -> tuple[list[int], list[int], int]:
+    """(tokens of each page, answer pages, tokens for pages)."""
+    costs = draw(st.lists(st.integers(4, 600), min_size=2, max_size=12))
+    answers = sorted(draw(st.sets(st.integers(0, len(costs) - 1), max_size=4)))
+    return costs, answers, draw(st.integers(0, sum(costs)))
+
+
+@given(cut_documents())
+def test_a_packed_document_is_the_first_cut_that_fits(case: tuple[list[int], list[int], int]) -> None:
+    costs, answers, room = case
+    alone = world(document("ISEP_student_handbook", costs))
+    pricer = Pricer(COUNTER, alone.sizes)
+    row = asked("ISEP_student_handbook", answers)
+
+    def total(pages: list[int]) -> int:
+        """The full count of the prompt that shows these pages, written out as the template says."""
+        lines = "\n\n".join("Document ISEP_student_ha: " for _ in pages)
+        question = f"Based on Document ISEP_student_ha, answer the following question. {row.question}"
+        text = f"{INSTRUCTION}{lines}\n\nQuestion: {question}\nAnswer:"
+        return COUNTER.count(text, [(28 * costs[page], 28) for page in pages]).total
+
+    cuts = list(played(len(costs), answers))
+    length = max(total(cuts[-1]), total(cuts[0]) - sum(costs) + room) + RESERVE
+    draft = builder().draft(row, alone, DRAWS)
+    (example,) = examples(draft, TokenBudget(length, RESERVE), (None,), pricer, DRAWS)
+    expected = next(pages for pages in cuts if total(pages) + RESERVE <= length)
+    assert shown(example) == [("ISEP_student_handbook", expected)]
+    assert example.count.total == total(expected)
+    missing = sorted(set(range(expected[0], expected[-1])) - set(expected))
+    assert pages_of(builder().record(example)["gaps"]) == missing
+
+
+def test_answer_pages_that_do_not_fit_are_an_error_with_numbers() -> None:
+    among = world(document("a", [4000, 4000, 4000]))
+    draft = builder().draft(asked("a", [0, 2]), among, DRAWS)
+    with pytest.raises(DoesNotFitError, match=r"its 2 required units need 8\d\d\d tokens, with a reserve of 256"):
+        examples(draft, TokenBudget(8192, RESERVE), (None,), Pricer(COUNTER, among.sizes), DRAWS)
+
+
+# Shorter than the budget: other documents left and right
+
+
+def padding_order(own: mm.Document, among: mm.World) -> list[mm.Document]:
+    """The other documents in their drawn order, without those that look or are like one that is laid already."""
+    laid = [own]
+    for other in DRAWS.order("padding", among.documents.values(), lambda found: found.id):
+        if all(other.name[:15] != one.name[:15] and other.sha256 != one.sha256 for one in laid):
+            laid.append(other)
+    return laid[1:]
+
+
+names = st.builds(
+    "{}-{}".format, st.sampled_from(["annual-report-2019", "owners-manual-2170", "deck"]), st.integers(0, 4)
+)
+others = st.lists(
+    st.builds(
+        document,
+        names,
+        st.lists(st.integers(4, 400), min_size=1, max_size=6),
+        st.sampled_from(["", "", "", "1", "2"]),
+    ),
+    max_size=8,
+    unique_by=lambda found: found.name,
+)
+
+
+@given(others, st.integers(1024, 6144), st.sampled_from(["", "1"]))
+def test_padding_is_laid_as_the_rule_says(found: list[mm.Document], length: int, sha256: str) -> None:
+    own = document("annual-report-2019", [300, 200], sha256)
+    among = world(own, *found)
+    pricer = Pricer(COUNTER, among.sizes)
+    example = packed(asked(own.id, [1]), among, length)
+
+    def cost(page: mm.Page) -> int:
+        return pricer.unit(page_unit(page.path, page.index, "none", "own")).total + pricer.text("\n\n")
+
+    alone = packed(asked(own.id, [1]), world(own), length)
+    expected, room, is_open = shown(alone), length - RESERVE - alone.count.total, True
+    assert expected == [(own.name, [0, 1])]
+    for number, other in enumerate(padding_order(own, among)):
+        is_left, taken = number % 2 == 0, []
+        for page in reversed(other.pages) if is_left else other.pages:
+            is_open = is_open and cost(page) <= room
+            if is_open:
+                room -= cost(page)
+                taken.append(page.index)
+        if taken:
+            expected.insert(0 if is_left else len(expected), (other.name, sorted(taken)))
+    assert shown(example) == expected
+
+
+@given(others, st.integers(1024, 6144))
+def test_padding_keeps_its_promises(found: list[mm.Document], length: int) -> None:
+    own = document("annual-report-2019", [300, 200], "1")
+    among = world(own, *found)
+    laid = shown(packed(asked(own.id, [1]), among, length))
+    folders = [folder for folder, _ in laid]
+    assert len({folder[:15] for folder in folders}) == len(folders)
+    assert len({among.documents[folder].sha256 for folder in folders}) == len(folders)
+    left = folders.index(own.name)
+    assert left - (len(folders) - left - 1) in (0, 1)
+    assert all(second == first + 1 for _, pages in laid for first, second in pairwise(pages))
+    cut = [folder for folder, pages in laid if len(pages) < len(among.documents[folder].pages)]
+    last = folders[0] if len(folders) % 2 == 0 else folders[-1]
+    assert cut in ([], [last])
+    if cut:
+        pages = dict(laid)[last]
+        assert pages[0] == 0 if last == folders[-1] else pages[-1] == len(among.documents[last].pages) - 1
+
+
+def test_padding_takes_no_smaller_page_after_one_that_does_not_fit() -> None:
+    among = world(document("own", [100]), document("other", [4, 2000, 4]))
+    (other, own) = shown(packed(asked("own", [0]), among, 1024))
+    assert (other, own) == (("other", [2]), ("own", [0]))
+
+
+def test_contexts_are_nested() -> None:
+    among = world(*(document(name, [90] * 9) for name in ("own", "b", "c", "d", "e")))
+    contexts = [packed(asked("own", [4]), among, 1024 * k).prompt.images for k in range(1, 6)]
+    for shorter, longer in pairwise(contexts):
+        assert list(shorter) == [path for path in longer if path in shorter]
+        assert len(shorter) < len(longer)
+
+
+def test_an_unanswerable_question_keeps_the_middle_of_its_document() -> None:
+    among = world(document("own", [600] * 5), document("other", [4]))
+    assert shown(packed(asked("own"), among, 1024)) == [("own", [2])]
+
+
+# Refusals
+
+
+def rejection(row: DocumentQuestion, task: DocVQA | None = None) -> str:
+    with pytest.raises(mm.Rejected) as caught:
+        (task or builder()).draft(row, world(document("a", [4, 4, 4])), DRAWS)
+    return str(caught.value.fault)
+
+
+def test_a_long_form_answer_is_rejected() -> None:
+    six = "one two three four five six"
+    assert rejection(asked("a", [0], answer=(six,))) == (
+        f"answer: long-form-answer: expected at most 5 words, found '{six}'"
+    )
+    assert "long-form-answer" in rejection(asked("a", [0], answer=("short", six), answer_format="List"))
+    assert "at most 0 words" in rejection(asked("a", [0]), builder(max_answer_words=0))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"answer": ("one two three four five",)},
+        {"answer": ("about 3.5 million of US dollars a year",), "answer_format": "Float"},
+        {"answer": ("a b c d e", "f"), "answer_format": "List"},
+    ],
+)
+def test_other_answers_are_not_long_form(changed: dict[str, Any]) -> None:
+    builder().draft(asked("a", [0], **changed), world(document("a", [4])), DRAWS)
+
+
+def test_a_page_that_the_document_does_not_have_is_rejected() -> None:
+    assert rejection(asked("a", [0, 3])) == (
+        "evidence_pages: answer-page-out-of-range: expected pages from 1 to 3 of a, found page 4"
+    )
+
+
+def test_a_missing_document_is_rejected() -> None:
+    assert "missing-document" in rejection(asked("b", [0]))
+
+
+# Record and prompt
+
+OWN = document("honor_watch_gs_pro", [500] * 4)
+AMONG = world(OWN, document("owners-manual-2170416", [500, 500, 500]))
+FIELDS = {
+    "id": str,
+    "doc_name": str,
+    "question": str,
+    "answer": str,
+    "answer_format": str,
+    "ans_page_list": list,
+    "page_list": list,
+    "answer_sources": list,
+    "doc_type": str,
+    "page_label": str,
+    "question_names_page": bool,
+    "gaps": str,
+}
+
+
+def released(row: DocumentQuestion, length: int = 3072, task: DocVQA | None = None) -> tuple[mm.Example, mm.Record]:
+    """An example and its record, as it stands in a file."""
+    task = task or builder()
+    example = packed(row, AMONG, length, task)
+    record: mm.Record = json.loads(json.dumps(task.record(example)))
+    return example, record
+
+
+def test_a_record_is_the_public_one() -> None:
+    _, record = released(asked(OWN.id, [1, 3]))
+    assert record == {
+        "id": "mmlongdoc_0",
+        "doc_name": "honor_watch_gs_pro",
+        "question": "Which colour has the roof?",
+        "answer": "red",
+        "answer_format": "String",
+        "ans_page_list": [1, 3],
+        "page_list": [
+            "mmlongbench-doc/owners-manual-2170416/owners-manual-2170416_page2.jpg",
+            "mmlongbench-doc/honor_watch_gs_pro/honor_watch_gs_pro_page0.jpg",
+            "mmlongbench-doc/honor_watch_gs_pro/honor_watch_gs_pro_page1.jpg",
+            "mmlongbench-doc/honor_watch_gs_pro/honor_watch_gs_pro_page2.jpg",
+            "mmlongbench-doc/honor_watch_gs_pro/honor_watch_gs_pro_page3.jpg",
+        ],
+        "answer_sources": ["Figure"],
+        "doc_type": "Guidebook",
+        "page_label": "none",
+        "question_names_page": False,
+        "gaps": "",
+    }
+
+
+def test_gaps_between_answer_pages_are_recorded() -> None:
+    assert released(asked(OWN.id, [0, 3]), 1024 + 512)[1]["gaps"] == "1-2"
+    assert released(asked(OWN.id, [0, 3]), 2048)[1]["gaps"] == "2-2"
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        asked(OWN.id, [1]),
+        asked(OWN.id),
+        asked(OWN.id, [1], answer=("3",), answer_format="Integer"),
+        asked(OWN.id, [1], answer=("red", 'the "blue" é'), answer_format="List"),
+    ],
+    ids=lambda row: row.answer_format,
+)
+def test_every_field_has_one_type_whatever_the_answer(row: DocumentQuestion) -> None:
+    _, record = released(row)
+    assert {name: type(value) for name, value in record.items()} == FIELDS
+
+
+def test_a_list_answer_is_a_json_list_in_a_string() -> None:
+    _, record = released(asked(OWN.id, [1], answer=("red", 'the "blue" é'), answer_format="List"))
+    assert json.loads(record["answer"]) == ["red", 'the "blue" é']
+    assert "é" in record["answer"]
+
+
+@pytest.mark.parametrize(
+    ("page_label", "numbers"),
+    [
+        ("none", ["", "", ""]),
+        ("index", [" (page 2)", " (page 0)", " (page 1)"]),
+        ("printed", [" (page 3)", " (page 1)", " (page 2)"]),
+    ],
+)
+def test_a_prompt_is_the_template_to_the_character(page_label: PageLabel, numbers: list[str]) -> None:
+    among = world(document("honor_watch_gs_pro", [500] * 2), document("owners-manual-2170416", [500] * 3))
+    example = packed(asked(OWN.id, [0]), among, 2048, builder(page_label))
+    assert example.prompt.rendered() == (
+        f"{INSTRUCTION}"
+        f"Document owners-manual-2{numbers[0]}: <image>\n\n"
+        f"Document honor_watch_gs_{numbers[1]}: <image>\n\n"
+        f"Document honor_watch_gs_{numbers[2]}: <image>\n\n"
+        "Question: Based on Document honor_watch_gs_, answer the following question. Which colour has the roof?\n"
+        "Answer:"
+    )
+
+
+questions = st.text(st.characters(exclude_categories=["Cs"])).map(mm.escape_markers)
+page_labels = st.sampled_from(["none", "index", "printed"])
+
+
+@given(questions, page_labels, st.integers(2, 6), st.sets(st.integers(0, 3), max_size=2))
+def test_the_prompt_comes_back_from_the_record_alone(
+    question: str, page_label: PageLabel, k: int, pages: set[int]
+) -> None:
+    task = builder(page_label)
+    example, record = released(asked(OWN.id, sorted(pages), question=question), 1024 * k, task)
+    assert task.prompt(record) == example.prompt
+    assert builder().prompt(record) == example.prompt
+
+
+def test_a_prompt_is_made_of_a_public_record_without_our_fields() -> None:
+    example, record = released(asked(OWN.id, [1]))
+    public = {name: record[name] for name in ("doc_name", "question", "page_list")}
+    assert builder().prompt(public | {"unknown": 1}) == example.prompt
+
+
+def test_a_question_of_braces_is_not_a_template() -> None:
+    example, _ = released(asked(OWN.id, [1], question="What is {context}? {0} {"))
+    assert example.prompt.rendered().endswith(" What is {context}? {0} {\nAnswer:")
+
+
+# Questions that name a page
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What date is mentioned on page 14?",
+        "What is on page(1)?",
+        "What is on Page No. 3?",
+        "What is on page number 12?",
+        "What do pages 3 to 5 show?",
+        "Who stands in the picture of slide 7?",
+        "Who stands in slide #7?",
+        "What is the fax number on page fourteen?",
+        "What is the fax number on page twelve?",
+        "What is the title of page one?",
+        "Is there a signature on the last page?",
+        "How many websites are on the cover page?",
+        "What is on the third slide?",
+        "What is on the sixth slide?",
+        "What is on the 21st page?",
+        "What do the first pages show?",
+    ],
+)
+def test_a_question_that_names_a_page_is_flagged(question: str) -> None:
+    assert NAMES_PAGE.search(question)
+    assert released(asked(OWN.id, [1], question=question))[1]["question_names_page"] is True
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Which shapes does the slide use?",
+        "What is the second FAQ shown in this slides?",
+        "Which page of the guidebook refers to Oakland?",
+        "How many pages contain tables?",
+        "Are there more fans of Appota's fan page?",
+        "What does homepage 3 show?",
+        "How many page likes are there?",
+        "Which landslide of 2014 was the largest?",
+        "Who is on the front of the paperback?",
+    ],
+)
+def test_a_question_that_names_none_is_not_flagged(question: str) -> None:
+    assert not NAMES_PAGE.search(question)
+
+
+@pytest.mark.skipif(not REAL.is_file(), reason="shared/real/mmlongbench-doc is absent")
+def test_real_questions_that_name_a_page() -> None:
+    asked = [row["question"] for row in json.loads(REAL.read_bytes())]
+    flagged = [number for number, question in enumerate(asked) if NAMES_PAGE.search(question)]
+    assert flagged == [
+        *(7, 29, 33, 43, 51, 52, 63, 64, 65, 66, 83, 84, 102, 103, 104, 105, 108, 110, 111, 112, 114)
+    ]  # 68, "at Page at the second last", is not
