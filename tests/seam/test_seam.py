@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from toys import TOYS, OneObject, Toy, sizes_of
 
 import mmlongbench as mm
@@ -206,5 +206,14 @@ def test_two_units_of_one_id_are_refused() -> None:
 
 
 @pytest.fixture(scope="module")
-def merging(train: Callable[[], Path]) -> TextTokenizer:
-    return load_tokenizer(str(train()))
+def merging(tmp_path_factory: pytest.TempPathFactory) -> TextTokenizer:
+    """A byte-level BPE that merges across newlines."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(vocab_size=400, initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
+    text = "\n\nDocument: Passage 1. grasshopper grasshopper\n\nlabel: 3\n\nlabel: 4\n\nDocument alpha (page 3): "
+    tokenizer.train_from_iterator([text] * 50, trainer)
+    path = tmp_path_factory.mktemp("bpe") / "tokenizer.json"
+    tokenizer.save(str(path))
+    return load_tokenizer(str(path))

@@ -1,0 +1,43 @@
+"""What the benchmarks read: a folder of PDFs, given, real or drawn. Knows nothing of what is measured."""
+
+import statistics
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from mmlongbench.documents.pdf import Limits
+from mmlongbench.errors import Fault, SourceError
+from mmlongbench.manifest import LimitsSpec
+from mmlongbench.plugins import reader_type
+
+READER = "mmlongbench_doc"
+REAL = Path(__file__).resolve().parents[2] / "shared/real/mmlongbench-doc/documents"
+"""Real PDFs that may lie beside the checkout."""
+LIMITS = Limits(**LimitsSpec().model_dump())
+
+
+@contextmanager
+def open_pdfs(folder: Path | None) -> Iterator[list[Path]]:
+    """The PDFs of a folder; without one the real ones, or else the reports that the sample reader draws."""
+    if folder is None and not REAL.is_dir():
+        with tempfile.TemporaryDirectory() as drawn:
+            yield _pdfs(reader_type(READER)().draw_sample(Path(drawn))["documents"])
+        return
+    yield _pdfs(folder or REAL)
+
+
+def _pdfs(folder: Path) -> list[Path]:
+    found = sorted(path for path in folder.iterdir() if path.suffix.lower() == ".pdf")
+    if not found:
+        raise SourceError(Fault("no-documents", "a folder with PDFs", "none in it", folder.name))
+    return found
+
+
+def spread(values: Sequence[float], form: str = ".2f") -> str:
+    """The median of what several rounds gave, with the least and the most.
+
+    >>> spread([3, 1, 2])
+    '2.00 (1.00 to 3.00)'
+    """
+    return f"{statistics.median(values):{form}} ({min(values):{form}} to {max(values):{form}})"
