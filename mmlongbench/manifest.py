@@ -75,6 +75,9 @@ class LimitsSpec(_Model):
     bytes: int = Field(default=512 * 1024 * 1024, ge=1)
     pages: int = Field(default=5000, ge=1)
     side: int = Field(default=16_384, ge=1)
+    """Of a rendered page, in pixels."""
+    pixels: int = Field(default=64_000_000, ge=1)
+    """Of a rendered page."""
 
 
 class PageSpec(_Model):
@@ -123,12 +126,10 @@ def load_manifest(path: Path, settings: tuple[str, ...] = (), here: Path | None 
 
     """
     try:
-        data = yaml.safe_load(path.read_text("utf-8"))
+        text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ManifestError(f"{path}: cannot be read: {error}") from error
-    except yaml.YAMLError as error:
-        raise ManifestError(f"{path}: expected YAML, found {' '.join(str(error).split())}") from error
-    datasets = _datasets(data, path)
+    datasets = _datasets(_yaml(text, str(path)), path)
     for dataset in datasets:
         _root_paths(dataset, path.parent)
     for setting in settings:
@@ -155,6 +156,13 @@ def narrowed(manifest: Manifest, lengths: str | None, limit: int | None) -> Mani
     return Manifest(datasets=tuple(datasets))
 
 
+def _yaml(text: str, where: str) -> Any:  # noqa: ANN401  (YAML)
+    try:
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date that is none is a ValueError
+        raise ManifestError(f"{where}: expected YAML, found {' '.join(str(error).split())}") from error
+
+
 def _datasets(data: object, path: Path) -> list[dict[str, Any]]:
     if not isinstance(data, dict):
         raise ManifestError(f"{path}: expected a mapping with the key 'datasets', found {type(data).__name__}")
@@ -168,6 +176,11 @@ def _datasets(data: object, path: Path) -> list[dict[str, Any]]:
 
 
 def _root_paths(dataset: dict[str, Any], root: Path) -> None:
+    """Paths that stand in a manifest are relative to its folder."""
+    counter = dataset.get("counter")
+    tokenizer = counter.get("tokenizer") if isinstance(counter, dict) else None
+    if isinstance(counter, dict) and isinstance(tokenizer, str) and (root / tokenizer).is_file():
+        dataset["counter"] = {**counter, "tokenizer": str(root / tokenizer)}
     if isinstance(dataset.get("source"), dict):
         dataset["source"] = {k: str(root / v) if isinstance(v, str) else v for k, v in dataset["source"].items()}
 
@@ -184,7 +197,7 @@ def _apply(setting: str, datasets: list[dict[str, Any]], here: Path) -> None:
         target = datasets[0]
     else:
         raise ManifestError(f"--set {setting!r}: begin with the dataset's name, one of {', '.join(named)}")
-    value = str(here / text) if path[0] == "source" and len(path) > 1 else yaml.safe_load(text)
+    value = str(here / text) if path[0] == "source" and len(path) > 1 else _yaml(text, f"--set {setting!r}")
     for step in path[:-1]:
         inner = target.get(step)
         target[step] = dict(inner) if isinstance(inner, dict) else {}
@@ -194,17 +207,25 @@ def _apply(setting: str, datasets: list[dict[str, Any]], here: Path) -> None:
 
 def explain(error: ValidationError, where: str, model: type[BaseModel], datasets: list[dict[str, Any]]) -> str:
     """The first problem of a validation in one line: the key, what was expected, what was found."""
-    problem = error.errors()[0]
-    place = [part for part in problem["loc"] if not (isinstance(part, str) and re.search(r"\W|^literal", part))]
-    key = ".".join(str(part) for part in place if part != "datasets" and not isinstance(part, int))
+    problems = error.errors()
+    problem = problems[0]
+    place = _place(problem["loc"])
+    inner = place[2:] if len(place) > 1 and place[0] == "datasets" else place
+    key = ".".join(str(part) for part in inner if not isinstance(part, int))
     names = [datasets[part].get("name", part) for part in place[1:2] if isinstance(part, int) and part < len(datasets)]
     prefix = f"{where}: " + (f"dataset {names[0]!r}: " if names else "")
     if problem["type"] == "extra_forbidden":
         return f"{prefix}unknown key {key!r}{nearest(str(place[-1]), _keys(model, place[:-1]))}"
     if problem["type"] == "missing":
         return f"{prefix}the key {key!r} is missing"
-    message = problem["msg"].removeprefix("Value error, ")
-    return f"{prefix}{key}: {message} (found {problem['input']!r})"
+    same = [other for other in problems if len(place) < len(other["loc"]) and _place(other["loc"]) == place]
+    messages = dict.fromkeys(other["msg"].removeprefix("Value error, ") for other in (problem, *same))
+    return f"{prefix}{f'{key}: ' if key else ''}{' or '.join(messages)} (found {problem['input']!r})"
+
+
+def _place(loc: tuple[int | str, ...]) -> list[int | str]:
+    """The keys of a location, without the names that pydantic gives to the arms of a union."""
+    return [part for part in loc if not (isinstance(part, str) and re.search(r"\[|^int$", part))]
 
 
 def _keys(model: type[BaseModel], place: list[Any]) -> list[str]:

@@ -9,6 +9,11 @@ from typing import Any
 from mmlongbench.errors import PluginError
 from mmlongbench.task import Builder, Reader
 
+_PARTS = {
+    "builder": ("options_type", "draft", "record", "prompt"),
+    "reader": ("row_type", "sources", "image_folder", "rows", "documents"),
+}
+"""What a plug-in must have to be called one."""
 GROUPS = {"builder": "mmlongbench.builders", "reader": "mmlongbench.readers"}
 
 
@@ -61,12 +66,14 @@ def _load(kind: str, name: str) -> Any:  # noqa: ANN401  (a class, typed by the 
     if len(origins := sorted({f"{point.value} of {_origin(point)}" for point in points})) > 1:
         raise PluginError(f"two {kind}s are called {name!r}: {' and '.join(origins)}; uninstall one")
     point = next(iter(points))
+    broken = f"{kind} {name!r} ({point.value} of {_origin(point)}) is broken: "
     try:
-        return point.load()
-    except Exception as error:  # a stranger's module may fail in any way; the cause is kept
-        raise PluginError(
-            f"{kind} {name!r} ({point.value} of {_origin(point)}) is broken: {type(error).__name__}: {error}"
-        ) from error
+        loaded = point.load()
+    except (Exception, SystemExit) as error:  # a stranger's module may fail in any way; the cause is kept
+        raise PluginError(f"{broken}{type(error).__name__}: {' '.join(str(error).split())}") from error
+    if missing := [part for part in _PARTS[kind] if not hasattr(loaded, part)]:
+        raise PluginError(f"{broken}{loaded!r} has no {missing[0]!r}, which a {kind} needs")
+    return loaded
 
 
 def _try(kind: str, point: EntryPoint, points: list[EntryPoint]) -> Plugin:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
-from mmlongbench.documents.world import World
+from mmlongbench.world import World
 from mmlongbench.draft import Draft
 from mmlongbench.draws import Draws
 from mmlongbench.errors import Fault
@@ -80,11 +80,16 @@ class TaskSpec:
 class Builder(Protocol):
     """A task family, bound to one dataset; `draft`, `record` and `prompt` are pure."""
 
-    options_type: ClassVar[type[BaseModel]]
-    spec: ClassVar[TaskSpec]
+    options_type: ClassVar[type[Any]]
+    """A pydantic model of what a manifest may set."""
 
     def __init__(self, dataset: str, options: Any) -> None:  # noqa: ANN401  (its own Options)
         """Bind the task to a dataset's name and options."""
+
+    @property
+    def spec(self) -> TaskSpec:
+        """What it declares."""
+        ...
 
     @property
     def dataset(self) -> str:

@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import ClassVar, Literal
 
 import mmlongbench as mm
@@ -111,7 +110,7 @@ class _Padding:
 def page_unit(path: str, index: int, label: str, role: Literal["own", "padding"]) -> mm.Unit:
     """A page with the line that names its document; `index` from 0."""
     number = {"none": "", "index": f" (page {index})", "printed": f" (page {index + 1})"}[label]
-    folder = PurePosixPath(path).parts[-2]
+    folder = path.split("/")[-2]
     head = f"Document {mm.label(folder)}{number}: "
     return mm.Unit(path, role, mm.Image(path), (0, index), head=head, group=folder, data={"index": index})
 

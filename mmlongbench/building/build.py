@@ -9,16 +9,16 @@ from mmlongbench.binding import bind_builder, placements_of
 from mmlongbench.building.dataset import kept_rows, open_dataset
 from mmlongbench.building.engine import LocalEngine
 from mmlongbench.building.finish import finish
-from mmlongbench.building.plan import DatasetPlan, plan_datasets, save_plans
+from mmlongbench.building.plan import DatasetPlan, begun, plan_datasets, save_plans
 from mmlongbench.building.rejects import sentence
-from mmlongbench.building.shards import needed_images, record_shards
+from mmlongbench.building.shards import forget, needed_images, record_shards
 from mmlongbench.building.work import Shard, Work
 from mmlongbench.errors import BuildError, StrictStop
-from mmlongbench.files import claim
+from mmlongbench.files import TEMPORARY, claim
 from mmlongbench.manifest import Manifest
 from mmlongbench.plugins import reader_type
 from mmlongbench.release.layout import LOCK
-from mmlongbench.release.lock import read_lock
+from mmlongbench.release.lock import read_lock, versions
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +45,42 @@ def build(manifest: Manifest, out: Path, engine: LocalEngine, *, is_strict: bool
         reader_type(spec.reader)
     work = Work(_usable(out))
     with claim(work.root / "claims" / "build", f"the release {out}"):
-        plans = plan_datasets(manifest, work, engine.progress)
-        public = [plan.public() for plan in plans]
         if (work.out / LOCK).is_file():
-            lock = read_lock(work.out)
-            _same(lock["manifest"], public, out)
-            shutil.rmtree(work.root)
-            return Built(out, lock, was_complete=True)
-        save_plans(plans, work)
-        open_dataset.cache_clear()
+            return _complete(manifest, work, engine)
+        plans = plan_datasets(manifest, work, engine.progress)
+        _go_on(plans, work)
+        forget()
         for plan in plans:
             _run_stages(plan, work, engine, is_strict)
         lock = finish(plans, work)
         shutil.rmtree(work.root)
-    return Built(out, lock, was_complete=False)
+    return Built(work.out, lock, was_complete=False)
+
+
+def _complete(manifest: Manifest, work: Work, engine: LocalEngine) -> Built:
+    """A finished release, if it is of this manifest; nothing in it is touched either way."""
+    try:
+        lock = read_lock(work.out)
+        _same(lock["manifest"], [plan.public() for plan in plan_datasets(manifest, work, engine.progress)], work.out)
+    finally:
+        shutil.rmtree(work.root)
+    return Built(work.out, lock, was_complete=True)
+
+
+def _go_on(plans: list[DatasetPlan], work: Work) -> None:
+    """Save the plan, or find the one that was saved to be the same, so that no two builds are mixed."""
+    before = begun(work)
+    if before is None:
+        save_plans(plans, work)
+        return
+    _same([data["public"] for data in before["datasets"]], [plan.public() for plan in plans], work.out)
+    now = versions()
+    for name in (name for name in now if before["versions"].get(name) != now[name]):
+        raise BuildError(
+            f"--out {work.out}: holds a build begun with {name} {before['versions'].get(name)}, here is {now[name]}; "
+            "give another folder, or remove this one"
+        )
+    save_plans(plans, work)  # the sources may have moved
 
 
 def _usable(out: Path) -> Path:
@@ -67,12 +89,19 @@ def _usable(out: Path) -> Path:
     try:
         if out.exists() and not out.is_dir():
             raise BuildError(f"--out {out}: is a file; give a folder")
-        if out.is_dir() and any(out.iterdir()) and not ((out / LOCK).is_file() or Work(out).root.is_dir()):
+        if out.is_dir() and not ((out / LOCK).is_file() or Work(out).plan.is_file() or _is_bare(out)):
             raise BuildError(f"--out {out}: is not empty and no build of this engine; give an empty or a new folder")
         Work(out).root.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BuildError(f"--out {out}: cannot be written: {error.strerror}") from error
     return out
+
+
+def _is_bare(out: Path) -> bool:
+    """Whether there is nothing in a folder, or only what a build leaves that was stopped before it had a plan."""
+    root = Work(out).root
+    begun = {path.name for path in root.glob("*") if not path.name.startswith(TEMPORARY)}
+    return {*out.iterdir()} <= {root} and begun <= {"claims", "sample"}
 
 
 def _same(before: list[dict[str, Any]], now: list[dict[str, Any]], out: Path) -> None:

@@ -9,7 +9,7 @@ from mmlongbench.binding import bind_builder, placements_of
 from mmlongbench.building.plan import DatasetPlan, load_plan
 from mmlongbench.building.work import Shard, Work
 from mmlongbench.documents.pdf import Limits
-from mmlongbench.documents.world import Document, Page, World
+from mmlongbench.world import Document, Page, World
 from mmlongbench.draws import Draws
 from mmlongbench.errors import Fault
 from mmlongbench.manifest import DatasetSpec
@@ -61,7 +61,7 @@ def open_dataset(out: Path, name: str) -> Dataset:
 
 def limits_of(spec: DatasetSpec) -> Limits:
     """What a document of this dataset may cost."""
-    return Limits(spec.limits.bytes, spec.limits.pages, spec.limits.side)
+    return Limits(**spec.limits.model_dump())
 
 
 def kept_rows(dataset: Dataset, work: Work) -> Iterator[Row]:

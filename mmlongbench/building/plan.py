@@ -11,9 +11,10 @@ from mmlongbench.building.work import Work
 from mmlongbench.documents.names import folder_names
 from mmlongbench.errors import ManifestError
 from mmlongbench.files import sha256_of, write_whole
-from mmlongbench.manifest import SAMPLE, DatasetSpec, Manifest
+from mmlongbench.manifest import SAMPLE, DatasetSpec, Manifest, PageSpec
 from mmlongbench.plugins import nearest, reader_type
 from mmlongbench.progress import Progress
+from mmlongbench.release.lock import versions
 from mmlongbench.task import Reader
 
 
@@ -51,7 +52,25 @@ class DatasetPlan:
 
 def plan_datasets(manifest: Manifest, work: Work, progress: Progress) -> list[DatasetPlan]:
     """Find and fingerprint the sources of every dataset; draw the samples that are asked for."""
-    return [_plan_dataset(spec, work, progress) for spec in manifest.datasets]
+    plans = [_plan_dataset(spec, work, progress) for spec in manifest.datasets]
+    _refuse_shared_images(plans)
+    return plans
+
+
+def _refuse_shared_images(plans: list[DatasetPlan]) -> None:
+    """Two datasets of one reader may show the same pages, but not different ones under the same paths."""
+    shown: dict[tuple[str, str], tuple[str, tuple[str, PageSpec]]] = {}
+    for plan in plans:
+        folder = reader_type(plan.spec.reader).image_folder
+        for file in plan.documents.values():
+            made = (file.sha256, plan.spec.pages)
+            name, before = shown.setdefault((folder, file.name), (plan.spec.name, made))
+            if before != made:
+                differ = "pages.dpi or pages.quality" if before[0] == made[0] else "the document"
+                raise ManifestError(
+                    f"datasets {name!r} and {plan.spec.name!r}: both show {folder}/{file.name}, and {differ} differs; "
+                    "build them into two releases"
+                )
 
 
 def _plan_dataset(spec: DatasetSpec, work: Work, progress: Progress) -> DatasetPlan:
@@ -71,7 +90,8 @@ def _plan_dataset(spec: DatasetSpec, work: Work, progress: Progress) -> DatasetP
     }
     prints = {name: _fingerprint(sources[name], found, hashes) for name, found in files.items()}
     tokenizer = spec.counter.open().text
-    return DatasetPlan(spec, sources, prints, listed, {"name": Path(tokenizer.name).name, "sha256": tokenizer.sha256})
+    name = Path(tokenizer.name).name if Path(tokenizer.name).is_file() else tokenizer.name
+    return DatasetPlan(spec, sources, prints, listed, {"name": name, "sha256": tokenizer.sha256})
 
 
 def _sources(spec: DatasetSpec, reader: Reader, folder: Path) -> dict[str, Path]:
@@ -106,11 +126,19 @@ def _fingerprint(path: Path, files: list[Path], hashes: Mapping[Path, str]) -> d
     if path.is_file():
         return {"files": 1, "bytes": size, "sha256": hashes[path]}
     lines = "".join(f"{hashes[found]}  {found.relative_to(path).as_posix()}\n" for found in files)
-    return {"files": len(files), "bytes": size, "sha256": hashlib.sha256(lines.encode()).hexdigest()}
+    sha256 = hashlib.sha256(lines.encode("utf-8", "surrogateescape")).hexdigest()
+    return {"files": len(files), "bytes": size, "sha256": sha256}
+
+
+def begun(work: Work) -> Any:  # noqa: ANN401  (JSON)
+    """The plan that an interrupted build has saved, or None."""
+    if not work.plan.is_file():
+        return None
+    return json.loads(work.plan.read_bytes().decode("utf-8", "surrogateescape"))
 
 
 def save_plans(plans: list[DatasetPlan], work: Work) -> None:
-    """Write the plan where workers find it."""
+    """Write the plan where workers, and the build that goes on after an interruption, find it."""
     data = [
         {
             "spec": plan.spec.model_dump(mode="json"),
@@ -122,12 +150,13 @@ def save_plans(plans: list[DatasetPlan], work: Work) -> None:
         }
         for plan in plans
     ]
-    write_whole(work.plan, [json.dumps(data, ensure_ascii=False).encode("utf-8", "surrogateescape")])
+    saved = {"versions": versions(), "datasets": data}
+    write_whole(work.plan, [json.dumps(saved, ensure_ascii=False).encode("utf-8", "surrogateescape")])
 
 
 def load_plan(work: Work, dataset: str) -> DatasetPlan:
     """The plan of one dataset, as it was saved."""
-    for data in json.loads(work.plan.read_bytes().decode("utf-8", "surrogateescape")):
+    for data in begun(work)["datasets"]:
         spec = DatasetSpec.model_validate(data["spec"])
         if spec.name == dataset:
             documents = {name: DocumentFile(id, name, Path(path), sha) for id, name, path, sha in data["documents"]}

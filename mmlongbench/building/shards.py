@@ -31,6 +31,12 @@ def run_shard(out: Path, shard: Shard) -> None:
             work.write(shard, _STAGES[shard.stage](work, shard))
 
 
+def forget() -> None:
+    """Forget what this process knows of builds: a new one may use the same folder."""
+    for known in (open_dataset, _plan, _rows, _needed):
+        known.cache_clear()
+
+
 @cache
 def _plan(out: Path, dataset: str) -> DatasetPlan:
     return load_plan(Work(out), dataset)

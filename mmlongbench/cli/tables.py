@@ -25,7 +25,9 @@ def show_build(built: Built) -> None:
             table.add_row(length, f"{cell['examples']:,}", f"{cell['rejected']:,}")
         _console().print(table)
         _say(f"questions: {counts['read']} read, {counts['kept']} kept, {counts['not_sampled']} not sampled")
-        for reason, number in (*counts["rejected"].items(),):
+        for length in (length for length, cell in data["cells"].items() if not cell["examples"]):
+            _say(f"  no file at {length}: no question fits it")
+        for reason, number in counts["rejected"].items():
             _say(f"  rejected {number}: {reason}")
         for repair, number in counts["repaired"].items():
             _say(f"  repaired {number}: {repair}")

@@ -11,15 +11,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from mmlongbench.binding import bind_builder
 from mmlongbench.errors import ManifestError, MMLongBenchError, ReleaseError
-from mmlongbench.manifest import CounterSpec, DatasetSpec
+from mmlongbench.files import sha256_of
+from mmlongbench.manifest import DatasetSpec
 from mmlongbench.progress import Progress
 from mmlongbench.release.images import ImageSizes
-from mmlongbench.release.layout import DATA, IMAGES
+from mmlongbench.release.layout import DATA, IMAGES, LOCK
 from mmlongbench.release.lock import read_lock
 from mmlongbench.task import Builder, Record
 from tokenization import CrossModalCounter, TokenCount
+from tokenization.text import LLAMA2
 
 
 @dataclass(slots=True)
@@ -96,6 +100,8 @@ class AuditedDataset:
 
     builder: Builder
     counter: CrossModalCounter
+    reserve: int | None = None
+    """What the build kept free, in tokens; None where that is not known."""
 
 
 def audit_release(release: Path, progress: Progress, tokenizer: str | None = None) -> list[FileAudit]:
@@ -111,16 +117,20 @@ def audit_release(release: Path, progress: Progress, tokenizer: str | None = Non
 
     """
     lock = read_lock(release)
-    datasets = [_dataset(data, tokenizer) for data in lock["manifest"]]
+    datasets = [locked_dataset(data, tokenizer) for data in lock["manifest"]]
+    if tokenizer and all(dataset.counter.text.name != tokenizer for dataset in datasets):
+        raise ReleaseError(f"--tokenizer {tokenizer}: nothing in {release} was counted with it; leave it out")
     sizes = ImageSizes(release / IMAGES)
     audits = []
-    expected = {path.removeprefix(f"{DATA}/") for path in lock["files"] if path.startswith(f"{DATA}/")}
+    expected = {
+        path.removeprefix(f"{DATA}/"): data["sha256"] for path, data in lock["files"].items() if path.startswith(DATA)
+    }
     paths = sorted(_data_files(release / DATA), key=_by_length)
     with progress.bar("audit", len(paths)) as advance:
         for path in paths:
-            audits.append(_audit_file(release, path, datasets, sizes, is_expected=path in expected))
+            audits.append(_audit_file(release, path, datasets, sizes, expected.get(path)))
             advance()
-    for path in sorted(expected.difference(paths)):
+    for path in sorted(expected.keys() - paths):
         audits.append(FileAudit(path, 0))
         audits[-1].problem("missing file", "the lock names it")
     return audits
@@ -135,45 +145,51 @@ def _data_files(root: Path) -> Iterator[str]:
     return (path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file())
 
 
-def _dataset(data: Mapping[str, Any], tokenizer: str | None) -> AuditedDataset:
+def locked_dataset(data: Mapping[str, Any], tokenizer: str | None) -> AuditedDataset:
     """The builder of a dataset of the lock, and the counter it was counted with."""
-    recorded = data["counter"]["tokenizer"]
-    spec = DatasetSpec.model_validate(
-        {
-            **{key: value for key, value in data.items() if key != "source_sha256"},
-            "source": "sample",
-            "counter": {**data["counter"], "tokenizer": tokenizer or recorded["name"]},
-        }
-    )
     try:
-        counter = CounterSpec.model_validate(spec.counter).open()
+        recorded = {key: str(data["counter"]["tokenizer"][key]) for key in ("name", "sha256")}
+        name = tokenizer or recorded["name"]
+        resolved = {key: value for key, value in data.items() if key != "source_sha256"}
+        counted = {**data["counter"], "tokenizer": name}
+        spec = DatasetSpec.model_validate({**resolved, "source": "sample", "counter": counted})
+    except (KeyError, TypeError, ValidationError) as error:
+        raise ReleaseError(f"{LOCK}: manifest: cannot be read: {' '.join(str(error).split())}") from error
+    try:
+        counter = spec.counter.open()
     except ManifestError as error:
         raise ReleaseError(f"{error}; --tokenizer gives the one this release was counted with") from error
     if counter.text.sha256 != recorded["sha256"]:
+        if tokenizer and recorded["name"] == LLAMA2:  # the one that is given is another dataset's
+            return locked_dataset(data, None)
         raise ReleaseError(
             f"tokenizer {counter.text.name!r} has sha256 {counter.text.sha256[:12]}…, the release was counted with "
             f"{recorded['name']!r}, {recorded['sha256'][:12]}…; --tokenizer gives it"
         )
-    return AuditedDataset(bind_builder(spec), counter)
+    builder = bind_builder(spec)
+    return AuditedDataset(builder, counter, builder.spec.reserve if spec.reserve is None else spec.reserve)
 
 
 def _audit_file(
-    release: Path, path: str, datasets: list[AuditedDataset], sizes: ImageSizes, *, is_expected: bool
+    release: Path, path: str, datasets: list[AuditedDataset], sizes: ImageSizes, sha256: str | None
 ) -> FileAudit:
     for dataset in datasets:
         name = dataset.builder.spec.files.recognise(path)
         if name and name.name == dataset.builder.dataset:
             audit = FileAudit(path, name.length)
-            if not is_expected:
+            if sha256 is None:
                 audit.problem("file is not in the lock", "the whole file")
-            _audit_records(audit, release / DATA / path, dataset, sizes)
+            elif sha256 != sha256_of(release / DATA / path):
+                audit.problem("the bytes are not those of the lock", "the whole file")
+            audit_records(audit, release / DATA / path, dataset, sizes)
             return audit
     audit = FileAudit(path, 0)
     audit.problem("no dataset of the lock has a file of this name", "the whole file")
     return audit
 
 
-def _audit_records(audit: FileAudit, path: Path, dataset: AuditedDataset, sizes: ImageSizes) -> None:
+def audit_records(audit: FileAudit, path: Path, dataset: AuditedDataset, sizes: ImageSizes) -> None:
+    """Count every example of one file again, into `audit`."""
     try:
         for where, record in dataset.builder.spec.format.unbundle(path):
             audit.examples += 1
@@ -201,6 +217,8 @@ def _audit_record(audit: FileAudit, where: str, record: Record, dataset: Audited
     audit.images.add(len(prompt.images))
     if count.total + reserve > audit.length:
         audit.problem("over its length", f"{where}: {count.total} + {reserve} > {audit.length}")
+    if dataset.reserve not in (None, reserve):
+        audit.problem("tokens.reserve differs from the lock", f"{where}: {reserve} against {dataset.reserve}")
     for kind, claimed, counted in _claims(record, count):
         if claimed != counted:
             audit.problem(f"{kind} differs from the recount", f"{where}: {claimed} against {counted}")

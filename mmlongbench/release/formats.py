@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from mmlongbench.errors import ReleaseError
 from mmlongbench.packing.budget import K
 
-_SLOTS = {"name": r"[\w.-]+?", "k": r"\d+", "questions": r"\d+", "placements": r"\d+"}
+_SLOTS = {"name": r"[\w.-]+?", "k": r"[1-9]\d*", "questions": r"\d+", "placements": r"\d+"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,5 +91,5 @@ JSON_LINES = JsonLines()
 
 
 def to_json(value: object) -> bytes:
-    """One line of JSON: UTF-8, no spaces to argue about, a newline at the end."""
-    return (json.dumps(value, ensure_ascii=False) + "\n").encode()
+    """One line of JSON: UTF-8 (an undecodable byte of a file's name as an escape), a newline at the end."""
+    return (json.dumps(value, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")

@@ -21,7 +21,7 @@ def versions() -> dict[str, str]:
 
 def lock_bytes(lock: dict[str, Any]) -> list[bytes]:
     """A lock as a file a person can read and diff."""
-    return [json.dumps(lock, ensure_ascii=False, indent=1).encode(), b"\n"]
+    return [json.dumps(lock, ensure_ascii=False, indent=1).encode("utf-8", "backslashreplace"), b"\n"]
 
 
 def read_lock(release: Path) -> dict[str, Any]:
@@ -42,4 +42,8 @@ def read_lock(release: Path) -> dict[str, Any]:
         raise ReleaseError(f"{path}: expected JSON, found {error}") from error
     if not isinstance(lock, dict) or lock.get("format") != 1:
         raise ReleaseError(f"{path}: expected a lock of format 1")
+    for key, kind in (("manifest", list), ("datasets", dict), ("files", dict)):
+        if not isinstance(lock.get(key), kind):
+            found = type(lock[key]).__name__ if key in lock else "nothing"
+            raise ReleaseError(f"{path}: {key}: expected a {kind.__name__}, found {found}")
     return lock

@@ -1,0 +1,261 @@
+import ctypes
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tiny import (
+    ROWS,
+    build,
+    command,
+    draw_pdf,
+    hashes,
+    leftovers,
+    lock,
+    mmlongbench,
+    rejects,
+    write_manifest,
+    write_rows,
+)
+
+from mmlongbench.building.work import Shard, Work
+from mmlongbench.files import claim
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from mmlongbench.files import claim
+with claim(Path(sys.argv[1]), "it"):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+@contextmanager
+def held_by_another(path: Path) -> Iterator[None]:
+    """While a process lives that holds the lock on a file; it ends by SIGKILL."""
+    command = [sys.executable, "-c", HOLDER, str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        yield
+        holder.kill()
+
+
+def interrupted(source: Path, out: Path, *args: object) -> None:
+    """A build that was stopped when all its shards were done, before a file of the release was written."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mmlongbench.building.build.finish", lambda plans, work: (_ for _ in ()).throw(KeyboardInterrupt))
+        assert build(source, out, *args).code == 130
+
+
+def copied(source: Path, to: Path) -> Path:
+    shutil.copytree(source, to)
+    return to
+
+
+def test_a_second_build_of_a_release_is_refused_while_the_first_one_lives(source: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with held_by_another(out / ".build" / "claims" / "build"):
+        refused = build(source, out)
+    assert refused.code == 2
+    assert refused.err == f"error: the release {out} is being written by another process; wait for it or stop it\n"
+    assert build(source, out).code == 0  # the lock died with its owner
+
+
+def test_a_shard_that_another_process_writes_is_refused_by_name(source: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    shard = Shard("assets", "mmlongdoc", "cedar")
+    with held_by_another(out / ".build" / "claims" / "assets--mmlongdoc--cedar"):
+        refused = build(source, out)
+    assert refused.code == 2
+    assert f"shard {shard} of {out} is being written by another process" in refused.err
+    assert build(source, out).code == 0
+
+
+def test_a_claim_is_given_back_when_its_block_ends(tmp_path: Path) -> None:
+    with claim(tmp_path / "claim", "it"), (tmp_path / "claim").open("rb") as other, pytest.raises(BlockingIOError):
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with claim(tmp_path / "claim", "it"):
+        pass
+
+
+@pytest.mark.parametrize("name", ["notes.txt", ".hidden", ".build/Package.swift", "mmlb_data/documentQA/x_K8.jsonl"])
+def test_a_folder_of_somebody_elses_is_refused_and_left_alone(name: str, source: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    (out / name).parent.mkdir(parents=True)
+    (out / name).write_text("mine")
+    refused = build(source, out)
+    assert refused.code == 2
+    assert "is not empty and no build of this engine; give an empty or a new folder" in refused.err
+    assert [*hashes(out)] == [name]
+
+
+def test_a_file_is_no_folder(source: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("mine")
+    assert f"--out {tmp_path / 'out'}: is a file; give a folder" in build(source, tmp_path / "out").err
+    assert "cannot be written: Not a directory" in build(source, tmp_path / "out" / "below").err
+    assert (tmp_path / "out").read_text() == "mine"
+
+
+def drop_privileges() -> None:
+    """Root ignores modes; without these two capabilities it does not (PR_CAPBSET_DROP; they end with the exec)."""
+    if not os.geteuid():
+        for capability in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
+            ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)
+
+
+def test_a_folder_that_cannot_be_written_is_refused(source: Path, tmp_path: Path) -> None:
+    locked = tmp_path / "locked"
+    locked.mkdir(mode=0o555)
+    for out in (locked, locked / "new"):
+        refused = mmlongbench("build", source / "tiny.yaml", "--out", out, preexec_fn=drop_privileges)
+        assert (refused.code, refused.err) == (2, f"error: --out {out}: cannot be written: Permission denied\n")
+    assert not [*locked.iterdir()]
+
+
+def test_a_finished_release_is_complete_and_is_not_touched(source: Path, finished: Path, tmp_path: Path) -> None:
+    out = copied(finished, tmp_path / "out")
+    before = {path: path.stat().st_mtime_ns for path in out.rglob("*")}
+    again = build(source, out)
+    assert again.code == 0
+    assert "was complete already" in again.out
+    assert {path: path.stat().st_mtime_ns for path in out.rglob("*")} == before
+    assert json.loads(build(source, out, "--json").out)["was_complete"]
+    (out / "build.lock.json").write_text("{")
+    assert "expected JSON" in build(source, out).err
+
+
+@pytest.mark.parametrize("state", ["finished", "interrupted"])
+@pytest.mark.parametrize(
+    ("setting", "key"),
+    [
+        ("seed=7", "mmlongdoc.seed is 7, there it is 42"),
+        ("admission_length=2K", "mmlongdoc.admission_length is 2048, there it is 1024"),
+        ("lengths=[1K]", "mmlongdoc.lengths is [1024], there it is [1024, 2048]"),
+        ("options.page_label=index", "mmlongdoc.options is {'page_label': 'index'}, there it is {}"),
+        ("name=other", "other.name is 'other', there it is None"),
+    ],
+)
+def test_a_release_of_another_manifest_is_refused_by_the_key_that_differs(
+    state: str, setting: str, key: str, source: Path, finished: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    if state == "finished":
+        copied(finished, out)
+    else:
+        interrupted(source, out)
+    before = hashes(out)
+    refused = build(source, out, "--set", setting)
+    assert refused.code == 2
+    assert f"holds a build of another manifest: {key}; give another folder, or remove this one" in refused.err
+    assert {path: sha for path, sha in hashes(out).items() if "claims" not in path} == {
+        path: sha for path, sha in before.items() if "claims" not in path
+    }
+    assert (out / ".build").exists() == (state == "interrupted")
+    assert build(source, out).code == 0  # the right one is as it was, or goes on
+    assert hashes(out) == hashes(finished)
+
+
+def test_an_interrupted_build_whose_sources_changed_is_refused(source: Path, finished: Path, tmp_path: Path) -> None:
+    changed, out = copied(source, tmp_path / "source"), tmp_path / "out"
+    interrupted(changed, out)
+    changes: list[Callable[[], None]] = [
+        lambda: draw_pdf(changed / "documents" / "ash.pdf", 3),
+        lambda: draw_pdf(changed / "documents" / "elm.pdf", 1),
+        lambda: write_rows(changed, ROWS[:3]),
+    ]
+    for change in changes:
+        change()
+        refused = build(changed, out)
+        assert refused.code == 2
+        assert "mmlongdoc.source is " in refused.err
+        shutil.rmtree(changed)
+        copied(source, changed)
+    assert build(changed, out).code == 0
+    assert hashes(out) == hashes(finished)
+
+
+def test_an_interrupted_build_goes_on_from_sources_that_moved(source: Path, finished: Path, tmp_path: Path) -> None:
+    moved = copied(source, tmp_path / "source")
+    interrupted(moved, tmp_path / "out")
+    shutil.rmtree(tmp_path / "out" / ".build" / "assets")
+    shutil.rmtree(tmp_path / "out" / "mmlb_image")
+    moved.rename(tmp_path / "there")
+    assert build(tmp_path / "there", tmp_path / "out").code == 0
+    assert hashes(tmp_path / "out") == hashes(finished)
+
+
+def test_an_interrupted_build_of_other_versions_is_refused(source: Path, tmp_path: Path) -> None:
+    interrupted(source, tmp_path / "out")
+    plan = Work(tmp_path / "out").plan
+    saved = json.loads(plan.read_text())
+    saved["versions"]["pymupdf"] = "1.0"
+    plan.write_text(json.dumps(saved))
+    assert "holds a build begun with pymupdf 1.0, here is " in build(source, tmp_path / "out").err
+
+
+def test_a_build_that_could_not_begin_leaves_a_folder_that_can_be_used(source: Path, tmp_path: Path) -> None:
+    refused = build(source, tmp_path / "out", "--set", "source.documents=nowhere")
+    assert refused.code == 2
+    assert "source.documents: no such file or folder" in refused.err
+    assert build(source, tmp_path / "out").code == 0
+
+
+def test_what_killed_writers_left_is_swept(source: Path, finished: Path, tmp_path: Path) -> None:
+    interrupted(source, tmp_path / "out")
+    (tmp_path / "out" / ".tmp-1-build.lock.json").write_text("{")
+    (tmp_path / "out" / "mmlb_image" / "mmlongbench-doc" / "ash" / ".tmp-1-ash_page0.jpg").write_text("half")
+    assert build(source, tmp_path / "out").code == 0
+    assert not leftovers(tmp_path / "out")
+    assert hashes(tmp_path / "out") == hashes(finished)
+
+
+def test_other_things_beside_the_documents_are_no_documents(source: Path, finished: Path, tmp_path: Path) -> None:
+    messy = copied(source, tmp_path / "source")
+    documents = messy / "documents"
+    (documents / "README.md").write_text("about")
+    (documents / ".DS_Store").write_bytes(b"\0")
+    (documents / "more").mkdir()
+    draw_pdf(documents / "more" / "ash.pdf", 1)
+    (documents / "folder.pdf").mkdir()
+    assert build(messy, tmp_path / "out").code == 0
+    made, expected = hashes(tmp_path / "out"), hashes(finished)
+    assert {path for path in made if made[path] != expected.get(path)} == {"build.lock.json"}
+    assert lock(tmp_path / "out")["manifest"][0]["source"]["documents"]["files"] == 6  # all that is visible
+    (documents / ".DS_Store").write_bytes(b"\1")
+    assert "was complete already" in build(messy, tmp_path / "out").out
+
+
+def test_a_document_whose_name_is_no_text_can_be_built(source: Path, tmp_path: Path) -> None:
+    strange = copied(source, tmp_path / "source")
+    name = os.fsdecode(b"\xff")
+    try:
+        (strange / "documents" / "ash.pdf").rename(strange / "documents" / f"{name}.pdf")
+    except (OSError, UnicodeError):
+        pytest.skip("this file system takes names that are text only")
+    built = build(strange, tmp_path / "out")
+    assert built.code == 0, built.err
+    assert command("audit", tmp_path / "out", "-q").code == 0
+    documents = lock(tmp_path / "out")["datasets"]["mmlongdoc"]["documents"]
+    assert name in {**documents["renamed"], **documents["refused"]}
+
+
+def test_two_datasets_share_pages_only_where_they_are_the_same(source: Path, tmp_path: Path) -> None:
+    both = copied(source, tmp_path / "source")
+    one = write_manifest(both / "tiny.yaml").read_text().removeprefix("datasets:\n")
+    (both / "tiny.yaml").write_text("datasets:\n" + one + one.replace("name: mmlongdoc", "name: other"))
+    assert build(both, tmp_path / "out").code == 0
+    assert command("audit", tmp_path / "out", "-q").code == 0
+    assert len(rejects(tmp_path / "out")) == 10
+    refused = build(both, tmp_path / "second", "--set", "other.pages.dpi=72")
+    assert refused.code == 2
+    assert (
+        "'mmlongdoc' and 'other': both show mmlongbench-doc/ash, and pages.dpi or pages.quality differs" in refused.err
+    )

@@ -1,0 +1,121 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tiny import build, hashes, leftovers
+
+SLOW = ("--set", "pages.dpi=500", "--set", "counter.image.patch=100")
+"""A page takes long enough that a build can be met at its work."""
+WRAPPER = """
+import os, signal, sys
+from pathlib import Path
+import mmlongbench.building.shards as shards
+
+render = shards._STAGES["assets"]
+
+def die(work, shard):
+    if shard.name == "cedar" and not Path({marker!r}).exists():
+        Path({marker!r}).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return render(work, shard)
+
+shards._STAGES["assets"] = die
+
+if __name__ == "__main__":
+    from mmlongbench.cli import main
+    main()
+"""
+
+
+@contextmanager
+def started(source: Path, out: Path, *args: object) -> Iterator[subprocess.Popen[str]]:
+    """A build in a process group of its own, as a terminal starts it."""
+    command = [sys.executable, "-m", "mmlongbench", "build", str(source / "tiny.yaml"), "--out", str(out)]
+    run = [*command, *map(str, args)]
+    with subprocess.Popen(run, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        yield process
+
+
+def wait_for(seen: Callable[[], object], seconds: float = 30) -> None:
+    end = time.monotonic() + seconds
+    while not seen():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.005)
+
+
+def of_session(session: int) -> list[int]:
+    """The living processes of a session."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        if int(fields[3]) == session and fields[0] != "Z":
+            found.append(int(stat.parent.name))
+    return found
+
+
+def is_rendering(out: Path) -> Callable[[], bool]:
+    return lambda: any((out / "mmlb_image").rglob("[!.]*_page*.jpg"))
+
+
+def send_to_all(process: subprocess.Popen[str]) -> None:
+    os.killpg(process.pid, signal.SIGINT)
+
+
+def send_to_one(process: subprocess.Popen[str]) -> None:
+    process.send_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize(
+    ("workers", "send"), [(1, send_to_one), (2, send_to_all), (2, send_to_one)], ids=["1", "2-terminal", "2-one"]
+)
+def test_an_interrupt_ends_a_build_at_once_with_one_line_and_it_goes_on(
+    workers: int, send: Callable[[subprocess.Popen[str]], None], source: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    with started(source, out, *SLOW, "--workers", workers) as process:
+        wait_for(is_rendering(out))
+        began = time.monotonic()
+        send(process)
+        _, said = process.communicate(timeout=30)
+        took = time.monotonic() - began
+    assert (process.returncode, said.lstrip("\n")) == (130, "interrupted; the same command goes on from here\n")
+    assert took < 5, "it is far less on an idle machine"
+    wait_for(lambda: not of_session(process.pid), 5)
+    before = set((out / "mmlb_image").rglob("[!.]*_page*.jpg"))
+    assert build(source, out, *SLOW).code == 0
+    assert before < set((out / "mmlb_image").rglob("[!.]*_page*.jpg"))
+    assert not leftovers(out)
+
+
+def test_workers_end_with_a_build_that_was_killed_and_it_goes_on(source: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with started(source, out, *SLOW, "--workers", 2) as process:
+        wait_for(is_rendering(out))
+        process.kill()
+    wait_for(lambda: not of_session(process.pid), 5)
+    assert build(source, out, *SLOW).code == 0
+    assert build(source, tmp_path / "whole", *SLOW).code == 0
+    assert hashes(out) == hashes(tmp_path / "whole")
+
+
+def test_a_worker_that_is_killed_is_one_clear_error_and_the_build_goes_on(
+    source: Path, finished: Path, tmp_path: Path
+) -> None:
+    wrapper, out = tmp_path / "wrapper.py", tmp_path / "out"
+    wrapper.write_text(WRAPPER.format(marker=str(tmp_path / "died")))
+    command = [sys.executable, str(wrapper), "build", str(source / "tiny.yaml"), "--out", str(out), "--workers", "2"]
+    died = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert died.returncode == 2
+    assert died.stderr.startswith("error: a worker died, perhaps for want of memory; run again to go on (from assets/")
+    assert died.stderr.count("\n") == 1
+    assert build(source, out).code == 0
+    assert hashes(out) == hashes(finished)

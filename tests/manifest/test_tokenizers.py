@@ -1,0 +1,136 @@
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+from tiny import build, command, hashes, lock, records, rejects, write_manifest
+
+from mmlongbench.manifest import CounterSpec
+
+TEXT = (
+    "\n\nDocument ash: \n\nDocument birch: \n\nDocument cedar: \n\nQuestion: Based on Document dogwood, "
+    "answer the following"
+)
+
+
+def train(path: Path, size: int) -> Path:
+    """Write a byte-level BPE whose tokens span newlines and more."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=size, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
+    )
+    tokenizer.train_from_iterator([TEXT] * 20, trainer)
+    tokenizer.save(str(path))
+    return path
+
+
+@pytest.fixture(scope="module")
+def merging(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny source with a tokenizer of its own, which merges newlines."""
+    folder = tmp_path_factory.mktemp("merging") / "source"
+    shutil.copytree(source, folder)
+    train(folder / "mine.json", 330)
+    write_manifest(folder / "tiny.yaml", counter={"tokenizer": "mine.json"})
+    return folder
+
+
+@pytest.fixture(scope="module")
+def release(merging: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("merging") / "out"
+    built = build(merging, out)
+    assert built.code == 0, built.err
+    return out
+
+
+def test_a_tokenizer_that_merges_newlines_is_not_additive(merging: Path) -> None:
+    text = CounterSpec(tokenizer=str(merging / "mine.json")).open().text
+    parts = ["Document ash: ", "", "Document birch: "]
+    assert text.count("\n".join(parts)) != text.count(parts[0]) + sum(1 + text.price(part) for part in parts[1:])
+
+
+def test_a_release_counted_with_it_is_never_over_its_length(release: Path, merging: Path) -> None:
+    for length in ("1K", "2K"):
+        for record in records(release, length):
+            assert record["length"] + record["tokens"]["reserve"] <= int(length[0]) * 1024
+    audited = command("audit", release, "--tokenizer", merging / "mine.json", "--json")
+    assert audited.code == 0, audited.out
+    assert '"problems": []' in audited.out
+
+
+def test_the_lock_names_the_tokenizer_without_its_folder(release: Path) -> None:
+    assert lock(release)["manifest"][0]["counter"]["tokenizer"]["name"] == "mine.json"
+    assert len(lock(release)["manifest"][0]["counter"]["tokenizer"]["sha256"]) == 64
+
+
+def test_an_audit_without_the_tokenizer_or_with_another_explains(
+    release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    without = command("audit", release)
+    assert (without.code, without.err) == (
+        2,
+        "error: counter.tokenizer: tokenizer 'mine.json': there is no such file; give the path of a tokenizer.json; "
+        "--tokenizer gives the one this release was counted with\n",
+    )
+    other = command("audit", release, "--tokenizer", train(tmp_path / "other.json", 300))
+    assert other.code == 2
+    assert "the release was counted with 'mine.json', " in other.err
+    shutil.copy(tmp_path / "other.json", tmp_path / "mine.json")  # one of the same name stands here
+    assert "the release was counted with 'mine.json', " in command("audit", release).err
+    assert "is not a tokenizer.json" in command("audit", release, "--tokenizer", __file__).err
+
+
+def test_a_tokenizer_that_a_release_was_not_counted_with_is_refused(finished: Path, merging: Path) -> None:
+    refused = command("audit", finished, "--tokenizer", merging / "mine.json")
+    assert refused.code == 2
+    assert f"nothing in {finished} was counted with it" in refused.err
+    assert command("audit", finished, "--tokenizer", "llama2", "-q").code == 0
+
+
+def test_another_tokenizer_is_another_manifest(merging: Path, source: Path, release: Path) -> None:
+    refused = build(source, release)
+    assert refused.code == 2
+    assert "mmlongdoc.counter is " in refused.err
+
+
+def test_a_path_of_a_tokenizer_is_relative_to_the_manifest_or_to_where_it_is_typed(
+    merging: Path, source: Path, release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copy(merging / "mine.json", tmp_path / "mine.json")
+    monkeypatch.chdir(tmp_path)
+    assert build(source, tmp_path / "out", "--set", "counter.tokenizer=mine.json").code == 0
+    made, expected = hashes(tmp_path / "out"), hashes(release)
+    assert made == expected
+    assert command("audit", tmp_path / "out", "-q").code == 0  # it is found by its name, and is the right one
+
+
+def test_a_release_of_two_tokenizers_is_audited_with_both(merging: Path, tmp_path: Path) -> None:
+    both = tmp_path / "source"
+    shutil.copytree(merging, both)
+    (mine,) = yaml.safe_load((both / "tiny.yaml").read_text())["datasets"]
+    embedded = {**mine, "name": "embedded", "counter": {}}
+    (both / "tiny.yaml").write_text(yaml.safe_dump({"datasets": [embedded, mine]}))
+    assert build(both, tmp_path / "out").code == 0
+    assert len(rejects(tmp_path / "out")) == 10
+    audited = command("audit", tmp_path / "out", "--tokenizer", both / "mine.json", "-q")
+    assert (audited.code, audited.err) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("lama2", "counter.tokenizer: no tokenizer 'lama2': did you mean 'llama2'?"),
+        ("absent/tokenizer.json", "there is no such file; give the path of a tokenizer.json"),
+        ("", "counter.tokenizer: no tokenizer ''"),
+        (".", "is a folder: give the path of the tokenizer.json in it"),
+    ],
+)
+def test_a_tokenizer_that_is_not_found_is_one_line(name: str, said: str, source: Path, tmp_path: Path) -> None:
+    refused = build(source, tmp_path / "out", "--set", f"counter.tokenizer={name or chr(39) * 2}")
+    assert refused.code == 2
+    assert said in refused.err
+    assert refused.err.count("\n") == 1

@@ -1,0 +1,5 @@
+"""A builder of a name that is taken."""
+
+
+class DocVQA:
+    """Another one."""
