@@ -4,16 +4,22 @@ These names are what a builder or reader needs; everything else is the engine's 
 """
 
 from mmlongbench.documents.names import LABEL_WIDTH, label
-from mmlongbench.documents.world import Document, Page, World
+from mmlongbench.documents.pictures import Picture
 from mmlongbench.draft import Closing, Draft, Question, Role, Supply, Unit
 from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError, Fault, Rejected, SourceError
+from mmlongbench.formats import FileFormat, FilePattern, JsonLines
 from mmlongbench.packing.pack import Example, assemble
 from mmlongbench.packing.placing import DEPTHS, Depth, Permutation
+from mmlongbench.passages.info import Passage
 from mmlongbench.policies import Chain, InOrder, Rounds, alternate_sides, by_divisor, inside_out
 from mmlongbench.prompt import Image, Part, Prompt, escape_markers
-from mmlongbench.release.formats import FileFormat, FilePattern, JsonLines
+from mmlongbench.retrieval.library import Query
+from mmlongbench.retrieval.negatives import Facts
+from mmlongbench.retrieval.spellings import number_spellings
+from mmlongbench.retrieval.text import contains
 from mmlongbench.task import Builder, Options, Placements, Reader, Record, Row, RowFault, Sources, TaskSpec
+from mmlongbench.world import Document, Page, World
 
 __all__ = [
     "DEPTHS",
@@ -27,6 +33,7 @@ __all__ = [
     "DraftError",
     "Draws",
     "Example",
+    "Facts",
     "Fault",
     "FileFormat",
     "FilePattern",
@@ -36,9 +43,12 @@ __all__ = [
     "Options",
     "Page",
     "Part",
+    "Passage",
     "Permutation",
+    "Picture",
     "Placements",
     "Prompt",
+    "Query",
     "Question",
     "Reader",
     "Record",
@@ -56,7 +66,9 @@ __all__ = [
     "alternate_sides",
     "assemble",
     "by_divisor",
+    "contains",
     "escape_markers",
     "inside_out",
     "label",
+    "number_spellings",
 ]

@@ -1,5 +1,7 @@
 """What can go wrong, in words a user can act on. Knows nothing of how it is shown."""
 
+import difflib
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
 
@@ -70,3 +72,13 @@ class Rejected(MMLongBenchError):
 
 class DraftError(MMLongBenchError):
     """A builder that broke its contract, such as two units of one id."""
+
+
+def nearest(word: str, words: Iterable[str]) -> str:
+    """A hint for a mistyped word, or nothing.
+
+    >>> nearest("lenghts", ["lengths", "seed"])
+    "; did you mean 'lengths'?"
+    """
+    close = difflib.get_close_matches(word, list(words), 1)
+    return f"; did you mean {close[0]!r}?" if close else ""

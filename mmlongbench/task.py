@@ -11,14 +11,14 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
-from mmlongbench.world import World
 from mmlongbench.draft import Draft
 from mmlongbench.draws import Draws
 from mmlongbench.errors import Fault
+from mmlongbench.formats import JSON_LINES, FileFormat, FilePattern
 from mmlongbench.packing.pack import Example
 from mmlongbench.packing.placing import Depth, Permutation, Placement
 from mmlongbench.prompt import Prompt
-from mmlongbench.release.formats import JSON_LINES, FileFormat, FilePattern
+from mmlongbench.world import World
 
 Record: TypeAlias = dict[str, Any]
 """One example in the public format."""
@@ -110,7 +110,10 @@ class Builder(Protocol):
 
 
 class Reader(Protocol):
-    """The raw files of one dataset."""
+    """The raw files of one dataset.
+
+    A reader of pictures also has `image(sources, name) -> Path | None`: the file that a row calls by a name.
+    """
 
     row_type: ClassVar[type[Row]]
     sources: ClassVar[tuple[str, ...]]

@@ -1,9 +1,16 @@
-"""Prepared documents, as a builder sees them: names, pages, sizes; no file is opened here."""
+"""Prepared things, as a builder sees them: documents and their pages, pictures, passages."""
 
-from collections.abc import Mapping
+from collections import ChainMap
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from mmlongbench.errors import Fault, Rejected
+from mmlongbench.documents.pictures import Picture, Pictures, released_bytes
+from mmlongbench.errors import DraftError, Fault, Rejected
+
+if TYPE_CHECKING:
+    from mmlongbench.passages.info import Passage
+    from mmlongbench.retrieval.library import Library, Query
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +44,8 @@ class World:
     documents: Mapping[str, Document] = field(default_factory=dict)
     faults: Mapping[str, Fault] = field(default_factory=dict)
     """What is wrong with the documents that cannot be used."""
+    pictures: Pictures | None = None
+    library: "Library | None" = None
 
     def document(self, id: str) -> Document:
         """A document by its id.
@@ -59,7 +68,60 @@ class World:
         pools = {"documents": self.documents}
         return tuple(sorted(pools[name]))
 
+    def image(self, name: str) -> Picture:
+        """A picture of the source, by the name a row has for it.
+
+        Raises:
+            Rejected: it is missing or broken.
+
+        """
+        if self.pictures is None:
+            raise DraftError("the reader of this dataset has no pictures: it needs a method `image(sources, name)`")
+        return self.pictures[name]
+
+    def decode(self, path: str) -> None:
+        """Make sure of a picture's pixels, not only of its header.
+
+        Raises:
+            Rejected: it cannot be decoded.
+
+        """
+        if (name := self.origin(path)) and self.pictures:
+            released_bytes(self.pictures[name].source)
+
+    def origin(self, path: str) -> str | None:
+        """The source's name of a picture of the release; None of a page."""
+        return self.pictures.origins.get(path) if self.pictures else None
+
+    def lead(self, doc_id: str, title: str) -> "tuple[Passage, ...]":
+        """The passages of an article's lead section, by its id or else its title; none if it is not there."""
+        return self._library().lead(doc_id, title)
+
+    def paragraphs(self, doc_id: str, first: int, last: int) -> "tuple[Passage, ...]":
+        """The passages of an article that hold some of its paragraphs `first` to `last`, as the source counts."""
+        return self._library().paragraphs(doc_id, first, last)
+
+    def check(self, query: "Query") -> None:
+        """Refuse a question whose answer cannot be kept out of any passage.
+
+        Raises:
+            Rejected: the answer is a stop word, or one character.
+
+        """
+        if fault := self._library().unkeepable(query):
+            raise Rejected(fault)
+
+    def negatives(self, query: "Query") -> "Iterator[Passage]":
+        """Hard negatives of a question, hardest first."""
+        return self._library().negatives(query)
+
+    def _library(self) -> "Library":
+        if self.library is None:
+            raise DraftError("this dataset has no corpus: name one in its manifest (corpus: …)")
+        return self.library
+
     @property
-    def sizes(self) -> dict[str, tuple[int, int]]:
-        """(width, height) in pixels by path, of every image that a draft may show."""
-        return {page.path: (page.width, page.height) for d in self.documents.values() for page in d.pages}
+    def sizes(self) -> Mapping[str, tuple[int, int]]:
+        """(width, height) in pixels by path, of every page, and of every picture that was asked for."""
+        pages = {page.path: (page.width, page.height) for d in self.documents.values() for page in d.pages}
+        return ChainMap(pages, self.pictures.sizes) if self.pictures else pages

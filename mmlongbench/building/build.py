@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from mmlongbench.binding import bind_builder, placements_of
-from mmlongbench.building.dataset import kept_rows, open_dataset
+from mmlongbench.building.assets import asset_shards
+from mmlongbench.building.dataset import open_dataset
 from mmlongbench.building.engine import LocalEngine
 from mmlongbench.building.finish import finish
 from mmlongbench.building.plan import DatasetPlan, begun, plan_datasets, save_plans
+from mmlongbench.building.records import blocks_of, record_shards, rows_of
 from mmlongbench.building.rejects import sentence
-from mmlongbench.building.shards import forget, needed_images, record_shards
+from mmlongbench.building.shards import forget
 from mmlongbench.building.work import Shard, Work
 from mmlongbench.errors import BuildError, StrictStop
 from mmlongbench.files import TEMPORARY, claim
@@ -47,14 +49,20 @@ def build(manifest: Manifest, out: Path, engine: LocalEngine, *, is_strict: bool
     with claim(work.root / "claims" / "build", f"the release {out}"):
         if (work.out / LOCK).is_file():
             return _complete(manifest, work, engine)
-        plans = plan_datasets(manifest, work, engine.progress)
-        _go_on(plans, work)
-        forget()
-        for plan in plans:
-            _run_stages(plan, work, engine, is_strict)
+        plans = run_stages(manifest, work, engine, is_strict=is_strict)
         lock = finish(plans, work)
         shutil.rmtree(work.root)
     return Built(work.out, lock, was_complete=False)
+
+
+def run_stages(manifest: Manifest, work: Work, engine: LocalEngine, *, is_strict: bool = False) -> list[DatasetPlan]:
+    """Plan, then do every shard of every dataset; the working folder then holds all that a release is made of."""
+    plans = plan_datasets(manifest, work, engine.progress)
+    _go_on(plans, work)
+    forget()
+    for plan in plans:
+        _run_stages(plan, work, engine, is_strict)
+    return plans
 
 
 def _complete(manifest: Manifest, work: Work, engine: LocalEngine) -> Built:
@@ -101,7 +109,7 @@ def _is_bare(out: Path) -> bool:
     """Whether there is nothing in a folder, or only what a build leaves that was stopped before it had a plan."""
     root = Work(out).root
     begun = {path.name for path in root.glob("*") if not path.name.startswith(TEMPORARY)}
-    return {*out.iterdir()} <= {root} and begun <= {"claims", "sample"}
+    return {*out.iterdir()} <= {root} and begun <= {"claims", "sample", "corpus"}
 
 
 def _same(before: list[dict[str, Any]], now: list[dict[str, Any]], out: Path) -> None:
@@ -128,12 +136,13 @@ def _run_stages(plan: DatasetPlan, work: Work, engine: LocalEngine, is_strict: b
     _stage(rows, f"{name}: questions", work, engine)
     _refuse_rejects(rows, work, is_strict)
     dataset = open_dataset(work.out, name)
-    records = record_shards(name, plan.spec.lengths, len(list(kept_rows(dataset, work))))
+    kept = len(rows_of(work.out, name))
+    searched = [Shard("negatives", name, block) for block in blocks_of(kept)] if plan.corpus else []
+    _stage(searched, f"{name}: negatives", work, engine)
+    records = record_shards(name, plan.spec.lengths, kept)
     _stage(records, f"{name}: records", work, engine)
     _refuse_rejects(records, work, is_strict)
-    shown = {path.split("/")[-2] for path in needed_images(work, dataset)}
-    assets = [Shard("assets", name, document) for document in plan.documents if document in shown]
-    _stage(assets, f"{name}: pages", work, engine)
+    _stage(asset_shards(work, dataset), f"{name}: images", work, engine)
 
 
 def _stage(shards: list[Shard], label: str, work: Work, engine: LocalEngine) -> None:

@@ -8,10 +8,9 @@ from typing import Any
 from mmlongbench.building.dataset import Dataset
 from mmlongbench.building.rejects import reject
 from mmlongbench.draws import Draws
-from mmlongbench.errors import Fault, ManifestError, Rejected
+from mmlongbench.errors import Fault, ManifestError, Rejected, nearest
 from mmlongbench.packing.budget import format_length
 from mmlongbench.packing.pack import DoesNotFitError, examples
-from mmlongbench.plugins import nearest
 from mmlongbench.policies import InOrder
 from mmlongbench.task import Row, RowFault
 
@@ -83,7 +82,9 @@ def _refusal(row: Row, dataset: Dataset) -> Fault | None:
     draws = dataset.draws(row.id)
     try:
         draft = replace(dataset.builder.draft(row, dataset.world, draws), supply=InOrder(()))
-        examples(draft, dataset.budget(length), dataset.placements(), dataset.pricer, draws)
+        made = examples(draft, dataset.budget(length), dataset.placements(), dataset.pricer, draws)
+        for path in {path for example in made for path in example.prompt.images}:
+            dataset.world.decode(path)
     except Rejected as error:
         return error.fault
     except DoesNotFitError as error:

@@ -4,12 +4,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mmlongbench.binding import bind_builder, placements_of
 from mmlongbench.building.plan import DatasetPlan, load_plan
 from mmlongbench.building.work import Shard, Work
 from mmlongbench.documents.pdf import Limits
-from mmlongbench.world import Document, Page, World
+from mmlongbench.documents.pictures import Pictures
 from mmlongbench.draws import Draws
 from mmlongbench.errors import Fault
 from mmlongbench.manifest import DatasetSpec
@@ -18,6 +19,10 @@ from mmlongbench.packing.placing import Placement
 from mmlongbench.packing.pricing import Pricer
 from mmlongbench.plugins import reader_type
 from mmlongbench.task import Builder, Reader, Row
+from mmlongbench.world import Document, Page, World
+
+if TYPE_CHECKING:
+    from mmlongbench.retrieval.library import Library
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,4 +90,46 @@ def _world(plan: DatasetPlan, work: Work) -> World:
             for number, (width, height) in enumerate(read["pages"])
         )
         documents[file.id] = Document(file.id, file.name, file.sha256, pages)
-    return World(documents, faults)
+    return World(documents, faults, _pictures(plan), _library(plan, work))
+
+
+def _pictures(plan: DatasetPlan) -> Pictures | None:
+    """The pictures that the reader can find, if it has any."""
+    reader = reader_type(plan.spec.reader)()
+    find = getattr(reader, "image", None)
+    if find is None:
+        return None
+    return Pictures(reader.image_folder, lambda name: find(plan.sources, name), plan.spec.limits.pixels)
+
+
+def _library(plan: DatasetPlan, work: Work) -> "Library | None":
+    """The corpus with its rankings, if the dataset has one."""
+    if plan.corpus is None:
+        return None
+    from mmlongbench.passages.corpus import Corpus
+    from mmlongbench.retrieval.library import Library
+    from mmlongbench.retrieval.opening import open_rankings
+
+    corpus, spec = Corpus.open(plan.corpus.folder), plan.spec
+    spare = Draws((spec.seed, spec.name, "spare")) if spec.retrieval.random_fill else None
+    prepared = _Prepared(work, spec.name)
+    return Library(corpus, open_rankings(corpus, spec.retrieval), spec.retrieval.near_duplicate, prepared, spare)
+
+
+class _Prepared:
+    """The negatives that shards of this build have found, read as the shards are done."""
+
+    def __init__(self, work: Work, dataset: str) -> None:
+        self._work = work
+        self._dataset = dataset
+        self._known: dict[str, list[int]] = {}
+        self._read: set[str] = set()
+
+    def __call__(self, id: str) -> list[int] | None:
+        if id not in self._known:
+            folder = self._work.root / "negatives" / self._dataset
+            for block in sorted({path.stem for path in folder.glob("[0-9]*.jsonl")} - self._read):
+                self._read.add(block)
+                lines = self._work.read(Shard("negatives", self._dataset, block))
+                self._known.update((line["id"], line["numbers"]) for line in lines)
+        return self._known.get(id)

@@ -1,16 +1,18 @@
 """Finish: merge the shards into the files of the release; the lock is written last."""
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from mmlongbench.building.dataset import kept_rows, open_dataset
+from mmlongbench.building.assets import asset_shards
+from mmlongbench.building.dataset import open_dataset
 from mmlongbench.building.plan import DatasetPlan
-from mmlongbench.building.shards import needed_images, record_shards
+from mmlongbench.building.records import blocks_of, record_shards, rows_of
 from mmlongbench.building.work import Shard, Work
 from mmlongbench.files import sha256_of, sweep, whole, write_whole
+from mmlongbench.formats import to_json
 from mmlongbench.packing.budget import format_length
-from mmlongbench.release.formats import to_json
 from mmlongbench.release.layout import DATA, IMAGES, ITEMS, LOCK, REJECTS
 from mmlongbench.release.lock import lock_bytes, versions
 
@@ -25,6 +27,7 @@ def finish(plans: list[DatasetPlan], work: Work) -> dict[str, Any]:
             written = list(_write_cell(plan.spec.name, length, work))
             files.update({path: _described(work.out / path) for path in written})
             cells[format_length(length)] = _cell(plan.spec.name, length, work)
+        files.update({path: _described(work.out / path) for path in _write_negatives(plan, work)})
         datasets[plan.spec.name] = _summary(plan, work, cells)
         files.update(_images(plan, work))
     write_whole(work.out / REJECTS, map(to_json, _rejects(plans, work)))
@@ -42,8 +45,7 @@ def finish(plans: list[DatasetPlan], work: Work) -> dict[str, Any]:
 
 
 def _shards(name: str, length: int, work: Work) -> list[Shard]:
-    rows = list(kept_rows(open_dataset(work.out, name), work))
-    return record_shards(name, (length,), len(rows))
+    return record_shards(name, (length,), len(rows_of(work.out, name)))
 
 
 def _lines(name: str, length: int, work: Work) -> Iterator[dict[str, Any]]:
@@ -56,7 +58,7 @@ def _write_cell(name: str, length: int, work: Work) -> Iterator[str]:
     dataset = open_dataset(work.out, name)
     if not any("record" in line for line in _lines(name, length, work)):
         return
-    questions = sum(1 for _ in kept_rows(dataset, work))
+    questions = len(rows_of(work.out, name))
     spec = dataset.builder.spec
     path = spec.files.write(name, length, questions, len(dataset.placements()))
     records = (line["record"] for line in _lines(name, length, work) if "record" in line)
@@ -102,15 +104,40 @@ def _summary(plan: DatasetPlan, work: Work, cells: dict[str, dict[str, int]]) ->
             "refused": {id: str(fault) for id, fault in sorted(dataset.world.faults.items())},
             "renamed": {file.id: file.name for file in plan.documents.values() if file.id != file.name},
         },
+        **({"negatives": _negatives(plan, work)} if plan.corpus else {}),
         "licence": plan.spec.licence,
     }
 
 
 def _images(plan: DatasetPlan, work: Work) -> dict[str, dict[str, Any]]:
-    shown = {path.split("/")[-2] for path in needed_images(work, open_dataset(work.out, plan.spec.name))}
-    shards = [Shard("assets", plan.spec.name, document) for document in plan.documents if document in shown]
+    shards = asset_shards(work, open_dataset(work.out, plan.spec.name))
     lines = (line for shard in shards for line in work.read(shard))
     return {f"{IMAGES}/{line['path']}": {"bytes": line["bytes"], "sha256": line["sha256"]} for line in lines}
+
+
+def _write_negatives(plan: DatasetPlan, work: Work) -> Iterator[str]:
+    """How many passages were turned away for each question, and why."""
+    if plan.corpus:
+        path = f"{ITEMS}/{plan.spec.name}.negatives.jsonl"
+        found = ({"id": line["id"], "clean": len(line["numbers"]), **line} for line in _searched(plan, work))
+        kept = ({key: line[key] for key in ("id", "clean", "rejected")} for line in found)
+        write_whole(work.out / path, map(to_json, kept))
+        yield path
+
+
+def _searched(plan: DatasetPlan, work: Work) -> Iterator[dict[str, Any]]:
+    for block in blocks_of(len(rows_of(work.out, plan.spec.name))) if plan.corpus else ():
+        yield from work.read(Shard("negatives", plan.spec.name, block))
+
+
+def _negatives(plan: DatasetPlan, work: Work) -> dict[str, Any]:
+    """Passages turned away by reason, over all questions, and the fewest that remained for one."""
+    rejected: Counter[str] = Counter()
+    fewest = []
+    for line in _searched(plan, work):
+        rejected.update(line["rejected"])
+        fewest.append(len(line["numbers"]))
+    return {"rejected": dict(sorted(rejected.items())), "fewest_clean": min(fewest, default=0)}
 
 
 def _rejects(plans: list[DatasetPlan], work: Work) -> Iterator[dict[str, Any]]:

@@ -9,10 +9,10 @@ from typing import Any
 
 from mmlongbench.building.work import Work
 from mmlongbench.documents.names import folder_names
-from mmlongbench.errors import ManifestError
+from mmlongbench.errors import ManifestError, nearest
 from mmlongbench.files import sha256_of, write_whole
 from mmlongbench.manifest import SAMPLE, DatasetSpec, Manifest, PageSpec
-from mmlongbench.plugins import nearest, reader_type
+from mmlongbench.plugins import reader_type
 from mmlongbench.progress import Progress
 from mmlongbench.release.lock import versions
 from mmlongbench.task import Reader
@@ -30,6 +30,15 @@ class DocumentFile:
 
 
 @dataclass(frozen=True, slots=True)
+class CorpusPlan:
+    """The passages of a dataset."""
+
+    folder: Path
+    sha256: str
+    """The fingerprint of all passages."""
+
+
+@dataclass(frozen=True, slots=True)
 class DatasetPlan:
     """One dataset with its sources found and fingerprinted."""
 
@@ -41,12 +50,16 @@ class DatasetPlan:
     """By folder name."""
     tokenizer: dict[str, str]
     """Its name and sha256."""
+    corpus: CorpusPlan | None = None
 
     def public(self) -> dict[str, Any]:
         """What decides the release's bytes, without paths: the manifest as resolved, and the fingerprints."""
         manifest = self.spec.model_dump(mode="json")
         manifest["source"] = SAMPLE if self.spec.source == SAMPLE else self.fingerprints
         manifest["counter"]["tokenizer"] = self.tokenizer
+        manifest["corpus"] = self.corpus.sha256 if self.corpus else None
+        if reranker := manifest["retrieval"]["reranker"]:
+            reranker["model"] = _portable(reranker["model"])
         return {**manifest, "source_sha256": {name: found["sha256"] for name, found in self.fingerprints.items()}}
 
 
@@ -76,6 +89,8 @@ def _refuse_shared_images(plans: list[DatasetPlan]) -> None:
 def _plan_dataset(spec: DatasetSpec, work: Work, progress: Progress) -> DatasetPlan:
     reader = reader_type(spec.reader)()
     sources = _sources(spec, reader, work.root / "sample" / spec.name)
+    articles = spec.corpus or sources.pop("corpus", None)
+    corpus = _corpus(articles, spec, work, progress) if articles else None
     files = {name: _files(path) for name, path in sources.items()}
     hashes: dict[Path, str] = {}
     with progress.bar(f"{spec.name}: fingerprints", sum(map(len, files.values()))) as advance:
@@ -90,8 +105,32 @@ def _plan_dataset(spec: DatasetSpec, work: Work, progress: Progress) -> DatasetP
     }
     prints = {name: _fingerprint(sources[name], found, hashes) for name, found in files.items()}
     tokenizer = spec.counter.open().text
-    name = Path(tokenizer.name).name if Path(tokenizer.name).is_file() else tokenizer.name
-    return DatasetPlan(spec, sources, prints, listed, {"name": name, "sha256": tokenizer.sha256})
+    counted = {"name": _portable(tokenizer.name), "sha256": tokenizer.sha256}
+    return DatasetPlan(spec, sources, prints, listed, counted, corpus)
+
+
+def _portable(name: str) -> str:
+    """A name without the folder where it is a path here."""
+    return Path(name).name if Path(name).exists() else name
+
+
+def _corpus(path: Path, spec: DatasetSpec, work: Work, progress: Progress) -> CorpusPlan:
+    """The corpus of a dataset: one that was built, or one built now from what `corpus build` reads; indexed."""
+    from mmlongbench.passages.corpus import Corpus
+    from mmlongbench.passages.info import INFO
+    from mmlongbench.passages.making import make_corpus
+    from mmlongbench.retrieval.bm25 import FOLDER, find_index
+
+    if not path.exists():
+        raise ManifestError(f"dataset {spec.name!r}: corpus: no such file or folder: {path}")
+    folder = path
+    if not (path / INFO).is_file():
+        folder = work.root / "corpus" / spec.name
+        make_corpus(str(path), folder, progress=progress)
+    corpus = Corpus.open(folder)
+    if spec.retrieval.engine == "tantivy":
+        find_index(corpus, folder / FOLDER, progress)
+    return CorpusPlan(folder, corpus.fingerprint)
 
 
 def _sources(spec: DatasetSpec, reader: Reader, folder: Path) -> dict[str, Path]:
@@ -146,6 +185,7 @@ def save_plans(plans: list[DatasetPlan], work: Work) -> None:
             "fingerprints": plan.fingerprints,
             "documents": [[d.id, d.name, str(d.path), d.sha256] for d in plan.documents.values()],
             "tokenizer": plan.tokenizer,
+            "corpus": [str(plan.corpus.folder), plan.corpus.sha256] if plan.corpus else None,
             "public": plan.public(),
         }
         for plan in plans
@@ -161,5 +201,6 @@ def load_plan(work: Work, dataset: str) -> DatasetPlan:
         if spec.name == dataset:
             documents = {name: DocumentFile(id, name, Path(path), sha) for id, name, path, sha in data["documents"]}
             sources = {name: Path(path) for name, path in data["sources"].items()}
-            return DatasetPlan(spec, sources, data["fingerprints"], documents, data["tokenizer"])
+            corpus = CorpusPlan(Path(data["corpus"][0]), data["corpus"][1]) if data["corpus"] else None
+            return DatasetPlan(spec, sources, data["fingerprints"], documents, data["tokenizer"], corpus)
     raise KeyError(dataset)

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from mmlongbench.files import claim, write_whole
-from mmlongbench.release.formats import to_json
+from mmlongbench.formats import to_json
 
-Stage: TypeAlias = Literal["documents", "rows", "records", "assets"]
+Stage: TypeAlias = Literal["documents", "rows", "negatives", "records", "assets", "pictures"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,8 @@ from typing import NoReturn
 
 import click
 
+from mmlongbench.cli.corpus import corpus
+from mmlongbench.cli.search import search
 from mmlongbench.errors import MMLongBenchError, StrictStop
 
 EXIT_CODES = """
@@ -129,6 +131,10 @@ def list_installed(as_json: bool) -> None:
         click.echo(json.dumps({"plugins": [asdict(plugin) for plugin in plugins], "manifests": manifests}))
     else:
         show_list(plugins, installed_manifests())
+
+
+cli.add_command(corpus)
+corpus.add_command(search)
 
 
 def main() -> NoReturn:

@@ -3,10 +3,8 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
+from mmlongbench.documents.pictures import header_size, unreadable
 from mmlongbench.errors import ReleaseError
-
-_ROTATION = 0x0112
-"""EXIF orientation; 5 to 8 stand a picture on its side."""
 
 
 class ImageSizes(Mapping[str, tuple[int, int]]):
@@ -35,17 +33,12 @@ class ImageSizes(Mapping[str, tuple[int, int]]):
         return len(self._known)
 
     def _read(self, path: str) -> tuple[int, int]:
-        from PIL import Image, UnidentifiedImageError
-
         pure = PurePosixPath(path)
         if pure.is_absolute() or ".." in pure.parts or not (self._root / path).resolve().is_relative_to(self._root):
             raise ReleaseError(f"image {path!r}: the path leaves the image root")
         try:
-            with Image.open(self._root / path) as picture:
-                width, height = picture.size
-                is_turned = picture.getexif().get(_ROTATION, 1) >= 5
+            return header_size(self._root / path)
         except FileNotFoundError as error:
             raise ReleaseError(f"image {path!r}: is missing") from error
-        except (OSError, UnidentifiedImageError, Image.DecompressionBombError) as error:
+        except unreadable() as error:
             raise ReleaseError(f"image {path!r}: cannot be read: {type(error).__name__}") from error
-        return (height, width) if is_turned else (width, height)

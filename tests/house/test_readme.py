@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from builders.docvqa.sample import draw_reports
+from builders.vrag.sample import draw_infoseek, draw_viquae
 
 ROOT = Path(__file__).parents[2]
 PAGES = ("README.md", "manifests/README.md", "mmlongbench/release/README.md", "builders/README.md", "CONTRIBUTING.md")
@@ -18,15 +19,18 @@ FENCE = re.compile(r"^```(\w+)(?: file=(\S+))?\n(.*?)^```$", re.MULTILINE | re.D
 
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The raw files that the pages speak of, in miniature."""
     folder = tmp_path_factory.mktemp("sources")
-    draw_reports(folder)
+    for name, draw in (("MMLongBench-Doc/data", draw_reports), ("InfoSeek", draw_infoseek), ("ViQuAE", draw_viquae)):
+        (folder / name).mkdir(parents=True)
+        draw(folder / name)
     return folder
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_command_runs(page: str, sources: Path, tmp_path: Path) -> None:
-    (tmp_path / "MMLongBench-Doc").mkdir()
-    (tmp_path / "MMLongBench-Doc/data").symlink_to(sources)
+    for folder in sources.iterdir():
+        (tmp_path / folder.name).symlink_to(folder)
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     for language, file, body in FENCE.findall((ROOT / page).read_text("utf-8")):
         if file:

@@ -14,7 +14,7 @@ from tiny import hashes, lock, records
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.files import sweep, write_whole
-from mmlongbench.release.formats import FilePattern, JsonLines, to_json
+from mmlongbench.formats import FilePattern, JsonLines, to_json
 from mmlongbench.release.images import ImageSizes
 
 TEMPLATES = (

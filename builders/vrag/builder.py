@@ -1,0 +1,148 @@
+"""Visual RAG: answer a question about the entity in a picture from passages (paper, section 3; public files `vrag/`).
+
+The hardest negatives are taken first, but all stand in a drawn order, so that rank and place are independent. InfoSeek:
+the lead section of the entity's article is gold (several passages, 3 permutations). ViQuAE: the passage over the first
+provenance span that holds an answer is gold (6 depths).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import mmlongbench as mm
+from builders.vrag.rows import EntityQuestion
+
+_WRITE = "Write your answer in the following format:\nAnswer: [answer]\n\n"
+_USE = "Use the given documents to write a concise and short answer to the question about "
+INSTRUCTION = f"{_USE}the entity shown in the image. {_WRITE}"
+NAMED_INSTRUCTION = f"{_USE}a named entity. {_WRITE}"
+Gold = Literal["lead", "span"]
+Variant = Literal["plain", "with_name", "occluded", "oracle"]
+
+
+class VRAGOptions(mm.Options):
+    """What a manifest may set."""
+
+    gold: Gold = "lead"
+    """Which passages are gold: the lead section of the entity's article, or the first span that holds an answer."""
+    lead_fallback: Literal["none", "summary"] = "none"
+    """Where the corpus has no article: reject, or take the knowledge base's summary, which is of another year."""
+
+
+_PERMUTED = mm.Placements(mm.Permutation, (0, 1, 2))
+_AT_DEPTHS = mm.Placements(mm.Depth, mm.DEPTHS)
+_FILES = mm.FilePattern("vrag/{name}_K{k}_dep{placements}.jsonl")
+
+
+@dataclass(frozen=True, slots=True)
+class VRAG:
+    """Visual retrieval-augmented generation with hard negatives."""
+
+    dataset: str
+    options: VRAGOptions
+
+    options_type: ClassVar[type[mm.Options]] = VRAGOptions
+
+    @property
+    def spec(self) -> mm.TaskSpec:
+        """Several gold passages are permuted, a single one stands at depths."""
+        return mm.TaskSpec(_FILES, "sub_em", placements=_PERMUTED if self.options.gold == "lead" else _AT_DEPTHS)
+
+    def draft(self, row: EntityQuestion, world: mm.World, draws: mm.Draws) -> mm.Draft:
+        """Gold at its depths; hard negatives in rank, then random ones where the manifest allows these."""
+        picture = world.image(row.image)
+        gold, others = self._gold(row, world)
+        barred = frozenset(passage.id for passage in others)
+        facts = mm.Facts((*row.answer, *row.aliases), (row.entity,), tuple(gold), barred, row.answer_range)
+        query = mm.Query(row.id, row.original_question, facts)
+        world.check(query)
+        question = mm.Question(row.id, _ask(picture.path, row.question), {"row": row, "picture": picture})
+        required = tuple(_unit(passage, "gold", None) for passage in gold)
+        supply = mm.Chain((_Negatives(world, query, draws),))
+        return mm.Draft(row.id, (INSTRUCTION,), (question,), required, supply, finish=mm.Closing())
+
+    def record(self, example: mm.Example) -> mm.Record:
+        """One line of the public file."""
+        row: EntityQuestion = example.question.data["row"]
+        passages = [(unit.role, _released(unit)) for unit in example.units]
+        picture: mm.Picture = example.question.data["picture"]
+        low, high = row.answer_range or (None, None)
+        return {
+            "id": row.id,
+            "question": row.question,
+            "original_question": row.original_question,
+            "image": picture.path,
+            "answer": list(row.answer),
+            "ctxs": [passage for _, passage in passages],
+            "positive_ctxs": [passage for role, passage in passages if role == "gold"],
+            "entity_id": row.entity_id,
+            "entity_text": row.entity,
+            "answer_range": {"low": low, "high": high},
+            "image_renamed": picture.is_renamed,
+        }
+
+    def prompt(self, record: mm.Record, variant: Variant = "plain") -> mm.Prompt:
+        """The prompt of a released line, or one of its variants, which are renderings, not files.
+
+        with_name: the question that names the entity, without a picture; occluded: without the gold passages; oracle:
+        with the gold passages alone.
+        """
+        gold = {passage["doc_id"] for passage in record["positive_ctxs"]}
+        left_out = {"occluded": gold, "oracle": {p["doc_id"] for p in record["ctxs"]} - gold}.get(variant, set())
+        shown = [passage for passage in record["ctxs"] if passage["doc_id"] not in left_out]
+        units = [_unit(mm.Passage(p["doc_id"], "", p["title"], p["text"], 0), "negative", ()) for p in shown]
+        if variant == "with_name":
+            named = (f"\n\nQuestion: {record['original_question']}\nAnswer:",)
+            return mm.assemble((NAMED_INSTRUCTION,), units, "\n\n", named)
+        return mm.assemble((INSTRUCTION,), units, "\n\n", _ask(record["image"], record["question"]))
+
+    def _gold(self, row: EntityQuestion, world: mm.World) -> tuple[Sequence[mm.Passage], Sequence[mm.Passage]]:
+        """(gold passages, passages that are neither gold nor allowed as negatives)."""
+        if self.options.gold == "lead":
+            lead = world.lead(row.entity_id, row.entity)
+            if not lead and row.summary and self.options.lead_fallback == "summary":
+                lead = (mm.Passage(f"{row.entity_id}#summary", row.entity_id, row.entity, row.summary, 0),)
+            if not lead:
+                fault = mm.Fault("no-article", "the entity's article in the corpus", "none", field=row.entity)
+                raise mm.Rejected(fault)
+            _require_answer(any(_holds(passage, row) for passage in lead), "its article's lead section")
+            return lead, ()
+        over = [passage for span in row.spans for passage in world.paragraphs(*span)]
+        found = next((passage for passage in over if _holds(passage, row)), None)
+        _require_answer(found is not None, "a provenance span")
+        return [passage for passage in (found,) if passage], [passage for passage in over if passage != found]
+
+
+@dataclass(frozen=True, slots=True)
+class _Negatives:
+    """Clean passages, hardest first, each standing at a drawn place."""
+
+    world: mm.World
+    query: mm.Query
+    draws: mm.Draws
+
+    def __call__(self) -> Iterator[mm.Unit]:
+        for passage in self.world.negatives(self.query):
+            yield _unit(passage, "negative", (self.draws.rank("place", passage.id),))
+
+
+def _unit(passage: mm.Passage, role: mm.Role, place: tuple[int, ...] | None) -> mm.Unit:
+    head = f"Document (Title: {passage.title}): "
+    return mm.Unit(passage.id, role, passage.text, place, head, data={"title": passage.title})
+
+
+def _released(unit: mm.Unit) -> dict[str, str]:
+    return {"doc_id": unit.id, "title": unit.data["title"], "text": str(unit.body)}
+
+
+def _ask(image: str, question: str) -> tuple[mm.Part, ...]:
+    return ("\n\nQuestion: ", mm.Image(image), f"{question}\nAnswer:")
+
+
+def _holds(passage: mm.Passage, row: EntityQuestion) -> bool:
+    return any(mm.contains(passage.text, answer) for answer in row.answer)
+
+
+def _require_answer(is_held: bool, where: str) -> None:
+    if not is_held:
+        raise mm.Rejected(mm.Fault("gold-without-answer", f"an answer in {where}", "none", field="answer"))

@@ -1,0 +1,122 @@
+"""InfoSeek (Chen et al. 2023, arXiv:2302.11713): questions joined with the entities of their pictures.
+
+`questions` is `infoseek_val.jsonl`, `entities` the `…_withkb.jsonl` that names the entity of each question, `images`
+the OVEN folder, flat or in folders by the first two of a picture's eight digits.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from builders.vrag.fields import faulty_text, json_lines
+from builders.vrag.rows import EntityQuestion
+from mmlongbench import Fault, Row, RowFault, Sources, escape_markers, number_spellings
+
+_ENDINGS = (".jpg", ".JPEG", ".jpeg", ".JPG", ".png", ".PNG")
+
+
+class InfoSeek:
+    """InfoSeek: questions about the entity in a picture, of Wikidata and Wikipedia."""
+
+    row_type: ClassVar[type[Row]] = EntityQuestion
+    sources: ClassVar[tuple[str, ...]] = ("questions", "entities", "images")
+    image_folder: ClassVar[str] = "infoseek"
+
+    def rows(self, sources: Sources) -> Iterator[Row | RowFault]:
+        """Each question that has an entity; its id is `infoseek-<n>`, n being the number in its data_id."""
+        entities = _entities(sources["entities"])
+        for place, raw in json_lines(sources["questions"]):
+            id = _id(raw, place)
+            found = raw if isinstance(raw, Fault) else _row(id, raw, entities)
+            if isinstance(found, Fault):
+                file = sources["questions"].name
+                found = Fault(found.reason, found.expected, found.found, file, place, found.field, found.todo)
+                yield RowFault(id, found)
+            else:
+                yield found
+
+    def documents(self, sources: Sources) -> Mapping[str, Path]:
+        """No PDFs."""
+        return {}
+
+    def image(self, sources: Sources, name: str) -> Path | None:
+        """The picture of a question, whatever its ending."""
+        folders = (sources["images"] / name[-8:-6], sources["images"])
+        paths = (folder / f"{name}{ending}" for folder in folders for ending in _ENDINGS)
+        return next((path for path in paths if path.is_file()), None)
+
+    def draw_sample(self, folder: Path) -> dict[str, Path]:
+        """A drawn encyclopedia with a picture an entity, and questions about it."""
+        from builders.vrag.sample import draw_infoseek
+
+        return draw_infoseek(folder)
+
+
+def _id(raw: Mapping[str, Any] | Fault, place: str) -> str:
+    data_id = "" if isinstance(raw, Fault) else str(raw.get("data_id", ""))
+    digits = data_id.rpartition("_")[2]
+    return f"infoseek-{int(digits)}" if digits.isdecimal() else f"infoseek-{place.replace(' ', '-')}"
+
+
+def _entities(path: Path) -> dict[str, tuple[str, str, str]]:
+    """data_id → (Wikidata id, name, summary); the first of duplicates."""
+    found: dict[str, tuple[str, str, str]] = {}
+    for _, raw in json_lines(path):
+        if not isinstance(raw, Fault) and all(isinstance(raw.get(key), str) for key in ("data_id", "entity_text")):
+            summary = raw.get("wikipedia_summary")
+            known = (str(raw.get("entity_id", "")), raw["entity_text"], summary if isinstance(summary, str) else "")
+            found.setdefault(raw["data_id"], known)
+    return found
+
+
+def _row(id: str, raw: Mapping[str, Any], entities: Mapping[str, tuple[str, str, str]]) -> EntityQuestion | Fault:
+    if fault := faulty_text(raw, ("data_id", "image_id", "question")):
+        return fault
+    if raw["data_id"] not in entities:
+        return Fault("no-entity", "a line of the entities file with this data_id", raw["data_id"], field="data_id")
+    answers = _answers(raw)
+    if isinstance(answers, Fault):
+        return answers
+    entity_id, entity, summary = entities[raw["data_id"]]
+    question = escape_markers(raw["question"].strip())
+    return EntityQuestion(
+        id=id,
+        question=question,
+        original_question=f"{escape_markers(entity)}: {question}",
+        image=raw["image_id"],
+        answer=answers[0],
+        aliases=answers[1],
+        answer_range=answers[2],
+        entity=escape_markers(entity),
+        entity_id=entity_id,
+        summary=escape_markers(summary),
+    )
+
+
+def _answers(raw: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...], tuple[float, float] | None] | Fault:
+    """(released answers, aliases, range); a number is released in its usual spellings."""
+    given = raw.get("answer_eval", raw.get("answer"))
+    values = given if isinstance(given, list) else [given]
+    numbers = [value for value in values if isinstance(value, dict)]
+    if numbers:
+        return _number(numbers[0])
+    named = [raw["answer"]] if isinstance(raw.get("answer"), str) else raw.get("answer")
+    if not isinstance(named, list) or not named or not all(isinstance(text, str) for text in (*named, *values)):
+        return Fault("no-answer", "a list of strings, or a number with a range", json.dumps(named), field="answer")
+    answers = dict.fromkeys(escape_markers(text.strip()) for text in (*named, *values) if text.strip())
+    if not answers:
+        return Fault("no-answer", "an answer", "nothing", field="answer")
+    return tuple(answers), (), None
+
+
+def _number(value: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...], tuple[float, float]] | Fault:
+    bounds = value.get("range")
+    exact = value.get("wikidata")
+    is_pair = isinstance(bounds, list) and len(bounds) == 2
+    if not is_pair or not all(isinstance(n, int | float) for n in (exact, *(bounds or ()))):
+        return Fault(
+            "numerical-answer", "a number `wikidata` and a pair `range`", json.dumps(value), field="answer_eval"
+        )
+    low, high = sorted(float(bound) for bound in bounds or ())
+    return tuple(number_spellings(float(exact or 0))), (), (low, high)

@@ -1,0 +1,97 @@
+"""ViQuAE (Lerner et al. 2022): questions of TriviaQA in which a picture stands for the entity.
+
+`questions` is `{train,validation,test}.jsonl`, `images` the folder of Commons pictures. `output` is one dict, and its
+provenance a list of dicts of lists; paragraphs are those of KILT's knowledge source (0 is the title).
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from builders.vrag.fields import faulty_text, json_lines
+from builders.vrag.rows import EntityQuestion
+from mmlongbench import Fault, Row, RowFault, Sources, escape_markers
+
+
+class ViQuAE:
+    """ViQuAE: knowledge questions about people, places and things in pictures."""
+
+    row_type: ClassVar[type[Row]] = EntityQuestion
+    sources: ClassVar[tuple[str, ...]] = ("questions", "images")
+    image_folder: ClassVar[str] = "viquae"
+
+    def rows(self, sources: Sources) -> Iterator[Row | RowFault]:
+        """Each question; its id is `viquae-<row>`, from 0: the source's own ids are no numbers."""
+        for number, (place, raw) in enumerate(json_lines(sources["questions"])):
+            id = f"viquae-{number}"
+            found = raw if isinstance(raw, Fault) else _row(id, raw)
+            if isinstance(found, Fault):
+                file = sources["questions"].name
+                yield RowFault(id, Fault(found.reason, found.expected, found.found, file, place, found.field))
+            else:
+                yield found
+
+    def documents(self, sources: Sources) -> Mapping[str, Path]:
+        """No PDFs."""
+        return {}
+
+    def image(self, sources: Sources, name: str) -> Path | None:
+        """The picture of a question; a name that leads out of the folder has none."""
+        path = sources["images"] / name
+        return path if path.parent == sources["images"] and path.is_file() else None
+
+    def draw_sample(self, folder: Path) -> dict[str, Path]:
+        """The drawn encyclopedia, asked as ViQuAE asks."""
+        from builders.vrag.sample import draw_viquae
+
+        return draw_viquae(folder)
+
+
+def _row(id: str, raw: Mapping[str, Any]) -> EntityQuestion | Fault:
+    if fault := faulty_text(raw, ("image", "input", "original_question")):
+        return fault
+    output = raw.get("output")
+    if not isinstance(output, dict):
+        return Fault("missing-or-mistyped-field", "one object", type(output).__name__, field="output")
+    given = [output.get("original_answer"), *_listed(output.get("answer"))]
+    answers = dict.fromkeys(escape_markers(text.strip()) for text in given if isinstance(text, str) and text.strip())
+    if not answers:
+        return Fault("no-answer", "an answer", json.dumps(given)[:200], field="output.answer")
+    spans = tuple(_spans(output.get("provenance")))
+    if not spans:
+        return Fault("no-provenance", "a span of a page", "nothing", field="output.provenance")
+    name = _title(output["provenance"]) if not isinstance(raw.get("entity"), str) else raw["entity"]
+    return EntityQuestion(
+        id=id,
+        question=escape_markers(raw["input"].strip()),
+        original_question=escape_markers(raw["original_question"].strip()),
+        image=raw["image"],
+        answer=tuple(answers),
+        entity=escape_markers(name),
+        entity_id=str(raw.get("wikidata_id", "")),
+        spans=spans,
+    )
+
+
+def _spans(provenance: object) -> Iterator[tuple[str, int, int]]:
+    """(document, first paragraph, last paragraph) of every span that names them, in order."""
+    for entry in _listed(provenance):
+        if isinstance(entry, dict):
+            documents = _listed(entry.get("wikipedia_id"))
+            starts, ends = (_listed(entry.get(f"{end}_paragraph_id")) for end in ("start", "end"))
+            for document, start, end in zip(documents, starts, ends, strict=False):
+                if isinstance(start, int) and isinstance(end, int):
+                    yield str(document), min(start, end), max(start, end)
+
+
+def _title(provenance: object) -> str:
+    titles = [
+        title for entry in _listed(provenance) if isinstance(entry, dict) for title in _listed(entry.get("title"))
+    ]
+    return next((title for title in titles if isinstance(title, str)), "")
+
+
+def _listed(value: object) -> list[Any]:
+    """A value of a source that writes one or several."""
+    return value if isinstance(value, list) else [] if value is None else [value]

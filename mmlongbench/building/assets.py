@@ -1,0 +1,93 @@
+"""The assets stage: every image that some example shows, once; an image that stands in its place is whole."""
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from mmlongbench.building.dataset import Dataset, limits_of, open_dataset
+from mmlongbench.building.records import record_shards, rows_of
+from mmlongbench.building.work import Shard, Work
+from mmlongbench.documents.pdf import render_pages
+from mmlongbench.documents.pictures import released_bytes
+from mmlongbench.errors import BuildError
+from mmlongbench.files import sha256_of, write_whole
+from mmlongbench.release.layout import IMAGES
+
+PICTURES = 256
+"""Pictures of a shard."""
+
+
+def asset_shards(work: Work, dataset: Dataset) -> list[Shard]:
+    """One shard a document that is shown, then the pictures in blocks."""
+    name = dataset.spec.name
+    shown = {path.split("/")[-2] for path in needed_images(work, dataset)}
+    documents = [Shard("assets", name, document) for document in dataset.plan.documents if document in shown]
+    blocks = range(0, len(needed_pictures(work, dataset)), PICTURES)
+    return [*documents, *(Shard("pictures", name, f"{start // PICTURES:05d}") for start in blocks)]
+
+
+def render_document(work: Work, shard: Shard) -> Iterator[Any]:
+    """One document: each page that any example shows, rendered once; a page that stands there is whole."""
+    dataset = open_dataset(work.out, shard.dataset)
+    file = dataset.plan.documents[shard.name]
+    pages = {page.index: page for page in dataset.world.pages(file.id)}
+    needed = sorted(index for index, page in pages.items() if page.path in needed_images(work, dataset))
+    missing = [index for index in needed if not (work.out / IMAGES / pages[index].path).is_file()]
+    spec = dataset.spec
+    for index, size, data in render_pages(file.path, missing, spec.pages.dpi, spec.pages.quality, limits_of(spec)):
+        planned = (pages[index].width, pages[index].height)
+        if size != planned:
+            raise BuildError(f"{file.path.name}, page {index}: rendered as {size}, planned as {planned}; report this")
+        write_whole(work.out / IMAGES / pages[index].path, [data])
+    yield from (_described(work, pages[index].path) for index in needed)
+
+
+def copy_pictures(work: Work, shard: Shard) -> Iterator[Any]:
+    """A block of pictures: the source's own bytes, or those of the upright picture."""
+    dataset = open_dataset(work.out, shard.dataset)
+    first = int(shard.name) * PICTURES
+    for path, name in needed_pictures(work, dataset)[first : first + PICTURES]:
+        target = work.out / IMAGES / path
+        if not target.is_file():
+            write_whole(target, [released_bytes(dataset.world.image(name).source)])
+        yield _described(work, path)
+
+
+def _described(work: Work, path: str) -> dict[str, Any]:
+    file = work.out / IMAGES / path
+    return {"path": path, "bytes": file.stat().st_size, "sha256": sha256_of(file)}
+
+
+def needed_images(work: Work, dataset: Dataset) -> frozenset[str]:
+    """The pages that some example of a dataset shows, by released path."""
+    return _needed(work.out, dataset.spec.name, dataset.spec.lengths)[0]
+
+
+def needed_pictures(work: Work, dataset: Dataset) -> tuple[tuple[str, str], ...]:
+    """(released path, name in the source) of the pictures that some example shows, sorted.
+
+    Raises:
+        BuildError: two pictures of the source have one name in the release.
+
+    """
+    return _needed(work.out, dataset.spec.name, dataset.spec.lengths)[1]
+
+
+@cache
+def _needed(out: Path, name: str, lengths: tuple[int, ...]) -> tuple[frozenset[str], tuple[tuple[str, str], ...]]:
+    work = Work(out)
+    pages: set[str] = set()
+    pictures: dict[str, str] = {}
+    for shard in record_shards(name, lengths, len(rows_of(out, name))):
+        for line in work.read(shard):
+            pages.update(item["image"] for item in line.get("items", ()) if item["image"])
+            for path, origin in line.get("pictures", {}).items():
+                if pictures.setdefault(path, origin) != origin:
+                    raise BuildError(f"two pictures would be {path}: {pictures[path]!r} and {origin!r}; rename one")
+    return frozenset(pages.difference(pictures)), tuple(sorted(pictures.items()))
+
+
+def forget_assets() -> None:
+    """Forget which images are needed: a new build may use the same folder."""
+    _needed.cache_clear()

@@ -1,0 +1,57 @@
+"""`mmlongbench corpus`: passages from articles."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from mmlongbench.passages.info import CorpusInfo
+
+_FORMATS = ("kilt", "jsonl", "tsv", "parquet", "dataset", "hub", "folder")
+
+
+@click.group()
+def corpus() -> None:
+    """Cut articles into passages, and search them."""
+
+
+@corpus.command("build")
+@click.argument("source")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="The corpus's folder: new or empty.")
+@click.option(
+    "--mode",
+    type=click.Choice(["sentences", "words"]),
+    default="sentences",
+    show_default=True,
+    help="Whole sentences below 100 words, as KILT cuts; or exactly 100 words, as DPR does.",
+)
+@click.option("--format", "kind", type=click.Choice(_FORMATS), help="The source's format; found by content by default.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Keep the first N articles.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+def build(source: str, out: Path, mode: str, kind: str | None, limit: int | None, as_json: bool, quiet: bool) -> None:
+    """Cut the articles of SOURCE into passages and keep them in a folder.
+
+    SOURCE is KILT's knowledge source, JSON lines, a DPR-style TSV (each plain or gzipped), Parquet, a saved Hugging
+    Face dataset or its name on the hub, or a folder of .txt and .pdf files. What cannot be used is counted and written
+    down.
+    """
+    from mmlongbench.passages.making import make_corpus
+    from mmlongbench.progress import Progress
+
+    made = make_corpus(source, out, mode, kind, limit, Progress(False if quiet or as_json else None))
+    if as_json:
+        click.echo(json.dumps({"out": str(out), "was_complete": made.was_complete, **made.info.model_dump()}))
+    elif not quiet:
+        _show(out, made.info, was_complete=made.was_complete)
+
+
+def _show(out: Path, info: "CorpusInfo", *, was_complete: bool) -> None:
+    click.echo(f"articles: {info.articles:,} kept, {sum(info.rejected.values()):,} rejected")
+    for reason, number in info.rejected.items():
+        click.echo(f"  rejected {number:,}: {reason}")
+    if info.passages:
+        click.echo(f"passages: {info.passages:,} of {info.words_in_all / info.passages:.1f} words on average")
+    click.echo(f"{out} {'was complete already' if was_complete else 'is complete'}")

@@ -1,0 +1,99 @@
+"""Sentences by rule: no model, no language but what its abbreviations know of English.
+
+A sentence ends only where there is whitespace, so no word is ever cut; a blank line ends one always.
+"""
+
+import re
+from collections.abc import Iterator
+
+_BLANK_LINE = re.compile(r"\n\s*\n|\u2029")
+_CLOSERS = "\"'”’»›)]}*_"
+_OPENERS = "\"'“”‘’«‹„([{¿¡*_"
+_TERMINALS = frozenset(".!?…。！？｡")
+_LAST = _TERMINALS | frozenset(_CLOSERS)
+_GOES_ON = frozenset(".,;:!?…%&/+=|–—-)]}")
+_LEFT_OUT = frozenset(("[...", "[…", "(...", "(…"))
+_SHORT_PARTS = re.compile(r"(?:[^\W\d_]{1,2}[.-]+)+[^\W\d_]{1,2}")
+_ROMAN = re.compile(r"[IVXLCDM]+\b")
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_NEVER = _words(
+    "Mr Mrs Ms Mx Messrs Mme Mlle Dr Drs Prof Gen Lt Col Maj Capt Cmdr Cpl Sgt Adm Rev Fr Hon Gov Sen Rep Pres Supt "
+    "Msgr Sr. Sra Herr approx cf viz vs resp esp incl ca eg ie e.g i.e E.g I.e i.a a.k.a D.Phil"
+)
+"""After these a sentence goes on, whatever follows."""
+_BEFORE_NUMBERS = _words(
+    "No Nos no nos Nr nr Vol Vols vol vols Fig Figs fig figs Eq Eqs eq eqs Art art Sec sec Sect sect Ch ch Chap chap "
+    "p pp P Pp Op op Bk bk Pt pt Ex ex par para Par fl n v l ll N° n°"
+)
+"""After these a sentence goes on where a number follows."""
+_SOMETIMES = _words(
+    "St Ste Mt Ft Ave Blvd Rd Sq Jr Sr Esq Inc Ltd Co Corp Cos Bros Cie Dept Univ Assn Jan Feb Mar Apr Jun Jul Aug "
+    "Sep Sept Oct Nov Dec al etc ed eds trans repr rev est min max dept spp sp var subsp"
+)
+"""After these, initials and letters with periods between them, a sentence ends only where its like begins next."""
+_STARTERS = _words(
+    "A After All Although An And Another Any As At Because Before Both But By During Each Every Few For From Further "
+    "Had Has He Her Here His However I If In It Its Later Many Most My Nevertheless On Once One Other Others Our Over "
+    "She Since So Some Such That The Their Then There Therefore These They This Those Though Through Thus To Today "
+    "Two Under Until Upon Was We Were What When Where Which While Who Why With Within Without You Your "
+    "Are Can Could Did Do Does How Is Should Would"
+)
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text, whitespace normalised; joined with spaces they are its words, every one.
+
+    >>> sentences("Dr. J. Smith paid $3.50. He left!")
+    ['Dr. J. Smith paid $3.50.', 'He left!']
+    """
+    return [" ".join(words) for words in word_sentences(text)]
+
+
+def word_sentences(text: str) -> Iterator[list[str]]:
+    """The sentences of a text, each as its words."""
+    for block in _BLANK_LINE.split(text):
+        words = block.split()
+        begin = 0
+        for at in range(1, len(words)):
+            if words[at - 1][-1] in _LAST and _ends(words[at - 1], words[at], is_first=at - 1 == begin):
+                yield words[begin:at]
+                begin = at
+        if words:
+            yield words[begin:]
+
+
+def _ends(word: str, following: str, *, is_first: bool) -> bool:
+    """Whether a sentence ends between two words."""
+    bare = word.rstrip(_CLOSERS)
+    if not bare or bare[-1] not in _TERMINALS or bare in _LEFT_OUT or not _can_begin(following):
+        return False
+    if bare[-1] != "." or bare.endswith(".."):
+        return True
+    return not _is_abbreviation(bare[:-1].lstrip(_OPENERS), following.lstrip(_OPENERS), is_first=is_first)
+
+
+def _can_begin(word: str) -> bool:
+    """Whether a sentence may begin with a word: not in lower case, not with what only goes on."""
+    bare = word.lstrip(_OPENERS)
+    return bool(bare) and not bare[0].islower() and bare[0] not in _GOES_ON
+
+
+def _is_abbreviation(word: str, following: str, *, is_first: bool) -> bool:
+    """Whether the period after a word belongs to the word alone."""
+    if word.isdigit():
+        return is_first and len(word) <= 3  # the number of an item
+    if word in _NEVER:
+        return True
+    if word in _BEFORE_NUMBERS and (following[0].isdigit() or _ROMAN.match(following)):
+        return True
+    return _may_be_one(word) and following.rstrip(_CLOSERS + ",") not in _STARTERS
+
+
+def _may_be_one(word: str) -> bool:
+    is_letter = len(word) == 1 and word.isalpha()
+    return is_letter or word in _SOMETIMES or (len(word) <= 12 and bool(_SHORT_PARTS.fullmatch(word)))

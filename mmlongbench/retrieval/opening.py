@@ -1,0 +1,35 @@
+"""Opening the search of a corpus as a manifest describes it: index, reranker, kept rankings; all beside the corpus."""
+
+from mmlongbench.manifest import RetrievalSpec
+from mmlongbench.passages.corpus import Corpus
+from mmlongbench.retrieval.bm25 import FOLDER, find_index
+from mmlongbench.retrieval.dense import Reranker
+from mmlongbench.retrieval.models import ModelSpec
+from mmlongbench.retrieval.passages import Index
+from mmlongbench.retrieval.rankings import Rankings
+
+EMBEDDINGS, RANKINGS = "embeddings", "rankings"
+"""Folders beside the passages."""
+
+
+def open_rankings(corpus: Corpus, spec: RetrievalSpec) -> Rankings:
+    """The rankings of a corpus; what was ranked once is kept in its folder.
+
+    Raises:
+        SourceError: the index is broken, or another corpus's.
+        ModelError: the reranker's model is not on disk, or the extra `dense` is missing.
+
+    """
+    reranker = None
+    if spec.reranker is not None:
+        model = ModelSpec(spec.reranker.model, spec.reranker.revision, spec.reranker.trust_remote_code)
+        reranker = Reranker.open(model, corpus.folder / EMBEDDINGS)
+    return Rankings(corpus.folder / RANKINGS, corpus, _index(corpus, spec.engine), spec.k, reranker)
+
+
+def _index(corpus: Corpus, engine: str) -> Index:
+    if engine == "tantivy":
+        return find_index(corpus, corpus.folder / FOLDER)
+    from mmlongbench.retrieval.small import RankBm25Index
+
+    return RankBm25Index(corpus)
