@@ -18,7 +18,7 @@ from mmlongbench.retrieval.library import Query
 from mmlongbench.retrieval.negatives import Facts
 from mmlongbench.retrieval.spellings import number_spellings
 from mmlongbench.retrieval.text import contains
-from mmlongbench.task import Builder, Options, Placements, Reader, Record, Row, RowFault, Sources, TaskSpec
+from mmlongbench.task import Builder, Options, Placements, Reader, Record, Row, RowFault, Sources, TaskSpec, at_place
 from mmlongbench.world import Document, Page, World
 
 __all__ = [
@@ -65,6 +65,7 @@ __all__ = [
     "World",
     "alternate_sides",
     "assemble",
+    "at_place",
     "by_divisor",
     "contains",
     "escape_markers",

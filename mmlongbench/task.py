@@ -4,8 +4,8 @@ A builder declares: what it writes, how a row becomes a draft, how an example be
 becomes the prompt again. A reader turns one dataset's raw files into rows. Neither is known here by name.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeAlias
 
@@ -41,6 +41,10 @@ class Row(BaseModel):
     """The released id; from the source where it has any, else of the source's row number."""
     repairs: tuple[str, ...] = ()
     """What was mended on the way in, as slugs to count by."""
+    file: str = ""
+    """The name of the source file it stands in, for rejects."""
+    place: str = ""
+    """Where it stands there: a line, a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,13 @@ class RowFault:
 
     id: str
     fault: Fault
+
+
+def at_place(id: str, found: Row | Fault, file: str, place: str) -> Row | RowFault:
+    """What a reader made of a raw row, with the place where that stands in its source."""
+    if isinstance(found, Row):
+        return found.model_copy(update={"file": file, "place": place})
+    return RowFault(id, replace(found, file=found.file or file, place=found.place or place))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +146,3 @@ class Reader(Protocol):
     def draw_sample(self, folder: Path) -> dict[str, Path]:
         """Draw a miniature of this source in its raw format, the same bytes every time; returns its sources."""
         ...
-
-
-def fields_of(rows: Iterable[type[Row]]) -> list[str]:
-    """The names of fields that a sample may be drawn or stratified by."""
-    return sorted({name for row in rows for name in row.model_fields if name != "repairs"})

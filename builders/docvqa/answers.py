@@ -20,7 +20,10 @@ _FORMATS: dict[str, AnswerFormat] = {
     "None": "None",
 }
 _INTEGER = re.compile(r"[+-]?\d+|[+-]?\d{1,3}(,\d{3})+")
-_DIGIT = re.compile(r"\d")
+_FLOAT = re.compile(
+    r"[+-]?[$€£¥]?\s?[+-]?((\d{1,3}(,\d{3})+|\d+)(\.\d*)?|\.\d+)(e[+-]?\d+)?\s?(%|million|miles?)?", re.IGNORECASE
+)
+"""What the public scorer takes for a number once it has stripped its units."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +54,11 @@ def normalise(text: str, declared: str) -> Answer | Fault:
         return Fault("answer-of-format-none", f"{NOT_ANSWERABLE!r}", repr(text), field="answer")
     if not text:
         return Fault("empty-answer", "an answer", "nothing", field="answer")
-    if kind in ("List", "String"):
+    if kind in ("List", "String") or literal_list(text) is not None:
         return _list_or_string(text, kind)
     if kind == "Integer" and not _INTEGER.fullmatch(text):
         return Answer("String", (text,), ("integer-to-string",))
-    if kind == "Float" and not _DIGIT.search(text):
+    if kind == "Float" and not _FLOAT.fullmatch(text):
         return Answer("String", (text,), ("float-to-string",))
     return Answer(kind, (text,))
 
@@ -68,7 +71,7 @@ def _list_or_string(text: str, kind: AnswerFormat) -> Answer | Fault:
     elements = tuple(str(value).strip() if isinstance(value, str | int | float) else "" for value in values)
     if not elements or not all(elements):
         return Fault("list-answer", "a list of at least one string or number, none empty", text, field="answer")
-    return Answer("List", elements, ("string-to-list",) if kind == "String" else ())
+    return Answer("List", elements, () if kind == "List" else (f"{kind.lower()}-to-list",))
 
 
 def literal_list(text: str) -> list[object] | None:

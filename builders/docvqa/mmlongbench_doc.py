@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from builders.docvqa.answers import Answer, literal_list, normalise
 from builders.docvqa.rows import DocumentQuestion
-from mmlongbench import Fault, Row, RowFault, SourceError, Sources, escape_markers
+from mmlongbench import Fault, Row, RowFault, SourceError, Sources, at_place, escape_markers
 
 FIELDS = ("doc_id", "doc_type", "question", "answer", "evidence_pages", "evidence_sources", "answer_format")
 
@@ -25,11 +25,10 @@ class MMLongBenchDoc:
 
     def rows(self, sources: Sources) -> Iterator[Row | RowFault]:
         """Each row of the source; its id is `mmlongdoc_<row>`, from 0."""
+        file = sources["samples"].name
         for number, raw in enumerate(_load(sources["samples"])):
-            id = f"mmlongdoc_{number}"
-            found = _row(id, raw)
-            place = f"row {number}"
-            yield found if isinstance(found, Row) else RowFault(id, _at(found, sources["samples"].name, place))
+            id, place = f"mmlongdoc_{number}", f"row {number}"
+            yield at_place(id, _row(id, raw), file, place)
 
     def documents(self, sources: Sources) -> Mapping[str, Path]:
         """Every visible PDF of the folder, by its name without the ending."""
@@ -102,12 +101,12 @@ def _question(
         id=id,
         repairs=repairs if named is not None else (*repairs, "unreadable-evidence-sources-dropped"),
         doc=row["doc_id"][:-4] if row["doc_id"].lower().endswith(".pdf") else row["doc_id"],
-        doc_type=row["doc_type"],
+        doc_type=escape_markers(row["doc_type"]),
         question=escape_markers(row["question"]),
         answer=tuple(map(escape_markers, answer.values)),
         answer_format=answer.format,
         pages=pages,
-        sources=tuple(map(str, named or ())),
+        sources=tuple(escape_markers(str(source)) for source in named or ()),
     )
 
 
@@ -137,7 +136,3 @@ def _pages(text: str) -> tuple[int, ...] | Fault:
         expected = "pages from 1"
         return Fault("answer-page-out-of-range", expected, f"page {numbers[0]}", field="evidence_pages")
     return tuple(page - 1 for page in numbers)
-
-
-def _at(fault: Fault, file: str, place: str) -> Fault:
-    return Fault(fault.reason, fault.expected, fault.found, file, place, fault.field, fault.todo)

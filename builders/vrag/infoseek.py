@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from builders.vrag.fields import faulty_text, json_lines
 from builders.vrag.rows import EntityQuestion
-from mmlongbench import Fault, Row, RowFault, Sources, escape_markers, number_spellings
+from mmlongbench import Fault, Row, RowFault, Sources, at_place, escape_markers, number_spellings
 
 _ENDINGS = (".jpg", ".JPEG", ".jpeg", ".JPG", ".png", ".PNG")
 
@@ -29,12 +29,7 @@ class InfoSeek:
         for place, raw in json_lines(sources["questions"]):
             id = _id(raw, place)
             found = raw if isinstance(raw, Fault) else _row(id, raw, entities)
-            if isinstance(found, Fault):
-                file = sources["questions"].name
-                found = Fault(found.reason, found.expected, found.found, file, place, found.field, found.todo)
-                yield RowFault(id, found)
-            else:
-                yield found
+            yield at_place(id, found, sources["questions"].name, place)
 
     def documents(self, sources: Sources) -> Mapping[str, Path]:
         """No PDFs."""

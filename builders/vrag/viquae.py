@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from builders.vrag.fields import faulty_text, json_lines
 from builders.vrag.rows import EntityQuestion
-from mmlongbench import Fault, Row, RowFault, Sources, escape_markers
+from mmlongbench import Fault, Row, RowFault, Sources, at_place, escape_markers
 
 
 class ViQuAE:
@@ -26,11 +26,7 @@ class ViQuAE:
         for number, (place, raw) in enumerate(json_lines(sources["questions"])):
             id = f"viquae-{number}"
             found = raw if isinstance(raw, Fault) else _row(id, raw)
-            if isinstance(found, Fault):
-                file = sources["questions"].name
-                yield RowFault(id, Fault(found.reason, found.expected, found.found, file, place, found.field))
-            else:
-                yield found
+            yield at_place(id, found, sources["questions"].name, place)
 
     def documents(self, sources: Sources) -> Mapping[str, Path]:
         """No PDFs."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from mmlongbench.building.dataset import Dataset
-from mmlongbench.building.rejects import reject
+from mmlongbench.building.rejects import reject, reject_row
 from mmlongbench.draws import Draws
 from mmlongbench.errors import Fault, ManifestError, Rejected, nearest
 from mmlongbench.packing.budget import format_length
@@ -16,43 +16,45 @@ from mmlongbench.task import Row, RowFault
 
 
 def choose_rows(dataset: Dataset) -> Iterator[dict[str, Any]]:
-    """Lines of kept rows in source order, of row rejects, and one of counts that add up.
+    """Lines of kept rows and of row rejects, each in source order, and one of counts that add up.
 
     Questions are admitted in drawn order until the sample is full, so a smaller sample is the start of a larger one.
     """
     name = dataset.spec.name
     rows, rejects = _read(dataset)
-    kept: list[str] = []
+    place = {row.id: number for number, row in rows.items()}
+    chosen: set[str] = set()
     most = len(rows) if dataset.spec.sample.n is None else dataset.spec.sample.n
     examined = 0
-    for row in drawn_order(rows, dataset):
-        if len(kept) >= most:
+    for row in drawn_order(list(rows.values()), dataset):
+        if len(chosen) >= most:
             break
         examined += 1
-        fault = _refusal(row, dataset)
-        if fault:
-            rejects.append(reject(name, row.id, fault))
+        if fault := _refusal(row, dataset):
+            rejects[place[row.id]] = reject_row(name, row, fault)
         else:
-            kept.append(row.id)
-    chosen = set(kept)
-    yield from ({"row": row.model_dump(mode="json")} for row in rows if row.id in chosen)
-    yield from rejects
-    yield {"counts": _counts(rows, chosen, rejects, len(rows) - examined)}
+            chosen.add(row.id)
+    kept = [row for row in rows.values() if row.id in chosen]
+    yield from ({"row": row.model_dump(mode="json")} for row in kept)
+    yield from (rejects[number] for number in sorted(rejects))
+    yield {"counts": _counts(kept, list(rejects.values()), len(rows) - examined)}
 
 
-def _read(dataset: Dataset) -> tuple[list[Row], list[dict[str, Any]]]:
-    """The readable rows, the first of each id, and rejects for the others."""
-    rows: dict[str, Row] = {}
-    rejects = []
-    for found in dataset.reader.rows(dataset.plan.sources):
+def _read(dataset: Dataset) -> tuple[dict[int, Row], dict[int, dict[str, Any]]]:
+    """The readable rows, the first of each id, and rejects for the others, by their place in the source."""
+    rows: dict[int, Row] = {}
+    rejects = {}
+    known = set()
+    for number, found in enumerate(dataset.reader.rows(dataset.plan.sources)):
         if isinstance(found, RowFault):
-            rejects.append(reject(dataset.spec.name, found.id, found.fault))
-        elif found.id in rows:
+            rejects[number] = reject(dataset.spec.name, found.id, found.fault)
+        elif found.id in known:
             fault = Fault("duplicate-id", "an id once", "it stands before", field="id")
-            rejects.append(reject(dataset.spec.name, found.id, fault))
+            rejects[number] = reject_row(dataset.spec.name, found, fault)
         else:
-            rows[found.id] = found
-    return list(rows.values()), rejects
+            known.add(found.id)
+            rows[number] = found
+    return rows, rejects
 
 
 def drawn_order(rows: list[Row], dataset: Dataset) -> list[Row]:
@@ -93,13 +95,13 @@ def _refusal(row: Row, dataset: Dataset) -> Fault | None:
     return None
 
 
-def _counts(rows: list[Row], chosen: set[str], rejects: list[dict[str, Any]], unseen: int) -> dict[str, Any]:
+def _counts(kept: list[Row], rejects: list[dict[str, Any]], unseen: int) -> dict[str, Any]:
     """Counts read / kept / rejected by reason / not sampled, and repairs by kind among the kept."""
-    repaired = Counter(repair for row in rows if row.id in chosen for repair in row.repairs)
+    repaired = Counter(repair for row in kept for repair in row.repairs)
     rejected = Counter(str(line["reject"]["reason"]) for line in rejects)
     return {
-        "read": len(chosen) + len(rejects) + unseen,
-        "kept": len(chosen),
+        "read": len(kept) + len(rejects) + unseen,
+        "kept": len(kept),
         "not_sampled": unseen,
         "rejected": dict(sorted(rejected.items())),
         "repaired": dict(sorted(repaired.items())),

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from mmlongbench.building.dataset import Dataset, kept_rows, open_dataset
-from mmlongbench.building.rejects import reject
+from mmlongbench.building.rejects import reject_row
 from mmlongbench.building.work import Shard, Work
 from mmlongbench.errors import DraftError, Fault
 from mmlongbench.packing.budget import format_length, parse_length
@@ -51,7 +51,7 @@ def pack_block(work: Work, shard: Shard) -> Iterator[Any]:
             made = pack_row(dataset, row, length)
         except DoesNotFitError as error:
             found = Fault("does-not-fit", f"a prompt within {format_length(length)}", str(error))
-            yield reject(dataset.spec.name, row.id, found, length)
+            yield reject_row(dataset.spec.name, row, found, length)
             continue
         for example in made:
             shown = {path: name for path in example.prompt.images if (name := dataset.world.origin(path))}

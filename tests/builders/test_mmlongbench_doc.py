@@ -79,6 +79,8 @@ def test_a_clean_row_is_read(read: Read) -> None:
         answer_format="String",
         pages=(4,),
         sources=("Chart",),
+        file="samples.json",
+        place="row 0",
     )
 
 
@@ -230,8 +232,8 @@ def test_parquet_gives_what_json_gives(tmp_path: Path) -> None:
     from_json = rows_of(tmp_path, rows)
     found = read_file(path)
     assert [row.id for row in found] == [row.id for row in from_json]
-    assert found[0] == from_json[0]
-    assert found[3] == from_json[3]
+    for number in (0, 3):
+        assert question(found[number]).model_copy(update={"file": "samples.json"}) == from_json[number]
     faults = [(row.fault.reason, row.fault.field, row.fault.place) for row in found if isinstance(row, RowFault)]
     assert faults == [
         ("answer-page-out-of-range", "evidence_pages", "row 1"),

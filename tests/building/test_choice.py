@@ -143,8 +143,8 @@ def test_strict_stops_at_the_first_reject_and_names_it(source: Path, finished: P
     stopped = build(source, tmp_path / "out", "--strict")
     assert stopped.code == 1
     assert stopped.err == (
-        "error: --strict: mmlongdoc, mmlongdoc_8: samples.json, row 8, evidence_pages: answer-page-out-of-range: "
-        "expected pages from 1, found page 0\n"
+        "error: --strict: mmlongdoc, mmlongdoc_5: samples.json, row 5, doc: missing-document: "
+        "expected a document 'oak' among the sources, found none\n"
     )
     assert not (tmp_path / "out" / "build.lock.json").exists()
     assert build(source, tmp_path / "out").code == 0  # without it, the same build goes on
@@ -158,7 +158,7 @@ def test_strict_stops_at_a_question_that_does_not_fit_a_length(source: Path, tmp
     stopped = build(good, tmp_path / "out", "--strict", "--set", "admission_length=2K")
     assert stopped.code == 1
     assert (
-        "--strict: mmlongdoc, mmlongdoc_1: does-not-fit: expected a prompt within 1K, found mmlongdoc_1" in stopped.err
+        "--strict: mmlongdoc, mmlongdoc_1: samples.json, row 1: does-not-fit: expected a prompt within 1K, found mmlongdoc_1" in stopped.err
     )
 
 

@@ -1,0 +1,26 @@
+"""What is installed is what is meant: the built wheel, used from another directory."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_wheel_lists_and_builds_from_another_directory(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    options = ["--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--target", str(site)]
+    subprocess.run([sys.executable, "-m", "pip", "install", *options, str(ROOT)], check=True)
+    where = {**os.environ, "PYTHONPATH": str(site)}
+
+    def run(*arguments: str) -> str:
+        command = [sys.executable, *arguments]
+        return subprocess.run(command, env=where, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+
+    assert run("-c", "import mmlongbench; print(mmlongbench.__file__)").startswith(str(site))
+    listed = run("-m", "mmlongbench", "list")
+    assert "BROKEN" not in listed
+    assert "quickstart" in listed
+    run("-m", "mmlongbench", "build", "quickstart", "--limit", "1", "--lengths", "8K", "--out", "out")
+    run("-m", "mmlongbench", "audit", "out")
