@@ -94,7 +94,10 @@ class World:
         return self.pictures.origins.get(path) if self.pictures else None
 
     def lead(self, doc_id: str, title: str) -> "tuple[Passage, ...]":
-        """The passages of an article's lead section, by its id or else its title; none if it is not there."""
+        """The passages of an article's lead section, by its id or else its title; none if it is not there.
+
+        In a corpus that marks no sections it is the article's first passage.
+        """
         return self._library().lead(doc_id, title)
 
     def paragraphs(self, doc_id: str, first: int, last: int) -> "tuple[Passage, ...]":
@@ -114,6 +117,10 @@ class World:
     def negatives(self, query: "Query") -> "Iterator[Passage]":
         """Hard negatives of a question, hardest first."""
         return self._library().negatives(query)
+
+    def random_negatives(self, query: "Query") -> "Iterator[Passage]":
+        """Clean passages in a drawn order, to follow the hard negatives; none where the manifest does not allow it."""
+        return self._library().random_negatives(query)
 
     def _library(self) -> "Library":
         if self.library is None:

@@ -43,7 +43,7 @@ class Library:
         prepared: Callable[[str], Sequence[int] | None],
         spare: Draws | None = None,
     ) -> None:
-        """`prepared` gives the negatives found before for a query id; after them, with `spare`, random clean ones."""
+        """`prepared` gives the negatives found before for a query id; with `spare`, there are random ones too."""
         self._corpus = corpus
         self._rankings = rankings
         self._near = near
@@ -52,9 +52,13 @@ class Library:
         self._found: dict[str, Found] = {}
 
     def lead(self, doc_id: str, title: str) -> tuple[Passage, ...]:
-        """The passages of an article's lead section, by its id or else its title; none if it is not there."""
+        """The passages of an article's lead section, by its id or else its title; none if it is not there.
+
+        In a corpus that marks no sections it is the article's first passage.
+        """
         rows = self._corpus.of_document(doc_id) if doc_id else []
-        passages = [self._corpus.passage(row) for row in rows or self._corpus.by_title(title)]
+        rows = rows or self._corpus.by_title(title)
+        passages = [self._corpus.passage(row) for row in (rows if self._corpus.info.sectioned else rows[:1])]
         first = passages[0].doc_id if passages else ""
         return tuple(passage for passage in passages if passage.section == 0 and passage.doc_id == first)
 
@@ -86,22 +90,25 @@ class Library:
         return Found(tuple(numbers), rejected)
 
     def negatives(self, query: Query) -> Iterator[Passage]:
-        """Hard negatives, hardest first; random clean passages after them where these are allowed."""
+        """Hard negatives, hardest first."""
+        yield from map(self._corpus.passage, self._numbers(query))
+
+    def random_negatives(self, query: Query) -> Iterator[Passage]:
+        """Clean passages in a drawn order, each once, without the hard negatives; none where these are not allowed."""
+        if self._spare is None:
+            return
+        chosen = NegativeFilter(query.facts, self._near)
+        taken = sorted(self._numbers(query))
+        for number in taken:
+            chosen.reason(self._corpus.passage(number))
+        known = set(taken)
+        for number in self._spare.permutation(f"spare {query.id}", len(self._corpus)):
+            if number not in known and chosen.reason(passage := self._corpus.passage(number)) is None:
+                yield passage
+
+    def _numbers(self, query: Query) -> Sequence[int]:
         numbers = self._prepared(query.id)
         if numbers is None:
             self._found[query.id] = self.find(query)
             numbers = self._found[query.id].numbers
-        for number in numbers:
-            yield self._corpus.passage(number)
-        if self._spare is not None:
-            yield from self._random(query, set(numbers), self._spare)
-
-    def _random(self, query: Query, taken: set[int], draws: Draws) -> Iterator[Passage]:
-        """Clean passages in a drawn order, each once."""
-        chosen = NegativeFilter(query.facts, self._near)
-        for number in sorted(taken):
-            chosen.reason(self._corpus.passage(number))
-        order = draws.order(f"spare {query.id}", (n for n in range(len(self._corpus)) if n not in taken))
-        for passage in map(self._corpus.passage, order):
-            if chosen.reason(passage) is None:
-                yield passage
+        return numbers

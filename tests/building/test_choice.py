@@ -158,7 +158,8 @@ def test_strict_stops_at_a_question_that_does_not_fit_a_length(source: Path, tmp
     stopped = build(good, tmp_path / "out", "--strict", "--set", "admission_length=2K")
     assert stopped.code == 1
     assert (
-        "--strict: mmlongdoc, mmlongdoc_1: samples.json, row 1: does-not-fit: expected a prompt within 1K, found mmlongdoc_1" in stopped.err
+        "--strict: mmlongdoc, mmlongdoc_1: samples.json, row 1: does-not-fit: "
+        "expected a prompt within 1K, found mmlongdoc_1" in stopped.err
     )
 
 
