@@ -25,7 +25,8 @@ from mmlongbench.errors import ReleaseError
 from mmlongbench.manifest import CounterSpec
 from mmlongbench.packing.budget import K
 from mmlongbench.progress import Progress
-from mmlongbench.release.audit import AuditedDataset, FileAudit, audit_records, audit_release, locked_dataset
+from mmlongbench.release.audit import AuditedDataset, audit_records, audit_release, locked_dataset
+from mmlongbench.release.findings import FileAudit
 from mmlongbench.release.images import ImageSizes
 from mmlongbench.release.layout import DATA, IMAGES
 from mmlongbench.release.lock import read_lock

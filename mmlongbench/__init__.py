@@ -16,6 +16,7 @@ from mmlongbench.policies import Chain, InOrder, Rounds, alternate_sides, by_div
 from mmlongbench.prompt import Image, Part, Prompt, escape_markers
 from mmlongbench.retrieval.library import Query
 from mmlongbench.retrieval.negatives import Facts
+from mmlongbench.retrieval.numbers import numbers_in
 from mmlongbench.retrieval.spellings import number_spellings
 from mmlongbench.retrieval.text import contains
 from mmlongbench.task import Builder, Options, Placements, Reader, Record, Row, RowFault, Sources, TaskSpec, at_place
@@ -72,4 +73,5 @@ __all__ = [
     "inside_out",
     "label",
     "number_spellings",
+    "numbers_in",
 ]

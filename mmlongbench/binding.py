@@ -4,6 +4,7 @@ from pydantic import ValidationError
 
 from mmlongbench.errors import ManifestError
 from mmlongbench.manifest import DatasetSpec, explain
+from mmlongbench.packing.budget import format_length
 from mmlongbench.packing.placing import Depth, Placement
 from mmlongbench.plugins import builder_type
 from mmlongbench.task import Builder
@@ -17,6 +18,17 @@ def bind_builder(spec: DatasetSpec) -> Builder:
     except ValidationError as error:
         raise ManifestError(explain(error, f"dataset {spec.name!r}, options", kind.options_type, [])) from error
     return kind(spec.name, options)
+
+
+def check_reserve(spec: DatasetSpec, builder: Builder) -> None:
+    """Refuse a reserve that leaves a prompt no room."""
+    reserve = builder.spec.reserve if spec.reserve is None else spec.reserve
+    for what, length in (("length", min(spec.lengths)), ("admission_length", spec.admission_length)):
+        if reserve >= length:
+            raise ManifestError(
+                f"dataset {spec.name!r}: reserve {reserve} leaves no room at {what} {format_length(length)} "
+                f"({length} tokens); lower reserve, or raise {what}"
+            )
 
 
 def placements_of(spec: DatasetSpec, builder: Builder) -> tuple[Placement, ...]:

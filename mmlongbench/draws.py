@@ -6,7 +6,7 @@ the same at every length has no length in its key.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -63,3 +63,18 @@ class Draws:
     def order(self, name: str, items: Iterable[T], id: Callable[[T], str] = str) -> list[T]:
         """Shuffle by hash of each item's id: the input order does not matter, and ties are broken by id."""
         return sorted(items, key=lambda item: (self.rank(name, id(item)), id(item)))
+
+    def permutation(self, name: str, n: int) -> Iterator[int]:
+        """Each whole number below n once, in a drawn order; lazy, so n may be large (a Feistel network of 4 rounds).
+
+        >>> sorted(Draws(("seed",)).permutation("pages", 5))
+        [0, 1, 2, 3, 4]
+        """
+        half = max(1, (max(n - 1, 0).bit_length() + 1) // 2)
+        mask = (1 << half) - 1
+        for start in range(1 << 2 * half):
+            left, right = start >> half, start & mask
+            for turn in range(4):
+                left, right = right, left ^ (int.from_bytes(digest(*self.key, name, turn, right)[:8]) & mask)
+            if (number := left << half | right) < n:
+                yield number

@@ -2,13 +2,13 @@
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from mmlongbench.errors import ManifestError, nearest
-from mmlongbench.packing.budget import STANDARD_LENGTHS, parse_length
+from mmlongbench.packing.budget import STANDARD_LENGTHS, K, parse_length
 from tokenization import CrossModalCounter, PatchRule, TokenizationError, load_tokenizer
 
 SAMPLE = "sample"
@@ -16,18 +16,54 @@ SAMPLE = "sample"
 _NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]*"
 
 
+MOST_LENGTH = 1024 * 1024 * K
+"""The longest length, in tokens: a bound for mistyped ones."""
+MOST_PIXELS = 178_956_970
+"""The largest picture that Pillow opens: twice its `MAX_IMAGE_PIXELS`."""
+
+
+def length_of(value: object) -> int:
+    """Tokens of a length as it may be written: a string such as 8K, or a multiple of 1024.
+
+    Raises:
+        ManifestError: it is none, or is over the bound.
+
+    """
+    if isinstance(value, int) and (value % K == 0 or abs(value) > MOST_LENGTH):
+        tokens = int(value)
+    else:
+        tokens = parse_length(value if isinstance(value, int) else str(value))
+    if not K <= tokens <= MOST_LENGTH:
+        raise ManifestError(f"length {_shown(value)}: expected 1K to {MOST_LENGTH // K**2}M (1G tokens)")
+    return tokens
+
+
 def _length(value: object) -> int:
     try:
-        return parse_length(value if isinstance(value, int) else str(value))
+        return length_of(value)
     except ManifestError as error:
         raise ValueError(str(error)) from error
 
 
+def _pixels(value: int) -> int:
+    if value > MOST_PIXELS:
+        raise ValueError(f"at most {MOST_PIXELS:,} pixels: Pillow takes a larger picture for an attack")
+    return value
+
+
+def _tuple(value: object) -> object:
+    """YAML and JSON know lists only."""
+    return tuple(value) if isinstance(value, list) else value
+
+
 Length = Annotated[int, BeforeValidator(_length)]
+TupleOf = BeforeValidator(_tuple)
+Location = Annotated[Path, Field(strict=False)]
+"""A path, which is a string in YAML."""
 
 
 class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class SampleSpec(_Model):
@@ -52,6 +88,12 @@ class ImageSpec(_Model):
     min_pixels: int = Field(default=3136, ge=1)
     max_pixels: int = Field(default=12_845_056, ge=1)
 
+    @model_validator(mode="after")
+    def _ordered(self) -> "ImageSpec":
+        if self.min_pixels > self.max_pixels:
+            raise ValueError(f"min_pixels {self.min_pixels} is more than max_pixels {self.max_pixels}")
+        return self
+
 
 class CounterSpec(_Model):
     """How tokens are counted."""
@@ -63,7 +105,11 @@ class CounterSpec(_Model):
     def open(self) -> CrossModalCounter:
         """The counter itself."""
         try:
-            return CrossModalCounter(load_tokenizer(self.tokenizer), PatchRule(**self.image.model_dump()))
+            rule = PatchRule(**self.image.model_dump())
+        except TokenizationError as error:
+            raise ManifestError(f"counter.image: {error}") from error
+        try:
+            return CrossModalCounter(load_tokenizer(self.tokenizer), rule)
         except TokenizationError as error:
             raise ManifestError(f"counter.tokenizer: {error}") from error
 
@@ -75,8 +121,8 @@ class LimitsSpec(_Model):
     pages: int = Field(default=5000, ge=1)
     side: int = Field(default=16_384, ge=1)
     """Of a rendered page, in pixels."""
-    pixels: int = Field(default=64_000_000, ge=1)
-    """Of a rendered page."""
+    pixels: Annotated[int, AfterValidator(_pixels)] = Field(default=64_000_000, ge=1)
+    """Of a rendered page, or of a picture."""
 
 
 class PageSpec(_Model):
@@ -114,16 +160,16 @@ class DatasetSpec(_Model):
     name: str = Field(pattern=f"^{_NAME}$")
     builder: str
     reader: str
-    source: dict[str, Path] | Literal["sample"]
-    corpus: Path | None = None
+    source: dict[str, Location] | Literal["sample"]
+    corpus: Location | None = None
     """A corpus built by `corpus build`, or what that command reads; the sample's own by default."""
     retrieval: RetrievalSpec = RetrievalSpec()
-    lengths: tuple[Length, ...] = Field(default=STANDARD_LENGTHS, min_length=1)
+    lengths: Annotated[tuple[Length, ...], TupleOf] = Field(default=STANDARD_LENGTHS, min_length=1)
     admission_length: Length = 8192
     """A question whose required units do not fit this length is in no file."""
     reserve: int | None = Field(default=None, ge=0)
     """Tokens kept free; the task's own value by default."""
-    placements: tuple[float, ...] | int | None = None
+    placements: Annotated[tuple[float, ...] | int | None, TupleOf] = None
     """Depths, or a number of permutations; the task's own by default."""
     sample: SampleSpec = SampleSpec()
     counter: CounterSpec = CounterSpec()
@@ -139,7 +185,7 @@ class DatasetSpec(_Model):
 class Manifest(_Model):
     """A list of datasets."""
 
-    datasets: tuple[DatasetSpec, ...] = Field(min_length=1)
+    datasets: Annotated[tuple[DatasetSpec, ...], TupleOf] = Field(min_length=1)
 
 
 def load_manifest(path: Path, settings: tuple[str, ...] = (), here: Path | None = None) -> Manifest:
@@ -175,7 +221,7 @@ def narrowed(manifest: Manifest, lengths: str | None, limit: int | None) -> Mani
         sample = dataset.sample
         if limit is not None:
             sample = sample.model_copy(update={"n": min(limit, sample.n or limit)})
-        asked = tuple(map(parse_length, lengths.split(","))) if lengths is not None else dataset.lengths
+        asked = tuple(map(length_of, lengths.split(","))) if lengths is not None else dataset.lengths
         datasets.append(dataset.model_copy(update={"sample": sample, "lengths": tuple(dict.fromkeys(asked))}))
     return Manifest(datasets=tuple(datasets))
 
@@ -224,6 +270,8 @@ def _apply(setting: str, datasets: list[dict[str, Any]], here: Path) -> None:
     else:
         raise ManifestError(f"--set {setting!r}: begin with the dataset's name, one of {', '.join(named)}")
     is_path = path == ["corpus"] or (path[0] == "source" and len(path) > 1)
+    if is_path and not text.strip():
+        raise ManifestError(f"--set {setting!r}: expected a path after the =, found nothing")
     value = str(here / text) if is_path else _yaml(text, f"--set {setting!r}")
     for step in path[:-1]:
         inner = target.get(step)
@@ -247,7 +295,15 @@ def explain(error: ValidationError, where: str, model: type[BaseModel], datasets
         return f"{prefix}the key {key!r} is missing"
     same = [other for other in problems if len(place) < len(other["loc"]) and _place(other["loc"]) == place]
     messages = dict.fromkeys(other["msg"].removeprefix("Value error, ") for other in (problem, *same))
-    return f"{prefix}{f'{key}: ' if key else ''}{' or '.join(messages)} (found {problem['input']!r})"
+    return f"{prefix}{f'{key}: ' if key else ''}{' or '.join(messages)} (found {_shown(problem['input'])})"
+
+
+def _shown(value: object) -> str:
+    """A value in words; Python writes no integer of thousands of digits."""
+    try:
+        return repr(list(value) if isinstance(value, tuple) else value)
+    except ValueError:
+        return f"a {type(value).__name__} with an integer of thousands of digits"
 
 
 def _place(loc: tuple[int | str, ...]) -> list[int | str]:
@@ -260,6 +316,6 @@ def _keys(model: type[BaseModel], place: list[Any]) -> list[str]:
     current = DatasetSpec if place and place[0] == "datasets" else model
     for step in place[2:] if current is DatasetSpec else place:
         field = current.model_fields.get(str(step))
-        if field and isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            current = field.annotation
+        arms = (field.annotation, *get_args(field.annotation)) if field else ()
+        current = next((arm for arm in arms if isinstance(arm, type) and issubclass(arm, BaseModel)), current)
     return list(current.model_fields)

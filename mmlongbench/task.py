@@ -27,9 +27,12 @@ Sources: TypeAlias = Mapping[str, Path]
 
 
 class Options(BaseModel):
-    """The options of a builder, as a manifest sets them; a builder without any uses this one."""
+    """The options of a builder, as a manifest sets them; a builder without any uses this one.
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    Strict: no value is turned into another type. YAML has lists only: a field that is a tuple says `strict=False`.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class Row(BaseModel):
@@ -139,8 +142,8 @@ class Reader(Protocol):
         """Every row of the source in its order, or what is wrong with it."""
         ...
 
-    def documents(self, sources: Sources) -> Mapping[str, Path]:
-        """Document id → PDF, for all documents that rows and padding may come from."""
+    def documents(self, sources: Sources) -> Mapping[str, Path | Fault]:
+        """Document id → PDF, for all documents that rows and padding may come from; a fault refuses the document."""
         ...
 
     def draw_sample(self, folder: Path) -> dict[str, Path]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mmlongbench.documents.pictures import Picture, Pictures, released_bytes
-from mmlongbench.errors import DraftError, Fault, Rejected
+from mmlongbench.errors import DraftError, Fault, Rejected, nearest
 
 if TYPE_CHECKING:
     from mmlongbench.passages.info import Passage
@@ -64,8 +64,15 @@ class World:
         return self.document(id).pages
 
     def pool(self, name: str) -> tuple[str, ...]:
-        """The ids of all usable things of a kind, sorted; `documents` is one."""
+        """The ids of all usable things of a kind, sorted; `documents` is one.
+
+        Raises:
+            DraftError: there is no such kind.
+
+        """
         pools = {"documents": self.documents}
+        if name not in pools:
+            raise DraftError(f"no pool {name!r}: there are {', '.join(pools)}{nearest(name, pools)}")
         return tuple(sorted(pools[name]))
 
     def image(self, name: str) -> Picture:

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from pydantic import Field
+
 import mmlongbench as mm
 from builders.docvqa.answers import longest_words
 from builders.docvqa.rows import DocumentQuestion
@@ -34,7 +36,7 @@ class DocVQAOptions(mm.Options):
 
     page_label: PageLabel = "none"
     """Whether a page's line names its number: not (the public loader today), from 0 (the paper's figure), from 1."""
-    max_answer_words: int = 5
+    max_answer_words: int = Field(default=5, ge=1)
     """A string answer or list element of more words is long-form, and rejected."""
 
 

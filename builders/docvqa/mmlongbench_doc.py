@@ -30,25 +30,29 @@ class MMLongBenchDoc:
             id, place = f"mmlongdoc_{number}", f"row {number}"
             yield at_place(id, _row(id, raw), file, place)
 
-    def documents(self, sources: Sources) -> Mapping[str, Path]:
-        """Every visible PDF of the folder, by its name without the ending."""
+    def documents(self, sources: Sources) -> Mapping[str, Path | Fault]:
+        """Every visible PDF of the folder, by its name without the ending; those that share one are refused."""
         folder = sources["documents"]
         if not folder.is_dir():
             raise SourceError(Fault("unreadable-source", "a folder of PDFs", "a file", folder.name))
         visible = (path for path in folder.iterdir() if not path.name.startswith("."))
         found = sorted(path for path in visible if path.suffix.lower() == ".pdf")
-        documents = {path.stem: path for path in found}
-        if len(documents) < len(found):
-            twice = next(path.name for path in found if documents[path.stem] != path)
-            fault = Fault("two-documents-of-one-name", "names that differ before the ending", twice, folder.name)
-            raise SourceError(fault)
-        return documents
+        named: dict[str, list[Path]] = {}
+        for path in found:
+            named.setdefault(path.stem, []).append(path)
+        return {stem: paths[0] if len(paths) == 1 else _ambiguous(paths) for stem, paths in named.items()}
 
     def draw_sample(self, folder: Path) -> dict[str, Path]:
         """Twelve drawn reports with questions about them."""
         from builders.docvqa.sample import draw_reports
 
         return draw_reports(folder)
+
+
+def _ambiguous(paths: list[Path]) -> Fault:
+    found = ", ".join(path.name for path in paths)
+    expected = "names that differ before the ending"
+    return Fault("two-documents-of-one-name", expected, found, paths[0].parent.name, todo="rename all but one")
 
 
 def _load(path: Path) -> list[Any]:

@@ -5,6 +5,7 @@ the lead section of the entity's article is gold (several passages, 3 permutatio
 provenance span that holds an answer is gold (6 depths).
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -51,11 +52,13 @@ class VRAG:
     def draft(self, row: EntityQuestion, world: mm.World, draws: mm.Draws) -> mm.Draft:
         """Gold at its depths; hard negatives in rank, then random ones where the manifest allows these."""
         picture = world.image(row.image)
+        answers = () if row.answer_range else row.answer  # a range keeps every spelling of its numbers out
+        world.check(mm.Query(row.id, row.original_question, mm.Facts(answers, _names(row), within=row.answer_range)))
         gold, others = self._gold(row, world)
+        names = (*_names(row), *(passage.title for passage in gold))
         barred = frozenset(passage.id for passage in others)
-        facts = mm.Facts((*row.answer, *row.aliases), (row.entity,), tuple(gold), barred, row.answer_range)
+        facts = mm.Facts(answers, names, tuple(gold), barred, row.answer_range)
         query = mm.Query(row.id, row.original_question, facts)
-        world.check(query)
         question = mm.Question(row.id, _ask(picture.path, row.question), {"row": row, "picture": picture})
         required = tuple(_unit(passage, "gold", None) for passage in gold)
         supply = mm.Chain((_Negatives(world, query, draws),))
@@ -66,7 +69,6 @@ class VRAG:
         row: EntityQuestion = example.question.data["row"]
         passages = [(unit.role, _released(unit)) for unit in example.units]
         picture: mm.Picture = example.question.data["picture"]
-        low, high = row.answer_range or (None, None)
         return {
             "id": row.id,
             "question": row.question,
@@ -77,8 +79,9 @@ class VRAG:
             "positive_ctxs": [passage for role, passage in passages if role == "gold"],
             "entity_id": row.entity_id,
             "entity_text": row.entity,
-            "answer_range": {"low": low, "high": high},
+            "answer_range": " to ".join(map(str, row.answer_range or ())),
             "image_renamed": picture.is_renamed,
+            "random_passages": sum(unit.data["is_random"] for unit in example.units),
         }
 
     def prompt(self, record: mm.Record, variant: Variant = "plain") -> mm.Prompt:
@@ -108,6 +111,9 @@ class VRAG:
             _require_answer(any(_holds(passage, row) for passage in lead), "its article's lead section")
             return lead, ()
         over = [passage for span in row.spans for passage in world.paragraphs(*span)]
+        if not over:
+            expected = "an article of the provenance in the corpus, with its paragraphs"
+            raise mm.Rejected(mm.Fault("no-article", expected, "none", field="output.provenance"))
         found = next((passage for passage in over if _holds(passage, row)), None)
         _require_answer(found is not None, "a provenance span")
         return [passage for passage in (found,) if passage], [passage for passage in over if passage != found]
@@ -115,7 +121,7 @@ class VRAG:
 
 @dataclass(frozen=True, slots=True)
 class _Negatives:
-    """Clean passages, hardest first, each standing at a drawn place."""
+    """Clean passages, the hardest first and random ones last, each standing at a drawn place."""
 
     world: mm.World
     query: mm.Query
@@ -123,12 +129,17 @@ class _Negatives:
 
     def __call__(self) -> Iterator[mm.Unit]:
         for passage in self.world.negatives(self.query):
-            yield _unit(passage, "negative", (self.draws.rank("place", passage.id),))
+            yield self._unit(passage, is_random=False)
+        for passage in self.world.random_negatives(self.query):
+            yield self._unit(passage, is_random=True)
+
+    def _unit(self, passage: mm.Passage, *, is_random: bool) -> mm.Unit:
+        return _unit(passage, "negative", (self.draws.rank("place", passage.id),), is_random=is_random)
 
 
-def _unit(passage: mm.Passage, role: mm.Role, place: tuple[int, ...] | None) -> mm.Unit:
+def _unit(passage: mm.Passage, role: mm.Role, place: tuple[int, ...] | None, *, is_random: bool = False) -> mm.Unit:
     head = f"Document (Title: {passage.title}): "
-    return mm.Unit(passage.id, role, passage.text, place, head, data={"title": passage.title})
+    return mm.Unit(passage.id, role, passage.text, place, head, data={"title": passage.title, "is_random": is_random})
 
 
 def _released(unit: mm.Unit) -> dict[str, str]:
@@ -139,7 +150,16 @@ def _ask(image: str, question: str) -> tuple[mm.Part, ...]:
     return ("\n\nQuestion: ", mm.Image(image), f"{question}\nAnswer:")
 
 
+def _names(row: EntityQuestion) -> tuple[str, ...]:
+    """The entity's names, also without what tells it apart from others: "Merlin (bird)", "Jackson, Mississippi"."""
+    given = [name for name in (row.entity, *row.names) if name]
+    return tuple(dict.fromkeys([*given, *(re.sub(r"\s*\(.*\)$|,.*$", "", name) or name for name in given)]))
+
+
 def _holds(passage: mm.Passage, row: EntityQuestion) -> bool:
+    if row.answer_range:
+        low, high = row.answer_range
+        return any(low <= number <= high for number in mm.numbers_in(passage.text))
     return any(mm.contains(passage.text, answer) for answer in row.answer)
 
 

@@ -39,6 +39,15 @@ def _texts(value: Any) -> Iterator[str]:  # noqa: ANN401  (any JSON)
         yield from (text for item in value for text in _texts(item))
 
 
+def file_inside(folder: Path, path: Path) -> Path | None:
+    """A file, if it is one and lies in the folder once all links are followed; names come from data."""
+    try:
+        is_there = path.is_file() and path.resolve().is_relative_to(folder.resolve())
+    except (OSError, ValueError):  # too long, or no name of a file at all
+        return None
+    return path if is_there else None
+
+
 def faulty_text(raw: Mapping[str, Any], fields: Sequence[str]) -> Fault | None:
     """What is wrong with fields that must hold text."""
     for field in fields:

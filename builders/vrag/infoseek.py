@@ -9,11 +9,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from builders.vrag.fields import faulty_text, json_lines
+from builders.vrag.fields import faulty_text, file_inside, json_lines
 from builders.vrag.rows import EntityQuestion
 from mmlongbench import Fault, Row, RowFault, Sources, at_place, escape_markers, number_spellings
 
 _ENDINGS = (".jpg", ".JPEG", ".jpeg", ".JPG", ".png", ".PNG")
+_MOST = 1e300
+"""No number of an answer is as large; neither infinity nor NaN is below it."""
 
 
 class InfoSeek:
@@ -36,10 +38,12 @@ class InfoSeek:
         return {}
 
     def image(self, sources: Sources, name: str) -> Path | None:
-        """The picture of a question, whatever its ending."""
+        """The picture of a question, whatever its ending; a name that leads out of the folder has none."""
+        if "/" in name:
+            return None
         folders = (sources["images"] / name[-8:-6], sources["images"])
         paths = (folder / f"{name}{ending}" for folder in folders for ending in _ENDINGS)
-        return next((path for path in paths if path.is_file()), None)
+        return next((path for path in paths if file_inside(sources["images"], path)), None)
 
     def draw_sample(self, folder: Path) -> dict[str, Path]:
         """A drawn encyclopedia with a picture an entity, and questions about it."""
@@ -68,6 +72,8 @@ def _entities(path: Path) -> dict[str, tuple[str, str, str]]:
 def _row(id: str, raw: Mapping[str, Any], entities: Mapping[str, tuple[str, str, str]]) -> EntityQuestion | Fault:
     if fault := faulty_text(raw, ("data_id", "image_id", "question")):
         return fault
+    if not raw["data_id"].rpartition("_")[2].isdecimal():
+        return Fault("id-without-number", "an id that ends in _<number>", raw["data_id"], field="data_id")
     if raw["data_id"] not in entities:
         return Fault("no-entity", "a line of the entities file with this data_id", raw["data_id"], field="data_id")
     answers = _answers(raw)
@@ -81,16 +87,15 @@ def _row(id: str, raw: Mapping[str, Any], entities: Mapping[str, tuple[str, str,
         original_question=f"{escape_markers(entity)}: {question}",
         image=raw["image_id"],
         answer=answers[0],
-        aliases=answers[1],
-        answer_range=answers[2],
+        answer_range=answers[1],
         entity=escape_markers(entity),
         entity_id=entity_id,
         summary=escape_markers(summary),
     )
 
 
-def _answers(raw: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...], tuple[float, float] | None] | Fault:
-    """(released answers, aliases, range); a number is released in its usual spellings."""
+def _answers(raw: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[float, float] | None] | Fault:
+    """(released answers, range); a number is released in its usual spellings."""
     given = raw.get("answer_eval", raw.get("answer"))
     values = given if isinstance(given, list) else [given]
     numbers = [value for value in values if isinstance(value, dict)]
@@ -102,16 +107,20 @@ def _answers(raw: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...], 
     answers = dict.fromkeys(escape_markers(text.strip()) for text in (*named, *values) if text.strip())
     if not answers:
         return Fault("no-answer", "an answer", "nothing", field="answer")
-    return tuple(answers), (), None
+    return tuple(answers), None
 
 
-def _number(value: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...], tuple[float, float]] | Fault:
+def _number(value: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[float, float]] | Fault:
     bounds = value.get("range")
     exact = value.get("wikidata")
     is_pair = isinstance(bounds, list) and len(bounds) == 2
-    if not is_pair or not all(isinstance(n, int | float) for n in (exact, *(bounds or ()))):
+    if not is_pair or not all(_is_number(n) for n in (exact, *(bounds or ()))):
         return Fault(
             "numerical-answer", "a number `wikidata` and a pair `range`", json.dumps(value), field="answer_eval"
         )
     low, high = sorted(float(bound) for bound in bounds or ())
-    return tuple(number_spellings(float(exact or 0))), (), (low, high)
+    return tuple(number_spellings(float(exact or 0))), (low, high)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _MOST

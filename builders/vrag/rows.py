@@ -14,11 +14,11 @@ class EntityQuestion(Row):
     """The picture, as the source names it."""
     answer: tuple[str, ...]
     """What is released; any match counts."""
-    aliases: tuple[str, ...] = ()
-    """Other spellings of the answer, which no negative may hold."""
     answer_range: tuple[float, float] | None = None
     """Of a numerical answer: no negative may hold a number within."""
     entity: str
+    names: tuple[str, ...] = ()
+    """Other names of the entity, which no negative may hold."""
     entity_id: str
     summary: str = ""
     """The knowledge base's own summary of the entity, of another year than the corpus."""

@@ -5,11 +5,13 @@ provenance a list of dicts of lists; paragraphs are those of KILT's knowledge so
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any, ClassVar
 
-from builders.vrag.fields import faulty_text, json_lines
+from builders.vrag.fields import faulty_text, file_inside, json_lines
 from builders.vrag.rows import EntityQuestion
 from mmlongbench import Fault, Row, RowFault, Sources, at_place, escape_markers
 
@@ -34,8 +36,7 @@ class ViQuAE:
 
     def image(self, sources: Sources, name: str) -> Path | None:
         """The picture of a question; a name that leads out of the folder has none."""
-        path = sources["images"] / name
-        return path if path.parent == sources["images"] and path.is_file() else None
+        return None if "/" in name else file_inside(sources["images"], sources["images"] / name)
 
     def draw_sample(self, folder: Path) -> dict[str, Path]:
         """The drawn encyclopedia, asked as ViQuAE asks."""
@@ -57,14 +58,18 @@ def _row(id: str, raw: Mapping[str, Any]) -> EntityQuestion | Fault:
     spans = tuple(_spans(output.get("provenance")))
     if not spans:
         return Fault("no-provenance", "a span of a page", "nothing", field="output.provenance")
-    name = _title(output["provenance"]) if not isinstance(raw.get("entity"), str) else raw["entity"]
+    asked, original = escape_markers(raw["input"].strip()), escape_markers(raw["original_question"].strip())
+    titles = tuple(dict.fromkeys(map(escape_markers, _titles(output.get("provenance"))))) or ("",)
+    apart = named_apart(original, asked)
+    name = next((title for title in titles if title.casefold() in original.casefold()), apart or titles[0])
     return EntityQuestion(
         id=id,
-        question=escape_markers(raw["input"].strip()),
-        original_question=escape_markers(raw["original_question"].strip()),
+        question=asked,
+        original_question=original,
         image=raw["image"],
         answer=tuple(answers),
-        entity=escape_markers(name),
+        entity=name,
+        names=tuple(filter(None, dict.fromkeys((*titles, apart)))),
         entity_id=str(raw.get("wikidata_id", "")),
         spans=spans,
     )
@@ -81,11 +86,26 @@ def _spans(provenance: object) -> Iterator[tuple[str, int, int]]:
                     yield str(document), min(start, end), max(start, end)
 
 
-def _title(provenance: object) -> str:
-    titles = [
-        title for entry in _listed(provenance) if isinstance(entry, dict) for title in _listed(entry.get("title"))
-    ]
-    return next((title for title in titles if isinstance(title, str)), "")
+def named_apart(original: str, asked: str) -> str:
+    """The entity's name: the longest run of words that only the original question has, without what surrounds it.
+
+    >>> named_apart("What did Jackie Wilson's song help to sell?", "what did this singer's song help to sell?")
+    'Jackie Wilson'
+    """
+    words, others = original.split(), [word.casefold() for word in asked.split()]
+    matcher = SequenceMatcher(None, [word.casefold() for word in words], others, autojunk=False)
+    runs = [words[a:b] for tag, a, b, _, _ in matcher.get_opcodes() if tag in ("replace", "delete")]
+    named = sorted((run for run in runs if any(word[:1].isupper() for word in run)), key=len)
+    longest = named[-1] if named else []
+    first = next((at for at, word in enumerate(longest) if word[:1].isupper()), 0)
+    run = " ".join(longest[first:]).strip(' ,.;:?!"()')
+    return re.sub(r"['’]s$|^(?:[Tt]he|[Aa]n?)\s+", "", run)
+
+
+def _titles(provenance: object) -> Iterator[str]:
+    for entry in _listed(provenance):
+        if isinstance(entry, dict):
+            yield from (title for title in _listed(entry.get("title")) if isinstance(title, str))
 
 
 def _listed(value: object) -> list[Any]:

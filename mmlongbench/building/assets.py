@@ -1,5 +1,6 @@
 """The assets stage: every image that some example shows, once; an image that stands in its place is whole."""
 
+import hashlib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -48,9 +49,11 @@ def copy_pictures(work: Work, shard: Shard) -> Iterator[Any]:
     dataset = open_dataset(work.out, shard.dataset)
     first = int(shard.name) * PICTURES
     for path, name in needed_pictures(work, dataset)[first : first + PICTURES]:
-        target = work.out / IMAGES / path
+        target, data = work.out / IMAGES / path, released_bytes(dataset.world.image(name).source)
         if not target.is_file():
-            write_whole(target, [released_bytes(dataset.world.image(name).source)])
+            write_whole(target, [data])
+        elif hashlib.sha256(data).hexdigest() != sha256_of(target):
+            raise BuildError(f"{path}: another dataset of this release has another picture there; build them apart")
         yield _described(work, path)
 
 

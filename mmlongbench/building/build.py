@@ -1,11 +1,13 @@
 """A build from start to lock: plan, then the stages, each a list of shards, then finish. A killed build goes on."""
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mmlongbench.binding import bind_builder, placements_of
+from mmlongbench.binding import bind_builder, check_reserve, placements_of
 from mmlongbench.building.assets import asset_shards
 from mmlongbench.building.dataset import open_dataset
 from mmlongbench.building.engine import LocalEngine
@@ -15,7 +17,7 @@ from mmlongbench.building.records import blocks_of, record_shards, rows_of
 from mmlongbench.building.rejects import sentence
 from mmlongbench.building.shards import forget
 from mmlongbench.building.work import Shard, Work
-from mmlongbench.errors import BuildError, StrictStop
+from mmlongbench.errors import BuildError, MMLongBenchError, StrictStop
 from mmlongbench.files import TEMPORARY, claim
 from mmlongbench.manifest import Manifest
 from mmlongbench.plugins import reader_type
@@ -43,10 +45,11 @@ def build(manifest: Manifest, out: Path, engine: LocalEngine, *, is_strict: bool
 
     """
     for spec in manifest.datasets:  # before anything is written
-        placements_of(spec, bind_builder(spec))
+        builder = bind_builder(spec)
+        placements_of(spec, builder)
+        check_reserve(spec, builder)
         reader_type(spec.reader)
-    work = Work(_usable(out))
-    with claim(work.root / "claims" / "build", f"the release {out}"):
+    with _claimed(out) as work:
         if (work.out / LOCK).is_file():
             return _complete(manifest, work, engine)
         plans = run_stages(manifest, work, engine, is_strict=is_strict)
@@ -66,10 +69,12 @@ def run_stages(manifest: Manifest, work: Work, engine: LocalEngine, *, is_strict
 
 
 def _complete(manifest: Manifest, work: Work, engine: LocalEngine) -> Built:
-    """A finished release, if it is of this manifest; nothing in it is touched either way."""
+    """A finished release, if it is of this manifest, these versions, and whole; nothing in it is touched either way."""
     try:
         lock = read_lock(work.out)
         _same(lock["manifest"], [plan.public() for plan in plan_datasets(manifest, work, engine.progress)], work.out)
+        _same_versions(lock.get("versions"), "a release built", work.out)
+        _whole(lock["files"], work.out)
     finally:
         shutil.rmtree(work.root)
     return Built(work.out, lock, was_complete=True)
@@ -82,19 +87,55 @@ def _go_on(plans: list[DatasetPlan], work: Work) -> None:
         save_plans(plans, work)
         return
     _same([data["public"] for data in before["datasets"]], [plan.public() for plan in plans], work.out)
-    now = versions()
-    for name in (name for name in now if before["versions"].get(name) != now[name]):
-        raise BuildError(
-            f"--out {work.out}: holds a build begun with {name} {before['versions'].get(name)}, here is {now[name]}; "
-            "give another folder, or remove this one"
-        )
+    _same_versions(before["versions"], "a build begun", work.out)
     save_plans(plans, work)  # the sources may have moved
 
 
-def _usable(out: Path) -> Path:
-    """The folder to build in: new, empty, an interrupted build's, or a finished release's."""
+def _same_versions(before: object, what: str, out: Path) -> None:
+    """Refuse what other versions made: its bytes may differ from what is made here."""
+    there = before if isinstance(before, dict) else {}
+    now = versions()
+    for name in (name for name in now if there.get(name) != now[name]):
+        raise BuildError(
+            f"--out {out}: holds {what} with {name} {there.get(name)}, here is {now[name]}; "
+            "give another folder, or remove this one"
+        )
+
+
+def _whole(files: dict[str, Any], out: Path) -> None:
+    """Refuse a finished release of which a file is missing or has another size than the lock says."""
+    for name, described in files.items():
+        size = (out / name).stat().st_size if (out / name).is_file() else None
+        if size != described["bytes"]:
+            found = "it is missing" if size is None else f"it has {size} bytes"
+            raise BuildError(
+                f"--out {out}: the release is damaged: {name}: expected {described['bytes']} bytes, {found}; "
+                f"put the file back, or remove the folder and build again (`mmlongbench audit {out}` lists all)"
+            )
+
+
+@contextmanager
+def _claimed(out: Path) -> Iterator[Work]:
+    """The right to build in a folder. A build that came to no plan leaves nothing, where nothing stood before."""
+    work, new = _usable(out)
+    with claim(work.root / "claims" / "build", f"the release {out}"):
+        try:
+            yield work
+        except (MMLongBenchError, OSError):
+            has_corpus = (work.root / "corpus").is_dir()  # it may have taken hours
+            if work.root in new and not work.plan.is_file() and not has_corpus:
+                shutil.rmtree(work.root, ignore_errors=True)
+                with suppress(OSError):  # the outermost that is not empty ends it
+                    for folder in new[1:]:
+                        folder.rmdir()
+            raise
+
+
+def _usable(out: Path) -> tuple[Work, list[Path]]:
+    """The folder to build in: new, empty, an interrupted build's, or a finished release's; and the folders made."""
     out = out.resolve()
     try:
+        new = [folder for folder in (Work(out).root, out, *out.parents) if not folder.exists()]
         if out.exists() and not out.is_dir():
             raise BuildError(f"--out {out}: is a file; give a folder")
         if out.is_dir() and not ((out / LOCK).is_file() or Work(out).plan.is_file() or _is_bare(out)):
@@ -102,14 +143,14 @@ def _usable(out: Path) -> Path:
         Work(out).root.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BuildError(f"--out {out}: cannot be written: {error.strerror}") from error
-    return out
+    return Work(out), new
 
 
 def _is_bare(out: Path) -> bool:
     """Whether there is nothing in a folder, or only what a build leaves that was stopped before it had a plan."""
     root = Work(out).root
     begun = {path.name for path in root.glob("*") if not path.name.startswith(TEMPORARY)}
-    return {*out.iterdir()} <= {root} and begun <= {"claims", "sample", "corpus"}
+    return {*out.iterdir()} <= {root} and begun <= {"claims", "sample", "corpus", "cache"}
 
 
 def _same(before: list[dict[str, Any]], now: list[dict[str, Any]], out: Path) -> None:

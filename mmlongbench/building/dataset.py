@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from mmlongbench.binding import bind_builder, placements_of
 from mmlongbench.building.plan import DatasetPlan, load_plan
+from mmlongbench.building.prices import PRICES, KeptPrices
 from mmlongbench.building.work import Shard, Work
 from mmlongbench.documents.pdf import Limits
 from mmlongbench.documents.pictures import Pictures
@@ -60,7 +61,9 @@ def open_dataset(out: Path, name: str) -> Dataset:
     work = Work(out)
     plan = load_plan(work, name)
     world = _world(plan, work)
-    pricer = Pricer(plan.spec.counter.open(), world.sizes)
+    counter = plan.spec.counter.open()
+    prices = KeptPrices(plan.corpus.cache / PRICES, counter.text.sha256) if plan.corpus else None
+    pricer = Pricer(counter, world.sizes, prices)
     return Dataset(plan, reader_type(plan.spec.reader)(), bind_builder(plan.spec), world, pricer)
 
 
@@ -78,7 +81,7 @@ def kept_rows(dataset: Dataset, work: Work) -> Iterator[Row]:
 
 def _world(plan: DatasetPlan, work: Work) -> World:
     """The documents as their shards have read them."""
-    documents, faults = {}, {}
+    documents, faults = {}, dict(plan.refused)
     folder = reader_type(plan.spec.reader).image_folder
     for file in plan.documents.values():
         (read,) = work.read(Shard("documents", plan.spec.name, file.name))
@@ -113,7 +116,8 @@ def _library(plan: DatasetPlan, work: Work) -> "Library | None":
     corpus, spec = Corpus.open(plan.corpus.folder), plan.spec
     spare = Draws((spec.seed, spec.name, "spare")) if spec.retrieval.random_fill else None
     prepared = _Prepared(work, spec.name)
-    return Library(corpus, open_rankings(corpus, spec.retrieval), spec.retrieval.near_duplicate, prepared, spare)
+    rankings = open_rankings(corpus, spec.retrieval, plan.corpus.cache)
+    return Library(corpus, rankings, spec.retrieval.near_duplicate, prepared, spare)
 
 
 class _Prepared:

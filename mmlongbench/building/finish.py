@@ -1,5 +1,6 @@
 """Finish: merge the shards into the files of the release; the lock is written last."""
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -131,13 +132,15 @@ def _searched(plan: DatasetPlan, work: Work) -> Iterator[dict[str, Any]]:
 
 
 def _negatives(plan: DatasetPlan, work: Work) -> dict[str, Any]:
-    """Passages turned away by reason, over all questions, and the fewest that remained for one."""
+    """Passages turned away by reason, the fewest that remained for a question, and a digest of what was found."""
     rejected: Counter[str] = Counter()
-    fewest = []
+    fewest, found = [], hashlib.sha256()
     for line in _searched(plan, work):
         rejected.update(line["rejected"])
         fewest.append(len(line["numbers"]))
-    return {"rejected": dict(sorted(rejected.items())), "fewest_clean": min(fewest, default=0)}
+        found.update(to_json(line))
+    counts = dict(sorted(rejected.items()))
+    return {"rejected": counts, "fewest_clean": min(fewest, default=0), "sha256": found.hexdigest()}
 
 
 def _rejects(plans: list[DatasetPlan], work: Work) -> Iterator[dict[str, Any]]:

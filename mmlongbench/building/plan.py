@@ -2,20 +2,25 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mmlongbench.building.work import Work
 from mmlongbench.documents.names import folder_names
-from mmlongbench.errors import ManifestError, nearest
+from mmlongbench.errors import Fault, ManifestError, SourceError, nearest
 from mmlongbench.files import sha256_of, write_whole
 from mmlongbench.manifest import SAMPLE, DatasetSpec, Manifest, PageSpec
 from mmlongbench.plugins import reader_type
 from mmlongbench.progress import Progress
 from mmlongbench.release.lock import versions
 from mmlongbench.task import Reader
+
+UNREADABLE = "unreadable"
+"""The fingerprint of a document that cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,10 @@ class CorpusPlan:
     folder: Path
     sha256: str
     """The fingerprint of all passages."""
+    cache: Path
+    """Where its index, vectors, rankings and prices are kept: beside it, or in the build where it is read-only."""
+    reranker: str = ""
+    """SHA-256 of the files of the model that reorders, if there is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +57,8 @@ class DatasetPlan:
     """By source: files, bytes, sha256."""
     documents: dict[str, DocumentFile]
     """By folder name."""
+    refused: dict[str, Fault]
+    """What is wrong with documents that cannot be read or told apart, by id."""
     tokenizer: dict[str, str]
     """Its name and sha256."""
     corpus: CorpusPlan | None = None
@@ -60,7 +71,8 @@ class DatasetPlan:
         manifest["corpus"] = self.corpus.sha256 if self.corpus else None
         if reranker := manifest["retrieval"]["reranker"]:
             reranker["model"] = _portable(reranker["model"])
-        return {**manifest, "source_sha256": {name: found["sha256"] for name, found in self.fingerprints.items()}}
+        sources = {name: found["sha256"] for name, found in self.fingerprints.items()}
+        return {**manifest, "source_sha256": sources, "reranker_sha256": self.corpus.reranker if self.corpus else ""}
 
 
 def plan_datasets(manifest: Manifest, work: Work, progress: Progress) -> list[DatasetPlan]:
@@ -91,22 +103,62 @@ def _plan_dataset(spec: DatasetSpec, work: Work, progress: Progress) -> DatasetP
     sources = _sources(spec, reader, work.root / "sample" / spec.name)
     articles = spec.corpus or sources.pop("corpus", None)
     corpus = _corpus(articles, spec, work, progress) if articles else None
-    files = {name: _files(path) for name, path in sources.items()}
-    hashes: dict[Path, str] = {}
-    with progress.bar(f"{spec.name}: fingerprints", sum(map(len, files.values()))) as advance:
-        for path in (path for found in files.values() for path in found):
-            hashes[path] = sha256_of(path)
-            advance()
-    documents = reader.documents(sources)
-    names = folder_names(documents)
-    listed = {
-        names[id]: DocumentFile(id, names[id], path, hashes.get(path) or (sha256_of(path) if path.is_file() else ""))
-        for id, path in sorted(documents.items())
-    }
-    prints = {name: _fingerprint(sources[name], found, hashes) for name, found in files.items()}
+    with _source_errors(spec):
+        documents = reader.documents(sources)
+        files = {name: _files(path) for name, path in sources.items()}
+        hashes = _hashes(spec, files, documents, progress)
+        prints = {name: _fingerprint(sources[name], found, hashes) for name, found in files.items()}
+    listed, refused = _documents(documents, hashes)
     tokenizer = spec.counter.open().text
     counted = {"name": _portable(tokenizer.name), "sha256": tokenizer.sha256}
-    return DatasetPlan(spec, sources, prints, listed, counted, corpus)
+    return DatasetPlan(spec, sources, prints, listed, refused, counted, corpus)
+
+
+@contextmanager
+def _source_errors(spec: DatasetSpec) -> Iterator[None]:
+    """Name a file of the sources that cannot be read."""
+    try:
+        yield
+    except OSError as error:
+        found, name = error.strerror or str(error), Path(str(error.filename or "")).name
+        todo = "make it readable, or take it out of the sources"
+        fault = Fault("unreadable-source", "a file that can be read", found, name, f"dataset {spec.name!r}", todo=todo)
+        raise SourceError(fault) from error
+
+
+def _hashes(
+    spec: DatasetSpec, files: Mapping[str, list[Path]], documents: Mapping[str, Path | Fault], progress: Progress
+) -> dict[Path, str]:
+    """The SHA-256 of every source file; a document that cannot be read has none, any other is an error."""
+    paths = {document for document in documents.values() if isinstance(document, Path)}
+    below = [path for found in files.values() for path in found]
+    hashes = {}
+    with progress.bar(f"{spec.name}: fingerprints", len(below)) as advance:
+        for path in dict.fromkeys([*below, *sorted(found for found in paths if found.is_file())]):
+            try:
+                hashes[path] = sha256_of(path)
+            except OSError:
+                if path not in paths:
+                    raise
+                hashes[path] = UNREADABLE
+            advance()
+    return hashes
+
+
+def _documents(
+    documents: Mapping[str, Path | Fault], hashes: Mapping[Path, str]
+) -> tuple[dict[str, DocumentFile], dict[str, Fault]]:
+    """The documents by folder name, and those that are refused before they are opened, by id."""
+    names = folder_names(documents)
+    listed, refused = {}, {}
+    for id, found in sorted(documents.items()):
+        if isinstance(found, Fault):
+            refused[id] = found
+        elif hashes.get(found) == UNREADABLE:
+            refused[id] = Fault("unreadable-document", "a file that can be read", "one that cannot be", found.name)
+        else:
+            listed[names[id]] = DocumentFile(id, names[id], found, hashes.get(found, ""))
+    return listed, refused
 
 
 def _portable(name: str) -> str:
@@ -120,6 +172,7 @@ def _corpus(path: Path, spec: DatasetSpec, work: Work, progress: Progress) -> Co
     from mmlongbench.passages.info import INFO
     from mmlongbench.passages.making import make_corpus
     from mmlongbench.retrieval.bm25 import FOLDER, find_index
+    from mmlongbench.retrieval.models import find_model, hash_files
 
     if not path.exists():
         raise ManifestError(f"dataset {spec.name!r}: corpus: no such file or folder: {path}")
@@ -128,9 +181,13 @@ def _corpus(path: Path, spec: DatasetSpec, work: Work, progress: Progress) -> Co
         folder = work.root / "corpus" / spec.name
         make_corpus(str(path), folder, progress=progress)
     corpus = Corpus.open(folder)
+    cache = folder if os.access(folder, os.W_OK) else work.root / "cache" / spec.name
     if spec.retrieval.engine == "tantivy":
-        find_index(corpus, folder / FOLDER, progress)
-    return CorpusPlan(folder, corpus.fingerprint)
+        find_index(corpus, cache / FOLDER, progress)
+    model = spec.retrieval.reranker
+    return CorpusPlan(
+        folder, corpus.fingerprint, cache, hash_files(find_model(model.model, model.revision)) if model else ""
+    )
 
 
 def _sources(spec: DatasetSpec, reader: Reader, folder: Path) -> dict[str, Path]:
@@ -184,8 +241,9 @@ def save_plans(plans: list[DatasetPlan], work: Work) -> None:
             "sources": {name: str(path) for name, path in plan.sources.items()},
             "fingerprints": plan.fingerprints,
             "documents": [[d.id, d.name, str(d.path), d.sha256] for d in plan.documents.values()],
+            "refused": {id: fault.fields() for id, fault in plan.refused.items()},
             "tokenizer": plan.tokenizer,
-            "corpus": [str(plan.corpus.folder), plan.corpus.sha256] if plan.corpus else None,
+            "corpus": _saved_corpus(plan.corpus) if plan.corpus else None,
             "public": plan.public(),
         }
         for plan in plans
@@ -194,13 +252,22 @@ def save_plans(plans: list[DatasetPlan], work: Work) -> None:
     write_whole(work.plan, [json.dumps(saved, ensure_ascii=False).encode("utf-8", "surrogateescape")])
 
 
+def _saved_corpus(corpus: CorpusPlan) -> list[str]:
+    return [str(corpus.folder), corpus.sha256, str(corpus.cache), corpus.reranker]
+
+
+def _corpus_plan(folder: str, sha256: str, cache: str, reranker: str) -> CorpusPlan:
+    return CorpusPlan(Path(folder), sha256, Path(cache), reranker)
+
+
 def load_plan(work: Work, dataset: str) -> DatasetPlan:
     """The plan of one dataset, as it was saved."""
     for data in begun(work)["datasets"]:
         spec = DatasetSpec.model_validate(data["spec"])
         if spec.name == dataset:
             documents = {name: DocumentFile(id, name, Path(path), sha) for id, name, path, sha in data["documents"]}
+            refused = {id: Fault(**fault) for id, fault in data["refused"].items()}
             sources = {name: Path(path) for name, path in data["sources"].items()}
-            corpus = CorpusPlan(Path(data["corpus"][0]), data["corpus"][1]) if data["corpus"] else None
-            return DatasetPlan(spec, sources, data["fingerprints"], documents, data["tokenizer"], corpus)
+            corpus = _corpus_plan(*data["corpus"]) if data["corpus"] else None
+            return DatasetPlan(spec, sources, data["fingerprints"], documents, refused, data["tokenizer"], corpus)
     raise KeyError(dataset)

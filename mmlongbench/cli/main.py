@@ -1,5 +1,6 @@
 """The command `mmlongbench`: its subcommands, its errors in one line, its exit codes."""
 
+import errno
 import json
 import sys
 from pathlib import Path
@@ -10,15 +11,20 @@ import click
 from mmlongbench.cli.corpus import corpus
 from mmlongbench.cli.search import search
 from mmlongbench.errors import MMLongBenchError, StrictStop
+from tokenization import TokenizationError
 
 EXIT_CODES = """
 \b
 Exit codes:
   0    done; an audit found nothing wrong
-  1    an audit found something wrong, or --strict stopped at a reject
+  1    an audit found something wrong, --strict stopped at a reject, or a build kept no question
   2    the arguments, the manifest, a source or the output folder need mending
   130  interrupted; the same command goes on
 """
+
+
+_OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+"""Errors that end a build which can go on."""
 
 
 @click.group(epilog=EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
@@ -77,6 +83,7 @@ def build(
     from mmlongbench.installed import find_manifest
     from mmlongbench.manifest import load_manifest, narrowed
     from mmlongbench.progress import Progress
+    from mmlongbench.release.layout import REJECTS
 
     loaded = narrowed(load_manifest(find_manifest(manifest), settings), lengths, limit)
     progress = Progress(False if quiet or as_json else None)
@@ -87,23 +94,36 @@ def build(
         )
     elif not quiet:
         show_build(built)
+    counts = [data["questions"] for data in built.lock["datasets"].values()]
+    if not any(count["kept"] for count in counts):
+        read, rejected = (sum(count["read"] for count in counts), sum(sum(c["rejected"].values()) for c in counts))
+        click.echo(f"no question was kept: {read} read, {rejected} rejected, see {out / REJECTS}", err=True)
+        sys.exit(1)
 
 
 @cli.command()
 @click.argument("release", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.option("--tokenizer", help="The tokenizer it was counted with, where that is a file of yours.")
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Processes; what is found does not depend on it.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a file.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but problems.")
-def audit(release: Path, tokenizer: str | None, as_json: bool, quiet: bool) -> None:
+def audit(release: Path, tokenizer: str | None, workers: int, as_json: bool, quiet: bool) -> None:
     """Count every example of RELEASE again, from the release alone.
 
-    Exits with 1 if an example is over its length or differs from what the build recorded.
+    Exits with 1 if an example is over its length or differs from what the build recorded, or a file is missing, extra
+    or changed.
     """
     from mmlongbench.cli.tables import show_audit, show_problems
     from mmlongbench.progress import Progress
     from mmlongbench.release.audit import audit_release
 
-    audits = audit_release(release, Progress(False if quiet or as_json else None), tokenizer)
+    audits = audit_release(release, Progress(False if quiet or as_json else None), tokenizer, workers)
     if as_json:
         for found in audits:
             click.echo(json.dumps(found.summary()))
@@ -111,6 +131,8 @@ def audit(release: Path, tokenizer: str | None, as_json: bool, quiet: bool) -> N
         if not quiet:
             show_audit(audits)
         show_problems(audits)
+        if not audits:
+            click.echo(f"{release}: holds no public file", err=True)
     if not audits or any(found.problems for found in audits):
         sys.exit(1)
 
@@ -149,7 +171,7 @@ def main() -> NoReturn:
     except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted; the same command goes on from here", err=True)
         sys.exit(130)
-    except (MMLongBenchError, OSError) as error:
+    except (MMLongBenchError, TokenizationError, OSError) as error:
         if "--debug" in sys.argv:
             raise
         click.echo(f"error: {_words(error)}", err=True)
@@ -160,5 +182,5 @@ def main() -> NoReturn:
 def _words(error: Exception) -> str:
     if isinstance(error, OSError) and not isinstance(error, MMLongBenchError):
         what = f"{error.filename or 'a file'}: {error.strerror or error}"
-        return f"{what}; nothing is half-written, the same command goes on"
+        return f"{what}; nothing is half-written, the same command goes on" if error.errno in _OF_THE_DISK else what
     return str(error)

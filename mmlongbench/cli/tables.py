@@ -4,16 +4,18 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import click
-from rich.console import Console
+from rich.console import Console, ConsoleDimensions
 from rich.markup import escape
 from rich.table import Table
 
 from mmlongbench.building.build import Built
 from mmlongbench.plugins import Plugin
-from mmlongbench.release.audit import FileAudit
+from mmlongbench.release.findings import FileAudit
 
-_WIDTH = 120
-"""Columns where the output is no terminal."""
+_ANY_WIDTH = 10_000
+"""Columns that any table fits."""
+_FILE = 8
+"""Columns that the name of a file may be folded into."""
 
 
 def show_build(built: Built) -> None:
@@ -23,9 +25,9 @@ def show_build(built: Built) -> None:
         table = Table("length", "examples", "rejected at this length", title=escape(name), title_justify="left")
         for length, cell in data["cells"].items():
             table.add_row(length, f"{cell['examples']:,}", f"{cell['rejected']:,}")
-        _console().print(table)
+        _print(table)
         _say(f"questions: {counts['read']} read, {counts['kept']} kept, {counts['not_sampled']} not sampled")
-        for length in (length for length, cell in data["cells"].items() if not cell["examples"]):
+        for length in (length for length, cell in data["cells"].items() if not cell["examples"] and counts["kept"]):
             _say(f"  no file at {length}: no question fits it")
         for reason, number in counts["rejected"].items():
             _say(f"  rejected {number}: {reason}")
@@ -39,10 +41,16 @@ def show_build(built: Built) -> None:
 
 def show_audit(audits: list[FileAudit]) -> None:
     """One line a file."""
-    columns = ("file", "examples", "fill mean", "min", "max", "text", "image", "images ± sd", "problems")
-    table = Table(title="audit: fill = (prompt + reserve) / L; tokens are means", title_justify="left")
+    columns = ("n", "fill", "min", "max", "text", "image", "images ± sd", "bad")
+    table = Table(
+        title="audit: n examples; fill = (prompt + reserve) / L; text and image tokens are means; bad = problems",
+        title_justify="left",
+        box=None,
+    )
+    table.padding, table.pad_edge = (0, 1, 0, 0), False
+    table.add_column("file", overflow="fold", min_width=_FILE)
     for column in columns:
-        table.add_column(column, justify="left" if column == "file" else "right", no_wrap=True)
+        table.add_column(column, justify="right", no_wrap=True)
     for found in audits:
         fill = found.fill.summary()
         table.add_row(
@@ -54,7 +62,7 @@ def show_audit(audits: list[FileAudit]) -> None:
             f"{found.images.mean:.1f} ± {found.images.deviation:.1f}",
             str(found.problems.total()),
         )
-    _console().print(table)
+    _print(table, max((len(found.file) - _FILE for found in audits), default=0))
 
 
 def show_problems(audits: list[FileAudit]) -> None:
@@ -82,6 +90,13 @@ def _say(text: str) -> None:
     click.echo(text)
 
 
-def _console() -> Console:
+def _print(table: Table, folds: int = 0) -> None:
+    """Print a table as wide as the terminal; wider where a number would be cut, or where there is no terminal.
+
+    Its texts may be folded by so many columns.
+    """
     console = Console()
-    return console if console.is_terminal else Console(width=_WIDTH)
+    most = console.measure(table, options=console.options.update(max_width=_ANY_WIDTH)).maximum
+    width = max(console.width, most - folds) if console.is_terminal else most
+    console.size = ConsoleDimensions(width, console.height)
+    console.print(table)

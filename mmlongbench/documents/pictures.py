@@ -2,12 +2,18 @@
 
 import io
 import re
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 from mmlongbench.documents.names import safe_name
 from mmlongbench.errors import Fault, Rejected
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 ORIENTATION = 0x0112
 """The EXIF tag; 2 to 8 turn or mirror a picture, 5 to 8 stand it on its side."""
@@ -50,9 +56,12 @@ class Pictures:
         """
         if name not in self._known:
             picture = self._read(name)
+            other = self.origins.setdefault(picture.path, name)
+            if other != name:
+                expected, found = "names that differ in the release", f"{other!r} is {picture.path} already"
+                raise Rejected(Fault("two-images-of-one-name", expected, found, field="image"))
             self._known[name] = picture
             self.sizes[picture.path] = (picture.width, picture.height)
-            self.origins[picture.path] = name
         return self._known[name]
 
     def _read(self, name: str) -> Picture:
@@ -86,11 +95,21 @@ def file_name(name: str) -> str:
 
 def header_size(path: Path) -> tuple[int, int]:
     """(width, height) after EXIF rotation, from the header alone; raises one of `unreadable()`."""
+    with _opened(path) as picture:
+        width, height = picture.size
+        return (height, width) if 5 <= picture.getexif().get(ORIENTATION, 1) <= 8 else (width, height)
+
+
+@contextmanager
+def _opened(file: Path | io.BytesIO) -> "Iterator[Image.Image]":
+    """A picture, without Pillow's warning from half of its limit on: what may be large is said by `limits.pixels`."""
     from PIL import Image
 
-    with Image.open(path) as picture:
-        width, height = picture.size
-        return (height, width) if picture.getexif().get(ORIENTATION, 1) >= 5 else (width, height)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+        picture = Image.open(file)
+    with picture:
+        yield picture
 
 
 def unreadable() -> tuple[type[Exception], ...]:
@@ -107,13 +126,13 @@ def released_bytes(path: Path) -> bytes:
         Rejected: its pixels cannot be decoded.
 
     """
-    from PIL import Image, ImageOps
+    from PIL import ImageOps
 
     data = path.read_bytes()
     try:
-        with Image.open(io.BytesIO(data)) as picture:
+        with _opened(io.BytesIO(data)) as picture:
             picture.load()
-            if picture.getexif().get(ORIENTATION, 1) == 1:
+            if picture.getexif().get(ORIENTATION, 1) not in range(2, 9):
                 return data
             upright = ImageOps.exif_transpose(picture)
             buffer = io.BytesIO()

@@ -1,6 +1,7 @@
 """The closing units: the last few are exchanged so that the sum lands as near under the budget as it can."""
 
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 
@@ -12,20 +13,31 @@ def closest_sum(costs: Sequence[int], room: int, most: int) -> tuple[int, ...]:
     >>> closest_sum([5, 4, 3, 2], 9, 2)
     (0, 1)
     """
+    if not costs:
+        return ()
+    places: dict[int, list[int]] = {}
+    for index, cost in enumerate(costs):
+        places.setdefault(cost, []).append(index)
+    values = sorted(places)
     best: tuple[int, tuple[int, ...]] = (0, ())
     for size in range(1, most + 1):
         for head in combinations(range(len(costs)), size - 1):
-            left = room - sum(costs[i] for i in head)
-            start = head[-1] + 1 if head else 0
-            found = _largest(costs, start, left) if left >= 0 else None
-            if found is not None and room - left + costs[found] > best[0]:
-                best = (room - left + costs[found], (*head, found))
+            given = sum([costs[i] for i in head])
+            if given + values[-1] <= best[0]:
+                continue
+            left = room - given
+            found = _largest(values, places, head[-1] + 1 if head else 0, left)
+            if found is not None and given + costs[found] > best[0]:
+                best = (given + costs[found], (*head, found))
                 if best[0] == room:
                     return best[1]
     return best[1]
 
 
-def _largest(costs: Sequence[int], start: int, left: int) -> int | None:
-    """The first index from `start` of the largest cost that is not above `left`."""
-    fitting = [(cost, -index) for index, cost in enumerate(costs[start:], start) if cost <= left]
-    return -max(fitting)[1] if fitting else None
+def _largest(values: Sequence[int], places: Mapping[int, Sequence[int]], start: int, left: int) -> int | None:
+    """The first index from `start` of the largest cost that is not above `left`; costs in rising order, with places."""
+    for at in reversed(range(bisect_right(values, left))):
+        indexes = places[values[at]]
+        if indexes[-1] >= start:
+            return indexes[bisect_left(indexes, start)]
+    return None

@@ -3,7 +3,7 @@
 Nothing loops by guess: when the required units do not fit, the error has the numbers.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mmlongbench.draft import Closing, Draft, Question, Unit
@@ -105,6 +105,8 @@ def _take(draft: Draft, length: int, room: int, separator: int, pricer: Pricer) 
     taken: list[Unit] = []
     spare: list[Unit] = []
     seen = {unit.id for unit in draft.required}
+    if len(seen) < len(draft.required):
+        raise DraftError(f"{draft.id}: two required units of one id")
     ahead = draft.finish.window if draft.finish else 0
     is_open = True
     for unit in draft.supply.units(length):
@@ -128,12 +130,21 @@ def _take(draft: Draft, length: int, room: int, separator: int, pricer: Pricer) 
 def _close(
     taken: list[Unit], spare: list[Unit], room: int, finish: Closing, separator: int, pricer: Pricer
 ) -> tuple[Unit, ...]:
-    """Exchange the last units for the ones that fill the room best."""
-    kept = max(0, len(taken) - finish.last)
-    choice = taken[kept:] + spare
-    costs = [pricer.unit(unit).total + separator for unit in choice]
-    room += sum(costs[: len(taken) - kept])
-    return (*taken[:kept], *(choice[i] for i in closest_sum(costs, room, finish.last)))
+    """Exchange the last units for the ones that fill the room best; fewer are given up where that fills it better."""
+    spared = [pricer.unit(unit).total + separator for unit in spare]
+    best, least = tuple(taken), room + 1
+    for last in reversed(range(min(finish.last, len(taken)) + 1)):
+        kept, given = taken[: len(taken) - last], taken[len(taken) - last :]
+        choice = given + spare
+        costs = [pricer.unit(unit).total + separator for unit in given] + spared
+        space = room + sum(costs[:last])
+        chosen = closest_sum(costs, space, finish.last)
+        gap = space - sum(costs[i] for i in chosen)
+        if gap < least:
+            best, least = (*kept, *(choice[i] for i in chosen)), gap
+        if not gap:
+            break
+    return best
 
 
 def examples(
@@ -150,8 +161,9 @@ def examples(
     """
     packed = pack(draft, budget, pricer)
     is_exact = pricer.is_exact(draft)
+    counts = {unit.id: pricer.unit(unit) for unit in packed.units}
     while True:
-        made = [e for placement in placements for e in _stood(draft, packed, budget, placement, pricer, draws)]
+        made = [e for placement in placements for e in _stood(draft, packed, counts, budget, placement, pricer, draws)]
         if is_exact:
             return made
         made = [replace(example, count=pricer.whole(example.prompt)) for example in made]
@@ -164,12 +176,19 @@ def examples(
 
 
 def _stood(
-    draft: Draft, packed: Packed, budget: TokenBudget, placement: Placement, pricer: Pricer, draws: Draws
+    draft: Draft,
+    packed: Packed,
+    counts: Mapping[str, TokenCount],
+    budget: TokenBudget,
+    placement: Placement,
+    pricer: Pricer,
+    draws: Draws,
 ) -> Iterator[Example]:
-    separator = TokenCount(pricer.text(draft.separator), 0)
-    costs = [(pricer.unit(unit) + separator).total for unit in packed.units]
+    """The examples of a context that stands at one placement; `counts` are the prices of its units."""
+    separator = pricer.text(draft.separator)
+    costs = [counts[unit.id].total + separator for unit in packed.units]
     standing = stand(packed.units, costs, placement, draws)
-    items, context = _items(draft, standing, separator, pricer)
+    items, context = _items(standing, counts, pricer.opening(draft).total, separator)
     for question in packed.questions:
         yield Example(
             question.id,
@@ -185,13 +204,13 @@ def _stood(
 
 
 def _items(
-    draft: Draft, standing: Standing, separator: TokenCount, pricer: Pricer
+    standing: Standing, counts: Mapping[str, TokenCount], at: int, separator: int
 ) -> tuple[tuple[Item, ...], TokenCount]:
-    """The standing units with their start tokens, and what they add to the frame."""
-    items, at = [], pricer.opening(draft).total
+    """The standing units with their start tokens, the first at `at`, and what they add to the frame."""
+    items = []
     for unit in standing.units:
-        count = pricer.unit(unit)
+        count = counts[unit.id]
         items.append(Item(unit, at, count))
-        at += count.total + separator.total
-    gaps = TokenCount(separator.total * max(0, len(items) - 1), 0)
+        at += count.total + separator
+    gaps = TokenCount(separator * max(0, len(items) - 1), 0)
     return tuple(items), total([item.count for item in items]) + gaps if items else NOTHING

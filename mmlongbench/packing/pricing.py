@@ -5,8 +5,7 @@ newline; for any other tokenizer the sum is a plan, and the whole prompt is coun
 """
 
 from collections.abc import Mapping
-from functools import reduce
-from operator import add
+from typing import Protocol
 
 from mmlongbench.draft import Draft, Question, Unit
 from mmlongbench.errors import DraftError
@@ -17,22 +16,33 @@ Size = tuple[int, int]
 NOTHING = TokenCount(0, 0)
 
 
+class Prices(Protocol):
+    """What is known of the prices of texts, of one tokenizer; a dict is one."""
+
+    def get(self, text: str, /) -> int | None:
+        """The price of a text, in tokens, if it is known."""
+        ...
+
+    def __setitem__(self, text: str, price: int, /) -> None: ...
+
+
 class Pricer:
     """Prices of texts, each tokenised once, and of images by their size."""
 
-    def __init__(self, counter: CrossModalCounter, sizes: Mapping[str, Size]) -> None:
-        """`sizes` maps an image's path to (width, height) in pixels."""
+    def __init__(self, counter: CrossModalCounter, sizes: Mapping[str, Size], prices: Prices | None = None) -> None:
+        """`sizes` maps an image's path to (width, height) in pixels; `prices` may be known from other processes."""
         self.counter = counter
         self._sizes = sizes
-        self._texts: dict[str, int] = {}
+        self._prices: Prices = {} if prices is None else prices
         self._frames: dict[Prompt, TokenCount] = {}
 
     def text(self, text: str) -> int:
         """Tokens that a text adds where it stands between newlines."""
-        if text not in self._texts:
+        price = self._prices.get(text)
+        if price is None:
             _no_marker(text)
-            self._texts[text] = self.counter.text.price(text)
-        return self._texts[text]
+            price = self._prices[text] = self.counter.text.price(text)
+        return price
 
     def part(self, part: Part) -> TokenCount:
         """One text or one image by itself."""
@@ -80,4 +90,4 @@ def _no_marker(text: str) -> None:
 
 def total(counts: list[TokenCount]) -> TokenCount:
     """The sum of counts, text and image apart."""
-    return reduce(add, counts, NOTHING)
+    return TokenCount(sum(count.text for count in counts), sum(count.image for count in counts))

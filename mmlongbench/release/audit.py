@@ -3,11 +3,11 @@
 It trusts nothing that assembled: not the items, not the prices. Memory does not grow with the number of examples.
 """
 
-import math
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,81 +17,16 @@ from mmlongbench.binding import bind_builder
 from mmlongbench.errors import ManifestError, MMLongBenchError, ReleaseError
 from mmlongbench.files import sha256_of
 from mmlongbench.manifest import DatasetSpec
-from mmlongbench.progress import Progress
+from mmlongbench.processes import each_done
+from mmlongbench.progress import Advance, Progress
+from mmlongbench.release.findings import FileAudit
 from mmlongbench.release.images import ImageSizes
+from mmlongbench.release.inventory import audit_others, files_below
 from mmlongbench.release.layout import DATA, IMAGES, LOCK
 from mmlongbench.release.lock import read_lock
 from mmlongbench.task import Builder, Record
 from tokenization import CrossModalCounter, TokenCount
 from tokenization.text import LLAMA2
-
-
-@dataclass(slots=True)
-class Spread:
-    """Mean, standard deviation, least and most of a stream of numbers."""
-
-    n: int = 0
-    total: float = 0.0
-    squares: float = 0.0
-    least: float = math.inf
-    most: float = -math.inf
-
-    def add(self, value: float) -> None:
-        """Take one number in."""
-        self.n += 1
-        self.total += value
-        self.squares += value * value
-        self.least, self.most = min(self.least, value), max(self.most, value)
-
-    @property
-    def mean(self) -> float:
-        """The mean; 0 of nothing."""
-        return self.total / self.n if self.n else 0.0
-
-    @property
-    def deviation(self) -> float:
-        """The standard deviation of the population."""
-        return math.sqrt(max(0.0, self.squares / self.n - self.mean**2)) if self.n else 0.0
-
-    def summary(self) -> dict[str, float]:
-        """For a report."""
-        if not self.n:
-            return {"mean": 0.0, "sd": 0.0, "min": 0.0, "max": 0.0}
-        return {"mean": self.mean, "sd": self.deviation, "min": self.least, "max": self.most}
-
-
-@dataclass(slots=True)
-class FileAudit:
-    """What was counted in one file."""
-
-    file: str
-    length: int
-    examples: int = 0
-    fill: Spread = field(default_factory=Spread)
-    text: Spread = field(default_factory=Spread)
-    image: Spread = field(default_factory=Spread)
-    images: Spread = field(default_factory=Spread)
-    problems: Counter[str] = field(default_factory=Counter)
-    """How often each kind of problem was found."""
-    first: dict[str, str] = field(default_factory=dict)
-    """Where each kind was found first, in words."""
-
-    def problem(self, kind: str, where: str) -> None:
-        """Note a problem."""
-        self.problems[kind] += 1
-        self.first.setdefault(kind, where)
-
-    def summary(self) -> dict[str, Any]:
-        """One JSON object."""
-        spreads = {name: getattr(self, name).summary() for name in ("fill", "text", "image", "images")}
-        problems = [{"problem": kind, "count": n, "first": self.first[kind]} for kind, n in self.problems.items()]
-        return {
-            "file": self.file,
-            "length": self.length,
-            "examples": self.examples,
-            **spreads,
-            "problems": problems,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,36 +39,86 @@ class AuditedDataset:
     """What the build kept free, in tokens; None where that is not known."""
 
 
-def audit_release(release: Path, progress: Progress, tokenizer: str | None = None) -> list[FileAudit]:
+def audit_release(release: Path, progress: Progress, tokenizer: str | None = None, workers: int = 1) -> list[FileAudit]:
     """Audit every file of a release.
 
     Args:
         release: a folder with `mmlb_data/`, `mmlb_image/` and the lock.
         progress: where bars are shown.
         tokenizer: a path or hub id, where the release was counted with a tokenizer that is a file of the builder's.
+        workers: processes; what is found does not depend on it.
 
     Raises:
         ReleaseError: it cannot be read, or another tokenizer is given than it was counted with.
 
     """
-    lock = read_lock(release)
-    datasets = [locked_dataset(data, tokenizer) for data in lock["manifest"]]
-    if tokenizer and all(dataset.counter.text.name != tokenizer for dataset in datasets):
+    opened = _opened(release, tokenizer)
+    if tokenizer and all(dataset.counter.text.name != tokenizer for dataset in opened.datasets):
         raise ReleaseError(f"--tokenizer {tokenizer}: nothing in {release} was counted with it; leave it out")
-    sizes = ImageSizes(release / IMAGES)
-    audits = []
-    expected = {
-        path.removeprefix(f"{DATA}/"): data["sha256"] for path, data in lock["files"].items() if path.startswith(DATA)
-    }
-    paths = sorted(_data_files(release / DATA), key=_by_length)
-    with progress.bar("audit", len(paths)) as advance:
-        for path in paths:
-            audits.append(_audit_file(release, path, datasets, sizes, expected.get(path)))
-            advance()
-    for path in sorted(expected.keys() - paths):
+    root = release / DATA
+    there = {path.relative_to(root).as_posix(): path.stat().st_size for path in files_below(root)}
+    paths = sorted(there, key=_by_length)
+    with progress.meter("audit: examples", _examples(opened.lock)) as advance:
+        if workers == 1 or len(paths) < 2:
+            found = {path: _audit_file(opened, path, advance) for path in paths}
+        else:
+            found = _audit_files(release, tokenizer, sorted(paths, key=lambda path: -there[path]), workers, advance)
+    audits = [found[path] for path in paths]
+    for path in sorted(opened.data.keys() - there.keys(), key=_by_length):
         audits.append(FileAudit(path, 0))
         audits[-1].problem("missing file", "the lock names it")
-    return audits
+    return audits + audit_others(release, opened.lock, progress)
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """A release whose lock was read."""
+
+    release: Path
+    lock: dict[str, Any]
+    datasets: list[AuditedDataset]
+    sizes: ImageSizes
+
+    @property
+    def data(self) -> dict[str, str]:
+        """SHA-256 of the public files, by path below `mmlb_data/`."""
+        files = self.lock["files"].items()
+        return {path.removeprefix(f"{DATA}/"): file["sha256"] for path, file in files if path.startswith(f"{DATA}/")}
+
+
+def _opened(release: Path, tokenizer: str | None) -> _Opened:
+    lock = read_lock(release)
+    datasets = [locked_dataset(data, tokenizer) for data in lock["manifest"]]
+    return _Opened(release, lock, datasets, ImageSizes(release / IMAGES))
+
+
+_opened_here = cache(_opened)
+"""For a worker, which lives as long as one audit."""
+
+
+def _audit_files(
+    release: Path, tokenizer: str | None, paths: list[str], workers: int, advance: Advance
+) -> dict[str, FileAudit]:
+    """The files in other processes, each in one; those that come first begin first."""
+    found = {}
+    calls = [(release, tokenizer, path) for path in paths]
+    with closing(each_done(workers, _audit_here, calls, paths)) as ended:
+        for place, audit in ended:
+            found[paths[place]] = audit
+            advance(audit.examples)
+    return found
+
+
+def _audit_here(release: Path, tokenizer: str | None, path: str) -> FileAudit:
+    return _audit_file(_opened_here(release, tokenizer), path)
+
+
+def _examples(lock: Mapping[str, Any]) -> int:
+    """How many examples there should be, for a bar."""
+    try:
+        return sum(int(cell["examples"]) for data in lock["datasets"].values() for cell in data["cells"].values())
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return 0
 
 
 def _by_length(path: str) -> list[tuple[int, str]]:
@@ -141,16 +126,12 @@ def _by_length(path: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", path)]
 
 
-def _data_files(root: Path) -> Iterator[str]:
-    return (path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file())
-
-
 def locked_dataset(data: Mapping[str, Any], tokenizer: str | None) -> AuditedDataset:
     """The builder of a dataset of the lock, and the counter it was counted with."""
     try:
         recorded = {key: str(data["counter"]["tokenizer"][key]) for key in ("name", "sha256")}
         name = tokenizer or recorded["name"]
-        resolved = {key: value for key, value in data.items() if key != "source_sha256"}
+        resolved = {key: value for key, value in data.items() if not key.endswith("_sha256")}
         counted = {**data["counter"], "tokenizer": name}
         spec = DatasetSpec.model_validate({**resolved, "source": "sample", "counter": counted})
     except (KeyError, TypeError, ValidationError) as error:
@@ -170,30 +151,33 @@ def locked_dataset(data: Mapping[str, Any], tokenizer: str | None) -> AuditedDat
     return AuditedDataset(builder, counter, builder.spec.reserve if spec.reserve is None else spec.reserve)
 
 
-def _audit_file(
-    release: Path, path: str, datasets: list[AuditedDataset], sizes: ImageSizes, sha256: str | None
-) -> FileAudit:
-    for dataset in datasets:
+def _audit_file(opened: _Opened, path: str, advance: Advance | None = None) -> FileAudit:
+    file, sha256 = opened.release / DATA / path, opened.data.get(path)
+    for dataset in opened.datasets:
         name = dataset.builder.spec.files.recognise(path)
         if name and name.name == dataset.builder.dataset:
             audit = FileAudit(path, name.length)
             if sha256 is None:
                 audit.problem("file is not in the lock", "the whole file")
-            elif sha256 != sha256_of(release / DATA / path):
+            elif sha256 != sha256_of(file):
                 audit.problem("the bytes are not those of the lock", "the whole file")
-            audit_records(audit, release / DATA / path, dataset, sizes)
+            audit_records(audit, file, dataset, opened.sizes, advance)
             return audit
     audit = FileAudit(path, 0)
     audit.problem("no dataset of the lock has a file of this name", "the whole file")
     return audit
 
 
-def audit_records(audit: FileAudit, path: Path, dataset: AuditedDataset, sizes: ImageSizes) -> None:
+def audit_records(
+    audit: FileAudit, path: Path, dataset: AuditedDataset, sizes: ImageSizes, advance: Advance | None = None
+) -> None:
     """Count every example of one file again, into `audit`."""
     try:
         for where, record in dataset.builder.spec.format.unbundle(path):
             audit.examples += 1
             _audit_record(audit, f"{where}, {record.get('id')}", record, dataset, sizes)
+            if advance:
+                advance(1)
     except (ReleaseError, OSError) as error:
         audit.problem("the file cannot be read", str(error))
     if not audit.examples:

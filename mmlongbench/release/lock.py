@@ -8,7 +8,7 @@ from typing import Any
 from mmlongbench.errors import ReleaseError
 from mmlongbench.release.layout import LOCK
 
-_MAKERS = ("mmlongbench", "pymupdf", "pillow", "tokenizers", "pyarrow")
+_MAKERS = ("mmlongbench", "pymupdf", "pillow", "tokenizers", "pyarrow", "tantivy", "numpy")
 
 
 def versions() -> dict[str, str]:
@@ -46,4 +46,8 @@ def read_lock(release: Path) -> dict[str, Any]:
         if not isinstance(lock.get(key), kind):
             found = type(lock[key]).__name__ if key in lock else "nothing"
             raise ReleaseError(f"{path}: {key}: expected a {kind.__name__}, found {found}")
+    for name, file in lock["files"].items():
+        is_described = isinstance(file, dict) and isinstance(file.get("bytes"), int)
+        if not (is_described and isinstance(file.get("sha256"), str)):
+            raise ReleaseError(f"{path}: files: {name}: expected its bytes and sha256, found {file!r}")
     return lock

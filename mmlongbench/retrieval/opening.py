@@ -1,5 +1,7 @@
 """Opening the search of a corpus as a manifest describes it: index, reranker, kept rankings; all beside the corpus."""
 
+from pathlib import Path
+
 from mmlongbench.manifest import RetrievalSpec
 from mmlongbench.passages.corpus import Corpus
 from mmlongbench.retrieval.bm25 import FOLDER, find_index
@@ -9,11 +11,11 @@ from mmlongbench.retrieval.passages import Index
 from mmlongbench.retrieval.rankings import Rankings
 
 EMBEDDINGS, RANKINGS = "embeddings", "rankings"
-"""Folders beside the passages."""
+"""Folders below the cache."""
 
 
-def open_rankings(corpus: Corpus, spec: RetrievalSpec) -> Rankings:
-    """The rankings of a corpus; what was ranked once is kept in its folder.
+def open_rankings(corpus: Corpus, spec: RetrievalSpec, cache: Path) -> Rankings:
+    """The rankings of a corpus; what was ranked once is kept in the folder `cache`.
 
     Raises:
         SourceError: the index is broken, or another corpus's.
@@ -23,13 +25,13 @@ def open_rankings(corpus: Corpus, spec: RetrievalSpec) -> Rankings:
     reranker = None
     if spec.reranker is not None:
         model = ModelSpec(spec.reranker.model, spec.reranker.revision, spec.reranker.trust_remote_code)
-        reranker = Reranker.open(model, corpus.folder / EMBEDDINGS)
-    return Rankings(corpus.folder / RANKINGS, corpus, _index(corpus, spec.engine), spec.k, reranker)
+        reranker = Reranker.open(model, cache / EMBEDDINGS)
+    return Rankings(cache / RANKINGS, corpus, _index(corpus, spec.engine, cache), spec.k, reranker)
 
 
-def _index(corpus: Corpus, engine: str) -> Index:
+def _index(corpus: Corpus, engine: str, cache: Path) -> Index:
     if engine == "tantivy":
-        return find_index(corpus, corpus.folder / FOLDER)
+        return find_index(corpus, cache / FOLDER)
     from mmlongbench.retrieval.small import RankBm25Index
 
     return RankBm25Index(corpus)

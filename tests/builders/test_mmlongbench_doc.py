@@ -254,7 +254,7 @@ def documents(folder: Path, *names: str) -> dict[str, str]:
     for name in names:
         (folder / name).touch()
     found = MMLongBenchDoc().documents({"samples": folder, "documents": folder})
-    return {id: path.name for id, path in found.items()}
+    return {id: path.name if isinstance(path, Path) else str(path) for id, path in found.items()}
 
 
 def test_documents_are_known_by_their_names_without_the_ending(tmp_path: Path) -> None:
@@ -263,8 +263,9 @@ def test_documents_are_known_by_their_names_without_the_ending(tmp_path: Path) -
 
 
 def test_two_documents_of_one_name_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match=r"two-documents-of-one-name: .* found x\.PDF"):
-        documents(tmp_path, "x.PDF", "x.pdf")
+    found = documents(tmp_path, "x.PDF", "x.pdf", "y.pdf")
+    assert found["y"] == "y.pdf"
+    assert "two-documents-of-one-name: expected names that differ before the ending, found x.PDF, x.pdf" in found["x"]
 
 
 def test_documents_that_are_no_folder_are_refused(tmp_path: Path) -> None:

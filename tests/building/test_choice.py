@@ -133,7 +133,7 @@ def test_a_length_that_nothing_fits_gets_no_file_and_that_is_said(source: Path, 
 
 def test_a_source_of_which_nothing_can_be_kept_still_ends_with_a_lock(source: Path, tmp_path: Path) -> None:
     built = build(source, tmp_path, "--set", "reserve=1000")
-    assert built.code == 0
+    assert built.code == 1
     assert questions(tmp_path) == {"read": 11, "kept": 0, "not_sampled": 0}
     assert len(rejects(tmp_path)) == 11
     assert not (tmp_path / "mmlb_data").exists()

@@ -91,6 +91,7 @@ def test_a_missing_image_is_found_in_every_file_that_shows_it(release: Path) -> 
     path = records(release, "1K")[0]["page_list"][0]
     (release / "mmlb_image" / path).unlink()
     found = problems(release)
+    assert found.pop(("mmlb_image", "missing file")) == f"mmlb_image/{path}"
     assert {file for file, _ in found} == {FILE, "documentQA/mmlongdoc_K2.jsonl"}
     assert all(f"image {path!r}: is missing" in first for first in found.values())
 

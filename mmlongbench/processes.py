@@ -1,0 +1,68 @@
+"""Calls spread over processes of this machine; an interrupt ends these at once, and they end with their parent."""
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from mmlongbench.errors import BuildError
+
+T = TypeVar("T")
+
+
+def each_done(
+    workers: int, function: Callable[..., T], calls: Sequence[tuple[Any, ...]], names: Sequence[object]
+) -> Generator[tuple[int, T], None, None]:
+    """(place in `calls`, result) of a function of each call's arguments, in the order in which they end.
+
+    Raises:
+        BuildError: a worker died; `names` say from which call on.
+
+    """
+    context = multiprocessing.get_context("spawn")  # a fork would share MuPDF's and the tokenizer's threads
+    waiting: dict[Future[T], int] = {}
+    others = set(multiprocessing.active_children())
+    with ProcessPoolExecutor(min(workers, len(calls)), context, initializer=_end_with_parent) as pool:
+        try:
+            with _interrupts_held():
+                for place, arguments in enumerate(calls):
+                    waiting[pool.submit(function, *arguments)] = place
+            for done in as_completed(waiting):
+                yield waiting[done], done.result()
+        except BrokenProcessPool as error:
+            left = [names[place] for future, place in waiting.items() if not future.done() or future.exception()]
+            first = f" (from {left[0]})" if left else ""
+            raise BuildError(f"a worker died, perhaps for want of memory; run again to go on{first}") from error
+        except (KeyboardInterrupt, GeneratorExit):
+            for worker in set(multiprocessing.active_children()) - others:
+                worker.terminate()
+            raise
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Processes that are started here never see Ctrl-C: the terminal sends it to all, one is to speak of it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _end_with_parent() -> None:
+    """A worker ends when its parent was killed: it would wait for ever, and might hold a shard."""
+    parent = multiprocessing.parent_process()
+
+    def watch() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
