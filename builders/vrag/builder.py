@@ -43,6 +43,7 @@ class VRAG:
     options: VRAGOptions
 
     options_type: ClassVar[type[mm.Options]] = VRAGOptions
+    variants: ClassVar[tuple[str, ...]] = ("with_name", "occluded", "oracle")
 
     @property
     def spec(self) -> mm.TaskSpec:

@@ -89,8 +89,10 @@ def _write_items(path: Path, examples: Iterator[list[dict[str, Any]]]) -> None:
 
 
 def _cell(name: str, length: int, work: Work) -> dict[str, int]:
-    kinds = ["record" if "record" in line else "reject" for line in _lines(name, length, work)]
-    return {"examples": kinds.count("record"), "rejected": kinds.count("reject")}
+    """Examples, fit rejects, and examples whose units ran out before the room did."""
+    counts = Counter(kind for line in _lines(name, length, work) for kind in ("record", "reject") if kind in line)
+    dry = sum(line.get("ran_dry", False) for line in _lines(name, length, work))
+    return {"examples": counts["record"], "rejected": counts["reject"], "ran_dry": dry}
 
 
 def _summary(plan: DatasetPlan, work: Work, cells: dict[str, dict[str, int]]) -> dict[str, Any]:

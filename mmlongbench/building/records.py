@@ -55,7 +55,8 @@ def pack_block(work: Work, shard: Shard) -> Iterator[Any]:
             continue
         for example in made:
             shown = {path: name for path in example.prompt.images if (name := dataset.world.origin(path))}
-            yield {"record": finished_record(dataset, example), "items": _items(example), "pictures": shown}
+            record = finished_record(dataset, example)
+            yield {"record": record, "items": _items(example), "pictures": shown, "ran_dry": example.ran_dry}
 
 
 def pack_row(dataset: Dataset, row: Row, length: int) -> list[Example]:

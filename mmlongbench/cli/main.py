@@ -104,6 +104,7 @@ def build(
 @cli.command()
 @click.argument("release", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.option("--tokenizer", help="The tokenizer it was counted with, where that is a file of yours.")
+@click.option("--variant", default="", help="Count another rendering: with_name, occluded or oracle (visual RAG).")
 @click.option(
     "--workers",
     type=click.IntRange(min=1),
@@ -113,7 +114,7 @@ def build(
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a file.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but problems.")
-def audit(release: Path, tokenizer: str | None, workers: int, as_json: bool, quiet: bool) -> None:
+def audit(release: Path, tokenizer: str | None, variant: str, workers: int, as_json: bool, quiet: bool) -> None:
     """Count every example of RELEASE again, from the release alone.
 
     Exits with 1 if an example is over its length or differs from what the build recorded, or a file is missing, extra
@@ -123,7 +124,7 @@ def audit(release: Path, tokenizer: str | None, workers: int, as_json: bool, qui
     from mmlongbench.progress import Progress
     from mmlongbench.release.audit import audit_release
 
-    audits = audit_release(release, Progress(False if quiet or as_json else None), tokenizer, workers)
+    audits = audit_release(release, Progress(False if quiet or as_json else None), tokenizer, workers, variant)
     if as_json:
         for found in audits:
             click.echo(json.dumps(found.summary()))

@@ -22,9 +22,16 @@ def show_build(built: Built) -> None:
     """Questions read, kept and rejected by reason, and the examples of each length."""
     for name, data in built.lock["datasets"].items():
         counts = data["questions"]
-        table = Table("length", "examples", "rejected at this length", title=escape(name), title_justify="left")
+        table = Table(
+            "length",
+            "examples",
+            "rejected at this length",
+            "ran out of units",
+            title=escape(name),
+            title_justify="left",
+        )
         for length, cell in data["cells"].items():
-            table.add_row(length, f"{cell['examples']:,}", f"{cell['rejected']:,}")
+            table.add_row(length, f"{cell['examples']:,}", f"{cell['rejected']:,}", f"{cell['ran_dry']:,}")
         _print(table)
         _say(f"questions: {counts['read']} read, {counts['kept']} kept, {counts['not_sampled']} not sampled")
         for length in (length for length, cell in data["cells"].items() if not cell["examples"] and counts["kept"]):

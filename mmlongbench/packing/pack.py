@@ -30,6 +30,8 @@ class Packed:
     """In take order."""
     questions: tuple[Question, ...]
     """Those that this context is asked."""
+    ran_dry: bool = False
+    """Whether the supply ended before the room did."""
 
     @property
     def units(self) -> tuple[Unit, ...]:
@@ -63,6 +65,8 @@ class Example:
     """The depth asked for each needle."""
     achieved: tuple[float, ...] = ()
     """The depth each needle got."""
+    ran_dry: bool = False
+    """Whether all units there are stand in it, and there is still room."""
 
     @property
     def units(self) -> tuple[Unit, ...]:
@@ -96,12 +100,12 @@ def pack(draft: Draft, budget: TokenBudget, pricer: Pricer) -> Packed:
             f"reserve of {budget.reserve} that is {needed + budget.reserve - budget.length} over "
             f"{format_length(budget.length)}"
         )
-    taken = _take(draft, budget.length, budget.room - needed, separator, pricer)
-    return Packed(draft.required, taken, asked)
+    taken, ran_dry = _take(draft, budget.length, budget.room - needed, separator, pricer)
+    return Packed(draft.required, taken, asked, ran_dry)
 
 
-def _take(draft: Draft, length: int, room: int, separator: int, pricer: Pricer) -> tuple[Unit, ...]:
-    """The longest prefix of the supply that fits the room, finished as the draft says."""
+def _take(draft: Draft, length: int, room: int, separator: int, pricer: Pricer) -> tuple[tuple[Unit, ...], bool]:
+    """The longest prefix of the supply that fits the room, finished as the draft says; and whether it ran dry."""
     taken: list[Unit] = []
     spare: list[Unit] = []
     seen = {unit.id for unit in draft.required}
@@ -123,8 +127,8 @@ def _take(draft: Draft, length: int, room: int, separator: int, pricer: Pricer) 
         if len(spare) >= ahead:
             break
     if draft.finish and spare:
-        return _close(taken, spare, room, draft.finish, separator, pricer)
-    return tuple(taken)
+        return _close(taken, spare, room, draft.finish, separator, pricer), False
+    return tuple(taken), is_open
 
 
 def _close(
@@ -200,6 +204,7 @@ def _stood(
             placement,
             standing.requested,
             standing.achieved,
+            packed.ran_dry,
         )
 
 

@@ -6,7 +6,7 @@ It trusts nothing that assembled: not the items, not the prices. Memory does not
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from mmlongbench.files import sha256_of
 from mmlongbench.manifest import DatasetSpec
 from mmlongbench.processes import each_done
 from mmlongbench.progress import Advance, Progress
+from mmlongbench.prompt import Prompt
 from mmlongbench.release.findings import FileAudit
 from mmlongbench.release.images import ImageSizes
 from mmlongbench.release.inventory import audit_others, files_below
@@ -37,9 +38,17 @@ class AuditedDataset:
     counter: CrossModalCounter
     reserve: int | None = None
     """What the build kept free, in tokens; None where that is not known."""
+    variant: str = ""
+    """Another rendering of the records, that is counted in place of the released one."""
+
+    def prompt(self, record: Record) -> Prompt:
+        """The prompt of a record, or the variant of it."""
+        return self.builder.prompt(record, self.variant) if self.variant else self.builder.prompt(record)  # type: ignore[call-arg]
 
 
-def audit_release(release: Path, progress: Progress, tokenizer: str | None = None, workers: int = 1) -> list[FileAudit]:
+def audit_release(
+    release: Path, progress: Progress, tokenizer: str | None = None, workers: int = 1, variant: str = ""
+) -> list[FileAudit]:
     """Audit every file of a release.
 
     Args:
@@ -47,12 +56,14 @@ def audit_release(release: Path, progress: Progress, tokenizer: str | None = Non
         progress: where bars are shown.
         tokenizer: a path or hub id, where the release was counted with a tokenizer that is a file of the builder's.
         workers: processes; what is found does not depend on it.
+        variant: a rendering that builders offer beside the released one, such as `oracle`; its counts are compared
+            with the length, not with what the build recorded.
 
     Raises:
         ReleaseError: it cannot be read, or another tokenizer is given than it was counted with.
 
     """
-    opened = _opened(release, tokenizer)
+    opened = _opened(release, tokenizer, variant)
     if tokenizer and all(dataset.counter.text.name != tokenizer for dataset in opened.datasets):
         raise ReleaseError(f"--tokenizer {tokenizer}: nothing in {release} was counted with it; leave it out")
     root = release / DATA
@@ -62,7 +73,9 @@ def audit_release(release: Path, progress: Progress, tokenizer: str | None = Non
         if workers == 1 or len(paths) < 2:
             found = {path: _audit_file(opened, path, advance) for path in paths}
         else:
-            found = _audit_files(release, tokenizer, sorted(paths, key=lambda path: -there[path]), workers, advance)
+            found = _audit_files(
+                (release, tokenizer, variant), sorted(paths, key=lambda path: -there[path]), workers, advance
+            )
     audits = [found[path] for path in paths]
     for path in sorted(opened.data.keys() - there.keys(), key=_by_length):
         audits.append(FileAudit(path, 0))
@@ -86,9 +99,17 @@ class _Opened:
         return {path.removeprefix(f"{DATA}/"): file["sha256"] for path, file in files if path.startswith(f"{DATA}/")}
 
 
-def _opened(release: Path, tokenizer: str | None) -> _Opened:
+def _opened(release: Path, tokenizer: str | None, variant: str) -> _Opened:
     lock = read_lock(release)
     datasets = [locked_dataset(data, tokenizer) for data in lock["manifest"]]
+    if variant:
+        offered = {id(d): getattr(d.builder, "variants", ()) for d in datasets}
+        if not any(variant in names for names in offered.values()):
+            names = sorted({name for found in offered.values() for name in found})
+            raise ReleaseError(
+                f"--variant {variant}: no builder of this release offers it; offered: {', '.join(names)}"
+            )
+        datasets = [replace(d, variant=variant) if variant in offered[id(d)] else d for d in datasets]
     return _Opened(release, lock, datasets, ImageSizes(release / IMAGES))
 
 
@@ -97,11 +118,11 @@ _opened_here = cache(_opened)
 
 
 def _audit_files(
-    release: Path, tokenizer: str | None, paths: list[str], workers: int, advance: Advance
+    opening: tuple[Path, str | None, str], paths: list[str], workers: int, advance: Advance
 ) -> dict[str, FileAudit]:
     """The files in other processes, each in one; those that come first begin first."""
     found = {}
-    calls = [(release, tokenizer, path) for path in paths]
+    calls = [(*opening, path) for path in paths]
     with closing(each_done(workers, _audit_here, calls, paths)) as ended:
         for place, audit in ended:
             found[paths[place]] = audit
@@ -109,8 +130,8 @@ def _audit_files(
     return found
 
 
-def _audit_here(release: Path, tokenizer: str | None, path: str) -> FileAudit:
-    return _audit_file(_opened_here(release, tokenizer), path)
+def _audit_here(release: Path, tokenizer: str | None, variant: str, path: str) -> FileAudit:
+    return _audit_file(_opened_here(release, tokenizer, variant), path)
 
 
 def _examples(lock: Mapping[str, Any]) -> int:
@@ -186,7 +207,7 @@ def audit_records(
 
 def _audit_record(audit: FileAudit, where: str, record: Record, dataset: AuditedDataset, sizes: ImageSizes) -> None:
     try:
-        prompt = dataset.builder.prompt(record)
+        prompt = dataset.prompt(record)
         count = dataset.counter.count(prompt.text, [sizes[path] for path in prompt.images])
         reserve = int(record["tokens"]["reserve"])
     except KeyError as error:
@@ -203,7 +224,7 @@ def _audit_record(audit: FileAudit, where: str, record: Record, dataset: Audited
         audit.problem("over its length", f"{where}: {count.total} + {reserve} > {audit.length}")
     if dataset.reserve not in (None, reserve):
         audit.problem("tokens.reserve differs from the lock", f"{where}: {reserve} against {dataset.reserve}")
-    for kind, claimed, counted in _claims(record, count):
+    for kind, claimed, counted in () if dataset.variant else _claims(record, count):
         if claimed != counted:
             audit.problem(f"{kind} differs from the recount", f"{where}: {claimed} against {counted}")
 

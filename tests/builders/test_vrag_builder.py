@@ -19,6 +19,9 @@ from tiny import command, rejects
 
 from builders.vrag import VRAG
 from builders.vrag.sample import draw_infoseek
+from mmlongbench.errors import ReleaseError
+from mmlongbench.progress import Progress
+from mmlongbench.release.audit import audit_release
 from tokenization import load_tokenizer
 
 SHARED = Path(__file__).parents[3] / "shared"
@@ -254,3 +257,16 @@ def test_a_release_over_real_text_is_sound(real: Path) -> None:
 
 def _with_length(release: Path) -> list[tuple[Record, int]]:
     return [(record, 1024 * k) for name in FILES for k in (8, 16) for record in records(release, name, k)]
+
+
+def test_the_audit_counts_a_variant_and_refuses_one_that_nobody_offers(release: Path) -> None:
+    plain, oracle = (audit_release(release, Progress(is_shown=False), variant=name) for name in ("", "oracle"))
+    assert not [audit.first for audit in (*plain, *oracle) if audit.problems]
+    assert all(few.text.mean < all_.text.mean for few, all_ in zip(oracle, plain, strict=True))
+    with pytest.raises(ReleaseError, match="offered: occluded, oracle, with_name"):
+        audit_release(release, Progress(is_shown=False), variant="x")
+
+
+def test_every_example_is_full_where_passages_suffice(release: Path) -> None:
+    for audit in audit_release(release, Progress(is_shown=False)):
+        assert audit.fill.least >= 0.999, audit.file
