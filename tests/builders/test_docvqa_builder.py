@@ -277,7 +277,7 @@ def test_a_long_form_answer_is_rejected() -> None:
         f"answer: long-form-answer: expected at most 5 words, found '{six}'"
     )
     assert "long-form-answer" in rejection(asked("a", [0], answer=("short", six), answer_format="List"))
-    assert "at most 0 words" in rejection(asked("a", [0]), builder(max_answer_words=0))
+    assert "at most 1 words" in rejection(asked("a", [0], answer=("two words",)), builder(max_answer_words=1))
 
 
 @pytest.mark.parametrize(

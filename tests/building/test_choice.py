@@ -116,8 +116,8 @@ def test_a_length_below_the_admission_gives_rejects_with_that_length(source: Pat
     (line,) = (line for line in rejects(tmp_path) if line["length"] is not None)
     assert (line["id"], line["length"], line["reason"]) == ("mmlongdoc_9", 1024, "does-not-fit")
     assert lock(tmp_path)["datasets"]["mmlongdoc"]["cells"] == {
-        "1K": {"examples": 6, "rejected": 1},
-        "2K": {"examples": 7, "rejected": 0},
+        "1K": {"examples": 6, "rejected": 1, "ran_dry": 0},
+        "2K": {"examples": 7, "rejected": 0, "ran_dry": 0},
     }
     assert questions(tmp_path) == {"read": 11, "kept": 7, "not_sampled": 0}
 
