@@ -5,14 +5,15 @@ A pure filter. Every passage that it turns away is counted by the first reason t
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from mmlongbench.errors import Fault
 from mmlongbench.retrieval.numbers import numbers_in
 from mmlongbench.retrieval.passages import Passage
 from mmlongbench.retrieval.spellings import usual_spellings, value_of
-from mmlongbench.retrieval.text import NearDuplicates, normalise, padded, shingles
+from mmlongbench.retrieval.text import TEXTS_KEPT, NearDuplicates, forms, needles, normalise, shingles_of
 
 REASONS = ("gold", "barred", "answer", "number-in-range", "entity", "near-duplicate", "empty")
 STOP_WORDS = frozenset(
@@ -59,8 +60,8 @@ class NegativeFilter:
         self._barred = facts.barred
         self._gold = {passage.id for passage in facts.gold}
         spelled = {spelling for answer in facts.answers for spelling in usual_spellings(answer)}
-        self._answers = _needles(spelled)
-        self._entities = _needles(facts.entities)
+        self._answers = _Needles(spelled)
+        self._entities = _Needles(facts.entities)
         self._values = {value for answer in facts.answers if (value := value_of(answer)) is not None}
         self._within = facts.within
         self._seen = NearDuplicates(near, (passage.text for passage in facts.gold))
@@ -71,15 +72,15 @@ class NegativeFilter:
             return "gold"
         if passage.id in self._barred:
             return "barred"
-        texts = (padded(passage.title), padded(passage.text))
+        title, text = forms(passage.title), forms(passage.text)
         numbers = self._numbers(passage)
-        if numbers & self._values or any(needle in text for needle in self._answers for text in texts):
+        if not numbers.isdisjoint(self._values) or self._answers.stand_in(title) or self._answers.stand_in(text):
             return "answer"
         if self._within and any(self._within[0] <= number <= self._within[1] for number in numbers):
             return "number-in-range"
-        if any(needle in text for needle in self._entities for text in texts):
+        if self._entities.stand_in(title) or self._entities.stand_in(text):
             return "entity"
-        found = shingles(passage.text)
+        found = shingles_of(text.partition("\n")[0])
         if not found:
             return "empty"
         if self._seen.near(found):
@@ -87,11 +88,11 @@ class NegativeFilter:
         self._seen.add(found)
         return None
 
-    def _numbers(self, passage: Passage) -> set[float]:
+    def _numbers(self, passage: Passage) -> frozenset[float]:
         """The numbers of a passage where they matter."""
         if self._within is None and not self._values:
-            return set()
-        return numbers_in(passage.title) | numbers_in(passage.text)
+            return frozenset()
+        return _numbers_in(passage.title) | _numbers_in(passage.text)
 
 
 def negatives(facts: Facts, ranked: Iterable[Passage], near: float, most: int | None = None) -> Negatives:
@@ -133,5 +134,27 @@ def _fault(reason: str, name: str, expected: str, found: str) -> Fault:
     return Fault(reason, expected, found, field=name, todo=todo)
 
 
-def _needles(names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted({padded(name) for name in names if normalise(name)}))
+@lru_cache(maxsize=TEXTS_KEPT)
+def _numbers_in(text: str) -> frozenset[float]:
+    return frozenset(numbers_in(text))
+
+
+class _Needles:
+    """What must not stand in a text, by the longest word of each, so that few are looked for in most texts."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        found: dict[str, set[str]] = {}
+        for needle in (needle for name in names for needle in _telling(name)):
+            longest = max(needle.split(), key=lambda word: (len(word), word))
+            found.setdefault(f" {longest} ", set()).add(needle)
+        self._by_word = tuple((word, tuple(sorted(found[word]))) for word in sorted(found))
+
+    def stand_in(self, text: str) -> bool:
+        """Whether one stands in the forms of a text."""
+        return any(word in text and any(needle in text for needle in found) for word, found in self._by_word)
+
+
+def _telling(name: str) -> Iterator[str]:
+    """The needles of a name without those that are one of the `STOP_WORDS`, unless the name is one itself."""
+    bare = normalise(name)
+    return (needle for needle in needles(name) if needle.strip() == bare or needle.strip() not in STOP_WORDS)

@@ -1,7 +1,10 @@
 """The numbers that stand in a text, in digits or words. Errs on the side of finding one too many."""
 
 import re
-from collections.abc import Iterator
+import unicodedata
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from fractions import Fraction
 
 _WORD = re.compile(r"[a-z]+")
 _ONES = _WORD.findall(
@@ -13,66 +16,199 @@ NAMES = (*_ONES, *(f"{tens}-{ones}" if at else tens for tens in _TENS for at, on
 """The number words below a hundred, in order."""
 SMALL = {word: value for value, word in enumerate(NAMES) if "-" not in word}
 SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+FACTORS = {"dozen": 12, "hundred": 100, "lakh": 10**5, "crore": 10**7, **SCALES}
+"""Words that multiply the number before them."""
+SHORT = {"k": 10**3, "m": 10**6, "mn": 10**6, "mln": 10**6, "b": 10**9, "bn": 10**9, "tn": 10**12}
+CURRENCIES = "$€£¥"
 
 ENGLISH = r"\d{1,3}(?:[,'’]\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"
 """1,234.5 and 1234.5."""
 _EUROPEAN = re.compile(r"\d{1,3}(?:\.\d{3})+(?:,\d+)?|\d+,\d+")
 _ENGLISH = re.compile(ENGLISH)
 _PIECE = re.compile(r"\.?\d+(?:[.,'’]\d+)*")
-_SPACED = re.compile(r"(?<!\d)\d{1,3}(?:[ \u00a0\u2009\u202f]\d{3})+(?!\d)")
-_SCALE = re.compile(r"[\s-]*(hundred|" + "|".join(SCALES) + r")s?\b")
+_SPACED = re.compile(r"(?<!\d)\d{1,3}(?:[ \u00a0\u2009\u202f]\d{3})+(?:\.\d+)?(?!\d)")
+_MIXED = re.compile(
+    r"(?<![\w.,/])(?:(\d{1,9})\s?)?([¼-¾⅐-⅞])"
+    r"|(?<![\w.,/])(?:(\d{1,9})[\s-])?([1-9])[/⁄]([2-9])(?![\w/])"
+    r"|(\d{1,9})(?:\s+|-)and(?:\s+|-)(?:a|one)(?:\s+|-)half\b"
+)
+"""2½, 2 1/2, 2 and a half."""
+_FACTOR = re.compile(rf"[\s-]*({'|'.join(FACTORS)})s?\b|\s?(mn|mln|bn|tn)\b|(k|m|b)\b")
+_MONEY = re.compile(r"\s([kmb])\b")
+"""`$5 m` is five millions, `5 m` five metres."""
+_LINK = re.compile(rf"\s*(?:[-–—−/~,]|to\b|and\b|or\b)\s*[{CURRENCIES}]?\s*\.?\d+(?:[.,'’]\d+)*")
+_MOST_LINKS = 3
+"""Of a list like `1, 2 or 3 million`."""
 _SIGNED = re.compile(r"(?:^|[^\w.,])[-−]$")
+_YEARS = re.compile(r"(?<!\d)(\d\d)(\d\d)\s?[/–—-]\s?(\d\d)(?![\d/-])")
+_LINKS = frozenset({"and", "or", "to"})
+_SKIPPED = frozenset({"a", "an"})
+_FIRST = {"half", *SMALL, *_SKIPPED}
+"""Words that a number in words begins with: `million` after 1.2 begins none."""
+_VOCABULARY = {"half", *SMALL, *FACTORS, *_LINKS, *_SKIPPED}
+_LONGEST = 100
+"""Digits that are kept exactly."""
+_LARGEST = Decimal(10) ** 400
+"""Too large for a float; nothing grows beyond."""
 
 
 def numbers_in(text: str) -> set[float]:
     """Every number of a text, with what `million` and the like make of it, and with its sign where it has one.
 
-    >>> sorted(numbers_in("some 1,234.5 or 1.2 million of twenty-five, at −3 °C"))
+    >>> sorted(numbers_in("some 1,234.5 m or 1.2 million of twenty-five, at −3 °C"))
     [-3.0, 1.2, 3.0, 5.0, 20.0, 25.0, 1234.5, 1200000.0]
+    >>> sorted(numbers_in("between 1.2 and 1.5 million")), sorted(numbers_in("1989/90"))
+    ([1.2, 1.5, 1200000.0, 1500000.0], [90.0, 1989.0, 1990.0])
     """
     lower = text.lower()
-    return {*_digits(lower), *_spaced(lower), *_words(lower)}
+    return {float(value) for find in (_digits, _mixed, _spaced, _years, _words) for value in find(lower)}
 
 
-def _digits(text: str) -> Iterator[float]:
+def _digits(text: str) -> Iterator[Decimal]:
     for piece in _PIECE.finditer(text):
-        is_negative = _SIGNED.search(text[max(0, piece.start() - 2) : piece.start()])
-        scale = _SCALE.match(text, piece.end())
+        before = text[max(0, piece.start() - 2) : piece.start()]
+        is_negative = _SIGNED.search(before)
+        is_money = before.strip().endswith(tuple(CURRENCIES))
         for value in _readings(piece.group()):
-            yield value
-            if scale:
-                yield value * (SCALES.get(scale.group(1)) or 100)
-            if is_negative:
-                yield -value
+            for factor in _factors(text, piece.end(), is_money):
+                yield value * factor
+                if is_negative:
+                    yield -value * factor
 
 
-def _spaced(text: str) -> Iterator[float]:
+def _factors(text: str, end: int, is_money: bool = False) -> list[int]:
+    """1, and what the words after a number make of it, even if they stand after another: `1.2 to 1.5 million`."""
+    factors, own = [1], list(_own_factors(text, end, is_money))
+    for _ in range(0 if own else _MOST_LINKS):
+        link = _LINK.match(text, end)
+        if link is None:
+            break
+        end = link.end()
+        own += _own_factors(text, end, is_money)
+    return factors + own
+
+
+def _own_factors(text: str, end: int, is_money: bool) -> Iterator[int]:
+    factor = 1
+    for _ in range(3):  # as in: 3 hundred thousand million
+        found = _FACTOR.match(text, end) or (_MONEY.match(text, end) if is_money else None)
+        if found is None:
+            return
+        name = found[found.lastindex or 0]
+        factor *= FACTORS.get(name) or SHORT[name]
+        yield factor
+        end = found.end()
+
+
+def _mixed(text: str) -> Iterator[Decimal]:
+    for found in _MIXED.finditer(text):
+        if found[6]:
+            value = Decimal(found[6]) + Decimal("0.5")
+        elif found[2]:
+            part = Fraction(unicodedata.numeric(found[2])).limit_denominator(10)
+            value = Decimal(found[1] or 0) + Decimal(part.numerator) / part.denominator
+        else:
+            value = Decimal(found[3] or 0) + Decimal(found[4]) / Decimal(found[5])
+        yield from (value * factor for factor in _factors(text, found.end()))
+
+
+def _spaced(text: str) -> Iterator[Decimal]:
     for piece in _SPACED.finditer(text):
-        yield float(re.sub(r"\s", "", piece.group()))
+        value = _exact(re.sub(r"\s", "", piece.group()))
+        yield from (value * factor for factor in _factors(text, piece.end()))
 
 
-def _readings(piece: str) -> list[float]:
+def _years(text: str) -> Iterator[Decimal]:
+    """The second year of 1989/90 and of 1999–00."""
+    for found in _YEARS.finditer(text):
+        century, first, last = (Decimal(part) for part in found.groups())
+        if last > first or (first == 99 and last == 0):
+            yield (century + (last < first)) * 100 + last
+
+
+def _readings(piece: str) -> list[Decimal]:
     """What a run of digits and separators says: as written in English, else on the continent, else its parts."""
     if piece.startswith("."):
-        return [float(f"0{piece}")] if piece[1:].isdigit() else _readings(piece[1:])
+        return [_exact(f"0{piece}")] if piece[1:].isdigit() else _readings(piece[1:])
     if _ENGLISH.fullmatch(piece):
-        return [float(re.sub("[,'’]", "", piece))]
+        return [_exact(re.sub("[,'’]", "", piece))]
     if _EUROPEAN.fullmatch(piece):
-        return [float(piece.replace(".", "").replace(",", "."))]
-    return [float(part) for part in re.findall(r"\d+", piece)]
+        return [_exact(piece.replace(".", "").replace(",", "."))]
+    return [_exact(part) for part in re.findall(r"\d+", piece)]
 
 
-def _words(text: str) -> Iterator[float]:
+def _exact(digits: str) -> Decimal:
+    return Decimal(digits) if len(digits) <= _LONGEST else Decimal(float(digits))
+
+
+def _words(text: str) -> Iterator[Decimal]:
     """Number words by themselves and together: `twenty-five` is 20, 5 and 25."""
-    total, current, is_open = 0, 0, False
+    for run in _runs(text):
+        yield from (Decimal(SMALL[word]) for word in run if word in SMALL)
+        yield value_of_words(run)
+        parts = _parts(run)
+        values = [value_of_words(part) for part in parts]
+        yield from values
+        for at, part in enumerate(parts[1:], 1):
+            factor = _last_factor(part)
+            yield from (value * factor for value in values[max(0, at - _MOST_LINKS) : at])
+
+
+def _runs(text: str) -> Iterator[list[str]]:
+    """Number words in a row, with what links them."""
+    run: list[str] = []
     for word in (*_WORD.findall(text), ""):
-        if word in SMALL:
-            yield float(SMALL[word])
-            current, is_open = current + SMALL[word], True
-        elif is_open and word == "hundred":
-            current *= 100
-        elif is_open and word in SCALES:
-            total, current = total + current * SCALES[word], 0
-        elif is_open and word != "and":
-            yield float(total + current)
-            total, current, is_open = 0, 0, False
+        if word in _FIRST or (run and word in _VOCABULARY):
+            run.append(word)
+        elif run:
+            if any(word in SMALL or word in FACTORS for word in run):
+                yield run
+            run = []
+
+
+def _parts(run: Sequence[str]) -> list[list[str]]:
+    parts: list[list[str]] = [[]]
+    for word in run:
+        if word in _LINKS:
+            parts.append([])
+        else:
+            parts[-1].append(word)
+    return [part for part in parts if any(word not in _SKIPPED for word in part)]
+
+
+def _last_factor(part: Sequence[str]) -> int:
+    return FACTORS.get(part[-1], 1)
+
+
+def value_of_words(words: Sequence[str]) -> Decimal:
+    """What number words say together; other words are passed over.
+
+    >>> value_of_words(["two", "and", "a", "half", "million"]), value_of_words(["a", "hundred", "and", "six"])
+    (Decimal('2500000.0'), Decimal('106'))
+    """
+    total, current = Decimal(0), None
+    for word in words:
+        if word in SCALES:
+            total, current = min(total + _or_one(current) * SCALES[word], _LARGEST), None
+        elif word in FACTORS:
+            current = min(_or_one(current) * FACTORS[word], _LARGEST)
+        elif word in SMALL or word == "half":
+            current = (current or Decimal(0)) + (SMALL[word] if word in SMALL else Decimal("0.5"))
+    return total + (current or 0)
+
+
+def _or_one(value: Decimal | None) -> Decimal:
+    return Decimal(1) if value is None else value
+
+
+def spoken(text: str) -> Decimal | None:
+    """The number that a text says in words alone; None if it is anything else.
+
+    >>> spoken("Two hundred and six"), spoken("a dozen"), spoken("half"), spoken("two or three")
+    (Decimal('206'), Decimal('12'), None, None)
+    """
+    words = re.split(r"[\s-]+", text.lower().strip())
+    is_number = all(word in _VOCABULARY and word not in ("or", "to") for word in words)
+    is_started = words[0] in SMALL or (len(words) > 1 and words[0] in {"half", *_SKIPPED})
+    has_value = any(word in SMALL or word in FACTORS for word in words)
+    return value_of_words(words) if is_number and is_started and has_value and words[-1] not in _SKIPPED else None

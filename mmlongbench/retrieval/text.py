@@ -1,69 +1,178 @@
 """Text as answers, words and shingles are compared. Knows nothing of passages or questions.
 
-`normalise` is SQuAD's normalisation (Rajpurkar et al. 2016, the official evaluation script) with accents and Unicode
-punctuation folded as well.
+`normalise` is SQuAD's normalisation (Rajpurkar et al. 2016, the official evaluation script) with letters and Unicode
+punctuation folded as well. It glues what punctuation joins (`Vienna–Paris` is one word), so what must not be missed is
+looked for in further forms of a text, in which punctuation parts words.
 """
 
 import re
 import string
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import lru_cache
 
 LONGEST_WORD = 255
 """Characters of a word that count in a search; an index has a bound on the length of its words."""
 WORDS_IN_SHINGLE = 5
+TEXTS_KEPT = 20_000
+"""Texts whose forms are kept for the next question, about 3 kB each where passages have a hundred words."""
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
+_ARTICLES_AND_POSSESSIVES = frozenset({"a", "an", "the", "s"})
 _WORD = re.compile(r"[^\W_]+")
+_POINT = "\ue000"
+"""Stands for a decimal point where punctuation is left out; a character without a meaning of its own."""
+_BREAK = re.compile(rf"[^\w{_POINT}]+|_+")
+_COMMAS = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?!\d)")
+_GROUPS = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?!\d)|(?<![\d.,])\d{1,3}(?:([ '’])\d{3})(?:\1\d{3})*(?!\d)")
+_ZEROS = re.compile(r"(?<![\d.,])(\d+)\.(?:(\d*[1-9])?0+)(?![.,]?\d)")
+_INNER = re.compile(r"(?<=\d)[.,](?=\d)")
+_UNIT = re.compile(r"(?<=\d)(?=[^\W\d_])(?!(?:st|nd|rd|th|s)\b)")
+_DIGIT = re.compile(r"\d")
+_LETTERS = {
+    **{
+        "ł": "l",
+        "ø": "o",
+        "ß": "ss",
+        "æ": "ae",
+        "œ": "oe",
+        "đ": "d",
+        "ð": "d",
+        "þ": "th",
+        "ħ": "h",
+        "ı": "i",
+        "ς": "σ",
+    },
+    **dict.fromkeys("ʹʻʼʽʾʿˈ", "'"),
+}
+"""What Unicode does not take apart: letters with strokes, ligatures, and letters that serve as apostrophes."""
 
 
-class _Dropped(dict[int, str | None]):
-    """A table for `str.translate` that leaves out combining characters, and punctuation if asked, filled as used."""
+class _Table(dict[int, str | None]):
+    """A table for `str.translate`, filled as used."""
 
-    def __init__(self, is_punctuation_out: bool) -> None:
+    def __init__(self, written: Callable[[str], str]) -> None:
         super().__init__()
-        self._is_punctuation_out = is_punctuation_out
+        self._written = written
 
     def __missing__(self, code: int) -> str | None:
-        character = chr(code)
-        is_punctuation = character in string.punctuation or unicodedata.category(character).startswith("P")
-        is_out = unicodedata.combining(character) or (self._is_punctuation_out and is_punctuation)
-        self[code] = None if is_out else character
+        self[code] = self._written(chr(code))
         return self[code]
 
 
-_BARE = _Dropped(is_punctuation_out=True)
-_UNACCENTED = _Dropped(is_punctuation_out=False)
+def _is_mark(character: str) -> bool:
+    return bool(unicodedata.combining(character)) or "\ufe00" <= character <= "\ufe0f" or character == "\u034f"
+
+
+def _is_punctuation(character: str) -> bool:
+    return character in string.punctuation or unicodedata.category(character).startswith("P")
+
+
+def _is_zero_width(character: str) -> bool:
+    return unicodedata.category(character) == "Cf"
+
+
+def _folded(character: str) -> str:
+    """A character in lower case without marks; nothing if it has no width, like a soft hyphen."""
+    parts = unicodedata.normalize("NFKD", character).lower()
+    return "".join(_LETTERS.get(part, part) for part in parts if not (_is_mark(part) or _is_zero_width(part)))
+
+
+def _bare(character: str) -> str:
+    return "".join(part for part in _folded(character) if not _is_punctuation(part))
+
+
+def _apart(character: str) -> str:
+    """A character folded, a symbol or a raised digit between spaces, so that it cannot become part of a word."""
+    is_joined = not unicodedata.category(character).startswith(("S", "No"))
+    return " and " if character in "&＆" else _folded(character) if is_joined else f" {_folded(character)} "
+
+
+def _as_words(character: str) -> str:
+    return "".join(part if part.isalnum() else " " for part in _apart(character))
+
+
+def _broken(character: str) -> str:
+    return " " if _is_zero_width(character) else _as_words(character)
+
+
+def _unaccented(character: str) -> str:
+    return "" if unicodedata.combining(character) else character
+
+
+_BARE = _Table(_bare)
+_APART = _Table(_apart)
+_AS_WORDS = _Table(_as_words)
+_BROKEN = _Table(_broken)
+_UNACCENTED = _Table(_unaccented)
 
 
 def normalise(text: str) -> str:
     """Lower case, no accents, no punctuation, no articles, single spaces.
 
-    >>> normalise("The  Café—“Déjà-vu”, an  inn")
-    'cafedejavu inn'
+    >>> normalise("The  Café—“Déjà-vu”, an  inn in Łódź")
+    'cafedejavu inn in lodz'
     """
-    bare = unicodedata.normalize("NFKD", text.lower()).translate(_BARE)
-    return " ".join(_ARTICLES.sub(" ", bare).split())
-
-
-def padded(text: str) -> str:
-    """A normalised text between spaces: one padded text is in another where it stands there at word boundaries.
-
-    >>> padded("an Ox.")
-    ' ox '
-    """
-    return f" {normalise(text)} "
+    return " ".join(_ARTICLES.sub(" ", text.translate(_BARE)).split())
 
 
 def contains(text: str, answer: str) -> bool:
-    """Whether a text holds an answer at word boundaries, both normalised; every text holds no word at all.
+    """Whether a text holds an answer at word boundaries; every text holds no word at all.
+
+    Both are normalised, or have spaces for punctuation; either way a decimal point stays between digits.
 
     >>> contains("She sang at the Olympia, Paris.", "olympia paris"), contains("an oxbow", "ox")
     (True, False)
+    >>> contains("the Vienna–Paris railway", "Paris"), contains("There are 34 people.", "3.4")
+    (True, False)
     """
-    bare = normalise(answer)
-    return not bare or f" {bare} " in padded(text)
+    bare, spaced = normalise(answer), _spaced(answer)
+    if not bare or f" {_glued(answer)} " in f" {_glued(text)} ":
+        return True
+    return (len(spaced) > 1 or spaced == bare) and f" {spaced} " in f" {_spaced(text)} "
+
+
+def _glued(text: str) -> str:
+    """Normalised, with the decimal points."""
+    return normalise(_INNER.sub(_POINT, _COMMAS.sub(lambda found: found.group().replace(",", ""), text)))
+
+
+def _spaced(text: str) -> str:
+    """Words between single spaces, with the decimal points, and with numbers in one spelling: 3,000.0km as 3000 km."""
+    words = text.translate(_AS_WORDS)
+    if not _DIGIT.search(words):
+        return " ".join(words.split())
+    folded = _GROUPS.sub(lambda found: re.sub(r"\D", "", found.group()), text.translate(_APART))
+    folded = _ZEROS.sub(lambda found: f"{found[1]}.{found[2]}" if found[2] else found[1], folded)
+    return " ".join(_BREAK.sub(" ", _UNIT.sub(" ", _INNER.sub(_POINT, folded))).split())
+
+
+def _loose(text: str) -> tuple[str, str, str]:
+    """Normalised; every run of letters and digits by itself; the latter less articles and possessives."""
+    telling = (word for word in _spaced(text).split() if word not in _ARTICLES_AND_POSSESSIVES)
+    return normalise(text), " ".join(text.translate(_BROKEN).split()), " ".join(telling)
+
+
+@lru_cache(maxsize=TEXTS_KEPT)
+def forms(text: str) -> str:
+    """All forms of a text in which a needle is looked for, a line each, between spaces; the first is the normalised.
+
+    >>> forms("The 3.0km-long Jackie Wilson’s song").replace(_POINT, ".").splitlines()
+    [' 30kmlong jackie wilsons song ', ' the 3 0km long jackie wilson s song ', ' 3 km long jackie wilson song ']
+    """
+    return "\n".join(f" {form} " for form in _loose(text))
+
+
+def needles(name: str) -> frozenset[str]:
+    """What stands in `forms` of a text that holds a name, whatever punctuation is around or within; none of nothing.
+
+    >>> sorted(needles("St. John's"))
+    [' st john ', ' st john s ', ' st johns ']
+    """
+    normalised, *others = _loose(name)
+    found = [normalised, *(form for form in others if len(form) > 1)]
+    return frozenset(f" {form} " for form in found) if normalised else frozenset()
 
 
 def tokens(text: str) -> list[str]:
@@ -80,7 +189,12 @@ def tokens(text: str) -> list[str]:
 
 def shingles(text: str, width: int = WORDS_IN_SHINGLE) -> frozenset[str]:
     """All runs of `width` normalised words; a shorter text is one shingle, and an empty one has none."""
-    words = normalise(text).split()
+    return shingles_of(normalise(text), width)
+
+
+def shingles_of(normalised: str, width: int = WORDS_IN_SHINGLE) -> frozenset[str]:
+    """The shingles of a text that is normalised already."""
+    words = normalised.split()
     if not words:
         return frozenset()
     return frozenset(" ".join(words[at : at + width]) for at in range(max(1, len(words) - width + 1)))
