@@ -289,7 +289,8 @@ def test_a_long_form_answer_is_rejected() -> None:
     ],
 )
 def test_other_answers_are_not_long_form(changed: dict[str, Any]) -> None:
-    builder().draft(asked("a", [0], **changed), world(document("a", [4])), DRAWS)
+    row = asked("a", [0], **changed)
+    assert builder().draft(row, world(document("a", [4])), DRAWS).questions[0].data["row"] == row
 
 
 def test_a_page_that_the_document_does_not_have_is_rejected() -> None:
