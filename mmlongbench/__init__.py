@@ -9,9 +9,10 @@ from mmlongbench.draft import Closing, Draft, Question, Role, Supply, Unit
 from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError, Fault, Rejected, SourceError
 from mmlongbench.formats import FileFormat, FilePattern, JsonLines
-from mmlongbench.packing.pack import Example, assemble
+from mmlongbench.packing.pack import Example, StandingNeedle, assemble
 from mmlongbench.packing.placing import DEPTHS, Depth, Permutation
 from mmlongbench.passages.info import Passage
+from mmlongbench.passages.splitting import sentences
 from mmlongbench.policies import Chain, InOrder, Rounds, alternate_sides, by_divisor, inside_out
 from mmlongbench.prompt import Image, Part, Prompt, escape_markers
 from mmlongbench.retrieval.library import Query
@@ -60,6 +61,7 @@ __all__ = [
     "RowFault",
     "SourceError",
     "Sources",
+    "StandingNeedle",
     "Supply",
     "TaskSpec",
     "Unit",
@@ -74,4 +76,5 @@ __all__ = [
     "label",
     "number_spellings",
     "numbers_in",
+    "sentences",
 ]

@@ -31,6 +31,14 @@ class Unit:
     """The document, class or case it belongs to."""
     data: Mapping[str, Any] = field(default_factory=dict)
     """What the record needs of it."""
+    is_optional: bool = False
+    """Passed over where it does not fit, while the take order goes on; never a closing unit (pictures of MM-NIAH)."""
+    barred: str = ""
+    """Why it may not stand here: the packer passes it over and counts the reason."""
+    between_sentences: bool = False
+    """Of a needle that is a sentence: it goes between two sentences of the text unit at its depth."""
+    needles: tuple["Unit", ...] = ()
+    """The sentences that the packer put into its body, in reading order."""
 
     @property
     def parts(self) -> tuple[Part, ...]:

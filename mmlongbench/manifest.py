@@ -132,6 +132,13 @@ class PageSpec(_Model):
     quality: int = Field(default=90, ge=1, le=95)
 
 
+class PictureSpec(_Model):
+    """How photographs become images; pages have `pages`."""
+
+    longest_side: int | None = Field(default=None, ge=28)
+    """In pixels; a larger picture is shrunk to it. The task's own by default."""
+
+
 class RerankerSpec(_Model):
     """A model that orders passages by meaning."""
 
@@ -174,6 +181,7 @@ class DatasetSpec(_Model):
     sample: SampleSpec = SampleSpec()
     counter: CounterSpec = CounterSpec()
     pages: PageSpec = PageSpec()
+    pictures: PictureSpec = PictureSpec()
     limits: LimitsSpec = LimitsSpec()
     seed: int = 42
     licence: str = ""

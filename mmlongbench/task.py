@@ -89,6 +89,10 @@ class TaskSpec:
     placements: Placements | None = None
     """None where nothing is put at a depth."""
     format: FileFormat = JSON_LINES
+    balance: str = ""
+    """A field of the record whose values the lock counts, to show that they are balanced."""
+    longest_side: int | None = None
+    """Of a picture, in pixels: larger ones are shrunk; a manifest may say otherwise."""
 
 
 class Builder(Protocol):
@@ -126,7 +130,10 @@ class Builder(Protocol):
 class Reader(Protocol):
     """The raw files of one dataset.
 
-    A reader of pictures also has `image(sources, name) -> Path | None`: the file that a row calls by a name.
+    It may have more: `image(sources, name) -> Path | None`, the picture that a row calls by a name;
+    `shows(sources) -> Mapping[str, frozenset[str]]`, a pool of pictures by name, with the objects each shows;
+    `web_pages(sources) -> Mapping[str, Sequence[str | Image]]`, interleaved pages by id, in the source's order, with
+    pictures by name; `optional_sources`, names that a manifest may leave out.
     """
 
     row_type: ClassVar[type[Row]]

@@ -1,12 +1,14 @@
 """Prepared things, as a builder sees them: documents and their pages, pictures, passages."""
 
 from collections import ChainMap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mmlongbench.documents.pictures import Picture, Pictures, released_bytes
 from mmlongbench.errors import DraftError, Fault, Rejected, nearest
+from mmlongbench.passages.cutting import Mode, cut_text
+from mmlongbench.prompt import Image
 
 if TYPE_CHECKING:
     from mmlongbench.passages.info import Passage
@@ -46,6 +48,12 @@ class World:
     """What is wrong with the documents that cannot be used."""
     pictures: Pictures | None = None
     library: "Library | None" = None
+    web: Mapping[str, Sequence[str | Image]] = field(default_factory=dict)
+    """Interleaved pages by id, in the source's order, with pictures by the source's names."""
+    shown: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """The pool of pictures by the source's names, with the objects that each shows."""
+    _cut: dict[tuple[str, Mode], tuple[str | Image, ...]] = field(default_factory=dict, compare=False)
+    _pools: dict[str, tuple[str, ...]] = field(default_factory=dict, compare=False)
 
     def document(self, id: str) -> Document:
         """A document by its id.
@@ -64,16 +72,29 @@ class World:
         return self.document(id).pages
 
     def pool(self, name: str) -> tuple[str, ...]:
-        """The ids of all usable things of a kind, sorted; `documents` is one.
+        """The ids of all things of a kind: `documents` and `pictures` sorted, `web_pages` as the source has them.
 
         Raises:
             DraftError: there is no such kind.
 
         """
-        pools = {"documents": self.documents}
+        pools = {"documents": self.documents, "pictures": self.shown, "web_pages": self.web}
         if name not in pools:
             raise DraftError(f"no pool {name!r}: there are {', '.join(pools)}{nearest(name, pools)}")
-        return tuple(sorted(pools[name]))
+        if name not in self._pools:
+            self._pools[name] = tuple(pools[name]) if name == "web_pages" else tuple(sorted(pools[name]))
+        return self._pools[name]
+
+    def shows(self, name: str) -> frozenset[str]:
+        """The objects that a picture of the pool shows."""
+        return self.shown[name]
+
+    def web_page(self, id: str, mode: Mode = "sentences") -> tuple[str | Image, ...]:
+        """An interleaved page: its texts cut into passages, its pictures by the source's names."""
+        if (id, mode) not in self._cut:
+            pieces = (cut_text(part, mode) if isinstance(part, str) else [part] for part in self.web[id])
+            self._cut[id, mode] = tuple(part for piece in pieces for part in piece)
+        return self._cut[id, mode]
 
     def image(self, name: str) -> Picture:
         """A picture of the source, by the name a row has for it.
@@ -94,7 +115,7 @@ class World:
 
         """
         if (name := self.origin(path)) and self.pictures:
-            released_bytes(self.pictures[name].source)
+            released_bytes(self.pictures[name])
 
     def origin(self, path: str) -> str | None:
         """The source's name of a picture of the release; None of a page."""

@@ -49,7 +49,7 @@ def copy_pictures(work: Work, shard: Shard) -> Iterator[Any]:
     dataset = open_dataset(work.out, shard.dataset)
     first = int(shard.name) * PICTURES
     for path, name in needed_pictures(work, dataset)[first : first + PICTURES]:
-        target, data = work.out / IMAGES / path, released_bytes(dataset.world.image(name).source)
+        target, data = work.out / IMAGES / path, released_bytes(dataset.world.image(name))
         if not target.is_file():
             write_whole(target, [data])
         elif hashlib.sha256(data).hexdigest() != sha256_of(target):

@@ -1,10 +1,10 @@
 """A dataset opened for work: its builder bound, its documents known, its counter ready. One per process."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mmlongbench.binding import bind_builder, placements_of
 from mmlongbench.building.plan import DatasetPlan, load_plan
@@ -93,7 +93,15 @@ def _world(plan: DatasetPlan, work: Work) -> World:
             for number, (width, height) in enumerate(read["pages"])
         )
         documents[file.id] = Document(file.id, file.name, file.sha256, pages)
-    return World(documents, faults, _pictures(plan), _library(plan, work))
+    return World(
+        documents, faults, _pictures(plan), _library(plan, work), _found(plan, "web_pages"), _found(plan, "shows")
+    )
+
+
+def _found(plan: DatasetPlan, what: str) -> Mapping[str, Any]:
+    """What an optional method of the reader finds in the sources; nothing where it has no such method."""
+    find = getattr(reader_type(plan.spec.reader)(), what, None)
+    return dict[str, Any]() if find is None else find(plan.sources)
 
 
 def _pictures(plan: DatasetPlan) -> Pictures | None:
@@ -102,7 +110,9 @@ def _pictures(plan: DatasetPlan) -> Pictures | None:
     find = getattr(reader, "image", None)
     if find is None:
         return None
-    return Pictures(reader.image_folder, lambda name: find(plan.sources, name), plan.spec.limits.pixels)
+    own = bind_builder(plan.spec).spec.longest_side
+    longest = plan.spec.pictures.longest_side or own
+    return Pictures(reader.image_folder, lambda name: find(plan.sources, name), plan.spec.limits.pixels, longest)
 
 
 def _library(plan: DatasetPlan, work: Work) -> "Library | None":

@@ -75,7 +75,7 @@ def _write_items(path: Path, examples: Iterator[list[dict[str, Any]]]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    strings, integers = ("id", "unit", "role", "image"), ("position", "start", "text_tokens", "image_tokens")
+    strings, integers = ("id", "unit", "role", "inside", "image"), ("position", "start", "text_tokens", "image_tokens")
     types = {"placement": pa.float64(), **dict.fromkeys(strings, pa.string()), **dict.fromkeys(integers, pa.int64())}
     schema = pa.schema(types)
     with whole(path) as file, pq.ParquetWriter(file, schema) as writer:
@@ -88,11 +88,20 @@ def _write_items(path: Path, examples: Iterator[list[dict[str, Any]]]) -> None:
         writer.write_table(pa.Table.from_pylist(batch, schema))
 
 
-def _cell(name: str, length: int, work: Work) -> dict[str, int]:
-    """Examples, fit rejects, and examples whose units ran out before the room did."""
+def _cell(name: str, length: int, work: Work) -> dict[str, Any]:
+    """Examples, fit rejects, examples whose units ran out before the room did, barred units, what should balance."""
     counts = Counter(kind for line in _lines(name, length, work) for kind in ("record", "reject") if kind in line)
     dry = sum(line.get("ran_dry", False) for line in _lines(name, length, work))
-    return {"examples": counts["record"], "rejected": counts["reject"], "ran_dry": dry}
+    cell: dict[str, Any] = {"examples": counts["record"], "rejected": counts["reject"], "ran_dry": dry}
+    left_out: Counter[str] = Counter()
+    for line in _lines(name, length, work):
+        left_out.update(line.get("left_out", {}))
+    if left_out:
+        cell["left_out"] = dict(sorted(left_out.items()))
+    if field := open_dataset(work.out, name).builder.spec.balance:
+        values = Counter(str(line["record"][field]) for line in _lines(name, length, work) if "record" in line)
+        cell[f"by_{field}"] = dict(sorted(values.items()))
+    return cell
 
 
 def _summary(plan: DatasetPlan, work: Work, cells: dict[str, dict[str, int]]) -> dict[str, Any]:

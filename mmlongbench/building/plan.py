@@ -195,11 +195,12 @@ def _sources(spec: DatasetSpec, reader: Reader, folder: Path) -> dict[str, Path]
     if isinstance(spec.source, str):
         folder.mkdir(parents=True, exist_ok=True)
         return reader.draw_sample(folder)
+    optional: tuple[str, ...] = getattr(reader, "optional_sources", ())
     for name in spec.source:
-        if name not in reader.sources:
-            hint = nearest(name, reader.sources)
+        if name not in (*reader.sources, *optional):
+            hint = nearest(name, (*reader.sources, *optional))
             raise ManifestError(f"dataset {spec.name!r}: reader {spec.reader!r} has no source {name!r}{hint}")
-    for name in reader.sources:
+    for name in (*reader.sources, *(name for name in optional if name in spec.source)):
         path = spec.source.get(name)
         if path is None:
             raise ManifestError(f"dataset {spec.name!r}: source.{name} is missing; --set source.{name}=PATH gives it")

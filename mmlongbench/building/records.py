@@ -56,7 +56,8 @@ def pack_block(work: Work, shard: Shard) -> Iterator[Any]:
         for example in made:
             shown = {path: name for path in example.prompt.images if (name := dataset.world.origin(path))}
             record = finished_record(dataset, example)
-            yield {"record": record, "items": _items(example), "pictures": shown, "ran_dry": example.ran_dry}
+            about = {"ran_dry": example.ran_dry, "left_out": dict(example.left_out)}
+            yield {"record": record, "items": _items(example), "pictures": shown, **about}
 
 
 def pack_row(dataset: Dataset, row: Row, length: int) -> list[Example]:
@@ -77,9 +78,11 @@ def finished_record(dataset: Dataset, example: Example) -> dict[str, Any]:
     if placement is not None:
         added[placement.field] = placement.value
         is_single = isinstance(placement, Depth)
-        added["depth_achieved"] = example.achieved[0] if is_single else list(example.achieved)
+        achieved, starts = ([getattr(n, key) for n in example.needles] for key in ("achieved", "start"))
+        added["depth_achieved"] = achieved[0] if is_single else achieved
+        added["needle_start"] = starts[0] if is_single else starts
         if not is_single:
-            added["depth_requested"] = list(example.depths)
+            added["depth_requested"] = [needle.requested for needle in example.needles]
     if clash := sorted(added.keys() & record.keys()):
         raise DraftError(f"{example.id}: the record of a builder holds {clash[0]!r}, which the engine adds")
     return {**record, **added}
@@ -94,6 +97,7 @@ def _items(example: Example) -> list[dict[str, Any]]:
             "position": position,
             "unit": item.unit.id,
             "role": item.unit.role,
+            "inside": " ".join(needle.id for needle in item.unit.needles),
             "image": None if isinstance(item.unit.body, str) else item.unit.body.path,
             "start": item.start,
             "text_tokens": item.count.text,

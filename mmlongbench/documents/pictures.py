@@ -1,6 +1,7 @@
 """Photographs of a source as images of a release: sizes from headers after rotation, safe names, bytes on request."""
 
 import io
+import math
 import re
 import warnings
 from collections.abc import Callable, Iterator
@@ -31,16 +32,24 @@ class Picture:
     source: Path
     is_renamed: bool
     """Whether its name could not be kept: the public loader drops names with a double quote."""
+    scale: float = 1.0
+    """Its long side in the release / in the source."""
 
 
 class Pictures:
     """The pictures of a dataset, found when asked for; each header is read once."""
 
-    def __init__(self, folder: str, find: Callable[[str], Path | None], most_pixels: int) -> None:
-        """`find` gives a picture's file by the name a row has for it; `folder` is its place in the release."""
+    def __init__(
+        self, folder: str, find: Callable[[str], Path | None], most_pixels: int, longest: int | None = None
+    ) -> None:
+        """`find` gives a picture's file by the name a row has for it; `folder` is its place in the release.
+
+        With `longest`, a picture whose long side has more pixels is shrunk to it.
+        """
         self._folder = folder
         self._find = find
         self._most_pixels = most_pixels
+        self._longest = longest
         self._known: dict[str, Picture] = {}
         self.sizes: dict[str, tuple[int, int]] = {}
         """(width, height) by released path, of the pictures asked for so far."""
@@ -75,8 +84,19 @@ class Pictures:
         if width * height > self._most_pixels or min(width, height) < 1:
             bound = f"1 to {self._most_pixels} pixels"
             raise Rejected(Fault("size-of-an-image", bound, f"{width} × {height}", path.name))
-        released = file_name(path.name)
-        return Picture(f"{self._folder}/{released}", width, height, path, released != path.name)
+        folders, released = map(file_name, PurePosixPath(name).parts[:-1]), file_name(path.name)
+        scale = min(1.0, (self._longest or max(width, height)) / max(width, height))
+        size = (width, height) if scale == 1 else shrunk((width, height), scale)
+        return Picture("/".join((self._folder, *folders, released)), *size, path, released != path.name, scale)
+
+
+def shrunk(size: tuple[int, int], scale: float) -> tuple[int, int]:
+    """(width, height) at a scale, each rounded half up, at least 1.
+
+    >>> shrunk((2048, 1001), 0.5)
+    (1024, 501)
+    """
+    return max(1, math.floor(size[0] * scale + 0.5)), max(1, math.floor(size[1] * scale + 0.5))
 
 
 def file_name(name: str) -> str:
@@ -119,27 +139,36 @@ def unreadable() -> tuple[type[Exception], ...]:
     return (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError, Image.DecompressionBombWarning)
 
 
-def released_bytes(path: Path) -> bytes:
-    """A picture's own bytes, or, if it depends on its EXIF orientation, those of the upright picture.
+def released_bytes(picture: Picture) -> bytes:
+    """A picture's own bytes; those of the upright picture if it depends on its EXIF orientation, shrunk if so planned.
 
     Raises:
         Rejected: its pixels cannot be decoded.
 
     """
-    from PIL import ImageOps
-
-    data = path.read_bytes()
+    data = picture.source.read_bytes()
     try:
-        with _opened(io.BytesIO(data)) as picture:
-            picture.load()
-            if picture.getexif().get(ORIENTATION, 1) not in range(2, 9):
+        with _opened(io.BytesIO(data)) as opened:
+            opened.load()
+            if picture.scale == 1 and opened.getexif().get(ORIENTATION, 1) not in range(2, 9):
                 return data
-            upright = ImageOps.exif_transpose(picture)
-            buffer = io.BytesIO()
-            upright.save(buffer, picture.format, **({"quality": 95} if picture.format == "JPEG" else {}))
-            return buffer.getvalue()
+            return _written(opened, (picture.width, picture.height))
     except unreadable() as error:
-        raise Rejected(_broken(path, error)) from error
+        raise Rejected(_broken(picture.source, error)) from error
+
+
+def _written(opened: "Image.Image", size: tuple[int, int]) -> bytes:
+    """The upright picture at a size, in its own format."""
+    from PIL import Image, ImageOps
+
+    form, upright = opened.format, ImageOps.exif_transpose(opened)
+    if upright.size != size:
+        direct = upright.convert("RGB") if upright.mode == "P" and "transparency" not in upright.info else upright
+        smooth = direct.convert("RGBA") if direct.mode == "P" else direct
+        upright = smooth.resize(size, Image.Resampling.LANCZOS)
+    buffer = io.BytesIO()
+    upright.save(buffer, form, **({"quality": 95} if form == "JPEG" else {}))
+    return buffer.getvalue()
 
 
 def _broken(path: Path, error: Exception) -> Fault:

@@ -3,18 +3,23 @@
 Nothing loops by guess: when the required units do not fit, the error has the numbers.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from mmlongbench.draft import Closing, Draft, Question, Unit
 from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError, MMLongBenchError
 from mmlongbench.packing.budget import TokenBudget, format_length
 from mmlongbench.packing.closing import closest_sum
+from mmlongbench.packing.hiding import NoHostError
 from mmlongbench.packing.placing import Placement, Standing, stand
 from mmlongbench.packing.pricing import NOTHING, Pricer, total
 from mmlongbench.prompt import Part, Prompt
 from tokenization import TokenCount
+
+JOINTS = 2
+"""Tokens kept free for each sentence between others: where texts meet at a space, prices are not exact."""
 
 
 class DoesNotFitError(MMLongBenchError):
@@ -32,6 +37,8 @@ class Packed:
     """Those that this context is asked."""
     ran_dry: bool = False
     """Whether the supply ended before the room did."""
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """Units that were barred, by reason; the next ones stand in their place."""
 
     @property
     def units(self) -> tuple[Unit, ...]:
@@ -50,6 +57,21 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
+class StandingNeedle:
+    """What became of one needle."""
+
+    unit: Unit
+    requested: float
+    """The depth asked for."""
+    achieved: float
+    """The depth it got: haystack tokens before it / haystack tokens."""
+    start: int
+    """Tokens of the prompt before it, by prices."""
+    tokens: TokenCount
+    """Of the needle alone."""
+
+
+@dataclass(frozen=True, slots=True)
 class Example:
     """One finished example: a question over its packed context."""
 
@@ -61,12 +83,12 @@ class Example:
     """Tokens of the prompt."""
     reserve: int
     placement: Placement = None
-    depths: tuple[float, ...] = ()
-    """The depth asked for each needle."""
-    achieved: tuple[float, ...] = ()
-    """The depth each needle got."""
+    needles: tuple[StandingNeedle, ...] = ()
+    """In the order of the draft's."""
     ran_dry: bool = False
     """Whether all units there are stand in it, and there is still room."""
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """Units that were barred, by reason."""
 
     @property
     def units(self) -> tuple[Unit, ...]:
@@ -80,8 +102,8 @@ def assemble(instruction: Sequence[Part], units: Sequence[Unit], separator: str,
     return Prompt.of((*instruction, *between, *question))
 
 
-def pack(draft: Draft, budget: TokenBudget, pricer: Pricer) -> Packed:
-    """Choose the units of a draft at a length, by prices.
+def pack(draft: Draft, budget: TokenBudget, pricer: Pricer, slack: int = 0) -> Packed:
+    """Choose the units of a draft at a length, by prices; `slack` tokens of the room are left free.
 
     Raises:
         DoesNotFitError: the frame and the required units alone are over the budget.
@@ -93,21 +115,25 @@ def pack(draft: Draft, budget: TokenBudget, pricer: Pricer) -> Packed:
         raise DoesNotFitError(f"{draft.id}: no question of it is asked at {format_length(budget.length)}")
     separator = pricer.text(draft.separator)
     frame = max(pricer.frame(draft, question).total for question in asked)
-    needed = frame - separator + sum(pricer.unit(unit).total + separator for unit in draft.required)
+    costs = [pricer.unit(unit).total + (0 if unit.between_sentences else separator) for unit in draft.required]
+    needed = frame - separator + sum(costs) + slack
     if needed > budget.room:
         raise DoesNotFitError(
             f"{draft.id}: the question and its {len(draft.required)} required units need {needed} tokens, with a "
             f"reserve of {budget.reserve} that is {needed + budget.reserve - budget.length} over "
             f"{format_length(budget.length)}"
         )
-    taken, ran_dry = _take(draft, budget.length, budget.room - needed, separator, pricer)
-    return Packed(draft.required, taken, asked, ran_dry)
+    taken, ran_dry, left_out = _take(draft, budget.length, budget.room - needed, separator, pricer)
+    return Packed(draft.required, taken, asked, ran_dry, left_out)
 
 
-def _take(draft: Draft, length: int, room: int, separator: int, pricer: Pricer) -> tuple[tuple[Unit, ...], bool]:
-    """The longest prefix of the supply that fits the room, finished as the draft says; and whether it ran dry."""
+def _take(
+    draft: Draft, length: int, room: int, separator: int, pricer: Pricer
+) -> tuple[tuple[Unit, ...], bool, Mapping[str, int]]:
+    """The longest prefix of the supply that fits, finished as the draft says; whether it ran dry; what was barred."""
     taken: list[Unit] = []
     spare: list[Unit] = []
+    left_out: Counter[str] = Counter()
     seen = {unit.id for unit in draft.required}
     if len(seen) < len(draft.required):
         raise DraftError(f"{draft.id}: two required units of one id")
@@ -117,18 +143,22 @@ def _take(draft: Draft, length: int, room: int, separator: int, pricer: Pricer) 
         if unit.id in seen:
             raise DraftError(f"{draft.id}: two units of the id {unit.id!r}")
         seen.add(unit.id)
+        if unit.barred:
+            left_out[unit.barred] += is_open
+            continue
         cost = pricer.unit(unit).total + separator
         if is_open and cost <= room:
             taken.append(unit)
             room -= cost
-            continue
-        is_open = False
-        spare.append(unit)
-        if len(spare) >= ahead:
-            break
+        elif not unit.is_optional:
+            is_open = False
+            spare.append(unit)
+            if len(spare) >= ahead:
+                break
+    found = {reason: count for reason, count in sorted(left_out.items()) if count}
     if draft.finish and spare:
-        return _close(taken, spare, room, draft.finish, separator, pricer), False
-    return tuple(taken), is_open
+        return _close(taken, spare, room, draft.finish, separator, pricer), False, found
+    return tuple(taken), is_open, found
 
 
 def _close(
@@ -137,8 +167,11 @@ def _close(
     """Exchange the last units for the ones that fill the room best; fewer are given up where that fills it better."""
     spared = [pricer.unit(unit).total + separator for unit in spare]
     best, least = tuple(taken), room + 1
-    for last in reversed(range(min(finish.last, len(taken)) + 1)):
-        kept, given = taken[: len(taken) - last], taken[len(taken) - last :]
+    givable = [number for number, unit in enumerate(taken) if not unit.is_optional][-finish.last :]
+    for last in reversed(range(len(givable) + 1)):
+        gone = set(givable[len(givable) - last :])
+        kept = [unit for number, unit in enumerate(taken) if number not in gone]
+        given = [taken[number] for number in sorted(gone)]
         choice = given + spare
         costs = [pricer.unit(unit).total + separator for unit in given] + spared
         space = room + sum(costs[:last])
@@ -156,27 +189,25 @@ def examples(
 ) -> list[Example]:
     """All examples of a draft at one length: packed once, stood once a placement, one example a question.
 
-    Where sums of prices are only a plan, the whole prompt is counted, and units are given back, the last taken first,
-    until every placement fits; the context only shrinks, so this ends.
+    Where sums of prices are only a plan (another tokenizer; a sentence that meets others at spaces), what is over in
+    any placement is kept free, and the context is packed again; it only shrinks, so this ends.
 
     Raises:
         DoesNotFitError: the required units alone are over the budget.
 
     """
-    packed = pack(draft, budget, pricer)
     is_exact = pricer.is_exact(draft)
-    counts = {unit.id: pricer.unit(unit) for unit in packed.units}
+    slack = JOINTS * sum(unit.between_sentences for unit in draft.required)
     while True:
+        packed = pack(draft, budget, pricer, slack)
+        counts = {unit.id: pricer.unit(unit) for unit in packed.units}
         made = [e for placement in placements for e in _stood(draft, packed, counts, budget, placement, pricer, draws)]
-        if is_exact:
-            return made
-        made = [replace(example, count=pricer.whole(example.prompt)) for example in made]
+        if not is_exact:
+            made = [replace(example, count=pricer.whole(example.prompt)) for example in made]
         over = max(example.count.total for example in made) - budget.room
         if over <= 0:
             return made
-        if not packed.taken:
-            raise DoesNotFitError(f"{draft.id}: its required units are {over} tokens over when the whole is counted")
-        packed = replace(packed, taken=packed.taken[:-1])
+        slack += over
 
 
 def _stood(
@@ -191,8 +222,13 @@ def _stood(
     """The examples of a context that stands at one placement; `counts` are the prices of its units."""
     separator = pricer.text(draft.separator)
     costs = [counts[unit.id].total + separator for unit in packed.units]
-    standing = stand(packed.units, costs, placement, draws)
+    try:
+        standing = stand(packed.units, costs, placement, draws, pricer.text)
+    except NoHostError as error:
+        raise DoesNotFitError(f"{draft.id}: at {format_length(budget.length)}: {error}") from error
+    counts = {**counts, **{unit.id: pricer.unit(unit) for unit in standing.units if unit.needles}}
     items, context = _items(standing, counts, pricer.opening(draft).total, separator)
+    needles = tuple(_needles(packed, standing, items, counts, pricer))
     for question in packed.questions:
         yield Example(
             question.id,
@@ -202,10 +238,24 @@ def _stood(
             context + pricer.frame(draft, question),
             budget.reserve,
             placement,
-            standing.requested,
-            standing.achieved,
+            needles,
             packed.ran_dry,
+            packed.left_out,
         )
+
+
+def _needles(
+    packed: Packed, standing: Standing, items: Sequence[Item], counts: Mapping[str, TokenCount], pricer: Pricer
+) -> Iterator[StandingNeedle]:
+    """What became of each needle, in the order of the draft's."""
+    starts = {item.unit.id: item.start for item in items if item.unit.place is None}
+    for item in items:
+        for needle in item.unit.needles:
+            before = item.unit.text[: item.unit.text.index(str(needle.body))]
+            starts[needle.id] = item.start + (pricer.text(before.rstrip(" ")) if before else 0)
+    asked = [unit for unit in packed.units if unit.place is None]
+    for unit, requested, achieved in zip(asked, standing.requested, standing.achieved, strict=bool(standing.requested)):
+        yield StandingNeedle(unit, requested, achieved, starts[unit.id], counts[unit.id])
 
 
 def _items(

@@ -4,13 +4,14 @@ Depth 0 is before the first haystack unit, depth 1 after the last; in between a 
 to depth × haystack tokens (paper, section 3; the boundary is exact to half of the unit that stands there).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TypeAlias
 
 from mmlongbench.draft import Unit
 from mmlongbench.draws import Draws
+from mmlongbench.packing.hiding import hide
 
 DEPTHS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 """The six depths of a single needle (paper, section 3)."""
@@ -56,7 +57,13 @@ class Standing:
     """Haystack tokens before the needle / haystack tokens."""
 
 
-def stand(units: Sequence[Unit], costs: Sequence[int], placement: Placement, draws: Draws) -> Standing:
+def stand(
+    units: Sequence[Unit],
+    costs: Sequence[int],
+    placement: Placement,
+    draws: Draws,
+    price: Callable[[str], int] = len,
+) -> Standing:
     """Put the units in order and the needles at their depths.
 
     Args:
@@ -64,6 +71,10 @@ def stand(units: Sequence[Unit], costs: Sequence[int], placement: Placement, dra
         costs: tokens of each unit, with its separator.
         placement: None where there are no needles.
         draws: the draws of the question.
+        price: tokens of a text, to measure where in a passage a sentence goes.
+
+    Raises:
+        NoHostError: a sentence is to stand in a context without text.
 
     """
     order = sorted((i for i, unit in enumerate(units) if unit.place is not None), key=lambda i: units[i].place or ())
@@ -73,9 +84,13 @@ def stand(units: Sequence[Unit], costs: Sequence[int], placement: Placement, dra
         return Standing((*needles, *hay))
     bounds = [0, *accumulate(costs[i] for i in order)]
     requested = placement.requested(needles, draws)
-    slots = nearest_free(bounds, requested)
-    achieved = tuple(bounds[slot] / bounds[-1] if bounds[-1] else 0.0 for slot in slots)
-    return Standing(_insert(hay, needles, slots), tuple(requested), achieved)
+    inside = [n for n, needle in enumerate(needles) if needle.between_sentences]
+    alone = [n for n, needle in enumerate(needles) if not needle.between_sentences]
+    slots = nearest_free(bounds, [requested[n] for n in alone])
+    hay, before = hide(hay, bounds, [needles[n] for n in inside], [requested[n] for n in inside], price)
+    reached = {**dict(zip(inside, before, strict=True)), **{n: bounds[s] for n, s in zip(alone, slots, strict=True)}}
+    achieved = tuple(reached[n] / bounds[-1] if bounds[-1] else 0.0 for n in range(len(needles)))
+    return Standing(_insert(hay, [needles[n] for n in alone], slots), tuple(requested), achieved)
 
 
 def nearest_free(bounds: Sequence[int], depths: Sequence[float]) -> list[int]:

@@ -5,6 +5,7 @@ length is counted in words between whitespace, where KILT asks spaCy for both; a
 neighbours of one name stay apart; a marker is one only where it begins a paragraph, so that no other text is lost.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -59,6 +60,16 @@ def cut(article: Article, mode: Mode = "sentences", words: int = WORDS) -> list[
     if article.passage_id:
         return [_kept(paragraphs)]
     return [chunk.closed() for chunk in _WAYS[mode](paragraphs, words)]
+
+
+def cut_text(text: str, mode: Mode = "sentences", words: int = WORDS) -> list[str]:
+    """The passages of a text that is no article: paragraphs are told by blank lines.
+
+    >>> cut_text("One sentence.  Another.")
+    ['One sentence. Another.']
+    """
+    parts = [(0, number, escape_markers(part)) for number, part in enumerate(re.split(r"\n\s*\n", text))]
+    return [" ".join(chunk.words) for chunk in _WAYS[mode](parts, words)]
 
 
 def _paragraphs(article: Article) -> Iterator[tuple[int, int, str]]:

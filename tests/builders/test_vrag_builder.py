@@ -29,7 +29,7 @@ DOCUMENTS = SHARED / "real" / "mmlongbench-doc" / "documents"
 VALIDATOR = SHARED / "validate_release.py"
 USE = "Use the given documents to write a concise and short answer to the question about "
 WRITE = ". Write your answer in the following format:\nAnswer: [answer]\n\n"
-ENGINE = {"length", "tokens", "depth_achieved"}
+ENGINE = {"length", "tokens", "depth_achieved", "needle_start"}
 Record = dict[str, Any]
 FILES = {"infoseek": "infoseek_K{}_dep3.jsonl", "viquae": "viquae_K{}_dep6.jsonl"}
 

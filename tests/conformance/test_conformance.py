@@ -119,7 +119,7 @@ def _worst_error(example: Example) -> float:
     """How far a needle stands from where it was asked, in halves of the largest unit; at most 1 is right."""
     hay = [item.count.total + 2 for item in example.items if item.unit.place is not None]
     total = sum(hay)
-    return max(abs(a - b) * total / (max(hay) / 2) for a, b in zip(example.depths, example.achieved, strict=True))
+    return max(abs(n.requested - n.achieved) * total / (max(hay) / 2) for n in example.needles)
 
 
 @every
@@ -128,11 +128,11 @@ def test_every_required_unit_stands_once_and_needles_at_their_depths(world: Worl
     for row in world.rows[name]:
         draft = dataset.builder.draft(row, dataset.world, dataset.draws(row.id))
         for example in pack_row(dataset, row, 16 * K):
-            times = Counter(unit.id for unit in example.units)
+            times = Counter(unit.id for host in example.units for unit in (host, *host.needles))
             assert set(times.values()) == {1}
             assert {unit.id for unit in draft.required} <= times.keys()
-            needles = [unit for unit in example.units if unit.place is None]
-            assert len(example.depths) == len(example.achieved) == len(needles)
+            needles = [unit for unit in draft.required if unit.place is None]
+            assert [needle.unit for needle in example.needles] == needles
             assert not needles or len(needles) > 1 or _worst_error(example) <= 1 + 1e-9
 
 

@@ -113,7 +113,7 @@ def test_a_needle_stands_at_the_nearest_boundary_to_its_depth(seed: int, length:
     position = next(i for i, item in enumerate(example.items) if item.unit.role == "gold")
     errors = [abs(bound - depth * bounds[-1]) for bound in bounds]
     assert errors[position] == min(errors)
-    assert example.achieved == (bounds[position] / bounds[-1] if bounds[-1] else 0.0,)
+    assert tuple(n.achieved for n in example.needles) == (bounds[position] / bounds[-1] if bounds[-1] else 0.0,)
     around = costs[max(0, position - 1) : position + 1]
     assert errors[position] <= max(around, default=0) / 2 + 1e-6
 
@@ -135,7 +135,10 @@ def test_depths_and_permutations_leave_the_filler_as_it_is(seed: int, length: in
 @relaxed
 @given(seed=seeds, first=lengths, second=lengths)
 def test_a_permutation_asks_for_the_same_depths_at_every_length(seed: int, first: int, second: int) -> None:
-    asked = [[e.depths for e in made(TOYS[1], seed, n)[2]((mm.Permutation(1),))] for n in (first, second)]
+    asked = [
+        [[n.requested for n in e.needles] for e in made(TOYS[1], seed, n)[2]((mm.Permutation(1),))]
+        for n in (first, second)
+    ]
     assert asked[0] == asked[1]
 
 

@@ -1,0 +1,66 @@
+"""Needles inside text: a sentence goes between two sentences of the passage that stands at its depth (MM-NIAH).
+
+At the two ends of the haystack it may also stand before the first and after the last sentence, so that depths 0 and 1
+are exact. Each passage hides one needle, as long as there are as many passages as needles.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from mmlongbench.draft import Unit
+from mmlongbench.errors import MMLongBenchError
+from mmlongbench.passages.splitting import sentences
+
+
+class NoHostError(MMLongBenchError):
+    """A sentence is to be hidden in a context that has no text unit."""
+
+
+def hide(
+    hay: Sequence[Unit],
+    bounds: Sequence[int],
+    needles: Sequence[Unit],
+    depths: Sequence[float],
+    price: Callable[[str], int],
+) -> tuple[list[Unit], list[int]]:
+    """The haystack with its sentences hidden, and the haystack tokens that stand before each.
+
+    Args:
+        hay: the haystack units in the order of standing.
+        bounds: tokens before each of them, and the sum of all.
+        needles: units whose bodies are sentences.
+        depths: what is asked for each needle, 0 to 1.
+        price: tokens of a text.
+
+    Raises:
+        NoHostError: no unit of the haystack is a text.
+
+    """
+    standing, before = list(hay), []
+    texts = [number for number, unit in enumerate(hay) if isinstance(unit.body, str)]
+    free: set[int] = set()
+    for needle, depth in zip(needles, depths, strict=True):
+        if not texts:
+            raise NoHostError(f"{needle.id}: a sentence needs a passage to stand in; this context holds none")
+        free = free or set(texts)
+        target = depth * bounds[-1]
+        host = min(free, key=lambda i: (max(bounds[i] - target, target - bounds[i + 1], 0), i))
+        free.discard(host)
+        ends = (host == texts[0], host == texts[-1])
+        standing[host], offset = _with_sentence(standing[host], needle, target - bounds[host], ends, price)
+        before.append(bounds[host] + offset)
+    return standing, before
+
+
+def _with_sentence(
+    host: Unit, needle: Unit, target: float, ends: tuple[bool, bool], price: Callable[[str], int]
+) -> tuple[Unit, int]:
+    """The host with the needle at the boundary nearest to `target` tokens from its start, and the tokens before it."""
+    parts = sentences(str(host.body))
+    first = 0 if ends[0] or len(parts) < 2 else 1
+    last = len(parts) if ends[1] or len(parts) < 2 else len(parts) - 1
+    offsets = {at: price(host.head + " ".join(parts[:at])) if at else 0 for at in range(first, last + 1)}
+    at = min(offsets, key=lambda n: (abs(offsets[n] - target), n))
+    body = " ".join((*parts[:at], str(needle.body), *parts[at:]))
+    inside = sorted((*host.needles, needle), key=lambda unit: body.index(str(unit.body)))
+    return replace(host, body=body, needles=tuple(inside)), offsets[at]
