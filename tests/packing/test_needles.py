@@ -1,0 +1,197 @@
+"""Needles among drawn units: alone or between sentences, at depths or in permutations; and what is passed over."""
+
+from collections import Counter
+from dataclasses import replace
+from itertools import combinations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import mmlongbench as mm
+from mmlongbench.packing.budget import K, TokenBudget
+from mmlongbench.packing.closing import closest_sum
+from mmlongbench.packing.pack import DoesNotFitError, examples, pack
+from mmlongbench.packing.placing import Placement
+from mmlongbench.packing.pricing import Pricer
+from tokenization import CrossModalCounter, PatchRule, load_tokenizer
+
+seeds = st.integers(0, 10_000)
+lengths = st.integers(2, 24).map(lambda n: n * K)
+relaxed = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+WORDS = ("heron", "lantern", "the", "of", "crosses", "quiet", "harbour", "before", "seven", "bells", "and", "drifts")
+DEPTHS = tuple(mm.Depth(value) for value in mm.DEPTHS)
+
+
+def sentence(draws: mm.Draws, name: str) -> str:
+    words = [draws.choice(f"{name} {n}", WORDS) for n in range(draws.integer(name, 4, 14))]
+    return " ".join(words).capitalize() + "."
+
+
+def haystack(draws: mm.Draws, count: int = 260) -> list[mm.Unit]:
+    """Passages of one to six sentences, every fifth or so a picture."""
+    units = []
+    for n in range(count):
+        if draws.integer(f"kind {n}", 0, 4) == 0:
+            units.append(mm.Unit(f"u{n}", "own", mm.Image(f"u{n}.jpg"), (n,), is_optional=True))
+        else:
+            parts = [sentence(draws, f"{n} {k}") for k in range(draws.integer(f"parts {n}", 1, 6))]
+            units.append(mm.Unit(f"u{n}", "own", " ".join(parts), (n,)))
+    return units
+
+
+def sizes(draws: mm.Draws, units: list[mm.Unit]) -> dict[str, tuple[int, int]]:
+    paths = [unit.body.path for unit in units if isinstance(unit.body, mm.Image)]
+    return {path: (draws.integer(f"w {path}", 30, 700), draws.integer(f"h {path}", 30, 700)) for path in paths}
+
+
+def draft_of(seed: int, needles: int, *, inside: bool) -> tuple[mm.Draft, Pricer, mm.Draws]:
+    draws = mm.Draws((seed, "needles"))
+    units = haystack(draws)
+    hidden = tuple(
+        mm.Unit(f"needle{n}", "needle", f"The secret number {n} is {n}{n}{n}.", None, between_sentences=inside)
+        for n in range(needles)
+    )
+    pricer = Pricer(CrossModalCounter(load_tokenizer("llama2"), PatchRule()), sizes(draws, units))
+    question = mm.Question("q", ("\n\nQuestion: which?\nAnswer:",))
+    draft = mm.Draft("q", ("Read.\n\n",), (question,), hidden, mm.InOrder(tuple(units)), finish=mm.Closing())
+    return draft, pricer, draws
+
+
+def places(needles: int) -> tuple[Placement, ...]:
+    return DEPTHS if needles == 1 else tuple(map(mm.Permutation, range(3)))
+
+
+@relaxed
+@given(seed=seeds, length=lengths, needles=st.integers(1, 5), inside=st.booleans())
+def test_every_needle_once_the_filler_in_its_order_the_budget_kept(
+    seed: int, length: int, needles: int, inside: bool
+) -> None:
+    draft, pricer, draws = draft_of(seed, needles, inside=inside)
+    made = examples(draft, TokenBudget(length, 256), places(needles), pricer, draws)
+    filler = [[u.id for u in example.units if u.place is not None] for example in made]
+    assert all(order == filler[0] for order in filler)
+    for example in made:
+        assert pricer.whole(example.prompt) == example.count
+        assert example.count.total + 256 <= length
+        standing = Counter(n.id for unit in example.units for n in (unit, *unit.needles))
+        assert all(standing[needle.id] == 1 for needle in draft.required)
+        assert all(example.prompt.text.count(str(needle.body)) == 1 for needle in draft.required)
+
+
+@relaxed
+@given(seed=seeds, length=lengths)
+def test_a_hidden_sentence_leaves_its_passage_whole_and_stands_between_two_sentences(seed: int, length: int) -> None:
+    draft, pricer, draws = draft_of(seed, 1, inside=True)
+    bodies = {unit.id: str(unit.body) for unit in draft.supply.units(length)}
+    needle = str(draft.required[0].body)
+    for example in examples(draft, TokenBudget(length, 256), DEPTHS, pricer, draws):
+        (host,) = (unit for unit in example.units if unit.needles)
+        before, after = (part.strip() for part in str(host.body).split(needle))
+        assert " ".join(filter(None, (before, after))) == bodies[host.id]
+        assert [*mm.sentences(before), needle, *mm.sentences(after)] == mm.sentences(str(host.body))
+
+
+@relaxed
+@given(seed=seeds, length=lengths, depth=st.floats(0, 1), inside=st.booleans())
+def test_a_needle_is_at_most_half_a_unit_from_its_depth(seed: int, length: int, depth: float, inside: bool) -> None:
+    draft, pricer, draws = draft_of(seed, 1, inside=inside)
+    texts = mm.InOrder(tuple(unit for unit in draft.supply.units(length) if isinstance(unit.body, str)))
+    draft = replace(draft, supply=texts)
+    (example,) = examples(draft, TokenBudget(length, 256), (mm.Depth(depth),), pricer, draws)
+    (needle,) = example.needles
+    gap = pricer.text(draft.separator)
+    hay = [pricer.text(str(u.body).replace(f"{needle.unit.body} ", "")) + gap for u in example.units if u.place]
+    assert abs(needle.achieved - needle.requested) * sum(hay) <= max(hay) / 2 + 1
+    exact = {0.0: example.units[0], 1.0: example.units[-1]}
+    if depth in exact:
+        assert needle.unit.id in {unit.id for unit in (exact[depth], *exact[depth].needles)}
+
+
+@relaxed
+@given(seed=seeds, length=lengths)
+def test_the_start_of_a_needle_is_what_a_recount_of_the_prompt_before_it_gives(seed: int, length: int) -> None:
+    draft, pricer, draws = draft_of(seed, 1, inside=True)
+    count = pricer.counter.text.count
+    for example in examples(draft, TokenBudget(length, 256), DEPTHS, pricer, draws):
+        before = example.prompt.text.split(str(draft.required[0].body))[0].rstrip(" ")
+        (host,) = (item for item in example.items if item.unit.needles)
+        images = sum(item.count.image for item in example.items if item.start < host.start)
+        assert example.needles[0].start == count(before) + images
+
+
+def test_depths_nought_and_one_are_the_very_first_and_the_very_last_sentence() -> None:
+    draft, pricer, draws = draft_of(1, 1, inside=True)
+    draft = replace(
+        draft, supply=mm.InOrder((mm.Unit("a", "own", "One. Two.", (0,)), mm.Unit("b", "own", "Three.", (1,))))
+    )
+    first, last = examples(draft, TokenBudget(K, 256), (mm.Depth(0.0), mm.Depth(1.0)), pricer, draws)
+    assert [u.body for u in first.units] == ["The secret number 0 is 000. One. Two.", "Three."]
+    assert [u.body for u in last.units] == ["One. Two.", "Three. The secret number 0 is 000."]
+    assert [e.needles[0].achieved for e in (first, last)] == [0.0, pytest.approx(1.0, abs=0.2)]
+
+
+def test_permutations_do_not_depend_on_the_length_and_differ_from_each_other() -> None:
+    draft, pricer, draws = draft_of(3, 4, inside=True)
+    asked = [
+        [
+            [needle.requested for needle in e.needles]
+            for e in examples(draft, TokenBudget(n * K, 256), places(4), pricer, draws)
+        ]
+        for n in (4, 20)
+    ]
+    assert asked[0] == asked[1]
+    assert len({tuple(depths) for depths in asked[0]}) == 3
+
+
+def test_a_sentence_cannot_be_hidden_where_there_is_no_text() -> None:
+    draft, pricer, draws = draft_of(1, 1, inside=True)
+    pictures = mm.InOrder(tuple(u for u in draft.supply.units(K) if isinstance(u.body, mm.Image)))
+    with pytest.raises(DoesNotFitError, match=r"q: at 4K: needle0: a sentence needs a passage to stand in"):
+        examples(replace(draft, supply=pictures), TokenBudget(4 * K, 256), DEPTHS, pricer, draws)
+
+
+def test_a_needle_larger_than_the_budget_is_said_in_numbers() -> None:
+    draft, pricer, draws = draft_of(1, 1, inside=False)
+    huge = mm.Unit("huge", "needle", "word " * 2000, None)
+    with pytest.raises(DoesNotFitError, match=r"q: the question and its 1 required units need \d+ tokens"):
+        examples(replace(draft, required=(huge,)), TokenBudget(K, 256), DEPTHS, pricer, draws)
+
+
+def test_pictures_that_do_not_fit_are_passed_over_and_text_goes_on() -> None:
+    draft, pricer, _ = draft_of(1, 0, inside=False)
+    units = (
+        mm.Unit("a", "own", "First words.", (0,)),
+        mm.Unit("b", "own", mm.Image("large.jpg"), (1,), is_optional=True),
+        mm.Unit("c", "own", "Last words.", (2,)),
+    )
+    pricer = Pricer(pricer.counter, {"large.jpg": (1400, 1400)})
+    plain = replace(draft, supply=mm.InOrder(units), finish=None)
+    assert [u.id for u in pack(plain, TokenBudget(K, 100), pricer).taken] == ["a", "c"]
+    assert [u.id for u in pack(plain, TokenBudget(4 * K, 100), pricer).taken] == ["a", "b", "c"]
+
+
+def test_barred_units_are_passed_over_and_counted_as_far_as_the_context_goes() -> None:
+    draft, pricer, _ = draft_of(1, 0, inside=False)
+    units = [
+        mm.Unit(f"u{n}", "own", f"Passage {n}. " + "word " * 150, (n,), barred="taboo" * (n % 2)) for n in range(40)
+    ]
+    packed = pack(replace(draft, supply=mm.InOrder(tuple(units)), finish=None), TokenBudget(2 * K, 100), pricer)
+    numbers = [int(unit.id[1:]) for unit in packed.taken]
+    assert numbers == list(range(0, 2 * len(numbers), 2))
+    assert packed.left_out == {"taboo": len(numbers)}
+
+
+@given(costs=st.lists(st.integers(1, 40), max_size=9), room=st.integers(0, 90), most=st.integers(1, 3))
+def test_the_closest_sum_is_the_one_that_trying_all_would_find(costs: list[int], room: int, most: int) -> None:
+    sums = [sum(chosen) for size in range(most + 1) for chosen in combinations(costs, size)]
+    found = closest_sum(costs, room, most)
+    assert len(set(found)) == len(found) <= most
+    assert sum(costs[i] for i in found) == max(total for total in sums if total <= room)
+
+
+@given(n=st.integers(0, 300), seed=seeds)
+def test_a_lazy_permutation_holds_each_number_once(n: int, seed: int) -> None:
+    first, second = (list(mm.Draws((key,)).permutation("pool", n)) for key in (seed, seed + 1))
+    assert sorted(first) == sorted(second) == list(range(n))
+    assert n < 20 or first != second
