@@ -96,6 +96,8 @@ def _cell(name: str, length: int, work: Work) -> dict[str, Any]:
     left_out: Counter[str] = Counter()
     for line in _lines(name, length, work):
         left_out.update(line.get("left_out", {}))
+    if missing := max((line.get("missing", 0) for line in _lines(name, length, work)), default=0):
+        cell["missing_units"] = missing
     if left_out:
         cell["left_out"] = dict(sorted(left_out.items()))
     if field := open_dataset(work.out, name).builder.spec.balance:

@@ -56,7 +56,7 @@ def pack_block(work: Work, shard: Shard) -> Iterator[Any]:
         for example in made:
             shown = {path: name for path in example.prompt.images if (name := dataset.world.origin(path))}
             record = finished_record(dataset, example)
-            about = {"ran_dry": example.ran_dry, "left_out": dict(example.left_out)}
+            about = {"ran_dry": example.ran_dry, "missing": example.missing, "left_out": dict(example.left_out)}
             yield {"record": record, "items": _items(example), "pictures": shown, **about}
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console, ConsoleDimensions
@@ -34,6 +35,7 @@ def show_build(built: Built) -> None:
             table.add_row(length, f"{cell['examples']:,}", f"{cell['rejected']:,}", f"{cell['ran_dry']:,}")
         _print(table)
         _say(f"questions: {counts['read']} read, {counts['kept']} kept, {counts['not_sampled']} not sampled")
+        _say_cells(data["cells"])
         for length in (length for length, cell in data["cells"].items() if not cell["examples"] and counts["kept"]):
             _say(f"  no file at {length}: no question fits it")
         for reason, number in counts["rejected"].items():
@@ -44,6 +46,18 @@ def show_build(built: Built) -> None:
             _say(f"  document {document} refused: {fault}")
     state = "was complete already" if built.was_complete else "is complete"
     _say(f"{built.out} {state}; `mmlongbench audit {built.out}` counts it again")
+
+
+def _say_cells(cells: dict[str, Any]) -> None:
+    """What ran short, was left out, or should balance, at each length."""
+    for length, cell in cells.items():
+        if short := cell.get("missing_units"):
+            _say(f"  {length}: the sources end before the room does, by up to {short:,} units; none is repeated")
+        for reason, number in cell.get("left_out", {}).items():
+            _say(f"  {length}: left out {number:,} units: {reason}; the next ones stand in their place")
+        for field in (key for key in cell if key.startswith("by_")):
+            said = ", ".join(f"{value} {number:,}" for value, number in cell[field].items())
+            _say(f"  {length}: {field.removeprefix('by_')}: {said}")
 
 
 def show_audit(audits: list[FileAudit]) -> None:

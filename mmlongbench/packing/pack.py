@@ -37,6 +37,8 @@ class Packed:
     """Those that this context is asked."""
     ran_dry: bool = False
     """Whether the supply ended before the room did."""
+    missing: int = 0
+    """If so, about how many units of the mean size would still have found room."""
     left_out: Mapping[str, int] = field(default_factory=dict)
     """Units that were barred, by reason; the next ones stand in their place."""
 
@@ -87,6 +89,8 @@ class Example:
     """In the order of the draft's."""
     ran_dry: bool = False
     """Whether all units there are stand in it, and there is still room."""
+    missing: int = 0
+    """If so, about how many units of the mean size would still have found room."""
     left_out: Mapping[str, int] = field(default_factory=dict)
     """Units that were barred, by reason."""
 
@@ -123,8 +127,15 @@ def pack(draft: Draft, budget: TokenBudget, pricer: Pricer, slack: int = 0) -> P
             f"reserve of {budget.reserve} that is {needed + budget.reserve - budget.length} over "
             f"{format_length(budget.length)}"
         )
-    taken, ran_dry, left_out = _take(draft, budget.length, budget.room - needed, separator, pricer)
-    return Packed(draft.required, taken, asked, ran_dry, left_out)
+    room = budget.room - needed
+    taken, ran_dry, left_out = _take(draft, budget.length, room, separator, pricer)
+    missing = _missing([pricer.unit(unit).total + separator for unit in taken], room) if ran_dry else 0
+    return Packed(draft.required, taken, asked, ran_dry, missing, left_out)
+
+
+def _missing(costs: Sequence[int], room: int) -> int:
+    """How many units of the mean cost would still fit."""
+    return (room - sum(costs)) * len(costs) // sum(costs) if costs else 0
 
 
 def _take(
@@ -240,6 +251,7 @@ def _stood(
             placement,
             needles,
             packed.ran_dry,
+            packed.missing,
             packed.left_out,
         )
 
