@@ -19,7 +19,7 @@ from mmlongbench.retrieval.library import Query
 from mmlongbench.retrieval.negatives import Facts
 from mmlongbench.retrieval.numbers import numbers_in
 from mmlongbench.retrieval.spellings import number_spellings
-from mmlongbench.retrieval.text import contains
+from mmlongbench.retrieval.text import contains, holder, normalise
 from mmlongbench.task import Builder, Options, Placements, Reader, Record, Row, RowFault, Sources, TaskSpec, at_place
 from mmlongbench.world import Document, Page, World
 
@@ -72,8 +72,10 @@ __all__ = [
     "by_divisor",
     "contains",
     "escape_markers",
+    "holder",
     "inside_out",
     "label",
+    "normalise",
     "number_spellings",
     "numbers_in",
     "sentences",

@@ -83,7 +83,9 @@ def _refusal(row: Row, dataset: Dataset) -> Fault | None:
     length = dataset.spec.admission_length
     draws = dataset.draws(row.id)
     try:
-        draft = replace(dataset.builder.draft(row, dataset.world, draws), supply=InOrder(()))
+        draft = dataset.builder.draft(row, dataset.world, draws)
+        alone = tuple(replace(unit, between_sentences=False) for unit in draft.required)  # there is no passage yet
+        draft = replace(draft, required=alone, supply=InOrder(()))
         made = examples(draft, dataset.budget(length), dataset.placements(), dataset.pricer, draws)
         for path in {path for example in made for path in example.prompt.images}:
             dataset.world.decode(path)

@@ -234,3 +234,13 @@ class NearDuplicates:
         shared = Counter(holder for shingle in found for holder in self._holders.get(shingle, ()))
         size = len(found)
         return any(both >= self._threshold * (size + self._sizes[at] - both) for at, both in shared.items())
+
+
+def holder(names: Iterable[str]) -> Callable[[str], bool]:
+    """Whether a text holds one of some names or answers at word boundaries, in any form; made once, asked often.
+
+    >>> holder(["Olympia, Paris"])("She sang at the Olympia (Paris).")
+    True
+    """
+    known = frozenset(form for name in names for form in needles(name))
+    return lambda text: any(form in forms(text) for form in known)

@@ -1,0 +1,74 @@
+"""What a question of MM-NIAH must be to be asked: needles that differ, one right choice, markers that add up."""
+
+from collections.abc import Sequence
+from typing import NoReturn
+
+import mmlongbench as mm
+from builders.mm_niah.haystack import sha256_of
+from builders.mm_niah.rows import HaystackQuestion
+
+MARKER = "<image>"
+
+
+def check_row(row: HaystackQuestion, task: str, needle: str) -> None:
+    """Refuse a row that this dataset cannot ask.
+
+    Raises:
+        Rejected: the reject says which field, what was expected and what was found.
+
+    """
+    _needles(row, needle)
+    if row.question.count(MARKER) != len(row.shown):
+        _refuse("markers-and-images", f"{len(row.shown)} markers", str(row.question.count(MARKER)), "question")
+    if task == "counting":
+        if len(row.counts) != len(row.needles):
+            _refuse("counts-and-needles", f"{len(row.needles)} counts", str(len(row.counts)), "answer")
+    elif needle == "text":
+        if not row.answers or not all(map(mm.normalise, row.answers)):
+            _refuse("empty-answer", "an answer of letters or digits", repr(row.answers), "answer")
+    else:
+        _choices(row)
+
+
+def _needles(row: HaystackQuestion, kind: str) -> None:
+    if not row.needles:
+        _refuse("no-needles", "at least one needle", "none", "needles")
+    bodies = [needle.text if kind == "text" else needle.image for needle in row.needles]
+    if not all(bodies):
+        _refuse("needles-of-another-kind", f"needles that are {kind}s", "another kind", "needles", "set options.needle")
+    if len({mm.normalise(body) if kind == "text" else body for body in bodies}) < len(bodies):
+        _refuse("needle-twice", "needles that differ", repr(bodies), "needles")
+    for body in bodies if kind == "text" else ():
+        if "\n" in body or MARKER in body:
+            _refuse("needle-with-marker", f"one line without {MARKER}", repr(body), "needles")
+        if not mm.normalise(body):
+            _refuse("empty-needle", "a sentence", repr(body), "needles")
+
+
+def _choices(row: HaystackQuestion) -> None:
+    if not row.choices:
+        todo = "text options cannot be expressed in the public format"
+        _refuse("text-options", "picture choices", "none", "choices", todo)
+    if len(set(row.choices)) < max(2, len(row.choices)):
+        _refuse("identical-choices", "two or more choices that differ", repr(row.choices), "choices")
+    if not 0 <= row.right < len(row.choices):
+        _refuse("answer-out-of-range", f"an index below {len(row.choices)}", str(row.right), "answer")
+
+
+def check_pictures(pictures: Sequence[mm.Picture], least_scale: float) -> None:
+    """Refuse choices of the same bytes, and a needle that is lost when its picture is shrunk.
+
+    Raises:
+        Rejected: as above.
+
+    """
+    if len({sha256_of(picture.source) for picture in pictures}) < len(pictures):
+        _refuse("identical-choices", "pictures that differ", "the same bytes twice", "choices")
+    for picture in pictures:
+        if picture.scale < least_scale:
+            expected, found = f"a scale of at least {least_scale}", f"{picture.scale:.3f}"
+            _refuse("needle-too-small", expected, found, picture.source.name, "raise pictures.longest_side")
+
+
+def _refuse(reason: str, expected: str, found: str, field: str, todo: str = "") -> NoReturn:
+    raise mm.Rejected(mm.Fault(reason, expected, found, field=field, todo=todo))

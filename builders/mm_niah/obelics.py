@@ -1,0 +1,120 @@
+"""Local OBELICS pages (Laurençon et al. 2023, arXiv:2306.16527): rows of parallel lists `images` (URLs) and `texts`.
+
+A file or a folder of JSON Lines (`.jsonl`, `.json`) or Parquet. Pictures are looked for by file name: the metadata's
+`formatted_filename`, else the last part of the URL.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache, partial
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import urlsplit
+
+from builders.mm_niah.pages import WebPage, json_lines, line_at
+from mmlongbench import Fault, Image, SourceError
+
+END = "END_OF_DOCUMENT_TOKEN_TO_BE_REPLACED"
+FOLDER = "obelics"
+"""Where their pictures are released, below the reader's own folder."""
+
+
+def obelics_pages(source: Path) -> dict[str, Callable[[], WebPage]]:
+    """How to read each page, by id `<file>-<row from 0>`, in the order of the files."""
+    return {id: read for file in _files(source) for id, read, _ in _pages(file)}
+
+
+def obelics_faults(source: Path) -> Iterator[tuple[str, Fault]]:
+    """The pages that cannot be read, by id; they are in no haystack."""
+    for file in _files(source):
+        for id, _, raw in _pages(file, is_checked=True):
+            found = raw if isinstance(raw, Fault) else page_of(raw)
+            if isinstance(found, Fault):
+                yield id, found
+
+
+def page_of(raw: Mapping[str, Any]) -> list[str | Image] | Fault:
+    """The texts and pictures of a row, or what is wrong with it."""
+    texts, images = raw.get("texts"), raw.get("images")
+    if not isinstance(texts, list) or not isinstance(images, list) or len(texts) != len(images):
+        return Fault("missing-or-mistyped-field", "two lists of one length", "something else", field="texts, images")
+    names = _names(raw.get("metadata"), len(texts))
+    parts: list[str | Image] = []
+    for number, (text, url) in enumerate(zip(texts, images, strict=True)):
+        if (text is None) == (url is None) or not isinstance(text if url is None else url, str):
+            return Fault(
+                "text-or-image", "a text or a URL, the other null", repr((text, url))[:80], field=f"[{number}]"
+            )
+        if url is None:
+            parts.append(text.replace(END, " "))
+        else:
+            parts.append(Image(f"{FOLDER}/{names[number] or PurePosixPath(urlsplit(url).path).name or 'image'}"))
+    return parts
+
+
+def _names(metadata: object, count: int) -> list[str]:
+    """The file names that the metadata has, a list that is a string in the source."""
+    try:
+        found = json.loads(metadata) if isinstance(metadata, str) else metadata
+    except (ValueError, RecursionError):
+        found = None
+    listed = found if isinstance(found, list) and len(found) == count else [None] * count
+    names = [entry.get("formatted_filename") if isinstance(entry, dict) else None for entry in listed]
+    return [PurePosixPath(name).name if isinstance(name, str) else "" for name in names]
+
+
+def _files(source: Path) -> list[Path]:
+    if source.is_file():
+        return [source]
+    found = sorted(path for path in source.rglob("*") if path.suffix in (".jsonl", ".json", ".parquet"))
+    if not found:
+        raise SourceError(Fault("no-pages", "JSON Lines or Parquet files", "none in it", source.name))
+    return found
+
+
+def _pages(file: Path, *, is_checked: bool = False) -> Iterator[tuple[str, Callable[[], WebPage], Any]]:
+    """(id, how to read it, the row or a fault) of each page; of Parquet the row is read only to be checked."""
+    if file.suffix == ".parquet":
+        for number, (group, row) in enumerate(_places(file)):
+            read = _group(file, group)[row] if is_checked else None
+            yield f"{file.stem}-{number}", partial(_from_parquet, file, group, row), read
+        return
+    for number, (_, offset, raw) in enumerate(json_lines(file)):
+        yield f"{file.stem}-{number}", partial(_from_line, file, offset), raw
+
+
+def _from_line(file: Path, offset: int) -> WebPage:
+    return _readable(line_at(file, offset))
+
+
+def _from_parquet(file: Path, group: int, row: int) -> WebPage:
+    return _readable(_group(file, group)[row])
+
+
+def _readable(raw: Mapping[str, Any] | Fault) -> WebPage:
+    found = raw if isinstance(raw, Fault) else page_of(raw)
+    return [] if isinstance(found, Fault) else found
+
+
+def _places(file: Path) -> Iterator[tuple[int, int]]:
+    metadata = _parquet(file).metadata
+    for group in range(metadata.num_row_groups):
+        yield from ((group, row) for row in range(metadata.row_group(group).num_rows))
+
+
+@lru_cache(maxsize=4)
+def _group(file: Path, group: int) -> list[dict[str, Any]]:
+    parquet = _parquet(file)
+    columns = [name for name in ("texts", "images", "metadata") if name in parquet.schema_arrow.names]
+    rows: list[dict[str, Any]] = parquet.read_row_group(group, columns).to_pylist()
+    return rows
+
+
+def _parquet(file: Path) -> Any:  # noqa: ANN401  (pyarrow has no types)
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.ParquetFile(file)
+    except (pa.ArrowException, OSError) as error:
+        raise SourceError(Fault("unreadable-source", "a Parquet file", str(error)[:200], file.name)) from error

@@ -1,0 +1,132 @@
+"""Your own haystack: a folder of text and Markdown pages with pictures, and questions about needles to hide in it.
+
+A line of `questions` holds `question`, `answer` (a text; a list of counts; the index of a choice), `needles`
+(sentences, or names of pictures), and may hold `id`, `choices` and `shown` (names of pictures). Pictures are named by
+their paths below `images`, or, without it, below `documents`.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path, PurePosixPath
+from posixpath import normpath
+from typing import Any, ClassVar
+
+from builders.mm_niah.pages import Pages, WebPage, json_lines, picture_file
+from builders.mm_niah.rows import HaystackQuestion, HiddenNeedle
+from mmlongbench import Fault, Image, Row, RowFault, SourceError, Sources, at_place
+
+ENDINGS = (".txt", ".md")
+PICTURES = (".jpg", ".jpeg", ".png", ".gif", ".webp", ".bmp", ".tif", ".tiff")
+_PICTURE = re.compile(r"!\[[^\]\n]*\]\(<?([^)>\s]+)>?[^)\n]*\)")
+_LISTS = ("needles", "choices", "shown")
+
+
+class OwnPages:
+    """Your own pages and pictures as a haystack, with needles of your own."""
+
+    row_type: ClassVar[type[Row]] = HaystackQuestion
+    sources: ClassVar[tuple[str, ...]] = ("questions", "documents")
+    optional_sources: ClassVar[tuple[str, ...]] = ("images",)
+    image_folder: ClassVar[str] = "mm-niah"
+
+    def rows(self, sources: Sources) -> Iterator[Row | RowFault]:
+        """Each question; its id is its own, or `mm-niah-<line from 0>`; then the pages that are no text."""
+        path = sources["questions"]
+        for number, _, raw in json_lines(path):
+            given = None if isinstance(raw, Fault) else raw.get("id")
+            id = given if isinstance(given, str) and given.strip() else f"mm-niah-{number - 1}"
+            yield at_place(id, raw if isinstance(raw, Fault) else _row(id, raw), path.name, f"line {number}")
+        for page, file in _files(sources["documents"]).items():
+            found = _text(file)
+            if isinstance(found, Fault):
+                yield at_place(page, found, page, "page")
+
+    def documents(self, sources: Sources) -> Mapping[str, Path]:
+        """No PDFs."""
+        return {}
+
+    def image(self, sources: Sources, name: str) -> Path | None:
+        """A picture below the folder of pictures, or of pages."""
+        return picture_file(_pictures_folder(sources), name)
+
+    def web_pages(self, sources: Sources) -> Mapping[str, WebPage]:
+        """The pages by their paths below the folder, sorted."""
+        files = _files(sources["documents"])
+        return Pages({page: partial(_page, page, file) for page, file in files.items()})
+
+    def draw_sample(self, folder: Path) -> dict[str, Path]:
+        """Drawn pages with pictures, and questions about pictures hidden in them."""
+        from builders.mm_niah.sample import draw_hidden_pictures
+
+        return draw_hidden_pictures(folder)
+
+
+def _pictures_folder(sources: Sources) -> Path:
+    folder = sources.get("images", sources["documents"])
+    return folder.parent if folder.is_file() else folder
+
+
+def _files(source: Path) -> dict[str, Path]:
+    """The pages by path below the folder."""
+    if source.is_file():
+        return {source.name: source}
+    found = {file.relative_to(source).as_posix(): file for file in source.rglob("*") if file.suffix.lower() in ENDINGS}
+    if not found:
+        raise SourceError(Fault("no-pages", f"files that end in {' or '.join(ENDINGS)}", "none", source.name))
+    return dict(sorted(found.items()))
+
+
+def _text(file: Path) -> str | Fault:
+    try:
+        return file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        return Fault("unreadable-page", "a text in UTF-8", str(error).replace(f"{file.parent}/", "")[:120])
+
+
+def _page(page: str, file: Path) -> WebPage:
+    """Texts, and the pictures of Markdown by their paths below the folder; nothing of a page that is no text."""
+    found = _text(file)
+    if isinstance(found, Fault):
+        return []
+    texts = _PICTURE.split(found) if file.suffix.lower() == ".md" else [found]
+    folder = PurePosixPath(page).parent
+    parts = (Image(normpath((folder / part).as_posix())) if n % 2 else part for n, part in enumerate(texts))
+    return list(parts)
+
+
+def _row(id: str, raw: Mapping[str, Any]) -> HaystackQuestion | Fault:
+    if not isinstance(raw.get("question"), str) or not raw["question"].strip():
+        return Fault("missing-or-mistyped-field", "a text", repr(raw.get("question")), field="question")
+    lists = {field: raw.get(field, []) for field in _LISTS}
+    for field, value in lists.items():
+        if not isinstance(value, list) or not all(isinstance(name, str) and name.strip() for name in value):
+            return Fault("missing-or-mistyped-field", "a list of texts", repr(value)[:80], field=field)
+    if broken := next((needle for needle in lists["needles"] if "\n" in needle or "<image>" in needle), ""):
+        return Fault("needle-with-marker", "one line without <image>", repr(broken)[:80], field="needles")
+    answer = _answer(raw.get("answer"), bool(lists["choices"]))
+    if isinstance(answer, Fault):
+        return answer
+    needles = [
+        {"id": f"needle-{n}", "image" if name.lower().endswith(PICTURES) else "text": name}
+        for n, name in enumerate(lists["needles"])
+    ]
+    return HaystackQuestion(
+        id=id,
+        question=" ".join(raw["question"].split()),
+        needles=tuple(map(HiddenNeedle.model_validate, needles)),
+        choices=tuple(lists["choices"]),
+        shown=tuple(lists["shown"]),
+        **answer,
+    )
+
+
+def _answer(answer: object, has_choices: bool) -> dict[str, Any] | Fault:
+    if isinstance(answer, list) and answer and all(type(count) is int for count in answer):
+        return {"counts": tuple(answer)}
+    if has_choices and type(answer) is int:
+        return {"right": answer}
+    if not has_choices and isinstance(answer, str) and answer.strip():
+        return {"answers": (answer,)}
+    expected = "the index of a choice" if has_choices else "a text, or a list of counts"
+    return Fault("missing-or-mistyped-field", expected, repr(answer)[:80], field="answer")

@@ -1,0 +1,95 @@
+"""A miniature of both sources: drawn web pages about places that are not there, with sentences or pictures to hide.
+
+`draw_hidden_sentences` writes MM-NIAH's annotation rows and an OBELICS file, `draw_hidden_pictures` Markdown
+pages and a file of own questions.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from builders.mm_niah.sample_pages import draw_emblem, draw_view, opening_of, page_of
+from mmlongbench import Draws
+
+ROWS = 12
+PAGES = 64
+"""Enough for a context of 32K tokens."""
+CODES = ("gannet", "quince", "mortar", "sextant", "bellows", "trellis", "ferrule", "capstan", "thimble", "gimlet")
+PLACES = ("north pier", "salt mill", "upper lock", "signal house", "old kiln", "rope walk", "glass tower", "west weir")
+
+
+def draw_hidden_sentences(folder: Path) -> dict[str, Path]:
+    """`questions.jsonl` in MM-NIAH's form, its pictures, and `obelics.jsonl`."""
+    draws, images = Draws(("hidden sentences",)), folder / "images"
+    images.mkdir(parents=True, exist_ok=True)
+    with (folder / "obelics.jsonl").open("w", encoding="utf-8", newline="\n") as file:
+        for number in range(PAGES):
+            file.write(json.dumps(_obelics(draws, number, images)) + "\n")
+    rows = (_row(draws, number, images) for number in range(ROWS))
+    (folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    return {"questions": folder / "questions.jsonl", "images": images, "obelics": folder / "obelics.jsonl"}
+
+
+def draw_hidden_pictures(folder: Path) -> dict[str, Path]:
+    """`questions.jsonl` with picture choices, and the folder `pages` with their pictures."""
+    draws, pages = Draws(("hidden pictures",)), folder / "pages"
+    (pages / "pictures").mkdir(parents=True, exist_ok=True)
+    for number in range(PAGES):
+        parts = list(_with_views(draws, number, pages / "pictures", every=3))
+        lines = (part if kind == "text" else f"![a view](pictures/{part})" for kind, part in parts)
+        (pages / f"page{number:02d}.md").write_text("\n\n".join(lines) + "\n", "utf-8")
+    rows = (_choice(draws, number, pages / "pictures") for number in range(ROWS))
+    (folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    return {"questions": folder / "questions.jsonl", "documents": pages}
+
+
+def _with_views(draws: Draws, number: int, images: Path, every: int) -> Iterator[tuple[str, str]]:
+    """The paragraphs of a page, and on every so-manieth page a view after its second paragraph."""
+    for at, paragraph in enumerate(page_of(draws.at("page", number))):
+        yield "text", paragraph
+        if at == 1 and number % every == 0:
+            name = f"view{number:02d}.jpg"
+            draw_view(draws.at("view", number), images / name, is_large=number % (4 * every) == 0)
+            yield "image", name
+
+
+def _obelics(draws: Draws, number: int, images: Path) -> dict[str, object]:
+    """One page in OBELICS' form: parallel lists, the metadata a string."""
+    parts = list(_with_views(draws, number, images, every=2))
+    urls = [f"https://pages.invalid/{part}" if kind == "image" else None for kind, part in parts]
+    texts = [part if kind == "text" else None for kind, part in parts]
+    metadata = json.dumps([{"src": url} if url else None for url in urls])
+    general = json.dumps({"url": f"https://pages.invalid/{number}"})
+    return {"images": urls, "metadata": metadata, "general_metadata": general, "texts": texts}
+
+
+def _row(draws: Draws, number: int, images: Path) -> dict[str, object]:
+    """A question about a pass phrase, and a short context that holds it beside a view."""
+    place, code = PLACES[number % len(PLACES)], f"{CODES[number % len(CODES)]} {410 + 7 * number}"
+    needle = f"The pass phrase of the {place} is {code}."
+    name = f"own{number:02d}.jpg"
+    draw_view(draws.at("own", number), images / name, is_large=False)
+    context = f"{opening_of(draws.at('row', number))} {needle}\n<image>\n{opening_of(draws.at('end', number))}"
+    return {
+        "id": number,
+        "images_list": [name],
+        "context": context,
+        "question": f"What is the pass phrase of the {place}?",
+        "answer": code,
+        "meta": {"placed_depth": [0.5], "needles": [needle], "choices": None, "choices_image_path": None},
+    }
+
+
+def _choice(draws: Draws, number: int, images: Path) -> dict[str, object]:
+    """A question about which of four emblems stands among the pages."""
+    names = [f"emblem{number:02d}{letter}.png" for letter in "abcd"]
+    for at, name in enumerate(names):
+        draw_emblem(draws.at("emblem", number), images / name, at)
+    right = number % len(names)
+    return {
+        "id": f"mm-niah-{number}",
+        "question": "Which of the following emblems appears among the pages?",
+        "answer": right,
+        "needles": [f"pictures/{names[right]}"],
+        "choices": [f"pictures/{name}" for name in names],
+    }

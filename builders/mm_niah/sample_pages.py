@@ -1,0 +1,91 @@
+"""Drawn prose and drawn pictures for the sample: no sentence says what a question asks, no paragraph comes twice."""
+
+from pathlib import Path
+
+from mmlongbench import Draws
+
+TOWNS = ("Ossery", "Calder", "Wraxholm", "Peldon", "Ardle", "Thornmere", "Lissow", "Fenwick", "Marrowby", "Ketley")
+THINGS = ("canal", "orchard", "foundry", "observatory", "ferry", "tannery", "aqueduct", "library", "market", "quarry")
+FOLK = ("joiners", "weavers", "pilots", "surveyors", "gardeners", "masons", "printers", "carters", "clerks", "divers")
+GOODS = ("barley", "slate", "wool", "copper", "cider", "timber", "paper", "lime", "honey", "rope")
+WHEN = ("in a dry spring", "after the second flood", "under the new wardens", "before the frost", "late in the year")
+HOW = ("slowly", "without much noise", "at great cost", "with borrowed tools", "to everyone's surprise", "by lantern")
+FORMS = (
+    "The {thing} of {town} was rebuilt {when} by {number} {folk}, who worked {how}.",
+    "Most of the {goods} that left {town} in {year} went by way of the {thing}.",
+    "Letters of {year} complain that the {folk} of {town} were paid in {goods}.",
+    "A plan for a {thing} beside the river failed {when}, and {number} shares were returned.",
+    "Visitors to {town} are shown the {thing}, although little of it is older than {year}.",
+    "{When}, some {number} carts of {goods} crossed the bridge at {town} in a single week.",
+    "The {folk} kept a ledger from {year} onwards, in which {goods} and the {thing} are named side by side.",
+    "What remains of the {thing} stands {number} paces from the square of {town}.",
+)
+PARAGRAPHS = 8
+SMALL, LARGE = (448, 336), (1400, 900)
+
+
+def sentence(draws: Draws, name: str) -> str:
+    """One sentence, about a place that is not there."""
+    form = draws.choice(f"{name} form", FORMS)
+    when = draws.choice(f"{name} when", WHEN)
+    return form.format(
+        town=draws.choice(f"{name} town", TOWNS),
+        thing=draws.choice(f"{name} thing", THINGS),
+        folk=draws.choice(f"{name} folk", FOLK),
+        goods=draws.choice(f"{name} goods", GOODS),
+        how=draws.choice(f"{name} how", HOW),
+        when=when,
+        When=when[0].upper() + when[1:],
+        number=draws.integer(f"{name} number", 12, 399),
+        year=draws.integer(f"{name} year", 1702, 1899),
+    )
+
+
+def opening_of(draws: Draws) -> str:
+    """A few sentences."""
+    return " ".join(sentence(draws, str(number)) for number in range(3))
+
+
+def page_of(draws: Draws) -> list[str]:
+    """The paragraphs of a page, each of four to seven sentences."""
+    counts = [draws.integer(f"length {number}", 4, 7) for number in range(PARAGRAPHS)]
+    return [" ".join(sentence(draws, f"{at} {n}") for n in range(count)) for at, count in enumerate(counts)]
+
+
+def draw_view(draws: Draws, path: Path, *, is_large: bool) -> None:
+    """Hills under a sky, with a sun or a moon: a picture of a page; the large ones are shrunk in a release."""
+    from PIL import Image, ImageDraw
+
+    width, height = LARGE if is_large else SMALL
+    tone = [draws.integer(f"sky {channel}", 120, 235) for channel in range(3)]
+    picture = Image.new("RGB", (width, height), tuple(tone))
+    pen = ImageDraw.Draw(picture)
+    x, y = (int(draws.fraction(side) * most) for side, most in (("x", width), ("y", height // 3)))
+    pen.ellipse((x, y, x + height // 6, y + height // 6), fill=(250, 240, 190))
+    for hill in range(4):
+        top = height // 2 + hill * height // 10
+        left = int(draws.fraction(f"hill {hill}") * width) - width // 2
+        shade = tuple(value * (5 - hill) // 8 for value in reversed(tone))
+        pen.ellipse((left, top, left + width, top + height), fill=shade)
+    picture.save(path, "JPEG", quality=60)
+
+
+def draw_emblem(draws: Draws, path: Path, variant: int) -> None:
+    """A sign on a plain ground; the four variants of one question differ in form and colour."""
+    from PIL import Image, ImageDraw
+
+    ground = tuple(draws.integer(f"ground {channel}", 180, 250) for channel in range(3))
+    ink = tuple(draws.integer(f"ink {variant} {channel}", 0, 140) for channel in range(3))
+    picture = Image.new("RGB", (224, 224), ground)
+    pen = ImageDraw.Draw(picture)
+    box = (40, 40, 184, 184)
+    if variant == 0:
+        pen.ellipse(box, outline=ink, width=16)
+    elif variant == 1:
+        pen.rectangle(box, outline=ink, width=16)
+    elif variant == 2:
+        pen.polygon(((112, 36), (188, 184), (36, 184)), fill=ink)
+    else:
+        pen.line((40, 40, 184, 184), fill=ink, width=20)
+        pen.line((184, 40, 40, 184), fill=ink, width=20)
+    picture.save(path, "PNG")
