@@ -1,7 +1,7 @@
 """Needles inside text: a sentence goes between two sentences of the passage that stands at its depth (MM-NIAH).
 
-At the two ends of the haystack it may also stand before the first and after the last sentence, so that depths 0 and 1
-are exact. Each passage hides one needle, as long as there are as many passages as needles.
+Where the depth is at the edge of a passage, or in a picture beside it, it may stand before its first or after its last
+sentence, so that depths 0 and 1 are exact. Each passage hides one needle, as long as there are as many passages as needles.
 """
 
 from collections.abc import Callable, Sequence
@@ -46,19 +46,17 @@ def hide(
         target = depth * bounds[-1]
         host = min(free, key=lambda i: (max(bounds[i] - target, target - bounds[i + 1], 0), i))
         free.discard(host)
-        ends = (host == texts[0], host == texts[-1])
-        standing[host], offset = _with_sentence(standing[host], needle, target - bounds[host], ends, price)
+        cost = bounds[host + 1] - bounds[host]
+        standing[host], offset = _with_sentence(standing[host], needle, target - bounds[host], cost, price)
         before.append(bounds[host] + offset)
     return standing, before
 
 
-def _with_sentence(
-    host: Unit, needle: Unit, target: float, ends: tuple[bool, bool], price: Callable[[str], int]
-) -> tuple[Unit, int]:
-    """The host with the needle at the boundary nearest to `target` tokens from its start, and the tokens before it."""
+def _with_sentence(host: Unit, needle: Unit, target: float, cost: int, price: Callable[[str], int]) -> tuple[Unit, int]:
+    """The host, of `cost` tokens, with the needle at the boundary nearest to `target`, and the tokens before it."""
     parts = sentences(str(host.body))
-    first = 0 if ends[0] or len(parts) < 2 else 1
-    last = len(parts) if ends[1] or len(parts) < 2 else len(parts) - 1
+    first = 0 if target <= 0 or len(parts) < 2 else 1
+    last = len(parts) if target >= cost or len(parts) < 2 else len(parts) - 1
     offsets = {at: price(host.head + " ".join(parts[:at])) if at else 0 for at in range(first, last + 1)}
     at = min(offsets, key=lambda n: (abs(offsets[n] - target), n))
     body = " ".join((*parts[:at], str(needle.body), *parts[at:]))

@@ -135,7 +135,9 @@ def test_a_build_that_kept_nothing_says_so_and_exits_with_1(option: str | None, 
 
 def test_a_pool_that_is_not_there_is_answered_with_what_there_is() -> None:
     assert World().pool("documents") == ()
-    with pytest.raises(DraftError, match=r"no pool 'document': there are documents, pictures, web_pages; did you mean 'documents'\?"):
+    with pytest.raises(
+        DraftError, match=r"no pool 'document': there are documents, pictures, web_pages; did you mean 'documents'\?"
+    ):
         World().pool("document")
 
 
