@@ -9,7 +9,7 @@ import shutil
 import statistics
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,11 @@ from mmlongbench.building.engine import LocalEngine
 from mmlongbench.building.records import rows_of
 from mmlongbench.building.shards import forget
 from mmlongbench.building.work import Work
+from mmlongbench.draws import Draws
 from mmlongbench.manifest import Manifest
-from mmlongbench.packing.pack import JOINTS, examples, pack
+from mmlongbench.packing.pack import JOINTS, Packed, examples, pack
+from mmlongbench.packing.placing import Placement, stand
+from mmlongbench.packing.pricing import Pricer
 from mmlongbench.progress import Progress
 from mmlongbench.release.layout import DATA
 
@@ -123,31 +126,40 @@ def _show(path: Path) -> None:
 
 
 def _depths(manifest: Manifest, out: Path, rounds: int = 3) -> None:
-    """Seconds to pack retrieval-text at its longest length: the choice of units, then one depth, then all six."""
+    """Seconds for retrieval-text at its longest length: planned (units chosen and stood), and packed (prompts joined)."""
     (spec,) = (dataset for dataset in manifest.datasets if dataset.name == "retrieval-text")
     small = spec.model_copy(update={"lengths": (spec.admission_length,)})
     forget()
     run_stages(Manifest(datasets=(small,)), Work(out), LocalEngine(1, Progress(is_shown=False)))
     dataset, rows = open_dataset(out, spec.name), rows_of(out, spec.name)
     budget = dataset.budget(max(spec.lengths))
-    spent: dict[str, list[float]] = {"chosen": [], "at one depth": [], "at all depths": []}
+    whats = ("planned at one depth", "planned at all depths", "packed at one depth", "packed at all depths")
+    spent: dict[str, list[float]] = {what: [] for what in whats}
     for turn in range(rounds + 1):
         for what, seconds in spent.items():
             started = time.perf_counter()
             for row in rows:
                 draws = dataset.draws(row.id)
                 draft = dataset.builder.draft(row, dataset.world, draws)
-                if what == "chosen":
-                    pack(draft, budget, dataset.pricer, JOINTS)
+                places = dataset.placements() if "all" in what else dataset.placements()[2:3]
+                if what.startswith("planned"):
+                    _plan(pack(draft, budget, dataset.pricer, JOINTS), places, dataset.pricer, draws)
                 else:
-                    places = dataset.placements() if what == "at all depths" else dataset.placements()[2:3]
                     examples(draft, budget, places, dataset.pricer, draws)
             if turn:  # the first warms the prices
                 seconds.append(time.perf_counter() - started)
     for what, seconds in spent.items():
         click.echo(f"{len(rows)} questions of retrieval-text {what}: {spread(seconds)} s")
-    ratio = statistics.median(spent["at all depths"]) / statistics.median(spent["at one depth"])
-    click.echo(f"all depths / one depth: {ratio:.2f}")
+    for what in ("planned", "packed"):
+        one, all_six = (statistics.median(spent[f"{what} at {where}"]) for where in ("one depth", "all depths"))
+        click.echo(f"{what}, all depths / one depth: {all_six / one:.2f}")
+
+
+def _plan(packed: Packed, places: Sequence[Placement], pricer: Pricer, draws: Draws) -> None:
+    """Units chosen, and where each stands: no prompt is joined."""
+    costs = [pricer.unit(unit).total + 2 for unit in packed.units]
+    for placement in places:
+        stand(packed.units, costs, placement, draws, pricer.text)
 
 
 if __name__ == "__main__":

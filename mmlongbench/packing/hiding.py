@@ -1,10 +1,12 @@
 """Needles inside text: a sentence goes between two sentences of the passage that stands at its depth (MM-NIAH).
 
 Where the depth is at the edge of a passage, or in a picture beside it, it may stand before its first or after its last
-sentence, so that depths 0 and 1 are exact. Each passage hides one needle, as long as there are as many passages as needles.
+sentence, so that depths 0 and 1 are exact. Each passage hides one needle, as long as there are as many passages as
+needles.
 """
 
-from collections.abc import Callable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
 
 from mmlongbench.draft import Unit
@@ -44,12 +46,21 @@ def hide(
             raise NoHostError(f"{needle.id}: a sentence needs a passage to stand in; this context holds none")
         free = free or set(texts)
         target = depth * bounds[-1]
-        host = min(free, key=lambda i: (max(bounds[i] - target, target - bounds[i + 1], 0), i))
+        host = _nearest(free, bounds, target)
         free.discard(host)
         cost = bounds[host + 1] - bounds[host]
         standing[host], offset = _with_sentence(standing[host], needle, target - bounds[host], cost, price)
         before.append(bounds[host] + offset)
     return standing, before
+
+
+def _nearest(free: Set[int], bounds: Sequence[int], target: float) -> int:
+    """The free unit that spans the target, or the one whose nearer edge is nearest to it; ties go to the lower."""
+    below = max(0, min(bisect_left(bounds, target) - 1, len(bounds) - 2))
+    left = next((i for i in range(below, -1, -1) if i in free), None)
+    right = next((i for i in range(below + 1, len(bounds) - 1) if i in free), None)
+    found = [i for i in (left, right) if i is not None]
+    return min(found, key=lambda i: (max(bounds[i] - target, target - bounds[i + 1], 0), i))
 
 
 def _with_sentence(host: Unit, needle: Unit, target: float, cost: int, price: Callable[[str], int]) -> tuple[Unit, int]:
