@@ -126,7 +126,7 @@ def _show(path: Path) -> None:
 
 
 def _depths(manifest: Manifest, out: Path, rounds: int = 3) -> None:
-    """Seconds for retrieval-text at its longest length: planned (units chosen and stood), and packed (prompts joined)."""
+    """Seconds for retrieval-text at its longest length: planned (units chosen and stood); packed (prompts joined)."""
     (spec,) = (dataset for dataset in manifest.datasets if dataset.name == "retrieval-text")
     small = spec.model_copy(update={"lengths": (spec.admission_length,)})
     forget()

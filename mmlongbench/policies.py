@@ -5,11 +5,12 @@ exception is `Rounds`, whose number of classes follows a table of lengths.
 """
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from mmlongbench.draft import Unit
+from mmlongbench.draft import Supply, Unit
+from mmlongbench.prompt import Image
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,25 @@ class Chain:
 
     def groups(self, length: int) -> None:
         """Every question is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Without:
+    """A supply in which units with certain pictures are barred, each for its reason."""
+
+    supply: Supply
+    barred: Mapping[str, str]
+    """Reasons by the picture's path."""
+
+    def units(self, length: int) -> Iterator[Unit]:
+        """The units in their order; the barred ones say so."""
+        for unit in self.supply.units(length):
+            reason = self.barred.get(unit.body.path, "") if isinstance(unit.body, Image) else ""
+            yield replace(unit, barred=reason) if reason else unit
+
+    def groups(self, length: int) -> frozenset[str] | None:
+        """As the supply has them."""
+        return self.supply.groups(length)
 
 
 def inside_out(units: Sequence[Unit], keep: Sequence[int]) -> tuple[tuple[Unit, ...], InOrder]:

@@ -53,6 +53,7 @@ class World:
     shown: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """The pool of pictures by the source's names, with the objects that each shows."""
     _cut: dict[tuple[str, Mode], tuple[str | Image, ...]] = field(default_factory=dict, compare=False)
+    _decoded: dict[str, str] = field(default_factory=dict, compare=False)
     _pools: dict[str, tuple[str, ...]] = field(default_factory=dict, compare=False)
 
     def document(self, id: str) -> Document:
@@ -116,6 +117,16 @@ class World:
         """
         if (name := self.origin(path)) and self.pictures:
             released_bytes(self.pictures[name])
+
+    def fault_of(self, path: str) -> str:
+        """The reason why a picture of the release cannot be decoded; empty if it can. Each is decoded once."""
+        if path not in self._decoded:
+            try:
+                self.decode(path)
+                self._decoded[path] = ""
+            except Rejected as refused:
+                self._decoded[path] = refused.fault.reason
+        return self._decoded[path]
 
     def origin(self, path: str) -> str | None:
         """The source's name of a picture of the release; None of a page."""

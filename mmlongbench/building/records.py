@@ -1,6 +1,7 @@
 """The records stage: drafts packed into public records and items, integers and paths, no pixels."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from mmlongbench.errors import DraftError, Fault
 from mmlongbench.packing.budget import format_length, parse_length
 from mmlongbench.packing.pack import DoesNotFitError, Example, examples
 from mmlongbench.packing.placing import Depth
+from mmlongbench.policies import Without
+from mmlongbench.prompt import Image
 from mmlongbench.task import Row
 
 BLOCK = 32
@@ -61,10 +64,20 @@ def pack_block(work: Work, shard: Shard) -> Iterator[Any]:
 
 
 def pack_row(dataset: Dataset, row: Row, length: int) -> list[Example]:
-    """All examples of a row at a length."""
+    """All examples of a row at a length; a picture that cannot be decoded is barred, the next stands in its place."""
     draws = dataset.draws(row.id)
     draft = dataset.builder.draft(row, dataset.world, draws)
-    return examples(draft, dataset.budget(length), dataset.placements(), dataset.pricer, draws)
+    broken: dict[str, str] = {}
+    while True:
+        whole = replace(draft, supply=Without(draft.supply, broken)) if broken else draft
+        made = examples(whole, dataset.budget(length), dataset.placements(), dataset.pricer, draws)
+        shown = {path for example in made for path in example.prompt.images}
+        found = {path: reason for path in sorted(shown) if (reason := dataset.world.fault_of(path))}
+        if not found:
+            return made
+        if required := {unit.body.path for unit in draft.required if isinstance(unit.body, Image)} & found.keys():
+            raise DoesNotFitError(f"{row.id}: {min(required)} cannot be decoded")  # checked before: it has changed
+        broken |= found
 
 
 def finished_record(dataset: Dataset, example: Example) -> dict[str, Any]:

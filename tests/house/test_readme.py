@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from builders.docvqa.sample import draw_reports
+from builders.mm_niah.sample import draw_hidden_pictures
 from builders.vrag.sample import draw_infoseek, draw_viquae
 
 ROOT = Path(__file__).parents[2]
@@ -24,6 +26,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, draw in (("MMLongBench-Doc/data", draw_reports), ("InfoSeek", draw_infoseek), ("ViQuAE", draw_viquae)):
         (folder / name).mkdir(parents=True)
         draw(folder / name)
+    shutil.copytree(draw_hidden_pictures(folder / "hidden")["documents"], folder / "pages")
     return folder
 
 

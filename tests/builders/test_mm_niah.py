@@ -1,0 +1,279 @@
+"""MM-NIAH: original rows of all six kinds, own pages, what is refused, and what may not stand in a haystack."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+import mmlongbench as mm
+from builders.mm_niah import MMNIAH, MMNIAHRows, OwnPages
+from builders.mm_niah.builder import MMNIAHOptions
+from builders.mm_niah.haystack import Haystack
+from builders.mm_niah.sample import draw_hidden_pictures, draw_hidden_sentences
+from mmlongbench.building.build import build
+from mmlongbench.building.engine import LocalEngine
+from mmlongbench.manifest import Manifest
+from mmlongbench.progress import Progress
+
+TASKS = [(task, kind) for task in ("retrieval", "counting", "reasoning") for kind in ("text", "image")]
+PROSE = "The heron crosses the harbour before dawn. Seven bells ring over the quiet quay. Nobody on the pier looks up. "
+
+
+@dataclass
+class Source:
+    """A folder in MM-NIAH's form."""
+
+    folder: Path
+
+    @property
+    def paths(self) -> dict[str, Path]:
+        return {
+            name: self.folder / file
+            for name, file in (("questions", "q.jsonl"), ("images", "images"), ("obelics", "o.jsonl"))
+        }
+
+    def write(self, rows: list[dict[str, Any]], pages: list[dict[str, Any]]) -> dict[str, Path]:
+        for name, lines in (("q.jsonl", rows), ("o.jsonl", pages)):
+            (self.folder / name).write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+        return self.paths
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Source:
+    (tmp_path / "images").mkdir()
+    for number in range(8):
+        Image.new("RGB", (60 + number, 50), (number * 30, 10, 10)).save(tmp_path / "images" / f"p{number}.png")
+    return Source(tmp_path)
+
+
+def page(number: int) -> dict[str, Any]:
+    texts = [f"Page {number}, part {part}. " + PROSE * 2 + f"Line {number}-{part} ends." for part in range(3)]
+    images = [None, None, "https://pages.invalid/p7.png", None]
+    return {"texts": [*texts[:2], None, texts[2]], "images": images, "metadata": json.dumps([None] * 4)}
+
+
+def row(task: str, kind: str) -> dict[str, Any]:
+    """A row in the original form."""
+    meta: dict[str, Any] = {"placed_depth": [0.1], "choices": None, "choices_image_path": None}
+    if kind == "text":
+        parts = [f"The keeper of lamp {n} is Odo{n}." for n in range(3 if task != "retrieval" else 1)]
+        context = f"It was late. {' '.join(parts)} It rained.\n<image>\nThe end came."
+        answer: Any = [5, 6, 7] if task == "counting" else "Odo0"
+        asked = {"images_list": ["p6.png"], "question": "Who keeps them?", "answer": answer}
+        return {"id": 3, "context": context, **asked, "meta": {**meta, "needles": parts}}
+    hidden = ["p0.png", "p1.png"] if task == "counting" else ["p0.png"]
+    context = "\n".join(["It was late.", *("<image>" for _ in hidden), "It rained."])
+    if task == "counting":
+        asked = {"images_list": hidden * 2, "question": "How many <image> and <image> are there?", "answer": [4, 9]}
+    else:
+        meta["choices_image_path"] = ["p1.png", "p0.png", "p2.png"]
+        asked = {"images_list": hidden, "question": "Which one?", "answer": 1}
+    return {"id": 3, "context": context, **asked, "meta": {**meta, "needles": hidden}}
+
+
+def built(
+    source: Source, task: str, kind: str, rows: list[dict[str, Any]], pages: int = 40
+) -> tuple[Path, dict[str, Any]]:
+    paths = source.write(rows, [page(number) for number in range(pages)])
+    dataset = {
+        "name": f"{task}-{kind}",
+        "builder": "mm_niah",
+        "reader": "mm_niah",
+        "source": {name: str(path) for name, path in paths.items()},
+        "lengths": ["2K"],
+        "admission_length": "2K",
+        "options": {"task": task, "needle": kind},
+    }
+    out = source.folder / "release"
+    lock = build(Manifest.model_validate({"datasets": [dataset]}), out, LocalEngine(1, Progress(is_shown=False))).lock
+    return out, lock
+
+
+def records(out: Path) -> Iterator[dict[str, Any]]:
+    for path in sorted((out / "mmlb_data").rglob("*.jsonl")):
+        yield from map(json.loads, path.read_text("utf-8").splitlines())
+
+
+@pytest.mark.parametrize(("task", "kind"), TASKS)
+def test_a_row_of_each_kind_is_read_built_and_rendered_from_its_record(source: Source, task: str, kind: str) -> None:
+    out, lock = built(source, task, kind, [row(task, kind)])
+    assert lock["datasets"][f"{task}-{kind}"]["questions"]["rejected"] == {}
+    found = list(records(out))
+    builder = MMNIAH(f"{task}-{kind}", MMNIAHOptions(task=task, needle=kind))  # type: ignore[arg-type]
+    assert len(found) == len(builder.spec.placements.values if builder.spec.placements else ())
+    for record in found:
+        foreign = {key: record[key] for key in record if key not in ("tokens", "length", "needle_start", "category")}
+        assert builder.prompt(foreign) == builder.prompt(record)
+        texts = [ctx["text"] for ctx in record["ctxs"]]
+        assert texts.count("<image>") == len(record["image_list"])
+        flags = [ctx["has_answer" if kind == "text" else "has_ans"] for ctx in record["ctxs"]]
+        assert sum(flags) == len(record["positive_ctxs"])
+        for positive in record["positive_ctxs"]:
+            if kind == "text":
+                assert sum(positive["text"] in text for text in texts) == 1
+            else:
+                assert record["image_list"].count(f"mm-niah/{positive['image']}") == 1
+        if task != "counting" and kind == "image":
+            assert record["choices_image"][record["answer"]] == "mm-niah/p0.png"
+
+
+@pytest.mark.parametrize("kind", ["text", "image"])
+def test_a_counting_answer_is_permuted_with_its_needles(source: Source, kind: str) -> None:
+    counts = (
+        {"needle-0": 4, "needle-1": 9}
+        if kind == "image"
+        else {f"The keeper of lamp {n} is Odo{n}.": n + 5 for n in range(3)}
+    )
+    out, _ = built(source, "counting", kind, [{**row("counting", kind), "id": id} for id in range(12)])
+    orders = set()
+    for record in records(out):
+        keys = [p["nid"] if kind == "image" else p["text"] for p in record["positive_ctxs"]]
+        assert record["answer"] == [counts[key] for key in keys]
+        orders.add(tuple(keys))
+    assert len(orders) > 1
+
+
+@pytest.mark.parametrize(("task", "kind"), TASKS)
+def test_needles_are_taken_out_of_a_rows_own_page(source: Source, task: str, kind: str) -> None:
+    paths = source.write([row(task, kind)], [page(0)])
+    pages = MMNIAHRows().web_pages(paths)
+    assert list(pages) == ["row-3", "o-0"]
+    text = " ".join(part for part in pages["row-3"] if isinstance(part, str))
+    assert "It was late." in text
+    assert "Odo" not in text
+    assert [p.path for p in pages["row-3"] if isinstance(p, mm.Image)] == (["p6.png"] if kind == "text" else [])
+    assert pages["o-0"][2] == mm.Image("obelics/p7.png")
+
+
+def test_what_gives_a_needle_away_is_barred_and_counted(source: Source) -> None:
+    pages = [page(0), {"texts": ["They say Odo0 was there. It is so."], "images": [None]}, page(0)]
+    pages.append({"texts": [None], "images": ["https://pages.invalid/gone.png"]})
+    paths = source.write([row("retrieval", "text")], pages)
+    reader = MMNIAHRows()
+    (found,) = reader.rows(paths)
+    pictures = mm.World().pictures
+    assert pictures is None
+    from mmlongbench.documents.pictures import Pictures
+
+    own = Pictures("mm-niah", lambda name: reader.image(paths, name), 10**6)
+    world = mm.World(pictures=own, web=reader.web_pages(paths))
+    assert not isinstance(found, mm.RowFault)
+    units = list(Haystack(found, world, mm.Draws(("t",)), "sentences", ())())  # type: ignore[arg-type]
+    reasons = [unit.barred for unit in units if unit.barred]
+    assert sorted(set(reasons)) == ["holds-answer", "missing-image", "repeated"]
+    clean = [str(unit.body) for unit in units if isinstance(unit.body, str) and not unit.barred]
+    assert not any("Odo" in text for text in clean)
+
+
+def test_a_needle_picture_under_another_name_is_barred(source: Source) -> None:
+    (source.folder / "images" / "p7.png").write_bytes((source.folder / "images" / "p0.png").read_bytes())
+    out, lock = built(source, "retrieval", "image", [row("retrieval", "image")])
+    assert lock["datasets"]["retrieval-image"]["cells"]["2K"]["left_out"]["needle-image"] > 0
+    assert all(record["image_list"] == ["mm-niah/p0.png"] for record in records(out))
+
+
+BAD: list[tuple[str, dict[str, Any], str]] = [
+    ("markers and pictures disagree", {"images_list": []}, "markers-and-images"),
+    ("an answer that is none", {"answer": None}, "missing-or-mistyped-field"),
+    ("an answer of no letter", {"answer": "?!"}, "empty-answer"),
+    ("no needles", {"meta": {"needles": []}}, "no-needles"),
+    ("a needle that is nowhere", {"meta": {"needles": ["Never said."]}}, "needle-not-told"),
+    ("no meta", {"meta": None}, "missing-or-mistyped-field"),
+    ("no id", {"id": "three"}, "missing-or-mistyped-field"),
+]
+
+
+@pytest.mark.parametrize(("change", "reason"), [bad[1:] for bad in BAD], ids=[bad[0] for bad in BAD])
+def test_a_bad_row_is_named_and_the_others_are_built(source: Source, change: dict[str, Any], reason: str) -> None:
+    rows = [{**row("retrieval", "text"), **change}, {**row("retrieval", "text"), "id": 9}]
+    out, lock = built(source, "retrieval", "text", rows)
+    assert lock["datasets"]["retrieval-text"]["questions"]["rejected"] == {reason: 1}
+    (reject,) = map(json.loads, (out / "rejects.jsonl").read_text("utf-8").splitlines())
+    assert (reject["file"], reject["place"]) == ("q.jsonl", "line 1")
+    assert {record["id"] for record in records(out)} == {"mm-niah-9"}
+
+
+def test_text_options_and_identical_choices_are_refused(source: Source) -> None:
+    worded = row("reasoning", "image")
+    worded["meta"] = {**worded["meta"], "choices": ["left", "right"], "choices_image_path": None}
+    twice = {**row("reasoning", "image"), "id": 4}
+    twice["meta"] = {**twice["meta"], "choices_image_path": ["p0.png", "p0.png"], "needles": ["p0.png"]}
+    lock = built(source, "reasoning", "image", [worded, twice, {**row("reasoning", "image"), "id": 5}])[1]
+    assert lock["datasets"]["reasoning-image"]["questions"]["rejected"] == {"identical-choices": 1, "text-options": 1}
+
+
+def test_a_page_that_cannot_be_read_is_in_the_rejects(source: Source) -> None:
+    paths = source.write([row("retrieval", "text")], [{"texts": ["a", None], "images": [None, None]}, page(1)])
+    faults = [found for found in MMNIAHRows().rows(paths) if isinstance(found, mm.RowFault)]
+    assert [(fault.id, fault.fault.reason) for fault in faults] == [("o-0", "text-or-image")]
+    assert MMNIAHRows().web_pages(paths)["o-0"] == []
+
+
+def test_parquet_pages_are_read_as_the_lines_are(source: Source) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    lines = [page(number) for number in range(5)]
+    paths = source.write([row("retrieval", "text")], lines)
+    pq.write_table(pa.Table.from_pylist(lines), source.folder / "o.parquet", row_group_size=2)
+    reader = MMNIAHRows()
+    tables = reader.web_pages({**paths, "obelics": source.folder / "o.parquet"})
+    assert [tables[f"o-{n}"] for n in range(5)] == [reader.web_pages(paths)[f"o-{n}"] for n in range(5)]
+
+
+@pytest.mark.parametrize("name", ["../q.jsonl", "/etc/hosts", "a/../../q.jsonl", "x" * 5000])
+def test_a_picture_outside_its_folder_is_none(source: Source, name: str) -> None:
+    paths = source.write([], [])
+    assert MMNIAHRows().image(paths, name) is None
+    assert OwnPages().image({"questions": paths["questions"], "documents": paths["images"]}, name) is None
+
+
+def test_own_markdown_holds_text_and_pictures_in_order(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "a.md").write_text("One.\n\n![x](../p.png)\n\nTwo.", "utf-8")
+    (tmp_path / "b.txt").write_text("![x](p.png) stays", "utf-8")
+    (tmp_path / "c.txt").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "q.jsonl").write_text('{"question": "Q?", "answer": "A", "needles": ["A b."]}\n', "utf-8")
+    sources = {"questions": tmp_path / "q.jsonl", "documents": tmp_path}
+    pages = OwnPages().web_pages(sources)
+    assert list(pages) == ["b.txt", "c.txt", "sub/a.md"]
+    assert list(pages["sub/a.md"]) == ["One.\n\n", mm.Image("p.png"), "\n\nTwo."]
+    assert list(pages["b.txt"]) == ["![x](p.png) stays"]
+    good, bad = OwnPages().rows(sources)
+    assert isinstance(bad, mm.RowFault)
+    assert (bad.id, bad.fault.reason) == ("c.txt", "unreadable-page")
+    assert good.id == "mm-niah-0"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"answer": None},
+        {"answer": 1},
+        {"needles": "x"},
+        {"needles": ["a\nb"]},
+        {"needles": ["<image>"]},
+        {"question": ""},
+    ],
+)
+def test_a_bad_own_question_says_its_line_and_field(tmp_path: Path, change: dict[str, Any]) -> None:
+    (tmp_path / "a.md").write_text("One.", "utf-8")
+    line = {"question": "Q?", "answer": "A", "needles": ["A b."], **change}
+    (tmp_path / "q.jsonl").write_text(json.dumps(line), "utf-8")
+    (found,) = OwnPages().rows({"questions": tmp_path / "q.jsonl", "documents": tmp_path})
+    assert isinstance(found, mm.RowFault)
+    assert (found.fault.place, found.fault.field) == ("line 1", next(iter(change)))
+
+
+@pytest.mark.parametrize("draw", [draw_hidden_sentences, draw_hidden_pictures])
+def test_the_sample_is_the_same_bytes_twice(tmp_path: Path, draw: Any) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        draw(tmp_path / name)
+    files = [sorted(p.relative_to(tmp_path / n) for p in (tmp_path / n).rglob("*") if p.is_file()) for n in ("a", "b")]
+    assert files[0] == files[1]
+    assert all((tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes() for file in files[0])
