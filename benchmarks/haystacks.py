@@ -7,6 +7,7 @@ annotation rows with an OBELICS file. Everything is drawn by name, so the same a
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pymupdf
 from PIL import Image
@@ -34,7 +35,8 @@ def draw_photographs(folder: Path, photographs: int, questions: int) -> dict[str
     """Photographs with their objects, and `questions` of each kind: one needle, and two or three."""
     images = folder / "images" / "train2017"
     images.mkdir(parents=True)
-    known, annotations = [], []
+    known: list[dict[str, Any]] = []
+    annotations: list[dict[str, int]] = []
     for number in range(photographs):
         name = f"{number:012d}.jpg"
         size = coco_size(DRAWS, name)

@@ -176,6 +176,15 @@ def test_a_needle_picture_under_another_name_is_barred(source: Source) -> None:
     assert all(record["image_list"] == ["mm-niah/p0.png"] for record in records(out))
 
 
+def test_a_picture_that_cannot_be_decoded_is_barred_and_the_next_unit_stands_in_its_place(source: Source) -> None:
+    file = source.folder / "images" / "p7.png"
+    Image.effect_noise((80, 80), 90).save(file)
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    out, lock = built(source, "retrieval", "text", [row("retrieval", "text")])
+    assert lock["datasets"]["retrieval-text"]["cells"]["2K"]["left_out"]["broken-image"] > 0
+    assert all("mm-niah/obelics/p7.png" not in record["image_list"] for record in records(out))
+
+
 BAD: list[tuple[str, dict[str, Any], str]] = [
     ("markers and pictures disagree", {"images_list": []}, "markers-and-images"),
     ("an answer that is none", {"answer": None}, "missing-or-mistyped-field"),
