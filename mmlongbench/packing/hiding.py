@@ -1,75 +1,85 @@
 """Needles inside text: a sentence goes between two sentences of the passage that stands at its depth (MM-NIAH).
 
-Where the depth is at the edge of a passage, or in a picture beside it, it may stand before its first or after its last
-sentence, so that depths 0 and 1 are exact. Each passage hides one needle, as long as there are as many passages as
-needles.
+Where the depth is the edge of a passage, or its sentences are so long that the edge is nearer, it stands before its
+first or after its last sentence; where no text is, between two pictures, it stands alone. So it is never farther from
+its depth than half of the unit there. Each passage hides one needle, as long as there are as many passages as needles.
 """
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence, Set
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from mmlongbench.draft import Unit
-from mmlongbench.errors import MMLongBenchError
 from mmlongbench.passages.splitting import sentences
 
-
-class NoHostError(MMLongBenchError):
-    """A sentence is to be hidden in a context that has no text unit."""
+Price: TypeAlias = Callable[[str], int]
 
 
-def hide(
-    hay: Sequence[Unit],
-    bounds: Sequence[int],
-    needles: Sequence[Unit],
-    depths: Sequence[float],
-    price: Callable[[str], int],
-) -> tuple[list[Unit], list[int]]:
-    """The haystack with its sentences hidden, and the haystack tokens that stand before each.
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Where a sentence goes."""
+
+    host: int | None
+    """The haystack unit; None: it stands alone."""
+    at: int
+    """Sentences of the host before it; alone: units of the haystack before it."""
+    before: int
+    """Haystack tokens before it."""
+
+
+def find_slots(hay: Sequence[Unit], bounds: Sequence[int], depths: Sequence[float], price: Price) -> list[Slot]:
+    """A slot for each sentence, in the order of `depths`.
 
     Args:
         hay: the haystack units in the order of standing.
         bounds: tokens before each of them, and the sum of all.
-        needles: units whose bodies are sentences.
         depths: what is asked for each needle, 0 to 1.
         price: tokens of a text.
 
-    Raises:
-        NoHostError: no unit of the haystack is a text.
-
     """
-    standing, before = list(hay), []
-    texts = [number for number, unit in enumerate(hay) if isinstance(unit.body, str)]
+    texts = frozenset(number for number, unit in enumerate(hay) if isinstance(unit.body, str))
     free: set[int] = set()
-    for needle, depth in zip(needles, depths, strict=True):
-        if not texts:
-            raise NoHostError(f"{needle.id}: a sentence needs a passage to stand in; this context holds none")
+    slots = []
+    for depth in depths:
         free = free or set(texts)
         target = depth * bounds[-1]
-        host = _nearest(free, bounds, target)
-        free.discard(host)
-        cost = bounds[host + 1] - bounds[host]
-        standing[host], offset = _with_sentence(standing[host], needle, target - bounds[host], cost, price)
-        before.append(bounds[host] + offset)
-    return standing, before
+        slot = _inside(hay, bounds, target, free, price) or _at_an_edge(hay, bounds, target, free, texts)
+        free.discard(-1 if slot.host is None else slot.host)
+        slots.append(slot)
+    return slots
 
 
-def _nearest(free: Set[int], bounds: Sequence[int], target: float) -> int:
-    """The free unit that spans the target, or the one whose nearer edge is nearest to it; ties go to the lower."""
-    below = max(0, min(bisect_left(bounds, target) - 1, len(bounds) - 2))
-    left = next((i for i in range(below, -1, -1) if i in free), None)
-    right = next((i for i in range(below + 1, len(bounds) - 1) if i in free), None)
-    found = [i for i in (left, right) if i is not None]
-    return min(found, key=lambda i: (max(bounds[i] - target, target - bounds[i + 1], 0), i))
+def with_sentences(unit: Unit, hidden: Sequence[tuple[Slot, Unit]]) -> Unit:
+    """A passage with sentences in their slots."""
+    parts = sentences(str(unit.body))
+    ordered = sorted(hidden, key=lambda pair: pair[0].at)
+    body, done = [], 0
+    for slot, needle in ordered:
+        body += [*parts[done : slot.at], str(needle.body)]
+        done = slot.at
+    return replace(unit, body=" ".join((*body, *parts[done:])), needles=tuple(needle for _, needle in ordered))
 
 
-def _with_sentence(host: Unit, needle: Unit, target: float, cost: int, price: Callable[[str], int]) -> tuple[Unit, int]:
-    """The host, of `cost` tokens, with the needle at the boundary nearest to `target`, and the tokens before it."""
-    parts = sentences(str(host.body))
-    first = 0 if target <= 0 or len(parts) < 2 else 1
-    last = len(parts) if target >= cost or len(parts) < 2 else len(parts) - 1
-    offsets = {at: price(host.head + " ".join(parts[:at])) if at else 0 for at in range(first, last + 1)}
-    at = min(offsets, key=lambda n: (abs(offsets[n] - target), n))
-    body = " ".join((*parts[:at], str(needle.body), *parts[at:]))
-    inside = sorted((*host.needles, needle), key=lambda unit: body.index(str(unit.body)))
-    return replace(host, body=body, needles=tuple(inside)), offsets[at]
+def _inside(hay: Sequence[Unit], bounds: Sequence[int], target: float, free: Set[int], price: Price) -> Slot | None:
+    """The nearest boundary between two sentences of the passage that spans the target, if it is near enough."""
+    host = min(bisect_left(bounds, target), len(bounds) - 1) - 1
+    if host not in free or not 0 < target < bounds[-1]:
+        return None
+    parts, head = sentences(str(hay[host].body)), hay[host].head
+    offsets = {at: bounds[host] + price(head + " ".join(parts[:at])) for at in range(1, len(parts))}
+    at = min(offsets, key=lambda at: (abs(offsets[at] - target), at), default=0)
+    half = (bounds[host + 1] - bounds[host]) / 2
+    return Slot(host, at, offsets[at]) if at and abs(offsets[at] - target) <= half else None
+
+
+def _at_an_edge(hay: Sequence[Unit], bounds: Sequence[int], target: float, free: Set[int], texts: Set[int]) -> Slot:
+    """The nearest boundary of units: at the edge of a free passage, or alone where no text is on either side."""
+    for at in sorted(range(len(bounds)), key=lambda at: (abs(bounds[at] - target), at)):
+        beside = [number for number in (at - 1, at) if number in free]
+        if beside:
+            host = min(beside, key=lambda number: (not bounds[number] < target <= bounds[number + 1], number))
+            return Slot(host, len(sentences(str(hay[host].body))) if host < at else 0, bounds[at])
+        if not texts & {at - 1, at}:
+            return Slot(None, at, bounds[at])
+    raise AssertionError("a free passage has edges")  # without texts every boundary is alone

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from mmlongbench.draft import Unit
 from mmlongbench.draws import Draws
-from mmlongbench.packing.hiding import hide
+from mmlongbench.packing.hiding import find_slots, with_sentences
 
 DEPTHS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 """The six depths of a single needle (paper, section 3)."""
@@ -73,9 +73,6 @@ def stand(
         draws: the draws of the question.
         price: tokens of a text, to measure where in a passage a sentence goes.
 
-    Raises:
-        NoHostError: a sentence is to stand in a context without text.
-
     """
     order = sorted((i for i, unit in enumerate(units) if unit.place is not None), key=lambda i: units[i].place or ())
     hay = [units[i] for i in order]
@@ -87,10 +84,13 @@ def stand(
     inside = [n for n, needle in enumerate(needles) if needle.between_sentences]
     alone = [n for n, needle in enumerate(needles) if not needle.between_sentences]
     slots = nearest_free(bounds, [requested[n] for n in alone])
-    hay, before = hide(hay, bounds, [needles[n] for n in inside], [requested[n] for n in inside], price)
-    reached = {**dict(zip(inside, before, strict=True)), **{n: bounds[s] for n, s in zip(alone, slots, strict=True)}}
+    hidden = dict(zip(inside, find_slots(hay, bounds, [requested[n] for n in inside], price), strict=True))
+    for host in {slot.host for slot in hidden.values() if slot.host is not None}:
+        hay[host] = with_sentences(hay[host], [(slot, needles[n]) for n, slot in hidden.items() if slot.host == host])
+    at = dict(zip(alone, slots, strict=True)) | {n: slot.at for n, slot in hidden.items() if slot.host is None}
+    reached = {n: bounds[slot] for n, slot in at.items()} | {n: slot.before for n, slot in hidden.items()}
     achieved = tuple(reached[n] / bounds[-1] if bounds[-1] else 0.0 for n in range(len(needles)))
-    return Standing(_insert(hay, [needles[n] for n in alone], slots), tuple(requested), achieved)
+    return Standing(_insert(hay, [needles[n] for n in at], list(at.values())), tuple(requested), achieved)
 
 
 def nearest_free(bounds: Sequence[int], depths: Sequence[float]) -> list[int]:
