@@ -72,8 +72,8 @@ class MMNIAH:
         names = row.shown if self.options.task == "counting" else _shuffled(row, draws)
         asked = [world.image(name) for name in names]
         carriers = {needle.id: world.image(needle.image) for needle in row.needles if needle.image}
-        check_pictures(asked, 0)
-        check_pictures(list(carriers.values()), self.options.least_scale)
+        check_pictures(asked, "choices" if row.choices else "shown")
+        check_pictures(list(carriers.values()), "needles", self.options.least_scale)
         paths = [picture.path for picture in asked]
         right = names.index(row.choices[row.right]) if row.choices else -1
         data = {"row": row, "paths": paths, "right": right}

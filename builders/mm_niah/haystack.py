@@ -1,11 +1,9 @@
 """The haystack of MM-NIAH: passages and pictures of web pages, page after page, none of which gives a needle away."""
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
-from pathlib import Path
 from typing import Literal
 
 import mmlongbench as mm
@@ -66,11 +64,11 @@ def _text_faults(row: HaystackQuestion) -> Callable[[str], str]:
 
 def _picture_faults(pictures: Sequence[mm.Picture]) -> Callable[[mm.Picture], str]:
     """Why a picture may not stand among the haystack: it is one of the question's."""
-    paths, hashes = {picture.path for picture in pictures}, {sha256_of(picture.source) for picture in pictures}
-    return lambda found: "needle-image" if found.path in paths or (hashes and sha256_of(found.source) in hashes) else ""
+    paths, hashes = {picture.path for picture in pictures}, {sha256_of(picture) for picture in pictures}
+    return lambda found: "needle-image" if found.path in paths or (hashes and sha256_of(found) in hashes) else ""
 
 
 @lru_cache(maxsize=1 << 16)
-def sha256_of(path: Path) -> str:
+def sha256_of(picture: mm.Picture) -> str:
     """The bytes of a picture, told apart."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return picture.sha256

@@ -20,14 +20,14 @@ FOLDER = "obelics"
 
 
 def obelics_pages(source: Path) -> dict[str, Callable[[], WebPage]]:
-    """How to read each page, by id `<file>-<row from 0>`, in the order of the files."""
-    return {id: read for file in _files(source) for id, read, _ in _pages(file)}
+    """How to read each page, by id `obelics/<file>-<row from 0>`, in the order of the files."""
+    return {id: read for file in _files(source) for id, read, _ in _pages(source, file)}
 
 
 def obelics_faults(source: Path) -> Iterator[tuple[str, Fault]]:
     """The pages that cannot be read, by id; they are in no haystack."""
     for file in _files(source):
-        for id, _, raw in _pages(file, is_checked=True):
+        for id, _, raw in _pages(source, file, is_checked=True):
             found = raw if isinstance(raw, Fault) else page_of(raw)
             if isinstance(found, Fault):
                 yield id, found
@@ -72,15 +72,16 @@ def _files(source: Path) -> list[Path]:
     return found
 
 
-def _pages(file: Path, *, is_checked: bool = False) -> Iterator[tuple[str, Callable[[], WebPage], Any]]:
+def _pages(source: Path, file: Path, *, is_checked: bool = False) -> Iterator[tuple[str, Callable[[], WebPage], Any]]:
     """(id, how to read it, the row or a fault) of each page; of Parquet the row is read only to be checked."""
+    stem = f"{FOLDER}/{file.relative_to(source).as_posix() if source.is_dir() else file.name}"
     if file.suffix == ".parquet":
         for number, (group, row) in enumerate(_places(file)):
             read = _group(file, group)[row] if is_checked else None
-            yield f"{file.stem}-{number}", partial(_from_parquet, file, group, row), read
+            yield f"{stem}-{number}", partial(_from_parquet, file, group, row), read
         return
     for number, (_, offset, raw) in enumerate(json_lines(file)):
-        yield f"{file.stem}-{number}", partial(_from_line, file, offset), raw
+        yield f"{stem}-{number}", partial(_from_line, file, offset), raw
 
 
 def _from_line(file: Path, offset: int) -> WebPage:

@@ -85,13 +85,16 @@ def _read(raw: Mapping[str, Any]) -> HaystackQuestion:
     shown = images[len(images) - question.count(MARKER) :]
     about: dict[str, Any] = {"id": f"mm-niah-{raw['id']}", "question": question, "pages": (f"row-{raw['id']}",)}
     needles = _needles(raw, context, images)
-    if needles[0].text and meta.get("choices"):
-        question = "\n".join((question, *(f"{chr(65 + n)}. {option}" for n, option in enumerate(meta["choices"]))))
+    options = _names(meta.get("choices") or [], "meta.choices")
+    if any("\n" in str(needle).strip() for needle in meta["needles"]):
+        about["repairs"] = ("needle-on-several-lines",)
+    if needles[0].text and options:
+        question = "\n".join((question, *(f"{chr(65 + n)}. {option}" for n, option in enumerate(options))))
         about["question"] = question
-    elif meta.get("choices"):
+    elif options:
         _refuse("text-options", "picture choices", "options that are texts", "meta.choices")
     choices = _names(meta.get("choices_image_path") or [], "meta.choices_image_path")
-    answer = _answer(raw.get("answer"), choices, meta.get("choices") or [])
+    answer = _answer(raw.get("answer"), choices, options)
     return HaystackQuestion(needles=needles, shown=tuple(shown), choices=tuple(choices), **about, **answer)
 
 

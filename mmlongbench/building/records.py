@@ -9,7 +9,7 @@ from typing import Any
 from mmlongbench.building.dataset import Dataset, kept_rows, open_dataset
 from mmlongbench.building.rejects import reject_row
 from mmlongbench.building.work import Shard, Work
-from mmlongbench.errors import DraftError, Fault
+from mmlongbench.errors import DraftError, Fault, Rejected
 from mmlongbench.packing.budget import format_length, parse_length
 from mmlongbench.packing.pack import DoesNotFitError, Example, examples
 from mmlongbench.packing.placing import Depth
@@ -56,10 +56,14 @@ def pack_block(work: Work, shard: Shard) -> Iterator[Any]:
             found = Fault("does-not-fit", f"a prompt within {format_length(length)}", str(error))
             yield reject_row(dataset.spec.name, row, found, length)
             continue
-        for example in made:
+        except Rejected as error:
+            yield reject_row(dataset.spec.name, row, error.fault, length)
+            continue
+        for number, example in enumerate(made):
             shown = {path: name for path in example.prompt.images if (name := dataset.world.origin(path))}
             record = finished_record(dataset, example)
-            about = {"ran_dry": example.ran_dry, "missing": example.missing, "left_out": dict(example.left_out)}
+            about: dict[str, Any] = {"ran_dry": example.ran_dry, "missing": example.missing}
+            about["left_out"] = {} if number else dict(example.left_out)  # of the context: the same at every placement
             yield {"record": record, "items": _items(example), "pictures": shown, **about}
 
 

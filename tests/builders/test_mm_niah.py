@@ -141,12 +141,12 @@ def test_a_counting_answer_is_permuted_with_its_needles(source: Source, kind: st
 def test_needles_are_taken_out_of_a_rows_own_page(source: Source, task: str, kind: str) -> None:
     paths = source.write([row(task, kind)], [page(0)])
     pages = MMNIAHRows().web_pages(paths)
-    assert list(pages) == ["row-3", "o-0"]
+    assert list(pages) == ["row-3", "obelics/o.jsonl-0"]
     text = " ".join(part for part in pages["row-3"] if isinstance(part, str))
     assert "It was late." in text
     assert "Odo" not in text
     assert [p.path for p in pages["row-3"] if isinstance(p, mm.Image)] == (["p6.png"] if kind == "text" else [])
-    assert pages["o-0"][2] == mm.Image("obelics/p7.png")
+    assert pages["obelics/o.jsonl-0"][2] == mm.Image("obelics/p7.png")
 
 
 def test_what_gives_a_needle_away_is_barred_and_counted(source: Source) -> None:
@@ -181,7 +181,7 @@ def test_a_picture_that_cannot_be_decoded_is_barred_and_the_next_unit_stands_in_
     Image.effect_noise((80, 80), 90).save(file)
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
     out, lock = built(source, "retrieval", "text", [row("retrieval", "text")])
-    assert lock["datasets"]["retrieval-text"]["cells"]["2K"]["left_out"]["broken-image"] > 0
+    assert lock["datasets"]["retrieval-text"]["cells"]["2K"]["left_out"]["broken-image"] == 7  # once a page, not once a depth
     assert all("mm-niah/obelics/p7.png" not in record["image_list"] for record in records(out))
 
 
@@ -193,6 +193,21 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("a needle that is nowhere", {"meta": {"needles": ["Never said."]}}, "needle-not-told"),
     ("no meta", {"meta": None}, "missing-or-mistyped-field"),
     ("no id", {"id": "three"}, "missing-or-mistyped-field"),
+    (
+        "a picture in the question",
+        {"question": "Who is <image>?", "images_list": ["p6.png", "p5.png"]},
+        "pictures-in-the-question",
+    ),
+    (
+        "options that are no list",
+        {"meta": {"needles": ["The keeper of lamp 0 is Odo0."], "choices": 4}},
+        "missing-or-mistyped-field",
+    ),
+    (
+        "options that have names",
+        {"meta": {"needles": ["The keeper of lamp 0 is Odo0."], "choices": {"A": "x"}}, "answer": 0},
+        "missing-or-mistyped-field",
+    ),
 ]
 
 
@@ -218,8 +233,8 @@ def test_text_options_and_identical_choices_are_refused(source: Source) -> None:
 def test_a_page_that_cannot_be_read_is_in_the_rejects(source: Source) -> None:
     paths = source.write([row("retrieval", "text")], [{"texts": ["a", None], "images": [None, None]}, page(1)])
     faults = [found for found in MMNIAHRows().rows(paths) if isinstance(found, mm.RowFault)]
-    assert [(fault.id, fault.fault.reason) for fault in faults] == [("o-0", "text-or-image")]
-    assert MMNIAHRows().web_pages(paths)["o-0"] == []
+    assert [(fault.id, fault.fault.reason) for fault in faults] == [("obelics/o.jsonl-0", "text-or-image")]
+    assert MMNIAHRows().web_pages(paths)["obelics/o.jsonl-0"] == []
 
 
 def test_parquet_pages_are_read_as_the_lines_are(source: Source) -> None:
@@ -231,7 +246,18 @@ def test_parquet_pages_are_read_as_the_lines_are(source: Source) -> None:
     pq.write_table(pa.Table.from_pylist(lines), source.folder / "o.parquet", row_group_size=2)
     reader = MMNIAHRows()
     tables = reader.web_pages({**paths, "obelics": source.folder / "o.parquet"})
-    assert [tables[f"o-{n}"] for n in range(5)] == [reader.web_pages(paths)[f"o-{n}"] for n in range(5)]
+    lines_read = reader.web_pages(paths)
+    for n in range(5):
+        assert tables[f"obelics/o.parquet-{n}"] == lines_read[f"obelics/o.jsonl-{n}"]
+
+
+def test_pages_of_two_files_of_one_name_are_all_there(source: Source) -> None:
+    paths = source.write([row("retrieval", "text")], [])
+    for folder in ("x", "y"):
+        (source.folder / "web" / folder).mkdir(parents=True)
+        (source.folder / "web" / folder / "o.jsonl").write_text(json.dumps(page(1)) + "\n")
+    pages = MMNIAHRows().web_pages({**paths, "obelics": source.folder / "web"})
+    assert list(pages) == ["row-3", "obelics/x/o.jsonl-0", "obelics/y/o.jsonl-0"]
 
 
 @pytest.mark.parametrize("name", ["../q.jsonl", "/etc/hosts", "a/../../q.jsonl", "x" * 5000])
