@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from mmlongbench.documents.pictures import Picture, Pictures, released_bytes
+from mmlongbench.documents.pictures import Picture, Pictures
 from mmlongbench.errors import DraftError, Fault, Rejected, nearest
 from mmlongbench.passages.cutting import Mode, cut_text
 from mmlongbench.prompt import Image
@@ -116,7 +116,7 @@ class World:
 
         """
         if (name := self.origin(path)) and self.pictures:
-            released_bytes(self.pictures[name])
+            self.pictures[name].released()
 
     def fault_of(self, path: str) -> str:
         """The reason why a picture of the release cannot be decoded; empty if it can. Each is decoded once."""

@@ -10,7 +10,6 @@ from mmlongbench.building.dataset import Dataset, limits_of, open_dataset
 from mmlongbench.building.records import record_shards, rows_of
 from mmlongbench.building.work import Shard, Work
 from mmlongbench.documents.pdf import render_pages
-from mmlongbench.documents.pictures import released_bytes
 from mmlongbench.errors import BuildError
 from mmlongbench.files import sha256_of, write_whole
 from mmlongbench.release.layout import IMAGES
@@ -49,7 +48,7 @@ def copy_pictures(work: Work, shard: Shard) -> Iterator[Any]:
     dataset = open_dataset(work.out, shard.dataset)
     first = int(shard.name) * PICTURES
     for path, name in needed_pictures(work, dataset)[first : first + PICTURES]:
-        target, data = work.out / IMAGES / path, released_bytes(dataset.world.image(name))
+        target, data = work.out / IMAGES / path, dataset.world.image(name).released()
         if not target.is_file():
             write_whole(target, [data])
         elif hashlib.sha256(data).hexdigest() != sha256_of(target):

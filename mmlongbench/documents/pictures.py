@@ -1,23 +1,18 @@
-"""Photographs of a source as images of a release: sizes from headers after rotation, safe names, bytes on request."""
+"""Photographs of a source as images of a release: found by name, sized from headers, named safely, capped."""
 
-import io
-import math
+import hashlib
 import re
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from posixpath import normpath
+from typing import Literal
 
 from mmlongbench.documents.names import safe_name
+from mmlongbench.documents.pixels import PictureFile, header_size, likeness, released_bytes, shrunk, unreadable
 from mmlongbench.errors import Fault, Rejected
 
-if TYPE_CHECKING:
-    from PIL import Image
-
-ORIENTATION = 0x0112
-"""The EXIF tag; 2 to 8 turn or mirror a picture, 5 to 8 stand it on its side."""
 _SAFE = re.compile(r"[^\x00-\x1f\x7f/\\\"<>:|?*\ud800-\udfff\s.-][^\x00-\x1f\x7f/\\\"<>:|?*\ud800-\udfff]*")
 
 
@@ -29,27 +24,76 @@ class Picture:
     """Below `mmlb_image/`."""
     width: int
     height: int
-    source: Path
+    source: PictureFile
     is_renamed: bool
     """Whether its name could not be kept: the public loader drops names with a double quote."""
     scale: float = 1.0
     """Its long side in the release / in the source."""
+
+    @property
+    def sha256(self) -> str:
+        """Of the source's bytes."""
+        return hashlib.sha256(self.source.read_bytes()).hexdigest()
+
+    def released(self) -> bytes:
+        """Its bytes as released.
+
+        Raises:
+            Rejected: its pixels cannot be decoded.
+
+        """
+        try:
+            return released_bytes(self.source.read_bytes(), (self.width, self.height))
+        except unreadable() as error:
+            raise Rejected(_broken(self.source, error)) from error
+
+    def likeness(self) -> int:
+        """What it looks like (see `likeness`).
+
+        Raises:
+            Rejected: its pixels cannot be decoded.
+
+        """
+        try:
+            return likeness(self.source.read_bytes())
+        except unreadable() as error:
+            raise Rejected(_broken(self.source, error)) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Cap:
+    """How many tokens a picture may cost, and what becomes of one above."""
+
+    most: int
+    above: Literal["reject", "shrink"]
+    tokens: Callable[[int, int], int]
+    """(width, height) in pixels → tokens."""
 
 
 class Pictures:
     """The pictures of a dataset, found when asked for; each header is read once."""
 
     def __init__(
-        self, folder: str, find: Callable[[str], Path | None], most_pixels: int, longest: int | None = None
+        self,
+        folder: str,
+        find: Callable[[str], PictureFile | None],
+        most_pixels: int,
+        longest: int | None = None,
+        cap: Cap | None = None,
+        *,
+        by_content: bool = False,
     ) -> None:
         """`find` gives a picture's file by the name a row has for it; `folder` is its place in the release.
 
-        With `longest`, a picture whose long side has more pixels is shrunk to it.
+        With `longest`, a picture whose long side has more pixels is shrunk to it. With `by_content` its name in the
+        release is a hash of its bytes, so that it tells nothing, and equal pictures stand there once.
         """
         self._folder = folder
         self._find = find
         self._most_pixels = most_pixels
         self._longest = longest
+        self._cap = cap
+        self._by_content = by_content
         self._known: dict[str, Picture] = {}
         self.sizes: dict[str, tuple[int, int]] = {}
         """(width, height) by released path, of the pictures asked for so far."""
@@ -63,10 +107,11 @@ class Pictures:
             Rejected: it is missing, cannot be read, or is too large; the reject says which.
 
         """
+        name = normpath(name)  # `./a.png` is `a.png`
         if name not in self._known:
             picture = self._read(name)
             other = self.origins.setdefault(picture.path, name)
-            if other != name:
+            if other != name and not self._by_content:
                 expected, found = "names that differ in the release", f"{other!r} is {picture.path} already"
                 raise Rejected(Fault("two-images-of-one-name", expected, found, field="image"))
             self._known[name] = picture
@@ -74,29 +119,48 @@ class Pictures:
         return self._known[name]
 
     def _read(self, name: str) -> Picture:
-        path = self._find(name)
-        if path is None:
+        file = self._find(name)
+        if file is None:
             raise Rejected(Fault("missing-image", f"a picture {name!r} among the sources", "none", field="image"))
         try:
-            width, height = header_size(path)
+            width, height = header_size(file)
         except unreadable() as error:
-            raise Rejected(_broken(path, error)) from error
+            raise Rejected(_broken(file, error)) from error
         if width * height > self._most_pixels or min(width, height) < 1:
             bound = f"1 to {self._most_pixels} pixels"
-            raise Rejected(Fault("size-of-an-image", bound, f"{width} × {height}", path.name))
-        folders, released = map(file_name, PurePosixPath(name).parts[:-1]), file_name(path.name)
-        scale = min(1.0, (self._longest or max(width, height)) / max(width, height))
-        size = (width, height) if scale == 1 else shrunk((width, height), scale)
-        return Picture("/".join((self._folder, *folders, released)), *size, path, released != path.name, scale)
+            raise Rejected(Fault("size-of-an-image", bound, f"{width} × {height}", file.name))
+        size, scale = self._fitted((width, height), file.name)
+        path, is_renamed = self._path(name, file)
+        return Picture(f"{self._folder}/{path}", *size, file, is_renamed, scale)
+
+    def _path(self, name: str, file: PictureFile) -> tuple[str, bool]:
+        """Its place in the folder, and whether that is another name than the source's."""
+        if self._by_content:
+            ending = PurePosixPath(file.name).suffix.lower()
+            return hashlib.sha256(file.read_bytes()).hexdigest()[:24] + (ending or ".jpg"), False
+        released = file_name(file.name)
+        folders = map(file_name, PurePosixPath(name).parts[:-1])
+        return "/".join((*folders, released)), released != file.name
+
+    def _fitted(self, size: tuple[int, int], name: str) -> tuple[tuple[int, int], float]:
+        """The size in the release, and its scale."""
+        long = max(size)
+        longest = min(self._longest or long, long)
+        cap = self._cap
+        if cap and (cost := cap.tokens(*_at(size, longest))) > cap.most:
+            if cap.above == "reject":
+                todo = "set pictures.above to shrink, or give pictures.longest_side"
+                raise Rejected(
+                    Fault("image-above-cap", f"at most {cap.most} tokens", f"{cost} tokens", name, todo=todo)
+                )
+            fits = bisect_right(range(1, longest + 1), cap.most, key=lambda side: cap.tokens(*_at(size, side)))
+            longest = max(1, fits)
+        return _at(size, longest), longest / long
 
 
-def shrunk(size: tuple[int, int], scale: float) -> tuple[int, int]:
-    """(width, height) at a scale, each rounded half up, at least 1.
-
-    >>> shrunk((2048, 1001), 0.5)
-    (1024, 501)
-    """
-    return max(1, math.floor(size[0] * scale + 0.5)), max(1, math.floor(size[1] * scale + 0.5))
+def _at(size: tuple[int, int], longest: int) -> tuple[int, int]:
+    """(width, height) with this long side, in pixels."""
+    return size if longest == max(size) else shrunk(size, longest / max(size))
 
 
 def file_name(name: str) -> str:
@@ -113,64 +177,8 @@ def file_name(name: str) -> str:
     return f"{head.removesuffix(ending).rstrip('._-') or 'image'}-{digits}{ending}"
 
 
-def header_size(path: Path) -> tuple[int, int]:
-    """(width, height) after EXIF rotation, from the header alone; raises one of `unreadable()`."""
-    with _opened(path) as picture:
-        width, height = picture.size
-        return (height, width) if 5 <= picture.getexif().get(ORIENTATION, 1) <= 8 else (width, height)
-
-
-@contextmanager
-def _opened(file: Path | io.BytesIO) -> "Iterator[Image.Image]":
-    """A picture, without Pillow's warning from half of its limit on: what may be large is said by `limits.pixels`."""
-    from PIL import Image
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-        picture = Image.open(file)
-    with picture:
-        yield picture
-
-
-def unreadable() -> tuple[type[Exception], ...]:
-    """What a file that is no fit picture may raise when it is opened or decoded."""
-    from PIL import Image
-
-    return (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError, Image.DecompressionBombWarning)
-
-
-def released_bytes(picture: Picture) -> bytes:
-    """A picture's own bytes; those of the upright picture if it depends on its EXIF orientation, shrunk if so planned.
-
-    Raises:
-        Rejected: its pixels cannot be decoded.
-
-    """
-    data = picture.source.read_bytes()
-    try:
-        with _opened(io.BytesIO(data)) as opened:
-            opened.load()
-            if picture.scale == 1 and opened.getexif().get(ORIENTATION, 1) not in range(2, 9):
-                return data
-            return _written(opened, (picture.width, picture.height))
-    except unreadable() as error:
-        raise Rejected(_broken(picture.source, error)) from error
-
-
-def _written(opened: "Image.Image", size: tuple[int, int]) -> bytes:
-    """The upright picture at a size, in its own format."""
-    from PIL import Image, ImageOps
-
-    form, upright = opened.format, ImageOps.exif_transpose(opened)
-    if upright.size != size:
-        direct = upright.convert("RGB") if upright.mode == "P" and "transparency" not in upright.info else upright
-        smooth = direct.convert("RGBA") if direct.mode == "P" else direct
-        upright = smooth.resize(size, Image.Resampling.LANCZOS)
-    buffer = io.BytesIO()
-    upright.save(buffer, form, **({"quality": 95} if form == "JPEG" else {}))
-    return buffer.getvalue()
-
-
-def _broken(path: Path, error: Exception) -> Fault:
-    found = str(error).replace(f"{path.parent}/", "").splitlines()
-    return Fault("broken-image", "a picture that can be opened and decoded", next(iter(found), ""), path.name)
+def _broken(file: PictureFile, error: Exception) -> Fault:
+    found = str(error).splitlines()
+    if isinstance(file, Path):
+        found = [line.replace(f"{file.parent}/", "") for line in found]
+    return Fault("broken-image", "a picture that can be opened and decoded", next(iter(found), ""), file.name)

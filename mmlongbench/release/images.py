@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
-from mmlongbench.documents.pictures import header_size, unreadable
+from mmlongbench.documents.pixels import header_size, unreadable
 from mmlongbench.errors import ReleaseError
 
 

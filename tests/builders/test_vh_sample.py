@@ -10,7 +10,7 @@ import pytest
 from builders.vh import Photographs, VisualHaystacks
 from builders.vh.fields import asked_objects
 from builders.vh.rows import PhotographQuestion
-from mmlongbench.documents.pictures import header_size
+from mmlongbench.documents.pixels import header_size
 from mmlongbench.files import sha256_of
 
 Sources = dict[str, Path]

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from tiny import ROWS, build, command, draw_pdf, hashes, lock, rejects, write_rows
 
-from mmlongbench.documents.pictures import header_size
+from mmlongbench.documents.pixels import header_size
 from mmlongbench.errors import DraftError
 from mmlongbench.files import sha256_of
 from mmlongbench.manifest import MOST_PIXELS

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from mmlongbench.documents.pictures import Pictures, released_bytes
+from mmlongbench.documents.pictures import Pictures
 
 FORMS = [("JPEG", "RGB"), ("JPEG", "CMYK"), ("PNG", "RGB"), ("PNG", "P"), ("PNG", "1"), ("PNG", "I;16"), ("PNG", "LA")]
 
@@ -21,9 +21,9 @@ def test_a_large_picture_is_written_at_its_planned_size_in_its_own_format(tmp_pa
     picture = found(tmp_path)["a.img"]
     assert (picture.width, picture.height) == (100, 51)
     assert picture.scale == pytest.approx(100 / 333)
-    with Image.open(io.BytesIO(released_bytes(picture))) as written:
+    with Image.open(io.BytesIO(picture.released())) as written:
         assert (written.size, written.format) == ((100, 51), form)
-    assert released_bytes(picture) == released_bytes(picture)
+    assert picture.released() == picture.released()
 
 
 def test_a_turned_picture_is_shrunk_upright(tmp_path: Path) -> None:
@@ -32,7 +32,7 @@ def test_a_turned_picture_is_shrunk_upright(tmp_path: Path) -> None:
     Image.new("RGB", (200, 100)).save(tmp_path / "a.jpg", exif=exif)
     picture = found(tmp_path)["a.jpg"]
     assert (picture.width, picture.height) == (50, 100)
-    with Image.open(io.BytesIO(released_bytes(picture))) as written:
+    with Image.open(io.BytesIO(picture.released())) as written:
         assert written.size == (50, 100)
         assert written.getexif().get(0x0112, 1) == 1
 
@@ -41,7 +41,7 @@ def test_a_picture_within_the_bound_keeps_its_bytes(tmp_path: Path) -> None:
     Image.new("RGB", (100, 40)).save(tmp_path / "a.png")
     picture = found(tmp_path)["a.png"]
     assert picture.scale == 1
-    assert released_bytes(picture) == (tmp_path / "a.png").read_bytes()
+    assert picture.released() == (tmp_path / "a.png").read_bytes()
 
 
 def test_a_line_of_pixels_keeps_one_pixel_across(tmp_path: Path) -> None:
