@@ -61,6 +61,8 @@ class Question:
     """What the record needs of it, the answer first of all."""
     group: str | None = None
     """With a group, it is asked only of contexts that show this group (ICL: the class of the test image)."""
+    is_home: bool = True
+    """Whether this context is the one its record is of; a context must fit every question, its records are few."""
 
 
 class Supply(Protocol):
@@ -71,7 +73,11 @@ class Supply(Protocol):
         ...
 
     def groups(self, length: int) -> frozenset[str] | None:
-        """The groups a context of this length may show, or None where every question is asked at every length."""
+        """The groups a context of this length must show, or None where every question is asked at every length."""
+        ...
+
+    def wider(self, length: int) -> "Supply | None":
+        """One that shows more groups, where this one may run dry before a room of this length is full (ICL)."""
         ...
 
 
@@ -99,3 +105,5 @@ class Draft:
     supply: Supply
     separator: str = "\n\n"
     finish: Closing | None = None
+    family: str = ""
+    """Contexts of one family show the same groups: they are widened together (ICL: the sets of a domain)."""

@@ -26,6 +26,9 @@ class InOrder:
     def groups(self, length: int) -> None:
         """Every question is asked."""
 
+    def wider(self, length: int) -> None:
+        """There is nothing more."""
+
 
 @dataclass(frozen=True, slots=True)
 class Chain:
@@ -40,6 +43,9 @@ class Chain:
 
     def groups(self, length: int) -> None:
         """Every question is asked."""
+
+    def wider(self, length: int) -> None:
+        """There is nothing more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +65,11 @@ class Without:
     def groups(self, length: int) -> frozenset[str] | None:
         """As the supply has them."""
         return self.supply.groups(length)
+
+    def wider(self, length: int) -> "Without | None":
+        """The wider supply, with the same pictures barred."""
+        found = self.supply.wider(length)
+        return replace(self, supply=found) if found else None
 
 
 def inside_out(units: Sequence[Unit], keep: Sequence[int]) -> tuple[tuple[Unit, ...], InOrder]:
@@ -122,32 +133,52 @@ def by_divisor(documents: Sequence[Sequence[Unit]]) -> InOrder:
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """Many-shot rounds (ICL): each round shows every class once; the last one is cut where the room ends."""
+    """Many-shot rounds (ICL): each round shows every class once; the last one is cut where the room ends.
+
+    A barred unit is followed by the next picture of its class. Where a class has no more pictures the rounds end: no
+    picture comes twice, and no class is shown more often than another by more than one.
+    """
 
     classes: tuple[str, ...]
     """In a drawn order; the first n are the n classes of a shorter context."""
-    exemplars: Callable[[str], Sequence[str]]
+    exemplars: Callable[[str], Iterable[str]]
     """The pictures of a class in a drawn order."""
     unit: Callable[[str, str, int, int], Unit]
-    """(class, picture, label, round) → unit; its place is set here."""
+    """(class, picture, label, round) → unit, barred where the picture may not be shown; its place is set here."""
     order: Callable[[str, Sequence[str]], Sequence[str]]
     """(name of a draw, classes) → the classes in that drawn order."""
+    labels: Callable[[Sequence[str]], Sequence[str]] | None = None
+    """classes → the classes in the order of their labels; the draw `labels` of `order` by default."""
     per_8k: int = 5
     most: int = 50
+    most_up_to: int = 128 * 1024
+    """Tokens: above this length there may be more than `most` classes, where the pictures of one run out."""
 
     def shown(self, length: int) -> tuple[str, ...]:
         """The classes of a context of this length, in the order of their labels."""
-        count = min(self.most, self.per_8k * length // 8192, len(self.classes))
-        return tuple(self.order("labels", self.classes[:count]))
+        first = self.classes[: min(self.most, self.per_8k * length // 8192)]
+        return tuple(self.labels(first) if self.labels else self.order("labels", first))
 
     def groups(self, length: int) -> frozenset[str]:
         """Only test images of shown classes are asked."""
         return frozenset(self.shown(length))
 
+    def wider(self, length: int) -> "Rounds | None":
+        """With one class more, above 128K and while there are any."""
+        may = length > self.most_up_to and len(self.shown(length)) == self.most < len(self.classes)
+        return replace(self, most=self.most + 1) if may else None
+
     def units(self, length: int) -> Iterator[Unit]:
         """Round by round, each label once a round, in a drawn order of its own."""
         label = {name: number for number, name in enumerate(self.shown(length))}
-        pictures = {name: self.exemplars(name) for name in label}
-        for turn in range(min((len(found) for found in pictures.values()), default=0)):
+        pictures = {name: iter(self.exemplars(name)) for name in label}
+        for turn in itertools.count() if label else ():
             for number, name in enumerate(self.order(f"round {turn}", tuple(label))):
-                yield replace(self.unit(name, pictures[name][turn], label[name], turn), place=(turn, number))
+                for picture in pictures[name]:
+                    unit = replace(self.unit(name, picture, label[name], turn), place=(turn, number))
+                    yield unit
+                    if not unit.barred:
+                        break
+                else:
+                    yield Unit(f"{name}, round {turn}", "exemplar", "", (), barred=f"no more pictures of {name}")
+                    return

@@ -12,7 +12,6 @@ from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError, MMLongBenchError
 from mmlongbench.packing.budget import TokenBudget, format_length
 from mmlongbench.packing.closing import closest_sum
-from mmlongbench.packing.hiding import NoHostError
 from mmlongbench.packing.placing import Placement, Standing, stand
 from mmlongbench.packing.pricing import NOTHING, Pricer, total
 from mmlongbench.prompt import Part, Prompt
@@ -24,6 +23,10 @@ JOINTS = 2
 
 class DoesNotFitError(MMLongBenchError):
     """The required units of a draft cost more than the budget."""
+
+
+class NothingAskedError(DoesNotFitError):
+    """No question of a draft is about what a context of this length shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +119,7 @@ def pack(draft: Draft, budget: TokenBudget, pricer: Pricer, slack: int = 0) -> P
     groups = draft.supply.groups(budget.length)
     asked = tuple(q for q in draft.questions if q.group is None or groups is None or q.group in groups)
     if not asked:
-        raise DoesNotFitError(f"{draft.id}: no question of it is asked at {format_length(budget.length)}")
+        raise NothingAskedError(f"{draft.id}: no question of it is asked at {format_length(budget.length)}")
     separator = pricer.text(draft.separator)
     frame = max(pricer.frame(draft, question).total for question in asked)
     costs = [pricer.unit(unit).total + (0 if unit.between_sentences else separator) for unit in draft.required]
@@ -129,8 +132,19 @@ def pack(draft: Draft, budget: TokenBudget, pricer: Pricer, slack: int = 0) -> P
         )
     room = budget.room - needed
     taken, ran_dry, left_out = _take(draft, budget.length, room, separator, pricer)
+    _refuse_unshown(draft, groups or frozenset(), taken, budget)
     missing = _missing([pricer.unit(unit).total + separator for unit in taken], room) if ran_dry else 0
     return Packed(draft.required, taken, asked, ran_dry, missing, left_out)
+
+
+def _refuse_unshown(draft: Draft, groups: frozenset[str], taken: Sequence[Unit], budget: TokenBudget) -> None:
+    """Refuse a context that cannot show every group it asks about."""
+    if unshown := sorted(groups - {unit.group for unit in taken}):
+        raise DoesNotFitError(
+            f"{draft.id}: {format_length(budget.length)} has room for {len(groups) - len(unshown)} of the "
+            f"{len(groups)} groups it must show, not for {unshown[0]!r}; shrink the pictures (pictures.longest_side), "
+            "or build a longer length"
+        )
 
 
 def _missing(costs: Sequence[int], room: int) -> int:
@@ -233,10 +247,7 @@ def _stood(
     """The examples of a context that stands at one placement; `counts` are the prices of its units."""
     separator = pricer.text(draft.separator)
     costs = [counts[unit.id].total + separator for unit in packed.units]
-    try:
-        standing = stand(packed.units, costs, placement, draws, pricer.text)
-    except NoHostError as error:
-        raise DoesNotFitError(f"{draft.id}: at {format_length(budget.length)}: {error}") from error
+    standing = stand(packed.units, costs, placement, draws, pricer.text)
     counts = {**counts, **{unit.id: pricer.unit(unit) for unit in standing.units if unit.needles}}
     items, context = _items(standing, counts, pricer.opening(draft).total, separator)
     needles = tuple(_needles(packed, standing, items, counts, pricer))

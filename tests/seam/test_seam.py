@@ -99,7 +99,7 @@ def test_the_prefix_is_the_longest_that_fits_and_closing_never_fills_less(toy: T
     taken = len(plain.taken)
     if taken < len(order):
         following = next(unit for unit in draft.supply.units(length) if unit.id == order[taken])
-        assert cost((*plain.taken, following)) > room
+        assert following.barred or cost((*plain.taken, following)) > room
     assert cost(plain.taken) <= cost(pack(draft, budget, pricer).taken) <= room
 
 
