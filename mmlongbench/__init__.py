@@ -5,9 +5,10 @@ These names are what a builder or reader needs; everything else is the engine's 
 
 from mmlongbench.documents.names import LABEL_WIDTH, label
 from mmlongbench.documents.pictures import Picture
+from mmlongbench.documents.pixels import PictureFile, are_alike
 from mmlongbench.draft import Closing, Draft, Question, Role, Supply, Unit
 from mmlongbench.draws import Draws
-from mmlongbench.errors import DraftError, Fault, Rejected, SourceError
+from mmlongbench.errors import DraftError, Fault, Rejected, ReleaseError, SourceError
 from mmlongbench.formats import FileFormat, FilePattern, JsonLines
 from mmlongbench.packing.pack import Example, StandingNeedle, assemble
 from mmlongbench.packing.placing import DEPTHS, Depth, Permutation
@@ -20,13 +21,26 @@ from mmlongbench.retrieval.negatives import Facts
 from mmlongbench.retrieval.numbers import numbers_in
 from mmlongbench.retrieval.spellings import number_spellings
 from mmlongbench.retrieval.text import contains, holder, normalise
-from mmlongbench.task import Builder, Options, Placements, Reader, Record, Row, RowFault, Sources, TaskSpec, at_place
-from mmlongbench.world import Document, Page, World
+from mmlongbench.task import (
+    Builder,
+    Bundle,
+    Options,
+    Placements,
+    Reader,
+    Record,
+    Row,
+    RowFault,
+    Sources,
+    TaskSpec,
+    at_place,
+)
+from mmlongbench.world import Document, ImageClass, ImageClasses, Page, World
 
 __all__ = [
     "DEPTHS",
     "LABEL_WIDTH",
     "Builder",
+    "Bundle",
     "Chain",
     "Closing",
     "Depth",
@@ -40,6 +54,8 @@ __all__ = [
     "FileFormat",
     "FilePattern",
     "Image",
+    "ImageClass",
+    "ImageClasses",
     "InOrder",
     "JsonLines",
     "Options",
@@ -48,6 +64,7 @@ __all__ = [
     "Passage",
     "Permutation",
     "Picture",
+    "PictureFile",
     "Placements",
     "Prompt",
     "Query",
@@ -55,6 +72,7 @@ __all__ = [
     "Reader",
     "Record",
     "Rejected",
+    "ReleaseError",
     "Role",
     "Rounds",
     "Row",
@@ -67,6 +85,7 @@ __all__ = [
     "Unit",
     "World",
     "alternate_sides",
+    "are_alike",
     "assemble",
     "at_place",
     "by_divisor",

@@ -76,6 +76,10 @@ class Supply(Protocol):
         """The groups a context of this length must show, or None where every question is asked at every length."""
         ...
 
+    def missing_groups(self, length: int) -> int:
+        """How many groups a context of this length should show and the source does not have."""
+        ...
+
     def wider(self, length: int) -> "Supply | None":
         """One that shows more groups, where this one may run dry before a room of this length is full (ICL)."""
         ...

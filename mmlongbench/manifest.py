@@ -13,6 +13,8 @@ from tokenization import CrossModalCounter, PatchRule, TokenizationError, load_t
 
 SAMPLE = "sample"
 """In place of paths: the miniature source that the reader draws itself."""
+HUB = "hub:"
+"""A source that begins so is a dataset of the Hugging Face hub: `hub:owner/name@revision`."""
 _NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]*"
 
 
@@ -137,6 +139,10 @@ class PictureSpec(_Model):
 
     longest_side: int | None = Field(default=None, ge=28)
     """In pixels; a larger picture is shrunk to it. The task's own by default."""
+    most_tokens: int | None = Field(default=None, ge=1)
+    """What one picture may cost; the task's own by default, which may be none."""
+    above: Literal["reject", "shrink"] = "reject"
+    """What becomes of a picture that costs more."""
 
 
 class RerankerSpec(_Model):
@@ -262,7 +268,8 @@ def _root_paths(dataset: dict[str, Any], root: Path) -> None:
     if isinstance(dataset.get("corpus"), str):
         dataset["corpus"] = str(root / dataset["corpus"])
     if isinstance(dataset.get("source"), dict):
-        dataset["source"] = {k: str(root / v) if isinstance(v, str) else v for k, v in dataset["source"].items()}
+        local = {k: isinstance(v, str) and not v.startswith(HUB) for k, v in dataset["source"].items()}
+        dataset["source"] = {k: str(root / v) if local[k] else v for k, v in dataset["source"].items()}
 
 
 def _apply(setting: str, datasets: list[dict[str, Any]], here: Path) -> None:
@@ -280,7 +287,13 @@ def _apply(setting: str, datasets: list[dict[str, Any]], here: Path) -> None:
     is_path = path == ["corpus"] or (path[0] == "source" and len(path) > 1)
     if is_path and not text.strip():
         raise ManifestError(f"--set {setting!r}: expected a path after the =, found nothing")
-    value = str(here / text) if is_path else _yaml(text, f"--set {setting!r}")
+    value = (
+        str(here / text)
+        if is_path and not text.startswith(HUB)
+        else text
+        if is_path
+        else _yaml(text, f"--set {setting!r}")
+    )
     for step in path[:-1]:
         inner = target.get(step)
         target[step] = dict(inner) if isinstance(inner, dict) else {}

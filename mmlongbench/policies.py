@@ -26,6 +26,10 @@ class InOrder:
     def groups(self, length: int) -> None:
         """Every question is asked."""
 
+    def missing_groups(self, length: int) -> int:
+        """None."""
+        return 0
+
     def wider(self, length: int) -> None:
         """There is nothing more."""
 
@@ -43,6 +47,10 @@ class Chain:
 
     def groups(self, length: int) -> None:
         """Every question is asked."""
+
+    def missing_groups(self, length: int) -> int:
+        """None."""
+        return 0
 
     def wider(self, length: int) -> None:
         """There is nothing more."""
@@ -65,6 +73,10 @@ class Without:
     def groups(self, length: int) -> frozenset[str] | None:
         """As the supply has them."""
         return self.supply.groups(length)
+
+    def missing_groups(self, length: int) -> int:
+        """As the supply has them."""
+        return self.supply.missing_groups(length)
 
     def wider(self, length: int) -> "Without | None":
         """The wider supply, with the same pictures barred."""
@@ -153,32 +165,54 @@ class Rounds:
     most: int = 50
     most_up_to: int = 128 * 1024
     """Tokens: above this length there may be more than `most` classes, where the pictures of one run out."""
+    more: int = 0
+    """So many more there are."""
 
     def shown(self, length: int) -> tuple[str, ...]:
         """The classes of a context of this length, in the order of their labels."""
-        first = self.classes[: min(self.most, self.per_8k * length // 8192)]
+        first = self.classes[: self._asked(length)]
         return tuple(self.labels(first) if self.labels else self.order("labels", first))
 
     def groups(self, length: int) -> frozenset[str]:
         """Only test images of shown classes are asked."""
         return frozenset(self.shown(length))
 
+    def missing_groups(self, length: int) -> int:
+        """Classes that the table asks for and the source does not have."""
+        return max(0, self._asked(length) - len(self.classes))
+
     def wider(self, length: int) -> "Rounds | None":
         """With one class more, above 128K and while there are any."""
-        may = length > self.most_up_to and len(self.shown(length)) == self.most < len(self.classes)
-        return replace(self, most=self.most + 1) if may else None
+        if length <= self.most_up_to or self._asked(length) < self.most or self.most + self.more >= len(self.classes):
+            return None
+        return replace(self, more=self.more + 1)
+
+    def _asked(self, length: int) -> int:
+        """How many classes the table has at a length."""
+        table = min(self.most, self.per_8k * length // 8192)
+        return table + (self.more if length > self.most_up_to else 0)
 
     def units(self, length: int) -> Iterator[Unit]:
         """Round by round, each label once a round, in a drawn order of its own."""
         label = {name: number for number, name in enumerate(self.shown(length))}
         pictures = {name: iter(self.exemplars(name)) for name in label}
+        seen: set[str] = set()
         for turn in itertools.count() if label else ():
             for number, name in enumerate(self.order(f"round {turn}", tuple(label))):
                 for picture in pictures[name]:
-                    unit = replace(self.unit(name, picture, label[name], turn), place=(turn, number))
-                    yield unit
+                    unit = _once(self.unit(name, picture, label[name], turn), seen)
+                    yield replace(unit, place=(turn, number))
                     if not unit.barred:
                         break
                 else:
                     yield Unit(f"{name}, round {turn}", "exemplar", "", (), barred=f"no more pictures of {name}")
                     return
+
+
+def _once(unit: Unit, seen: set[str]) -> Unit:
+    """The unit, barred if its picture has been shown."""
+    path = unit.body.path if isinstance(unit.body, Image) else unit.id
+    if unit.barred or path not in seen:
+        seen.add(path)
+        return unit
+    return replace(unit, barred="picture-twice")

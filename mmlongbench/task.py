@@ -78,6 +78,14 @@ class Placements:
 
 
 @dataclass(frozen=True, slots=True)
+class Bundle:
+    """A public file beside the records, made of them alone."""
+
+    files: FilePattern
+    format: FileFormat
+
+
+@dataclass(frozen=True, slots=True)
 class TaskSpec:
     """What a builder declares of its task."""
 
@@ -93,10 +101,20 @@ class TaskSpec:
     """A field of the record whose values the lock counts, to show that they are balanced."""
     longest_side: int | None = None
     """Of a picture, in pixels: larger ones are shrunk; a manifest may say otherwise."""
+    most_tokens: int | None = None
+    """What one picture may cost; a manifest may say otherwise."""
+    bundle: Bundle | None = None
+    """A second file of the same records, where the public format wants another shape (ICL)."""
 
 
 class Builder(Protocol):
-    """A task family, bound to one dataset; `draft`, `record` and `prompt` are pure."""
+    """A task family, bound to one dataset; `draft`, `record` and `prompt` are pure.
+
+    It may have more: `variants` (see the audit); `selects(world) -> Callable[[Row], bool]`, which rows this dataset
+    asks about at all, before any is sampled; and, where many questions share one context (ICL),
+    `contexts(rows, world) -> Sequence[Draft]`, all contexts of the dataset over all rows that are in. Each question is
+    at home in one of them, and every context is packed to fit every question it is asked.
+    """
 
     options_type: ClassVar[type[Any]]
     """A pydantic model of what a manifest may set."""
@@ -130,10 +148,13 @@ class Builder(Protocol):
 class Reader(Protocol):
     """The raw files of one dataset.
 
-    It may have more: `image(sources, name) -> Path | None`, the picture that a row calls by a name;
+    It may have more: `image(sources, name) -> PictureFile | None`, the picture that a row calls by a name, a path or a
+    cell of a table;
     `shows(sources) -> Mapping[str, frozenset[str]]`, a pool of pictures by name, with the objects each shows;
     `web_pages(sources) -> Mapping[str, Sequence[str | Image]]`, interleaved pages by id, in the source's order, with
-    pictures by name; `optional_sources`, names that a manifest may leave out.
+    pictures by name; `image_classes(sources) -> ImageClasses`, classes with their exemplars; `optional_sources`, names
+    that a manifest may leave out; `hub_files`, which files of a dataset of the hub stand in for a source's path;
+    `names_images_by_content`, where the names of pictures would tell their class.
     """
 
     row_type: ClassVar[type[Row]]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mmlongbench.documents.pictures import Picture, Pictures
+from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError, Fault, Rejected, nearest
 from mmlongbench.passages.cutting import Mode, cut_text
 from mmlongbench.prompt import Image
@@ -40,6 +41,29 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
+class ImageClass:
+    """A class of pictures (ICL)."""
+
+    name: str
+    domain: str
+    """Examples stay within one; empty where there is one only."""
+    exemplars: Sequence[str]
+    """The pictures that may be shown with their label, by the source's names."""
+    tests: int
+    """How many pictures the source has to ask about."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageClasses:
+    """All classes of a source."""
+
+    exemplar_split: str
+    test_split: str
+    classes: Mapping[str, ImageClass] = field(default_factory=dict)
+    """By an id of their own."""
+
+
+@dataclass(frozen=True, slots=True)
 class World:
     """The handle to prepared things that a builder drafts from."""
 
@@ -52,8 +76,14 @@ class World:
     """Interleaved pages by id, in the source's order, with pictures by the source's names."""
     shown: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """The pool of pictures by the source's names, with the objects that each shows."""
+    image_classes: ImageClasses | None = None
+    draws: Draws = field(default_factory=lambda: Draws(()))
+    """The draws of the dataset, the same for all of its questions."""
+    sample_draws: Draws = field(default_factory=lambda: Draws(()))
+    """Those of its sample: in its order `stratum` a stratified sample goes through the values of a field."""
     _cut: dict[tuple[str, Mode], tuple[str | Image, ...]] = field(default_factory=dict, compare=False)
     _decoded: dict[str, str] = field(default_factory=dict, compare=False)
+    _likenesses: dict[str, int] = field(default_factory=dict, compare=False)
     _pools: dict[str, tuple[str, ...]] = field(default_factory=dict, compare=False)
 
     def document(self, id: str) -> Document:
@@ -127,6 +157,19 @@ class World:
             except Rejected as refused:
                 self._decoded[path] = refused.fault.reason
         return self._decoded[path]
+
+    def likeness(self, name: str) -> int:
+        """What a picture looks like, by the source's name for it; see `are_alike`. Each is decoded once.
+
+        Raises:
+            Rejected: it is missing or broken.
+
+        """
+        picture = self.image(name)
+        if picture.path not in self._likenesses:
+            self._likenesses[picture.path] = picture.likeness()
+            self._decoded.setdefault(picture.path, "")
+        return self._likenesses[picture.path]
 
     def origin(self, path: str) -> str | None:
         """The source's name of a picture of the release; None of a page."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mmlongbench.building.dataset import Dataset, limits_of, open_dataset
-from mmlongbench.building.records import record_shards, rows_of
+from mmlongbench.building.records import record_shards
 from mmlongbench.building.work import Shard, Work
 from mmlongbench.documents.pdf import render_pages
 from mmlongbench.errors import BuildError
@@ -81,7 +81,7 @@ def _needed(out: Path, name: str, lengths: tuple[int, ...]) -> tuple[frozenset[s
     work = Work(out)
     pages: set[str] = set()
     pictures: dict[str, str] = {}
-    for shard in record_shards(name, lengths, len(rows_of(out, name))):
+    for shard in record_shards(out, name, lengths):
         for line in work.read(shard):
             pages.update(item["image"] for item in line.get("items", ()) if item["image"])
             for path, origin in line.get("pictures", {}).items():

@@ -180,7 +180,7 @@ def _run_stages(plan: DatasetPlan, work: Work, engine: LocalEngine, is_strict: b
     kept = len(rows_of(work.out, name))
     searched = [Shard("negatives", name, block) for block in blocks_of(kept)] if plan.corpus else []
     _stage(searched, f"{name}: negatives", work, engine)
-    records = record_shards(name, plan.spec.lengths, kept)
+    records = record_shards(work.out, name, plan.spec.lengths)
     _stage(records, f"{name}: records", work, engine)
     _refuse_rejects(records, work, is_strict)
     _stage(asset_shards(work, dataset), f"{name}: images", work, engine)

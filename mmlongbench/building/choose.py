@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from mmlongbench.building.dataset import Dataset
+from mmlongbench.building.dataset import Dataset, sample_draws
 from mmlongbench.building.rejects import reject, reject_row
-from mmlongbench.draws import Draws
 from mmlongbench.errors import Fault, ManifestError, Rejected, nearest
 from mmlongbench.packing.budget import format_length
 from mmlongbench.packing.pack import DoesNotFitError, examples
@@ -22,6 +21,10 @@ def choose_rows(dataset: Dataset) -> Iterator[dict[str, Any]]:
     """
     name = dataset.spec.name
     rows, rejects = _read(dataset)
+    read = len(rows) + len(rejects)
+    if selects := getattr(dataset.builder, "selects", None):
+        is_asked = selects(dataset.world)
+        rows = {number: row for number, row in rows.items() if is_asked(row)}
     place = {row.id: number for number, row in rows.items()}
     chosen: set[str] = set()
     most = len(rows) if dataset.spec.sample.n is None else dataset.spec.sample.n
@@ -37,7 +40,7 @@ def choose_rows(dataset: Dataset) -> Iterator[dict[str, Any]]:
     kept = [row for row in rows.values() if row.id in chosen]
     yield from ({"row": row.model_dump(mode="json")} for row in kept)
     yield from (rejects[number] for number in sorted(rejects))
-    yield {"counts": _counts(kept, list(rejects.values()), len(rows) - examined)}
+    yield {"counts": _counts(kept, list(rejects.values()), read, len(rows) - examined)}
 
 
 def _read(dataset: Dataset) -> tuple[dict[int, Row], dict[int, dict[str, Any]]]:
@@ -64,7 +67,7 @@ def drawn_order(rows: list[Row], dataset: Dataset) -> list[Row]:
         if field not in dataset.reader.row_type.model_fields:
             hint = nearest(field, dataset.reader.row_type.model_fields)
             raise ManifestError(f"dataset {dataset.spec.name!r}: sample: rows have no field {field!r}{hint}")
-    draws = Draws((dataset.spec.seed if sample.seed is None else sample.seed, dataset.spec.name, "sample"))
+    draws = sample_draws(dataset.spec)
     key = lambda row: (draws.rank("by", str(getattr(row, sample.by))), draws.rank("id", row.id), row.id)  # noqa: E731
     ordered = sorted(rows, key=key)
     if sample.stratify is None:
@@ -97,14 +100,15 @@ def _refusal(row: Row, dataset: Dataset) -> Fault | None:
     return None
 
 
-def _counts(kept: list[Row], rejects: list[dict[str, Any]], unseen: int) -> dict[str, Any]:
-    """Counts read / kept / rejected by reason / not sampled, and repairs by kind among the kept."""
+def _counts(kept: list[Row], rejects: list[dict[str, Any]], read: int, unseen: int) -> dict[str, Any]:
+    """Counts read / kept / rejected by reason / not sampled / not selected, and repairs by kind among the kept."""
     repaired = Counter(repair for row in kept for repair in row.repairs)
     rejected = Counter(str(line["reject"]["reason"]) for line in rejects)
     return {
-        "read": len(kept) + len(rejects) + unseen,
+        "read": read,
         "kept": len(kept),
         "not_sampled": unseen,
+        **({"not_selected": others} if (others := read - len(kept) - len(rejects) - unseen) else {}),
         "rejected": dict(sorted(rejected.items())),
         "repaired": dict(sorted(repaired.items())),
     }

@@ -1,6 +1,6 @@
 """A dataset opened for work: its builder bound, its documents known, its counter ready. One per process."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -11,7 +11,7 @@ from mmlongbench.building.plan import DatasetPlan, load_plan
 from mmlongbench.building.prices import PRICES, KeptPrices
 from mmlongbench.building.work import Shard, Work
 from mmlongbench.documents.pdf import Limits
-from mmlongbench.documents.pictures import Pictures
+from mmlongbench.documents.pictures import Cap, Pictures
 from mmlongbench.draws import Draws
 from mmlongbench.errors import Fault
 from mmlongbench.manifest import DatasetSpec
@@ -94,14 +94,27 @@ def _world(plan: DatasetPlan, work: Work) -> World:
         )
         documents[file.id] = Document(file.id, file.name, file.sha256, pages)
     return World(
-        documents, faults, _pictures(plan), _library(plan, work), _found(plan, "web_pages"), _found(plan, "shows")
+        documents,
+        faults,
+        _pictures(plan),
+        _library(plan, work),
+        _found(plan, "web_pages", {}),
+        _found(plan, "shows", {}),
+        _found(plan, "image_classes", None),
+        Draws((plan.spec.seed, plan.spec.name)),
+        sample_draws(plan.spec),
     )
 
 
-def _found(plan: DatasetPlan, what: str) -> Mapping[str, Any]:
-    """What an optional method of the reader finds in the sources; nothing where it has no such method."""
+def sample_draws(spec: DatasetSpec) -> Draws:
+    """The draws that say which questions are in."""
+    return Draws((spec.seed if spec.sample.seed is None else spec.sample.seed, spec.name, "sample"))
+
+
+def _found(plan: DatasetPlan, what: str, otherwise: Any) -> Any:  # noqa: ANN401  (what the method gives)
+    """What an optional method of the reader finds in the sources; otherwise where it has no such method."""
     find = getattr(reader_type(plan.spec.reader)(), what, None)
-    return dict[str, Any]() if find is None else find(plan.sources)
+    return otherwise if find is None else find(plan.sources)
 
 
 def _pictures(plan: DatasetPlan) -> Pictures | None:
@@ -110,9 +123,17 @@ def _pictures(plan: DatasetPlan) -> Pictures | None:
     find = getattr(reader, "image", None)
     if find is None:
         return None
-    own = bind_builder(plan.spec).spec.longest_side
-    longest = plan.spec.pictures.longest_side or own
-    return Pictures(reader.image_folder, lambda name: find(plan.sources, name), plan.spec.limits.pixels, longest)
+    own, asked = bind_builder(plan.spec).spec, plan.spec.pictures
+    most = asked.most_tokens or own.most_tokens
+    cap = Cap(most, asked.above, plan.spec.counter.open().image.tokens) if most else None
+    return Pictures(
+        reader.image_folder,
+        lambda name: find(plan.sources, name),
+        plan.spec.limits.pixels,
+        asked.longest_side or own.longest_side,
+        cap,
+        by_content=getattr(reader, "names_images_by_content", False),
+    )
 
 
 def _library(plan: DatasetPlan, work: Work) -> "Library | None":

@@ -16,6 +16,7 @@ from mmlongbench.formats import to_json
 from mmlongbench.packing.budget import format_length
 from mmlongbench.release.layout import DATA, IMAGES, ITEMS, LOCK, REJECTS
 from mmlongbench.release.lock import lock_bytes, versions
+from mmlongbench.world import ImageClass, ImageClasses
 
 
 def finish(plans: list[DatasetPlan], work: Work) -> dict[str, Any]:
@@ -46,7 +47,7 @@ def finish(plans: list[DatasetPlan], work: Work) -> dict[str, Any]:
 
 
 def _shards(name: str, length: int, work: Work) -> list[Shard]:
-    return record_shards(name, (length,), len(rows_of(work.out, name)))
+    return record_shards(work.out, name, (length,))
 
 
 def _lines(name: str, length: int, work: Work) -> Iterator[dict[str, Any]]:
@@ -55,7 +56,7 @@ def _lines(name: str, length: int, work: Work) -> Iterator[dict[str, Any]]:
 
 
 def _write_cell(name: str, length: int, work: Work) -> Iterator[str]:
-    """The public file of a cell and its items, unless nothing fits this length."""
+    """The public files of a cell and its items, unless nothing fits this length."""
     dataset = open_dataset(work.out, name)
     if not any("record" in line for line in _lines(name, length, work)):
         return
@@ -65,6 +66,11 @@ def _write_cell(name: str, length: int, work: Work) -> Iterator[str]:
     records = (line["record"] for line in _lines(name, length, work) if "record" in line)
     write_whole(work.out / DATA / path, spec.format.bundle(records))
     yield f"{DATA}/{path}"
+    if spec.bundle:
+        bundled = spec.bundle.files.write(name, length, questions, len(dataset.placements()))
+        lines = (line.get("record", line.get("bundled")) for line in _lines(name, length, work))
+        write_whole(work.out / DATA / bundled, spec.bundle.format.bundle(record for record in lines if record))
+        yield f"{DATA}/{bundled}"
     items = f"{ITEMS}/{Path(path).with_suffix('.parquet').as_posix()}"
     _write_items(work.out / items, (line["items"] for line in _lines(name, length, work) if "items" in line))
     yield items
@@ -93,6 +99,9 @@ def _cell(name: str, length: int, work: Work) -> dict[str, Any]:
     counts = Counter(kind for line in _lines(name, length, work) for kind in ("record", "reject") if kind in line)
     dry = sum(line.get("ran_dry", False) for line in _lines(name, length, work))
     cell: dict[str, Any] = {"examples": counts["record"], "rejected": counts["reject"], "ran_dry": dry}
+    for key in ("not_asked", "missing_classes"):
+        if number := sum(line.get(key, 0) for line in _lines(name, length, work)):
+            cell[key] = number
     left_out: Counter[str] = Counter()
     for line in _lines(name, length, work):
         left_out.update(line.get("left_out", {}))
@@ -119,7 +128,28 @@ def _summary(plan: DatasetPlan, work: Work, cells: dict[str, dict[str, int]]) ->
             "renamed": {file.id: file.name for file in plan.documents.values() if file.id != file.name},
         },
         **({"negatives": _negatives(plan, work)} if plan.corpus else {}),
+        **({"classes": _classes(dataset.world.image_classes)} if dataset.world.image_classes else {}),
         "licence": plan.spec.licence,
+    }
+
+
+def _classes(found: ImageClasses) -> dict[str, Any]:
+    """The splits and their counts, by domain, and the classes that only one of them has."""
+    domains: dict[str, list[ImageClass]] = {}
+    for each in found.classes.values():
+        domains.setdefault(each.domain, []).append(each)
+    return {
+        "splits": {"exemplars": found.exemplar_split, "tests": found.test_split},
+        "domains": {
+            domain: {
+                "classes": len(classes),
+                "exemplars": sum(len(each.exemplars) for each in classes),
+                "tests": sum(each.tests for each in classes),
+                "without_exemplars": sorted(each.name for each in classes if not each.exemplars),
+                "without_tests": sorted(each.name for each in classes if not each.tests),
+            }
+            for domain, classes in sorted(domains.items())
+        },
     }
 
 

@@ -13,7 +13,8 @@ from mmlongbench.building.work import Work
 from mmlongbench.documents.names import folder_names
 from mmlongbench.errors import Fault, ManifestError, SourceError, nearest
 from mmlongbench.files import sha256_of, write_whole
-from mmlongbench.manifest import SAMPLE, DatasetSpec, Manifest, PageSpec
+from mmlongbench.hub import downloaded
+from mmlongbench.manifest import HUB, SAMPLE, DatasetSpec, Manifest, PageSpec
 from mmlongbench.plugins import reader_type
 from mmlongbench.progress import Progress
 from mmlongbench.release.lock import versions
@@ -200,13 +201,18 @@ def _sources(spec: DatasetSpec, reader: Reader, folder: Path) -> dict[str, Path]
         if name not in (*reader.sources, *optional):
             hint = nearest(name, (*reader.sources, *optional))
             raise ManifestError(f"dataset {spec.name!r}: reader {spec.reader!r} has no source {name!r}{hint}")
+    found: dict[str, Path] = {}
     for name in (*reader.sources, *(name for name in optional if name in spec.source)):
         path = spec.source.get(name)
+        if path is not None and str(path).startswith(HUB):
+            found[name] = downloaded(str(path).removeprefix(HUB), getattr(reader, "hub_files", ()), name)
+            continue
         if path is None:
             raise ManifestError(f"dataset {spec.name!r}: source.{name} is missing; --set source.{name}=PATH gives it")
         if not path.exists():
             raise ManifestError(f"dataset {spec.name!r}: source.{name}: no such file or folder: {path}")
-    return dict(spec.source)
+        found[name] = path
+    return found
 
 
 def _files(path: Path) -> list[Path]:

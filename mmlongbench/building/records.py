@@ -1,24 +1,29 @@
 """The records stage: drafts packed into public records and items, integers and paths, no pixels."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from mmlongbench.building.dataset import Dataset, kept_rows, open_dataset
-from mmlongbench.building.rejects import reject_row
+from mmlongbench.building.rejects import reject, reject_row
 from mmlongbench.building.work import Shard, Work
+from mmlongbench.draft import Draft
+from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError, Fault, Rejected
 from mmlongbench.packing.budget import format_length, parse_length
-from mmlongbench.packing.pack import DoesNotFitError, Example, examples
+from mmlongbench.packing.pack import DoesNotFitError, Example, NothingAskedError, examples
 from mmlongbench.packing.placing import Depth
 from mmlongbench.policies import Without
-from mmlongbench.prompt import Image
+from mmlongbench.prompt import Image, Prompt
 from mmlongbench.task import Row
 
 BLOCK = 32
 """Questions of a shard."""
+TOGETHER = "all"
+"""The one shard of a cell whose questions share contexts."""
 
 
 def blocks_of(rows: int) -> list[str]:
@@ -26,10 +31,11 @@ def blocks_of(rows: int) -> list[str]:
     return [f"{block:05d}" for block in range((rows + BLOCK - 1) // BLOCK)]
 
 
-def record_shards(dataset: str, lengths: tuple[int, ...], rows: int) -> list[Shard]:
+def record_shards(out: Path, name: str, lengths: tuple[int, ...]) -> list[Shard]:
     """The shards of all cells of a dataset, in the order of the files."""
-    names = blocks_of(rows)
-    return [Shard("records", dataset, f"{format_length(length)}/{block}") for length in lengths for block in names]
+    is_shared = hasattr(open_dataset(out, name).builder, "contexts")
+    blocks = [TOGETHER] if is_shared else blocks_of(len(rows_of(out, name)))
+    return [Shard("records", name, f"{format_length(length)}/{block}") for length in lengths for block in blocks]
 
 
 def block_rows(work: Work, dataset: str, block: str) -> tuple[Row, ...]:
@@ -49,28 +55,55 @@ def pack_block(work: Work, shard: Shard) -> Iterator[Any]:
     dataset = open_dataset(work.out, shard.dataset)
     cell, block = shard.name.split("/")
     length = parse_length(cell)
+    if block == TOGETHER:
+        yield from _shared(dataset, rows_of(work.out, shard.dataset), length)
+        return
     for row in block_rows(work, shard.dataset, block):
         try:
             made = pack_row(dataset, row, length)
-        except DoesNotFitError as error:
-            found = Fault("does-not-fit", f"a prompt within {format_length(length)}", str(error))
-            yield reject_row(dataset.spec.name, row, found, length)
-            continue
-        except Rejected as error:
-            yield reject_row(dataset.spec.name, row, error.fault, length)
-            continue
-        for number, example in enumerate(made):
-            shown = {path: name for path in example.prompt.images if (name := dataset.world.origin(path))}
-            record = finished_record(dataset, example)
-            about: dict[str, Any] = {"ran_dry": example.ran_dry, "missing": example.missing}
-            about["left_out"] = {} if number else dict(example.left_out)  # of the context: the same at every placement
-            yield {"record": record, "items": _items(example), "pictures": shown, **about}
+        except (DoesNotFitError, Rejected) as error:
+            yield reject_row(dataset.spec.name, row, _fault(error, length), length)
+        else:
+            yield from (_line(dataset, example) for example in made)
+            yield {"left_out": dict(made[0].left_out)}  # of the context: the same at every placement
 
 
 def pack_row(dataset: Dataset, row: Row, length: int) -> list[Example]:
-    """All examples of a row at a length; a picture that cannot be decoded is barred, the next stands in its place."""
+    """All examples of a row at a length."""
     draws = dataset.draws(row.id)
-    draft = dataset.builder.draft(row, dataset.world, draws)
+    return _packed(dataset, dataset.builder.draft(row, dataset.world, draws), draws, length)
+
+
+def pack_contexts(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[list[Example] | DoesNotFitError]:
+    """The examples of each shared context at a length, or why it has none; contexts of one family show one table."""
+    for _, family in groupby(_contexts(dataset, rows), key=lambda context: context.family):
+        drafts = list(family)
+        while True:
+            made = [_tried(dataset, draft, length) for draft in drafts]
+            dry = any(isinstance(found, list) and found[0].ran_dry for found in made)
+            wider = [draft.supply.wider(length) for draft in drafts] if dry else []
+            if not wider or None in wider:
+                break
+            drafts = [replace(draft, supply=supply) for draft, supply in zip(drafts, wider, strict=True) if supply]
+        yield from made
+
+
+def _contexts(dataset: Dataset, rows: Sequence[Row]) -> Sequence[Draft]:
+    found: Sequence[Draft] = dataset.builder.contexts(rows, dataset.world)  # type: ignore[attr-defined]
+    return found
+
+
+def _tried(dataset: Dataset, draft: Draft, length: int) -> list[Example] | DoesNotFitError:
+    try:
+        return _packed(dataset, draft, dataset.world.draws.at(draft.id), length)
+    except DoesNotFitError as error:
+        return error
+    except Rejected as error:  # a picture that was there when the questions were chosen
+        return DoesNotFitError(f"{draft.id}: {error.fault}")
+
+
+def _packed(dataset: Dataset, draft: Draft, draws: Draws, length: int) -> list[Example]:
+    """The examples of a draft; a picture that cannot be decoded is barred, the next stands in its place."""
     broken: dict[str, str] = {}
     while True:
         whole = replace(draft, supply=Without(draft.supply, broken)) if broken else draft
@@ -79,9 +112,55 @@ def pack_row(dataset: Dataset, row: Row, length: int) -> list[Example]:
         found = {path: reason for path in sorted(shown) if (reason := dataset.world.fault_of(path))}
         if not found:
             return made
-        if required := {unit.body.path for unit in draft.required if isinstance(unit.body, Image)} & found.keys():
-            raise DoesNotFitError(f"{row.id}: {min(required)} cannot be decoded")  # checked before: it has changed
+        required = {unit.body.path for unit in draft.required if isinstance(unit.body, Image)}
+        asked = {path for question in draft.questions for path in Prompt.of(question.parts).images}
+        if changed := (required | asked) & found.keys():
+            raise DoesNotFitError(f"{draft.id}: {min(changed)} cannot be decoded")  # checked before: it has changed
         broken |= found
+
+
+def _shared(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[Any]:
+    """The lines of all contexts of a cell: each question's own record, and of each context the dearest one's."""
+    place = {row.id: number for number, row in enumerate(rows)}
+    found: list[Example] = []
+    for made in pack_contexts(dataset, rows, length):
+        if isinstance(made, NothingAskedError):
+            continue
+        if isinstance(made, DoesNotFitError):
+            yield reject(dataset.spec.name, str(made).split(":")[0], _fault(made, length), length)
+            continue
+        dearest = max(made, key=lambda example: (example.count.total, example.id))
+        found += [example for example in made if example.question.is_home or example is dearest]
+        yield {"left_out": dict(dearest.left_out)}
+    missing = {context.family: context.supply.missing_groups(length) for context in _contexts(dataset, rows)}
+    for example in sorted(found, key=lambda example: place[example.id]):
+        if example.question.is_home:
+            yield _line(dataset, example)
+        else:
+            yield {"bundled": finished_record(dataset, example), "pictures": _shown(dataset, example)}
+    not_asked = len(rows) - sum(example.question.is_home for example in found)
+    yield {"not_asked": not_asked, "missing_classes": sum(missing.values())}
+
+
+def _fault(error: DoesNotFitError | Rejected, length: int) -> Fault:
+    if isinstance(error, Rejected):
+        return error.fault
+    return Fault("does-not-fit", f"a prompt within {format_length(length)}", str(error))
+
+
+def _shown(dataset: Dataset, example: Example) -> dict[str, str]:
+    """The source's names of the pictures of an example, by released path."""
+    return {path: name for path in example.prompt.images if (name := dataset.world.origin(path))}
+
+
+def _line(dataset: Dataset, example: Example) -> dict[str, Any]:
+    return {
+        "record": finished_record(dataset, example),
+        "items": _items(example),
+        "pictures": _shown(dataset, example),
+        "ran_dry": example.ran_dry,
+        "missing": example.missing,
+    }
 
 
 def finished_record(dataset: Dataset, example: Example) -> dict[str, Any]:

@@ -53,8 +53,10 @@ def _say_cells(cells: dict[str, Any]) -> None:
     for length, cell in cells.items():
         if short := cell.get("missing_units"):
             _say(f"  {length}: the sources end before the room does, by up to {short:,} units; none is repeated")
+        if few := cell.get("missing_classes"):
+            _say(f"  {length}: {few:,} classes fewer than the table has; the sources hold no more in both splits")
         for reason, number in cell.get("left_out", {}).items():
-            _say(f"  {length}: left out {number:,} units: {reason}; the next ones stand in their place")
+            _say(f"  {length}: passed over, the next one in its place: {number:,} × {reason}")
         for field in (key for key in cell if key.startswith("by_")):
             said = ", ".join(f"{value} {number:,}" for value, number in cell[field].items())
             _say(f"  {length}: {field.removeprefix('by_')}: {said}")

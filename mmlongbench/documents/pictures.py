@@ -10,7 +10,15 @@ from posixpath import normpath
 from typing import Literal
 
 from mmlongbench.documents.names import safe_name
-from mmlongbench.documents.pixels import PictureFile, header_size, likeness, released_bytes, shrunk, unreadable
+from mmlongbench.documents.pixels import (
+    PictureFile,
+    ending_of,
+    header_size,
+    likeness,
+    released_bytes,
+    shrunk,
+    unreadable,
+)
 from mmlongbench.errors import Fault, Rejected
 
 _SAFE = re.compile(r"[^\x00-\x1f\x7f/\\\"<>:|?*\ud800-\udfff\s.-][^\x00-\x1f\x7f/\\\"<>:|?*\ud800-\udfff]*")
@@ -136,8 +144,8 @@ class Pictures:
     def _path(self, name: str, file: PictureFile) -> tuple[str, bool]:
         """Its place in the folder, and whether that is another name than the source's."""
         if self._by_content:
-            ending = PurePosixPath(file.name).suffix.lower()
-            return hashlib.sha256(file.read_bytes()).hexdigest()[:24] + (ending or ".jpg"), False
+            data = file.read_bytes()
+            return hashlib.sha256(data).hexdigest()[:24] + ending_of(data), False
         released = file_name(file.name)
         folders = map(file_name, PurePosixPath(name).parts[:-1])
         return "/".join((*folders, released)), released != file.name

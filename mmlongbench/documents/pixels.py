@@ -87,6 +87,12 @@ def released_bytes(data: bytes, size: tuple[int, int]) -> bytes:
         return buffer.getvalue()
 
 
+def ending_of(data: bytes) -> str:
+    """The ending of a picture's file by its first bytes; `.jpg` where they tell nothing."""
+    kinds = {b"\x89PNG": ".png", b"GIF8": ".gif", b"RIFF": ".webp", b"BM": ".bmp", b"II*": ".tif", b"MM\0": ".tif"}
+    return next((ending for start, ending in kinds.items() if data.startswith(start)), ".jpg")
+
+
 def likeness(data: bytes) -> int:
     """What a picture looks like, in 256 bits: whether each cell of a 16 × 16 grid is brighter than its left neighbour.
 

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from mmlongbench.binding import bind_builder
 from mmlongbench.errors import ManifestError, MMLongBenchError, ReleaseError
 from mmlongbench.files import sha256_of
+from mmlongbench.formats import FileFormat, FileName
 from mmlongbench.manifest import DatasetSpec
 from mmlongbench.processes import each_done
 from mmlongbench.progress import Advance, Progress
@@ -175,26 +176,39 @@ def locked_dataset(data: Mapping[str, Any], tokenizer: str | None) -> AuditedDat
 def _audit_file(opened: _Opened, path: str, advance: Advance | None = None) -> FileAudit:
     file, sha256 = opened.release / DATA / path, opened.data.get(path)
     for dataset in opened.datasets:
-        name = dataset.builder.spec.files.recognise(path)
+        name, form = _recognised(dataset.builder, path)
         if name and name.name == dataset.builder.dataset:
             audit = FileAudit(path, name.length)
             if sha256 is None:
                 audit.problem("file is not in the lock", "the whole file")
             elif sha256 != sha256_of(file):
                 audit.problem("the bytes are not those of the lock", "the whole file")
-            audit_records(audit, file, dataset, opened.sizes, advance)
+            audit_records(audit, file, dataset, opened.sizes, advance, form)
             return audit
     audit = FileAudit(path, 0)
     audit.problem("no dataset of the lock has a file of this name", "the whole file")
     return audit
 
 
+def _recognised(builder: Builder, path: str) -> tuple[FileName | None, FileFormat]:
+    """What a file's name says, and its format, that of the records or of their bundle."""
+    spec = builder.spec
+    if spec.bundle and (name := spec.bundle.files.recognise(path)):
+        return name, spec.bundle.format
+    return spec.files.recognise(path), spec.format
+
+
 def audit_records(
-    audit: FileAudit, path: Path, dataset: AuditedDataset, sizes: ImageSizes, advance: Advance | None = None
+    audit: FileAudit,
+    path: Path,
+    dataset: AuditedDataset,
+    sizes: ImageSizes,
+    advance: Advance | None = None,
+    form: FileFormat | None = None,
 ) -> None:
-    """Count every example of one file again, into `audit`."""
+    """Count every example of one file again, into `audit`; its format is that of the records by default."""
     try:
-        for where, record in dataset.builder.spec.format.unbundle(path):
+        for where, record in (form or dataset.builder.spec.format).unbundle(path):
             audit.examples += 1
             _audit_record(audit, f"{where}, {record.get('id')}", record, dataset, sizes)
             if advance:

@@ -181,7 +181,8 @@ def test_a_picture_that_cannot_be_decoded_is_barred_and_the_next_unit_stands_in_
     Image.effect_noise((80, 80), 90).save(file)
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
     out, lock = built(source, "retrieval", "text", [row("retrieval", "text")])
-    assert lock["datasets"]["retrieval-text"]["cells"]["2K"]["left_out"]["broken-image"] == 7  # once a page, not once a depth
+    left_out = lock["datasets"]["retrieval-text"]["cells"]["2K"]["left_out"]
+    assert left_out["broken-image"] == 7  # once a page, not once a depth
     assert all("mm-niah/obelics/p7.png" not in record["image_list"] for record in records(out))
 
 

@@ -20,14 +20,14 @@ from mmlongbench.building.build import run_stages
 from mmlongbench.building.dataset import Dataset, open_dataset
 from mmlongbench.building.engine import LocalEngine
 from mmlongbench.building.finish import finish
-from mmlongbench.building.records import finished_record, pack_row, rows_of
+from mmlongbench.building.records import finished_record, pack_contexts, pack_row, rows_of
 from mmlongbench.building.shards import forget
 from mmlongbench.building.work import Work
 from mmlongbench.files import sha256_of
 from mmlongbench.installed import find_manifest
 from mmlongbench.manifest import Manifest, load_manifest, narrowed
 from mmlongbench.packing.budget import K
-from mmlongbench.packing.pack import Example
+from mmlongbench.packing.pack import Example, NothingAskedError
 from mmlongbench.plugins import installed
 from mmlongbench.progress import Progress
 from mmlongbench.release.audit import audit_release
@@ -58,8 +58,18 @@ class World:
     rows: dict[str, tuple[Row, ...]]
 
     def examples(self, name: str, length: int) -> Iterator[Example]:
-        for row in self.rows[name]:
-            yield from pack_row(self.datasets[name], row, length)
+        dataset = self.datasets[name]
+        for row in () if is_shared(dataset) else self.rows[name]:
+            yield from pack_row(dataset, row, length)
+        for made in pack_contexts(dataset, self.rows[name], length) if is_shared(dataset) else ():
+            if not isinstance(made, NothingAskedError):
+                assert isinstance(made, list), made
+                yield from made
+
+
+def is_shared(dataset: Dataset) -> bool:
+    """Whether many questions share a context, of which each length has its own."""
+    return hasattr(dataset.builder, "contexts")
 
 
 @pytest.fixture(scope="session")
@@ -125,7 +135,7 @@ def _worst_error(example: Example) -> float:
 @every
 def test_every_required_unit_stands_once_and_needles_at_their_depths(world: World, name: str) -> None:
     dataset = world.datasets[name]
-    for row in world.rows[name]:
+    for row in world.rows[name] if not is_shared(dataset) else ():
         draft = dataset.builder.draft(row, dataset.world, dataset.draws(row.id))
         for example in pack_row(dataset, row, 16 * K):
             times = Counter(unit.id for host in example.units for unit in (host, *host.needles))
@@ -160,7 +170,7 @@ def test_no_slot_of_a_template_and_no_marker_is_left_over(world: World, name: st
 @every
 def test_shorter_contexts_are_nested_in_longer_ones(world: World, name: str) -> None:
     dataset = world.datasets[name]
-    for row in world.rows[name]:
+    for row in world.rows[name] if not is_shared(dataset) else ():
         contexts = [pack_row(dataset, row, length)[0] for length in LENGTHS]
         for shorter, longer in pairwise(contexts):
             missing = {unit.id for unit in shorter.units} - {unit.id for unit in longer.units}
@@ -183,7 +193,26 @@ def test_every_file_holds_the_same_questions(world: World, name: str) -> None:
             / builder.spec.files.write(name, length, len(world.rows[name]), len(dataset.placements()))
         )
         ids.append([record["id"] for _, record in builder.spec.format.unbundle(path)])
-    assert ids[0] == ids[1] == ids[2]
+    if is_shared(dataset):  # a longer context shows more classes, and is asked about them
+        assert all(set(shorter) <= set(longer) for shorter, longer in pairwise(ids))
+    else:
+        assert ids[0] == ids[1] == ids[2]
+
+
+@every
+@pytest.mark.parametrize("length", LENGTHS)
+def test_shared_contexts_show_each_label_once_a_round_and_no_picture_twice(
+    world: World, name: str, length: int
+) -> None:
+    dataset = world.datasets[name]
+    for example in world.examples(name, length) if is_shared(dataset) else ():
+        groups = [unit.group for unit in example.units]
+        count = len(set(groups))
+        rounds = [groups[start : start + count] for start in range(0, len(groups), count)]
+        assert all(len(set(turn)) == len(turn) for turn in rounds)
+        assert all(len(turn) == count for turn in rounds[:-1])
+        assert len(set(example.prompt.images)) == len(example.prompt.images)
+        assert example.question.group in groups
 
 
 @every
@@ -198,8 +227,8 @@ def test_the_audit_finds_nothing_and_every_image_is_as_planned(world: World, nam
 def test_the_golden_prompt(world: World, name: str) -> None:
     """One example a dataset, to be read: a diff shows what changed. MMLONGBENCH_GOLDENS=write writes them anew."""
     dataset = world.datasets[name]
-    found = next(world.examples(name, 8 * K))
-    example = found if found.prompt.text.count("\n") < 60 else next(world.examples(name, 2 * K))
+    found = (next(world.examples(name, length * K)) for length in (8, 4 if is_shared(dataset) else 2))
+    example = next(example for example in found if example.prompt.text.count("\n") < 60)
     record = finished_record(dataset, example)
     fields = (f'"{key}": {json.dumps(value, ensure_ascii=False)}' for key, value in record.items())
     made = {

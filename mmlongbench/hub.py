@@ -1,0 +1,41 @@
+"""Datasets of the Hugging Face hub as local files: downloaded once into the hub's own cache, pinned by a revision."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from mmlongbench.errors import Fault, SourceError
+
+_NAME = re.compile(r"(?P<name>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w./-]+))?")
+
+
+def downloaded(name: str, patterns: Sequence[str], source: str) -> Path:
+    """The folder of a dataset's files.
+
+    Args:
+        name: `owner/name`, or `owner/name@revision`.
+        patterns: which files are needed, such as `*.parquet`; none: this source cannot come from the hub.
+        source: the manifest's name for it, for messages.
+
+    Raises:
+        SourceError: it cannot be had; the message says why.
+
+    """
+    field = f"source.{source}"
+    parts = _NAME.fullmatch(name)
+    if not patterns or parts is None:
+        expected = "hub:owner/name[@revision]" if patterns else "a path: this source cannot come from the hub"
+        raise SourceError(Fault("unknown-source", expected, f"hub:{name}", field=field))
+    from huggingface_hub import snapshot_download
+
+    try:
+        found = snapshot_download(
+            parts["name"], repo_type="dataset", revision=parts["revision"], allow_patterns=list(patterns)
+        )
+    except Exception as error:  # its errors have no common base
+        what = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+        todo = "download it and give its path, or check its name and the network"
+        raise SourceError(
+            Fault("unreachable-dataset", "a dataset of the hub that can be read", what, field=field, todo=todo)
+        ) from error
+    return Path(found)
