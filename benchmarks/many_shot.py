@@ -103,7 +103,7 @@ def main(out: Path | None, tests: int, lengths: str, workers: int, only: str) ->
             datasets.append({"name": "inat2021", "reader": "inaturalist", "source": source, "options": options})
         shared = {"builder": "many_shot", "lengths": lengths.split(","), "sample": {"n": tests, "stratify": "kind"}}
         release = out or drawn / "release"
-        for number, dataset in enumerate(datasets):
+        for dataset in datasets:
             started = time.perf_counter()
             manifest = Manifest.model_validate({"datasets": [{**shared, **dataset}]})
             into = release if len(datasets) == 1 else release / str(dataset["name"])

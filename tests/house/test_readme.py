@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from builders.docvqa.sample import draw_reports
+from builders.icl.sample import draw_folders
 from builders.mm_niah.sample import draw_hidden_pictures
 from builders.vrag.sample import draw_infoseek, draw_viquae
 
@@ -26,6 +27,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, draw in (("MMLongBench-Doc/data", draw_reports), ("InfoSeek", draw_infoseek), ("ViQuAE", draw_viquae)):
         (folder / name).mkdir(parents=True)
         draw(folder / name)
+    draw_folders(folder / "shapes")
     shutil.copytree(draw_hidden_pictures(folder / "hidden")["documents"], folder / "pages")
     return folder
 
