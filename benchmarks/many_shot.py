@@ -67,7 +67,7 @@ def draw_species(folder: Path, species: int, train: int, tests: int) -> dict[str
     kinds = ("Birds", "Plants", "Fungi")
     categories = [{"id": n, "name": f"species {n}", "supercategory": kinds[n % 3]} for n in range(species)]
     for split, count in (("train_mini", train), ("val", tests)):
-        images = []
+        images: list[dict[str, object]] = []
         for category in range(species):
             (folder / split / f"{category:05}").mkdir(parents=True)
             for number in range(count):
