@@ -24,6 +24,7 @@ from mmlongbench.retrieval.text import contains, holder, normalise
 from mmlongbench.task import (
     Builder,
     Bundle,
+    FullPrompt,
     Options,
     Placements,
     Reader,
@@ -53,6 +54,7 @@ __all__ = [
     "Fault",
     "FileFormat",
     "FilePattern",
+    "FullPrompt",
     "Image",
     "ImageClass",
     "ImageClasses",

@@ -132,6 +132,8 @@ class PageSpec(_Model):
 
     dpi: int = Field(default=144, ge=10, le=1200)
     quality: int = Field(default=90, ge=1, le=95)
+    ocr: bool = False
+    """Whether pages without text are read by `tesseract`, where a task needs their text."""
 
 
 class PictureSpec(_Model):
@@ -180,6 +182,8 @@ class DatasetSpec(_Model):
     lengths: Annotated[tuple[Length, ...], TupleOf] = Field(default=STANDARD_LENGTHS, min_length=1)
     admission_length: Length = 8192
     """A question whose required units do not fit this length is in no file."""
+    reference_length: Length = 128 * K
+    """Where a task keeps only examples of about one full length (summaries), that length."""
     reserve: int | None = Field(default=None, ge=0)
     """Tokens kept free; the task's own value by default."""
     placements: Annotated[tuple[float, ...] | int | None, TupleOf] = None

@@ -78,6 +78,14 @@ class Placements:
 
 
 @dataclass(frozen=True, slots=True)
+class FullPrompt:
+    """The span of prompts with every unit, around the manifest's `reference_length`, in tokens."""
+
+    below: int
+    above: int
+
+
+@dataclass(frozen=True, slots=True)
 class Bundle:
     """A public file beside the records, made of them alone."""
 
@@ -103,6 +111,10 @@ class TaskSpec:
     """Of a picture, in pixels: larger ones are shrunk; a manifest may say otherwise."""
     most_tokens: int | None = None
     """What one picture may cost; a manifest may say otherwise."""
+    page_texts: bool = False
+    """Whether it needs the text of pages (`World.page_texts`)."""
+    full_prompt: FullPrompt | None = None
+    """How long the prompt with every unit may be; any length by default."""
     bundle: Bundle | None = None
     """A second file of the same records, where the public format wants another shape (ICL)."""
 

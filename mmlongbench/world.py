@@ -1,7 +1,7 @@
 """Prepared things, as a builder sees them: documents and their pages, pictures, passages."""
 
 from collections import ChainMap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -80,7 +80,9 @@ class World:
     draws: Draws = field(default_factory=lambda: Draws(()))
     """The draws of the dataset, the same for all of its questions."""
     sample_draws: Draws = field(default_factory=lambda: Draws(()))
-    """Those of its sample: in its order `stratum` a stratified sample goes through the values of a field."""
+    """Those of its sample: in their order `stratum` a stratified sample goes through the values of a field."""
+    texts: Callable[[str], tuple[str, ...]] = lambda name: ()
+    """The texts of a document's pages, by its folder in the release."""
     _cut: dict[tuple[str, Mode], tuple[str | Image, ...]] = field(default_factory=dict, compare=False)
     _decoded: dict[str, str] = field(default_factory=dict, compare=False)
     _likenesses: dict[str, int] = field(default_factory=dict, compare=False)
@@ -101,6 +103,18 @@ class World:
     def pages(self, id: str) -> tuple[Page, ...]:
         """The pages of a document, in its own order."""
         return self.document(id).pages
+
+    def page_texts(self, id: str) -> tuple[str, ...]:
+        """The text of each page of a document, where the task's `TaskSpec.page_texts` asks for it.
+
+        Raises:
+            DraftError: it does not.
+
+        """
+        texts, document = self.texts(self.document(id).name), self.document(id)
+        if len(texts) != len(document.pages):
+            raise DraftError(f"document {id}: its texts were not read: set TaskSpec.page_texts")
+        return texts
 
     def pool(self, name: str) -> tuple[str, ...]:
         """The ids of all things of a kind: `documents` and `pictures` sorted, `web_pages` as the source has them.

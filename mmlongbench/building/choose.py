@@ -7,6 +7,7 @@ from typing import Any
 
 from mmlongbench.building.dataset import Dataset, sample_draws
 from mmlongbench.building.rejects import reject, reject_row
+from mmlongbench.draft import Draft
 from mmlongbench.errors import Fault, ManifestError, Rejected, nearest
 from mmlongbench.packing.budget import format_length
 from mmlongbench.packing.pack import DoesNotFitError, examples
@@ -86,18 +87,36 @@ def _refusal(row: Row, dataset: Dataset) -> Fault | None:
     length = dataset.spec.admission_length
     draws = dataset.draws(row.id)
     try:
-        draft = dataset.builder.draft(row, dataset.world, draws)
+        full = draft = dataset.builder.draft(row, dataset.world, draws)
         alone = tuple(replace(unit, between_sentences=False) for unit in draft.required)  # there is no passage yet
         draft = replace(draft, required=alone, supply=InOrder(()))
         made = examples(draft, dataset.budget(length), dataset.placements(), dataset.pricer, draws)
         for path in {path for example in made for path in example.prompt.images}:
             dataset.world.decode(path)
+        if fault := _out_of_span(full, dataset):
+            return fault
     except Rejected as error:
         return error.fault
     except DoesNotFitError as error:
         todo = "raise admission_length to keep it in longer files"
         return Fault("above-admission-length", f"required units within {format_length(length)}", str(error), todo=todo)
     return None
+
+
+def _out_of_span(draft: Draft, dataset: Dataset) -> Fault | None:
+    """What is wrong with the prompt of all units, where a task wants full prompts of about a length."""
+    span, reference = dataset.builder.spec.full_prompt, dataset.spec.reference_length
+    if span is None:
+        return None
+    pricer = dataset.pricer
+    separator = pricer.text(draft.separator)
+    units = (*draft.required, *draft.supply.units(reference))
+    frame = max(pricer.frame(draft, question).total for question in draft.questions)
+    full = frame - separator + sum(pricer.unit(unit).total + separator for unit in units)
+    if reference - span.below <= full <= reference + span.above:
+        return None
+    expected = f"a full prompt of {reference - span.below} to {reference + span.above} tokens"
+    return Fault("full-prompt-out-of-span", expected, f"{full}", todo="set reference_length to keep other lengths")
 
 
 def _counts(kept: list[Row], rejects: list[dict[str, Any]], read: int, unseen: int) -> dict[str, Any]:

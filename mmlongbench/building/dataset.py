@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,7 +84,7 @@ def _world(plan: DatasetPlan, work: Work) -> World:
     documents, faults = {}, dict(plan.refused)
     folder = reader_type(plan.spec.reader).image_folder
     for file in plan.documents.values():
-        (read,) = work.read(Shard("documents", plan.spec.name, file.name))
+        read = _read_document(work, plan, file.name)
         if "fault" in read:
             faults[file.id] = Fault(**read["fault"])
             continue
@@ -103,7 +103,24 @@ def _world(plan: DatasetPlan, work: Work) -> World:
         _found(plan, "image_classes", None),
         Draws((plan.spec.seed, plan.spec.name)),
         sample_draws(plan.spec),
+        _Texts(work, plan),
     )
+
+
+class _Texts:
+    """The texts of a document's pages, read where they are asked for; those of a few documents are held."""
+
+    def __init__(self, work: Work, plan: DatasetPlan) -> None:
+        self._read = lru_cache(maxsize=16)(lambda name: tuple(_read_document(work, plan, name).get("texts", ())))
+
+    def __call__(self, name: str) -> tuple[str, ...]:
+        return self._read(name)
+
+
+def _read_document(work: Work, plan: DatasetPlan, name: str) -> dict[str, Any]:
+    (read,) = work.read(Shard("documents", plan.spec.name, name))
+    found: dict[str, Any] = read
+    return found
 
 
 def sample_draws(spec: DatasetSpec) -> Draws:

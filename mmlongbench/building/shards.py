@@ -5,6 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from mmlongbench.binding import bind_builder
 from mmlongbench.building.assets import copy_pictures, forget_assets, render_document
 from mmlongbench.building.choose import choose_rows
 from mmlongbench.building.dataset import limits_of, open_dataset
@@ -12,7 +13,7 @@ from mmlongbench.building.plan import DatasetPlan, load_plan
 from mmlongbench.building.records import pack_block, rows_of
 from mmlongbench.building.search import find_negatives
 from mmlongbench.building.work import Shard, Stage, Work
-from mmlongbench.documents.pdf import page_sizes
+from mmlongbench.documents.pdf import page_sizes, page_text
 from mmlongbench.errors import SourceError
 
 
@@ -39,8 +40,12 @@ def _plan(out: Path, dataset: str) -> DatasetPlan:
 def _read_document(work: Work, shard: Shard) -> Iterator[Any]:
     """One document: the sizes of its pages, or what is wrong with it."""
     plan = _plan(work.out, shard.dataset)
+    path, pages, limits = plan.documents[shard.name].path, plan.spec.pages, limits_of(plan.spec)
     try:
-        yield {"pages": page_sizes(plan.documents[shard.name].path, plan.spec.pages.dpi, limits_of(plan.spec))}
+        read: dict[str, Any] = {"pages": page_sizes(path, pages.dpi, limits)}
+        if bind_builder(plan.spec).spec.page_texts:
+            read["texts"] = list(page_text(path, limits, ocr=pages.ocr))
+        yield read
     except SourceError as error:
         yield {"fault": error.fault.fields()}
 

@@ -4,6 +4,8 @@ MuPDF is not thread-safe: one process, one document at a time. A PDF is hostile 
 """
 
 import io
+import shutil
+import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -51,13 +53,36 @@ def page_sizes(path: Path, dpi: int, limits: Limits) -> list[tuple[int, int]]:
     return sizes
 
 
-def page_text(path: Path, limits: Limits) -> Iterator[str]:
-    """The text of each page in reading order as PyMuPDF sees it."""
+def page_text(path: Path, limits: Limits, *, ocr: bool = False) -> Iterator[str]:
+    """The text of each page in reading order as PyMuPDF sees it; with `ocr`, a page without any is read by `tesseract`.
+
+    Raises:
+        SourceError: as `page_sizes`.
+        BuildError: `ocr` is asked for, and `tesseract` is not installed or fails.
+
+    """
     with open_pdf(path, limits) as document:
         for number in range(document.page_count):
             with _named(path, "unreadable-page", "a page whose text can be read", f"page {number}"):
-                text = str(document.load_page(number).get_text())
+                page = document.load_page(number)
+                text = str(page.get_text())
+            if ocr and not text.strip():
+                text = _recognised(path, number, page)
             yield text
+
+
+def _recognised(path: Path, number: int, page: Any) -> str:  # noqa: ANN401  (PyMuPDF has no types)
+    """What `tesseract` reads on a page, at twice the resolution of a release's pages."""
+    command = shutil.which("tesseract")
+    if command is None:
+        raise BuildError("pages.ocr: `tesseract` is not installed; install it, or leave pages.ocr out")
+    with _named(path, "unrenderable-page", "a page that can be rendered", f"page {number}"):
+        picture = page.get_pixmap(dpi=288, alpha=False).tobytes("png")
+    done = subprocess.run([command, "stdin", "stdout"], input=picture, capture_output=True, check=False)
+    if done.returncode:
+        said = (done.stderr.decode("utf-8", "replace").splitlines() or [""])[-1]
+        raise BuildError(f"pages.ocr: {path.name}, page {number}: tesseract failed: {said}")
+    return str(done.stdout, "utf-8", "replace")
 
 
 def render_pages(

@@ -1,0 +1,67 @@
+"""Multi-LexSum (Shen et al. 2022, arXiv:2206.10883): cases with several documents, and a folder of their PDFs.
+
+`cases` is a file of the release (`train.json`, `dev.json`, `test.json`: lines of JSON), PDFs are named by the ids of
+documents, in one folder or one a case. `sources.json` holds the documents' texts and is not needed.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from builders.summ.files import json_lines, pdfs_by_name
+from builders.summ.rows import Section, Summarised
+from mmlongbench import Fault, Rejected, Row, RowFault, Sources, at_place, escape_markers
+
+LENGTHS = ("short", "long", "tiny")
+
+
+class MultiLexSum:
+    """Cases of the Civil Rights Litigation Clearinghouse."""
+
+    row_type: ClassVar[type[Row]] = Summarised
+    sources: ClassVar[tuple[str, ...]] = ("cases", "documents")
+    image_folder: ClassVar[str] = "multi-lexsum"
+
+    def rows(self, sources: Sources) -> Iterator[Row | RowFault]:
+        """Each case, by its own id."""
+        for number, raw in json_lines(sources["cases"]):
+            id = str(raw.get("case_id") or f"line-{number}") if isinstance(raw, dict) else f"line-{number}"
+            try:
+                found: Row | Fault = raw if isinstance(raw, Fault) else _row(id, raw)
+            except Rejected as refused:
+                found = refused.fault
+            yield at_place(id, found, sources["cases"].name, f"line {number}")
+
+    def documents(self, sources: Sources) -> Mapping[str, Path | Fault]:
+        """Every PDF below the folder, by its name without the ending."""
+        return pdfs_by_name(sources["documents"])
+
+    def draw_sample(self, folder: Path) -> dict[str, Path]:
+        """Drawn court files."""
+        from builders.summ.sample import draw_cases
+
+        return draw_cases(folder)
+
+
+def _row(id: str, raw: object) -> Summarised:
+    if not isinstance(raw, dict):
+        raise Rejected(Fault("not-a-row", "a JSON object", type(raw).__name__))
+    documents = raw.get("case_documents")
+    if not isinstance(documents, list) or not all(isinstance(each, str | int) for each in documents):
+        raise Rejected(
+            Fault("missing-or-mistyped-field", "a list of ids", repr(documents)[:80], field="case_documents")
+        )
+    if not documents:
+        raise Rejected(Fault("case-without-documents", "at least one document", "none", field="case_documents"))
+    if len({str(each) for each in documents}) < len(documents):
+        raise Rejected(Fault("document-twice", "each document once", repr(documents)[:80], field="case_documents"))
+    return Summarised(id=id, docs=tuple(map(str, documents)), sections=_summaries(raw))
+
+
+def _summaries(raw: Mapping[str, Any]) -> tuple[Section, ...]:
+    """The summaries there are, each a section whose title is its length."""
+    texts = {length: raw.get(f"summary/{length}") for length in LENGTHS}
+    written = {length: text for length, text in texts.items() if isinstance(text, str) and text.strip()}
+    if not written:
+        raise Rejected(Fault("empty-summary", "a short, long or tiny summary", repr(texts)[:80], field="summary"))
+    return tuple(Section(section_title=key, paragraphs=(escape_markers(text),)) for key, text in written.items())
