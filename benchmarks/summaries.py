@@ -1,8 +1,8 @@
 """Summaries: how well pages of highlights are found, and pages an example at every length.
 
 Drawn letter-size reports in every layout tell how many summary pages are found, against a plain search for the
-headings; documents of 55 to 60 pages are built at five lengths (a check of the arithmetic against the paper's Table 3); with
-`--documents`, real PDFs too, under references that are made up.
+headings; documents of 55 to 60 pages are built at five lengths (a check of the arithmetic against the paper's Table
+3); with `--documents`, real PDFs too, under references that are made up.
 """
 
 import json

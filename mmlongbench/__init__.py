@@ -5,7 +5,7 @@ These names are what a builder or reader needs; everything else is the engine's 
 
 from mmlongbench.documents.names import LABEL_WIDTH, label
 from mmlongbench.documents.pictures import Picture
-from mmlongbench.documents.pixels import PictureFile, are_alike
+from mmlongbench.documents.pixels import PictureFile, is_like_any
 from mmlongbench.draft import Closing, Draft, Question, Role, Supply, Unit
 from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError, Fault, Rejected, ReleaseError, SourceError
@@ -87,7 +87,6 @@ __all__ = [
     "Unit",
     "World",
     "alternate_sides",
-    "are_alike",
     "assemble",
     "at_place",
     "by_divisor",
@@ -95,6 +94,7 @@ __all__ = [
     "escape_markers",
     "holder",
     "inside_out",
+    "is_like_any",
     "label",
     "normalise",
     "number_spellings",

@@ -165,12 +165,12 @@ class Rounds:
     most: int = 50
     most_up_to: int = 128 * 1024
     """Tokens: above this length there may be more than `most` classes, where the pictures of one run out."""
-    more: int = 0
-    """So many more there are."""
+    more: tuple[str, ...] = ()
+    """These."""
 
     def shown(self, length: int) -> tuple[str, ...]:
         """The classes of a context of this length, in the order of their labels."""
-        first = self.classes[: self._asked(length)]
+        first = (*self.classes[: self._table(length)], *(self.more if length > self.most_up_to else ()))
         return tuple(self.labels(first) if self.labels else self.order("labels", first))
 
     def groups(self, length: int) -> frozenset[str]:
@@ -179,34 +179,41 @@ class Rounds:
 
     def missing_groups(self, length: int) -> int:
         """Classes that the table asks for and the source does not have."""
-        return max(0, self._asked(length) - len(self.classes))
+        return max(0, self._table(length) - len(self.classes))
 
     def wider(self, length: int) -> "Rounds | None":
-        """With one class more, above 128K and while there are any."""
-        if length <= self.most_up_to or self._asked(length) < self.most or self.most + self.more >= len(self.classes):
+        """With one class more, above 128K; one that has no fewer pictures than those that are shown."""
+        if length <= self.most_up_to or self._table(length) < self.most:
             return None
-        return replace(self, more=self.more + 1)
+        counts = {name: sum(1 for _ in self.exemplars(name)) for name in self.classes}
+        least = min(counts[name] for name in self.shown(length))
+        others = (name for name in self.classes[self.most :] if name not in self.more and counts[name] >= least)
+        found = next(others, None)
+        return replace(self, more=(*self.more, found)) if found else None
 
-    def _asked(self, length: int) -> int:
-        """How many classes the table has at a length."""
-        table = min(self.most, self.per_8k * length // 8192)
-        return table + (self.more if length > self.most_up_to else 0)
+    def _table(self, length: int) -> int:
+        """How many classes the table asks for at a length."""
+        return min(self.most, self.per_8k * length // 8192)
 
     def units(self, length: int) -> Iterator[Unit]:
         """Round by round, each label once a round, in a drawn order of its own."""
         label = {name: number for number, name in enumerate(self.shown(length))}
         pictures = {name: iter(self.exemplars(name)) for name in label}
         seen: set[str] = set()
-        for turn in itertools.count() if label else ():
+        turn, is_over = 0, not label
+        while not is_over:
             for number, name in enumerate(self.order(f"round {turn}", tuple(label))):
                 for picture in pictures[name]:
+                    if is_over:  # this class could have gone on
+                        break
                     unit = _once(self.unit(name, picture, label[name], turn), seen)
                     yield replace(unit, place=(turn, number))
                     if not unit.barred:
                         break
                 else:
+                    is_over = True
                     yield Unit(f"{name}, round {turn}", "exemplar", "", (), barred=f"no more pictures of {name}")
-                    return
+            turn += 1
 
 
 def _once(unit: Unit, seen: set[str]) -> Unit:

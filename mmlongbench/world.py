@@ -85,7 +85,7 @@ class World:
     """The texts of a document's pages, by its folder in the release."""
     _cut: dict[tuple[str, Mode], tuple[str | Image, ...]] = field(default_factory=dict, compare=False)
     _decoded: dict[str, str] = field(default_factory=dict, compare=False)
-    _likenesses: dict[str, int] = field(default_factory=dict, compare=False)
+    _likenesses: dict[str, bytes] = field(default_factory=dict, compare=False)
     _pools: dict[str, tuple[str, ...]] = field(default_factory=dict, compare=False)
 
     def document(self, id: str) -> Document:
@@ -172,8 +172,8 @@ class World:
                 self._decoded[path] = refused.fault.reason
         return self._decoded[path]
 
-    def likeness(self, name: str) -> int:
-        """What a picture looks like, by the source's name for it; see `are_alike`. Each is decoded once.
+    def likeness(self, name: str) -> bytes:
+        """What a picture looks like, by the source's name for it; see `is_like_any`. Each is decoded once.
 
         Raises:
             Rejected: it is missing or broken.

@@ -51,6 +51,9 @@ class ManyShot:
     def selects(self, world: mm.World) -> Callable[[ClassifiedImage], bool]:
         """Test images of the classes that the longest of the standard lengths shows."""
         domains = {each.domain for each in _classes(world).values()}
+        if unknown := sorted(set(self.options.domains) - domains):
+            known = ", ".join(sorted(domains)) or "none"
+            raise mm.DraftError(f"options.domains: the source has no domain {unknown[0]!r}; it has {known}")
         asked = {kind for domain in domains for kind in self._table(world, domain)[: self.options.most_classes]}
         return lambda row: row.kind in asked
 
@@ -137,9 +140,10 @@ class _Exemplars:
         try:
             looks, path = self.world.likeness(name), self.world.image(name).path
         except mm.Rejected as refused:
-            return mm.Unit(name, "exemplar", "", (), barred=refused.fault.reason)
-        is_near = any(mm.are_alike(looks, self.world.likeness(test)) for test in self.tests)
-        return replace(_exemplar(name, path, label, kind), barred="near-duplicate-of-a-test-image" if is_near else "")
+            return mm.Unit(f"{kind}: {name}", "exemplar", "", (), barred=refused.fault.reason)
+        is_near = mm.is_like_any(looks, [self.world.likeness(test) for test in self.tests])
+        unit = _exemplar(f"{kind}: {name}", path, label, kind)
+        return replace(unit, barred="near-duplicate-of-a-test-image" if is_near else "")
 
 
 def _classes(world: mm.World) -> Mapping[str, mm.ImageClass]:

@@ -19,15 +19,21 @@ class ImageFolders:
     names_images_by_content: ClassVar[bool] = True
 
     def rows(self, sources: Sources) -> Iterator[Row | RowFault]:
-        """Each picture of the folder of tests, numbered in the order of their paths; then what is in no class."""
+        """Each picture of the folder of tests, numbered in the order of their paths; then the files that are none."""
         for number, (kind, name) in enumerate(_pictures(sources["test"])):
             row = ClassifiedImage(id=f"test-{number}", image=f"test/{name}", kind=kind)
             yield at_place(row.id, row, name, "picture")
         for split in self.sources:
-            for path in sorted(sources[split].iterdir()):
-                if path.is_file() and path.suffix.lower() in ENDINGS:
-                    fault = Fault("no-class", f"{split}/<class>/{path.name}", f"{split}/{path.name}")
-                    yield at_place(f"{split}/{path.name}", fault, path.name, "picture")
+            for name in _files(sources[split]):
+                path = PurePosixPath(name)
+                if path.suffix.lower() not in ENDINGS:
+                    fault = Fault(
+                        "unknown-ending", f"a picture that ends in {', '.join(ENDINGS)}", path.suffix or "none"
+                    )
+                    yield at_place(f"{split}/{name}", fault, name, "file")
+                elif len(path.parts) < 2:
+                    fault = Fault("no-class", f"{split}/<class>/{name}", f"{split}/{name}")
+                    yield at_place(f"{split}/{name}", fault, name, "picture")
 
     def documents(self, sources: Sources) -> Mapping[str, Path]:
         """No PDFs."""
@@ -59,8 +65,14 @@ class ImageFolders:
         return draw_folders(folder)
 
 
+def _files(root: Path) -> list[str]:
+    """The paths of all visible files below a folder, sorted."""
+    names = (path.relative_to(root) for path in root.rglob("*") if path.is_file())
+    return sorted(name.as_posix() for name in names if not any(part.startswith(".") for part in name.parts))
+
+
 def _pictures(root: Path) -> list[tuple[str, str]]:
-    """(class, path below the root) of each picture in a folder of its class, sorted; hidden files are passed over."""
-    found = (path for path in root.glob("*/*") if path.suffix.lower() in ENDINGS and path.is_file())
-    names = sorted(path.relative_to(root).as_posix() for path in found if not path.name.startswith("."))
-    return [(PurePosixPath(name).parts[0], name) for name in names if not name.startswith(".")]
+    """(class, path below the root) of each picture; the class is its folder, which may lie in others (`a/abbey`)."""
+    found = (PurePosixPath(name) for name in _files(root))
+    pictures = (path for path in found if path.suffix.lower() in ENDINGS and len(path.parts) > 1)
+    return [(path.parent.as_posix(), path.as_posix()) for path in pictures]

@@ -28,6 +28,8 @@ class Annotated:
     """File names by image id."""
     pairs: tuple[tuple[int, int], ...]
     """(image id, category id) of each annotation, in the order of the file."""
+    ambiguous: frozenset[int]
+    """Images of several categories."""
 
 
 class INaturalist:
@@ -69,7 +71,7 @@ class INaturalist:
         for split in ("train", "test"):
             found = _annotated(sources[split])
             for image, category in found.pairs:
-                if category in found.kinds and image in found.files:
+                if category in found.kinds and image in found.files and image not in found.ambiguous:
                     kind = "/".join(found.kinds[category])
                     about[kind] = found.kinds[category]
                     if split == "train":
@@ -93,6 +95,8 @@ def _row(id: str, found: Annotated, image: int, category: int) -> Row | Fault:
     if category not in found.kinds:
         expected = "a category with a name and a supercategory"
         return Fault("no-supercategory", expected, f"category {category}", field="category_id")
+    if image in found.ambiguous:
+        return Fault("image-of-two-classes", "one category an image", f"several of image {image}", field="category_id")
     if image not in found.files:
         return Fault("no-such-image", "an image with a file_name", f"image {image}", field="image_id")
     return ClassifiedImage(id=id, image=found.files[image], kind="/".join(found.kinds[category]))
@@ -119,7 +123,10 @@ def _annotated(path: Path) -> Annotated:
     if len(pairs) < len(data["annotations"]):
         broken = f"{len(data['annotations']) - len(pairs)} without"
         raise SourceError(Fault("broken-annotations", "image_id and category_id, integers", broken, path.name))
-    return Annotated(kinds, files, pairs)
+    classes: dict[int, set[int]] = {}
+    for image, category in pairs:
+        classes.setdefault(image, set()).add(category)
+    return Annotated(kinds, files, pairs, frozenset(image for image, found in classes.items() if len(found) > 1))
 
 
 def _named(each: Mapping[str, Any], *keys: str) -> bool:

@@ -1,8 +1,9 @@
 """The public file of a length: one JSON object a domain, its sets of rounds and the test images asked of each.
 
 `{domain: {"exemplar_list": [[[{"image", "id"}, … one round], … rounds], … sets], "all_token_count": [one a set],
-"test_example": [{"id", "name", "image", "answer"}, …]}}`, and what public loaders ignore: `labels` (class names by
-label), `tokens` (the reserve; text tokens, and image tokens of the exemplars, a set) and each test's `image_tokens`.
+"test_example": [{"id", "name", "image", "answer"}, …]}}`, and what public loaders ignore: `sets` (the numbers that
+frozen records call them by), `labels` (class names by label), `tokens` (the reserve; text tokens, and image tokens of
+the exemplars, a set) and each test's `image_tokens`.
 """
 
 import json
@@ -55,6 +56,7 @@ def _public(found: dict[str, Any]) -> dict[str, Any]:
             {key: test[key] for key in ("id", "name", "image", "answer", "image_tokens")}
             for test in found["tests"].values()
         ],
+        "sets": sorted(found["sets"]),
         "labels": labels,
         "tokens": {
             "reserve": found["record"]["tokens"]["reserve"],
@@ -74,7 +76,12 @@ def _pairs(name: str, domain: dict[str, Any]) -> Iterator[tuple[str, mm.Record]]
     for number, rounds in enumerate(domain["exemplar_list"]):
         exemplars = [shown for turn in rounds for shown in turn]
         for place, test in enumerate(domain["test_example"]):
-            record = {"domain": name, "set": number, "exemplars": exemplars, **test}
+            record = {
+                "domain": name,
+                "set": (domain.get("sets") or range(number + 1))[number],
+                "exemplars": exemplars,
+                **test,
+            }
             if tokens:
                 cost = test["image_tokens"]
                 image = tokens["image"][number] + cost

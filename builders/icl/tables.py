@@ -8,7 +8,7 @@ time, so that a picture costs no memory but its own.
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
@@ -49,10 +49,9 @@ class Split:
     cells: tuple[Cell, ...]
 
     def kind(self, label: int | None) -> str | None:
-        """The class of a label, or None where it is none."""
-        if label is None or label < 0 or (self.names and label >= len(self.names)):
-            return None
-        return self.names[label] if self.names else str(label)
+        """The id of a label's class, or None where it is none."""
+        is_label = label is not None and label >= 0 and (label < len(self.names) or not self.names)
+        return f"{label:05}" if is_label else None
 
 
 class ImageTables:
@@ -101,7 +100,8 @@ class ImageTables:
         for kind in filter(None, map(tests.kind, tests.labels)):
             asked[kind] = asked.get(kind, 0) + 1
         kinds = sorted({*shown, *asked})
-        found = {kind: ImageClass(kind, "", tuple(shown.get(kind, ())), asked.get(kind, 0)) for kind in kinds}
+        names = {kind: exemplars.names[int(kind)] if exemplars.names else str(int(kind)) for kind in kinds}
+        found = {kind: ImageClass(names[kind], "", tuple(shown.get(kind, ())), asked.get(kind, 0)) for kind in kinds}
         return ImageClasses(exemplars.name, tests.name, found)
 
     def draw_sample(self, folder: Path) -> dict[str, Path]:
@@ -136,7 +136,11 @@ def _splits(source: Path) -> tuple[Split, Split]:
         found = ", ".join(sorted(filter(None, split))) or "none in the names of Parquet files"
         expected = "files of a split `train`, and of `test` or `validation`"
         raise SourceError(Fault("missing-split", expected, found, source.name))
-    return _split("train", tuple(split["train"])), _split(tests, tuple(split[tests]))
+    shown, asked = _split("train", tuple(split["train"])), _split(tests, tuple(split[tests]))
+    if shown.names and asked.names and shown.names != asked.names:
+        raise SourceError(Fault("two-lists-of-names", "the same classes in both splits", "others", source.name))
+    names = shown.names or asked.names
+    return replace(shown, names=names), replace(asked, names=names)
 
 
 def _split(name: str, files: tuple[Path, ...]) -> Split:

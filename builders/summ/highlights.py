@@ -65,9 +65,9 @@ def find_highlights(
 
 
 def heading_in(text: str) -> str:
-    """The first of GAO's headings that stands on lines of its own, or runs into its paragraph with capitals; or none.
+    r"""The first of GAO's headings that stands on lines of its own, or runs into its paragraph with capitals; or none.
 
-    >>> heading_in("Highlights\\nW HAT  GAO F OUND\\nThe agency"), heading_in("what GAO found in 2009")
+    >>> heading_in("Highlights\nW HAT  GAO F OUND\nThe agency"), heading_in("what GAO found in 2009")
     ('What GAO Found', '')
     """
     lines = [line for line in text.splitlines() if line.strip()]

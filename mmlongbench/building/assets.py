@@ -79,13 +79,17 @@ def needed_pictures(work: Work, dataset: Dataset) -> tuple[tuple[str, str], ...]
 @cache
 def _needed(out: Path, name: str, lengths: tuple[int, ...]) -> tuple[frozenset[str], tuple[tuple[str, str], ...]]:
     work = Work(out)
+    by_content = getattr(open_dataset(out, name).reader, "names_images_by_content", False)
     pages: set[str] = set()
     pictures: dict[str, str] = {}
     for shard in record_shards(out, name, lengths):
         for line in work.read(shard):
             pages.update(item["image"] for item in line.get("items", ()) if item["image"])
             for path, origin in line.get("pictures", {}).items():
-                if pictures.setdefault(path, origin) != origin:
+                other = pictures.setdefault(path, origin)
+                if by_content:  # one path, one content: whichever name, so the first
+                    pictures[path] = min(origin, other)
+                elif other != origin:
                     raise BuildError(f"two pictures would be {path}: {pictures[path]!r} and {origin!r}; rename one")
     return frozenset(pages.difference(pictures)), tuple(sorted(pictures.items()))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mmlongbench.building.dataset import Dataset, kept_rows, open_dataset
-from mmlongbench.building.rejects import reject, reject_row
+from mmlongbench.building.rejects import reject_row
 from mmlongbench.building.work import Shard, Work
 from mmlongbench.draft import Draft
 from mmlongbench.draws import Draws
@@ -74,18 +74,30 @@ def pack_row(dataset: Dataset, row: Row, length: int) -> list[Example]:
     return _packed(dataset, dataset.builder.draft(row, dataset.world, draws), draws, length)
 
 
-def pack_contexts(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[list[Example] | DoesNotFitError]:
+Packed = tuple[Draft, list[Example] | DoesNotFitError]
+
+
+def pack_contexts(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[Packed]:
     """The examples of each shared context at a length, or why it has none; contexts of one family show one table."""
     for _, family in groupby(_contexts(dataset, rows), key=lambda context: context.family):
         drafts = list(family)
-        while True:
-            made = [_tried(dataset, draft, length) for draft in drafts]
-            dry = any(isinstance(found, list) and found[0].ran_dry for found in made)
-            wider = [draft.supply.wider(length) for draft in drafts] if dry else []
-            if not wider or None in wider:
+        made = [_tried(dataset, draft, length) for draft in drafts]
+        while _shown_units(made, must_be_dry=True):
+            wider = [draft.supply.wider(length) for draft in drafts]
+            wide = [replace(draft, supply=supply) for draft, supply in zip(drafts, wider, strict=True) if supply]
+            tried = [_tried(dataset, draft, length) for draft in wide]
+            if len(wide) < len(drafts) or _shown_units(tried) <= _shown_units(made):
                 break
-            drafts = [replace(draft, supply=supply) for draft, supply in zip(drafts, wider, strict=True) if supply]
-        yield from made
+            drafts, made = wide, tried
+        yield from zip(drafts, made, strict=True)
+
+
+def _shown_units(made: Sequence[list[Example] | DoesNotFitError], *, must_be_dry: bool = False) -> int:
+    """The fewest units that a context shows; none where one does not fit, or where none ran dry that must."""
+    found = [contexts[0] for contexts in made if isinstance(contexts, list)]
+    if len(found) < len(made) or (must_be_dry and not any(example.ran_dry for example in found)):
+        return 0
+    return min(len(example.items) for example in found)
 
 
 def _contexts(dataset: Dataset, rows: Sequence[Row]) -> Sequence[Draft]:
@@ -123,11 +135,16 @@ def _shared(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[Any]
     """The lines of all contexts of a cell: each question's own record, and of each context the dearest one's."""
     place = {row.id: number for number, row in enumerate(rows)}
     found: list[Example] = []
-    for made in pack_contexts(dataset, rows, length):
+    rejected = 0
+    for context, made in pack_contexts(dataset, rows, length):
         if isinstance(made, NothingAskedError):
             continue
         if isinstance(made, DoesNotFitError):
-            yield reject(dataset.spec.name, str(made).split(":")[0], _fault(made, length), length)
+            groups = context.supply.groups(length) or frozenset()
+            for question in context.questions:
+                if question.is_home and (question.group is None or question.group in groups):
+                    rejected += 1
+                    yield reject_row(dataset.spec.name, rows[place[question.id]], _fault(made, length), length)
             continue
         dearest = max(made, key=lambda example: (example.count.total, example.id))
         found += [example for example in made if example.question.is_home or example is dearest]
@@ -138,7 +155,7 @@ def _shared(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[Any]
             yield _line(dataset, example)
         else:
             yield {"bundled": finished_record(dataset, example), "pictures": _shown(dataset, example)}
-    not_asked = len(rows) - sum(example.question.is_home for example in found)
+    not_asked = len(rows) - rejected - sum(example.question.is_home for example in found)
     yield {"not_asked": not_asked, "missing_classes": sum(missing.values())}
 
 

@@ -55,7 +55,7 @@ class Picture:
         except unreadable() as error:
             raise Rejected(_broken(self.source, error)) from error
 
-    def likeness(self) -> int:
+    def likeness(self) -> bytes:
         """What it looks like (see `likeness`).
 
         Raises:

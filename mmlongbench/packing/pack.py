@@ -132,14 +132,21 @@ def pack(draft: Draft, budget: TokenBudget, pricer: Pricer, slack: int = 0) -> P
         )
     room = budget.room - needed
     taken, ran_dry, left_out = _take(draft, budget.length, room, separator, pricer)
-    _refuse_unshown(draft, groups or frozenset(), taken, budget)
+    _refuse_unshown(draft, groups or frozenset(), taken, budget, left_out if ran_dry else {})
     missing = _missing([pricer.unit(unit).total + separator for unit in taken], room) if ran_dry else 0
     return Packed(draft.required, taken, asked, ran_dry, missing, left_out)
 
 
-def _refuse_unshown(draft: Draft, groups: frozenset[str], taken: Sequence[Unit], budget: TokenBudget) -> None:
-    """Refuse a context that cannot show every group it asks about."""
+def _refuse_unshown(
+    draft: Draft, groups: frozenset[str], taken: Sequence[Unit], budget: TokenBudget, left_out: Mapping[str, int]
+) -> None:
+    """Refuse a context that cannot show every group it asks about; `left_out` says why its supply ended, if it did."""
     if unshown := sorted(groups - {unit.group for unit in taken}):
+        if left_out:
+            said = ", ".join(f"{count} × {reason}" for reason, count in left_out.items())
+            raise DoesNotFitError(
+                f"{draft.id}: the sources end before each of the {len(groups)} groups is shown once: {said}"
+            )
         raise DoesNotFitError(
             f"{draft.id}: {format_length(budget.length)} has room for {len(groups) - len(unshown)} of the "
             f"{len(groups)} groups it must show, not for {unshown[0]!r}; shrink the pictures (pictures.longest_side), "

@@ -16,7 +16,7 @@ from builders.icl.sample import draw_folders
 from builders.icl.sample_shapes import CLASSES, draw_shape
 from mmlongbench.building.build import build
 from mmlongbench.building.engine import LocalEngine
-from mmlongbench.documents.pixels import are_alike, likeness
+from mmlongbench.documents.pixels import is_like_any, likeness
 from mmlongbench.manifest import DatasetSpec, Manifest
 from mmlongbench.packing.budget import K
 from mmlongbench.progress import Progress
@@ -141,7 +141,7 @@ def test_near_duplicates_of_a_test_image_are_kept_out_and_counted(folders: dict[
     assert lock["datasets"]["sun397"]["cells"]["4K"]["left_out"]["near-duplicate-of-a-test-image"] >= 1
 
 
-@pytest.mark.parametrize("change", ["smaller", "re-encoded", "cropped", "grey"])
+@pytest.mark.parametrize("change", ["smaller", "re-encoded", "cropped"])
 def test_copies_are_alike_and_other_pictures_are_not(change: str) -> None:
     data = draw_shape(CLASSES[7], "original")
     with Image.open(io.BytesIO(data)) as picture:
@@ -150,13 +150,11 @@ def test_copies_are_alike_and_other_pictures_are_not(change: str) -> None:
             "smaller": lambda: picture.resize((width // 2, height // 2)),
             "re-encoded": lambda: picture.copy(),
             "cropped": lambda: picture.crop((3, 3, width - 3, height - 3)),
-            "grey": lambda: picture.convert("L"),
         }
         buffer = io.BytesIO()
         copies[change]().save(buffer, "JPEG", quality=30)
-    assert are_alike(likeness(data), likeness(buffer.getvalue()))
-    others = [likeness(draw_shape(shape, "another")) for shape in CLASSES]
-    assert not any(are_alike(likeness(data), other) for other in others)
+    assert is_like_any(likeness(data), [likeness(buffer.getvalue())])
+    assert not is_like_any(likeness(data), [likeness(draw_shape(shape, "another")) for shape in CLASSES])
 
 
 def test_above_128k_there_are_more_classes_only_where_pictures_run_out() -> None:
@@ -171,6 +169,7 @@ def test_above_128k_there_are_more_classes_only_where_pictures_run_out() -> None
     assert plenty.wider(short) is None
     wider = plenty.wider(256 * K)
     assert wider is not None
+    assert wider.more == ("c050",)
     assert len(wider.shown(256 * K)) == 51
     assert len(wider.shown(short)) == 50  # the table stays what it is up to 128K
     assert rounds(9, 50).wider(256 * K) is None
@@ -282,6 +281,46 @@ def test_pictures_too_large_for_a_round_are_refused_in_numbers(folders: dict[str
     rejects = [json.loads(line) for line in (tmp_path / "out/rejects.jsonl").read_text().splitlines()]
     assert {reject["length"] for reject in rejects} == {K}
     assert all("1K has room for 2 of the 3 groups it must show" in reject["found"] for reject in rejects)
+    assert {reject["id"] for reject in rejects} == {f"test-{number}" for number in range(6)}
+
+
+def test_a_class_of_broken_exemplars_is_named_as_the_reason(folders: dict[str, Path], tmp_path: Path) -> None:
+    for path in (folders["train"] / CLASSES[1].name).iterdir():
+        path.write_bytes(b"")
+    built(tmp_path / "out", folders)
+    rejects = [json.loads(line) for line in (tmp_path / "out/rejects.jsonl").read_text().splitlines()]
+    said = f"9 × broken-image, 1 × no more pictures of {CLASSES[1].name}"
+    assert len(rejects) == 6
+    assert all(said in reject["found"] for reject in rejects)
+
+
+def test_the_same_picture_under_two_names_is_one_and_workers_do_not_matter(
+    folders: dict[str, Path], tmp_path: Path
+) -> None:
+    for path in sorted(folders["train"].rglob("*.jpg")):
+        path.with_name(f"copy of {path.name}").write_bytes(path.read_bytes())
+    locks = []
+    for workers in (1, 2):
+        about = {"name": "sun397", "builder": "many_shot", "reader": "image_folders", "source": folders}
+        spec = DatasetSpec.model_validate({**about, "lengths": (4 * K, 8 * K, 16 * K)})
+        locks.append(build(Manifest(datasets=(spec,)), tmp_path / f"{workers}", LocalEngine(workers, QUIET)).lock)
+    assert locks[0] == locks[1]
+    for record in frozen(tmp_path / "1", 16):
+        assert len({shot["image"] for shot in record["exemplars"]}) == len(record["exemplars"]) == 27
+
+
+def test_a_domain_that_is_not_there_is_named(tmp_path: Path) -> None:
+    from builders.icl.sample import draw_inaturalist
+
+    with pytest.raises(mm.DraftError, match=r"has no domain 'Plant'; it has Birds, Plants"):
+        built(tmp_path / "out", draw_inaturalist(tmp_path), "inaturalist", options={"domains": ["Birds", "Plant"]})
+
+
+def test_a_picture_in_a_format_that_is_not_opened_is_named(folders: dict[str, Path], tmp_path: Path) -> None:
+    path = folders["test"] / CLASSES[0].name / "0.jpg"
+    path.write_bytes(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 100 100\n%%EndComments\nshowpage\n")
+    lock = built(tmp_path / "out", folders)["datasets"]["sun397"]
+    assert lock["questions"]["rejected"] == {"broken-image": 1}
 
 
 def tables(folder: Path, labels: list[Any], kind: str = "int64", names: tuple[str, ...] = ("a", "b", "c")) -> Path:
@@ -302,7 +341,7 @@ def test_labels_of_a_table_that_are_none_are_named(tmp_path: Path) -> None:
     found = list(ImageTables().rows({"data": tables(tmp_path, [0, None, -1, 3, 2])}))
     rows = [row for row in found if isinstance(row, mm.Row)]
     faults = [fault for fault in found if isinstance(fault, mm.RowFault)]
-    assert [(row.id, row.kind) for row in rows] == [("validation-0", "a"), ("validation-4", "c")]  # type: ignore[attr-defined]
+    assert [(row.id, row.kind) for row in rows] == [("validation-0", "00000"), ("validation-4", "00002")]  # type: ignore[attr-defined]
     assert [fault.id for fault in faults] == [f"{split}-{n}" for split in ("validation", "train") for n in (1, 2, 3)]
     assert {(fault.fault.reason, fault.fault.expected) for fault in faults} == {
         ("no-label", "a whole number from 0 to 2")
@@ -373,7 +412,7 @@ def draw_tables_of(folder: Path, split: str) -> None:
 def test_inaturalist_without_supercategory_or_image_is_named(tmp_path: Path) -> None:
     categories = [{"id": 0, "name": "a", "supercategory": "Birds"}, {"id": 1, "name": "b"}]
     images = [{"id": n, "file_name": f"val/{n}.jpg"} for n in range(2)]
-    pairs = [(0, 0), (1, 1), (2, 0)]
+    pairs = [(0, 0), (1, 1), (2, 0)]  # the last image is none
     annotations = [{"image_id": image, "category_id": category} for image, category in pairs]
     for split in ("train", "test"):
         data = {"images": images, "annotations": annotations, "categories": categories}
@@ -401,5 +440,11 @@ def test_a_picture_in_no_class_is_named_and_no_name_leads_out(folders: dict[str,
     (folders["test"] / "stray.jpg").write_bytes(b"")
     faults = [found for found in ImageFolders().rows(folders) if isinstance(found, mm.RowFault)]
     assert [(fault.id, fault.fault.reason) for fault in faults] == [("test/stray.jpg", "no-class")]
+    (folders["test"] / "a" / "abbey").mkdir(parents=True)
+    (folders["test"] / "a" / "abbey" / "1.jpg").write_bytes(b"")
+    (folders["train"] / CLASSES[0].name / "notes.jfif").write_bytes(b"")
+    found = list(ImageFolders().rows(folders))
+    assert "a/abbey" in {getattr(row, "kind", "") for row in found}
+    assert "unknown-ending" in {row.fault.reason for row in found if isinstance(row, mm.RowFault)}
     names = ("../x.jpg", "test/../../x.jpg", "other/a.jpg", "test")
     assert [ImageFolders().image(folders, name) for name in names] == [None] * 4

@@ -61,7 +61,7 @@ class World:
         dataset = self.datasets[name]
         for row in () if is_shared(dataset) else self.rows[name]:
             yield from pack_row(dataset, row, length)
-        for made in pack_contexts(dataset, self.rows[name], length) if is_shared(dataset) else ():
+        for _, made in pack_contexts(dataset, self.rows[name], length) if is_shared(dataset) else ():
             if not isinstance(made, NothingAskedError):
                 assert isinstance(made, list), made
                 yield from made
