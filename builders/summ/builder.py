@@ -11,24 +11,9 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 
 import mmlongbench as mm
-from builders.summ.highlights import find_highlights
+from builders.summ.removal import removed_pages
 from builders.summ.rows import Summarised
-
-_INSTRUCTIONS = {
-    "report": (
-        "You are given a government report from U.S. Government Accountability Office (GAO), and you are tasked to "
-        "summarize the report. Write a concise summary (around 550 words) organized in multiple paragraphs. Where "
-        "applicable, the summary should contain a short description of why GAO did this study, what GAO found, and "
-        "what GAO recommends.\n\nGovernment Report:\n"
-    ),
-    "case": (
-        "You are given the legal documents in a civil rights lawsuit, and you are tasked to summarize the case. Write "
-        "a concise summary of one paragraph (200 to 250 words). The summary should contain a short description of the "
-        "background, the parties involved, and the outcomes of the case.\n\nLegal documents:\n"
-    ),
-}
-_LETTERS = 40
-"""A page with fewer has no text to speak of."""
+from builders.summ.templates import INSTRUCTIONS, ask
 
 
 class SummaryOptions(mm.Options):
@@ -69,10 +54,6 @@ class Summary:
     def draft(self, row: Summarised, world: mm.World, draws: mm.Draws) -> mm.Draft:
         """Each document from its beginning; the first page of the one that is longest is always there."""
         documents = [world.document(id) for id in row.docs]
-        for document in documents:
-            if "page" in document.name:
-                todo = "rename the document: public loaders read the page's number after the first `page`"
-                raise mm.Rejected(mm.Fault("page-in-a-name", "no `page` in it", document.name, field="doc", todo=todo))
         is_report = self.options.kind == "report"
         removed = self._removed(row, world) if is_report else {}
         summary = _sections(row) if is_report else _chosen(row, self.options.reference)
@@ -85,8 +66,8 @@ class Summary:
         first, *others = mm.by_divisor(units).order
         counts = {document.name: len(kept) for document, kept in zip(documents, pages, strict=True)}
         about = {"row": row, "summary": summary, "removed": removed, "pages": counts}
-        question = mm.Question(row.id, _ask(self.options.kind), about)
-        opening = (_INSTRUCTIONS[self.options.kind],)
+        question = mm.Question(row.id, ask(self.options.kind), about)
+        opening = (INSTRUCTIONS[self.options.kind],)
         return mm.Draft(row.id, opening, (question,), (first,), mm.InOrder(tuple(others)))
 
     def record(self, example: mm.Example) -> mm.Record:
@@ -114,34 +95,12 @@ class Summary:
             _page(0, path, _number(path), text, is_text=variant == "text")
             for path, text in zip(record["image_list"], texts, strict=True)
         ]
-        return mm.assemble((_INSTRUCTIONS[self.options.kind],), units, "\n\n", _ask(self.options.kind))
+        return mm.assemble((INSTRUCTIONS[self.options.kind],), units, "\n\n", ask(self.options.kind))
 
     def _removed(self, row: Summarised, world: mm.World) -> dict[int, str]:
-        """The pages that hold the report's summary.
-
-        Raises:
-            Rejected: it has no text, no such page, or another page that gives the summary away.
-
-        """
-        texts = world.page_texts(row.docs[0])
-        first = texts[: self.options.first_pages]
-        if _unread(first) == len(first) or _unread(texts) * 2 > len(texts):
-            todo = "set pages.ocr, with tesseract installed"
-            without = f"none on {_unread(texts)} of {len(texts)} pages"
-            expected = "text to find the summary in"
-            raise mm.Rejected(mm.Fault("document-without-text", expected, without, field="doc", todo=todo))
-        found = find_highlights(texts, row.sections, self.options.share, self.options.first_pages)
-        if not found.removed and self.options.without_summary_page == "reject":
-            expected = f"a page with the summary among the first {self.options.first_pages}"
-            todo = "set options.without_summary_page to keep"
-            raise mm.Rejected(mm.Fault("no-summary-page", expected, "none", field="doc", todo=todo))
-        if found.leaks:
-            page, cover = max(found.leaks.items(), key=lambda item: (item[1], -item[0]))
-            expected = f"at most {self.options.share:.0%} of the summary on a page"
-            raise mm.Rejected(mm.Fault("summary-in-the-body", expected, f"{cover:.0%} on page {page}", field="doc"))
-        if len(found.removed) == len(texts):
-            raise mm.Rejected(mm.Fault("document-without-pages", "pages beside the summary", "none", field="doc"))
-        return dict(found.removed)
+        options, texts = self.options, world.page_texts(row.docs[0])
+        must_be_found = options.without_summary_page == "reject"
+        return removed_pages(texts, row.sections, options.share, options.first_pages, must_be_found=must_be_found)
 
 
 def _sections(row: Summarised) -> list[dict[str, Any]]:
@@ -155,11 +114,6 @@ def _chosen(row: Summarised, length: str) -> str:
         expected, todo = f"a {length} summary", "set options.reference"
         raise mm.Rejected(mm.Fault("no-such-summary", expected, ", ".join(written), field="summary", todo=todo))
     return written[length]
-
-
-def _unread(texts: Sequence[str]) -> int:
-    """How many pages have no text to speak of."""
-    return sum(sum(map(str.isalpha, text)) < _LETTERS for text in texts)
 
 
 def _at(texts: Sequence[str], index: int) -> str | None:
@@ -176,7 +130,3 @@ def _page(number: int, path: str, index: int, text: str | None, *, is_text: bool
 def _number(path: str) -> int:
     """The number in a page's name, from 0, as public loaders read it."""
     return int(path.split("page")[1].split(".")[0])
-
-
-def _ask(kind: str) -> tuple[mm.Part, ...]:
-    return (f"\n\nNow please summarize the {kind}.\nSummary:",)

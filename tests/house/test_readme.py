@@ -13,6 +13,8 @@ import pytest
 from builders.docvqa.sample import draw_reports
 from builders.icl.sample import draw_folders
 from builders.mm_niah.sample import draw_hidden_pictures
+from builders.summ.sample import draw_cases
+from builders.summ.sample import draw_reports as draw_government
 from builders.vrag.sample import draw_infoseek, draw_viquae
 
 ROOT = Path(__file__).parents[2]
@@ -24,7 +26,14 @@ FENCE = re.compile(r"^```(\w+)(?: file=(\S+))?\n(.*?)^```$", re.MULTILINE | re.D
 def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The raw files that the pages speak of, in miniature."""
     folder = tmp_path_factory.mktemp("sources")
-    for name, draw in (("MMLongBench-Doc/data", draw_reports), ("InfoSeek", draw_infoseek), ("ViQuAE", draw_viquae)):
+    draws = {
+        "MMLongBench-Doc/data": draw_reports,
+        "InfoSeek": draw_infoseek,
+        "ViQuAE": draw_viquae,
+        "GovReport": draw_government,
+        "Multi-LexSum": draw_cases,
+    }
+    for name, draw in draws.items():
         (folder / name).mkdir(parents=True)
         draw(folder / name)
     draw_folders(folder / "shapes")
