@@ -21,6 +21,16 @@ from mmlongbench.retrieval.negatives import Facts
 from mmlongbench.retrieval.numbers import numbers_in
 from mmlongbench.retrieval.spellings import number_spellings
 from mmlongbench.retrieval.text import contains, holder, normalise
+from mmlongbench.sources import (
+    file_inside,
+    json_line_at,
+    json_lines,
+    json_object,
+    load_json,
+    pdfs_by_name,
+    two_of_one_name,
+    visible_files,
+)
 from mmlongbench.task import (
     Builder,
     Bundle,
@@ -92,12 +102,20 @@ __all__ = [
     "by_divisor",
     "contains",
     "escape_markers",
+    "file_inside",
     "holder",
     "inside_out",
     "is_like_any",
+    "json_line_at",
+    "json_lines",
+    "json_object",
     "label",
+    "load_json",
     "normalise",
     "number_spellings",
     "numbers_in",
+    "pdfs_by_name",
     "sentences",
+    "two_of_one_name",
+    "visible_files",
 ]

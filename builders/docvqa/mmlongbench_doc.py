@@ -4,14 +4,23 @@ A row has seven string fields; pages and lists are Python literals, pages count 
 answerable rows without pages, "Int" answers that are no integers, bare lists) is mended or refused row by row.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
 from builders.docvqa.answers import Answer, literal_list, normalise
 from builders.docvqa.rows import DocumentQuestion
-from mmlongbench import Fault, Row, RowFault, SourceError, Sources, at_place, escape_markers
+from mmlongbench import (
+    Fault,
+    Row,
+    RowFault,
+    SourceError,
+    Sources,
+    at_place,
+    escape_markers,
+    load_json,
+    pdfs_by_name,
+)
 
 FIELDS = ("doc_id", "doc_type", "question", "answer", "evidence_pages", "evidence_sources", "answer_format")
 
@@ -32,27 +41,13 @@ class MMLongBenchDoc:
 
     def documents(self, sources: Sources) -> Mapping[str, Path | Fault]:
         """Every visible PDF of the folder, by its name without the ending; those that share one are refused."""
-        folder = sources["documents"]
-        if not folder.is_dir():
-            raise SourceError(Fault("unreadable-source", "a folder of PDFs", "a file", folder.name))
-        visible = (path for path in folder.iterdir() if not path.name.startswith("."))
-        found = sorted(path for path in visible if path.suffix.lower() == ".pdf")
-        named: dict[str, list[Path]] = {}
-        for path in found:
-            named.setdefault(path.stem, []).append(path)
-        return {stem: paths[0] if len(paths) == 1 else _ambiguous(paths) for stem, paths in named.items()}
+        return pdfs_by_name(sources["documents"])
 
     def draw_sample(self, folder: Path) -> dict[str, Path]:
         """Twelve drawn reports with questions about them."""
         from builders.docvqa.sample import draw_reports
 
         return draw_reports(folder)
-
-
-def _ambiguous(paths: list[Path]) -> Fault:
-    found = ", ".join(path.name for path in paths)
-    expected = "names that differ before the ending"
-    return Fault("two-documents-of-one-name", expected, found, paths[0].parent.name, todo="rename all but one")
 
 
 def _load(path: Path) -> list[Any]:
@@ -66,14 +61,7 @@ def _load(path: Path) -> list[Any]:
             found = str(error).replace(f"{path.parent}/", "")
             raise SourceError(Fault("unreadable-source", "a Parquet file", found, path.name)) from error
         return table
-    try:
-        data = json.loads(path.read_bytes())
-    except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        raise SourceError(Fault("invalid-json", "a JSON array of rows", error.msg, path.name, place)) from error
-    except (OSError, ValueError, RecursionError) as error:
-        found = getattr(error, "strerror", None) or str(error)
-        raise SourceError(Fault("unreadable-source", "a JSON array of rows", found, path.name)) from error
+    data = load_json(path, "a JSON array of rows")
     if not isinstance(data, list):
         raise SourceError(Fault("invalid-source", "a JSON array of rows", type(data).__name__, path.name))
     return data

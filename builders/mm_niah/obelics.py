@@ -11,8 +11,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
-from builders.mm_niah.pages import WebPage, json_lines, line_at
-from mmlongbench import Fault, Image, SourceError
+from builders.mm_niah.pages import WebPage
+from mmlongbench import Fault, Image, SourceError, json_line_at, json_lines
 
 END = "END_OF_DOCUMENT_TOKEN_TO_BE_REPLACED"
 FOLDER = "obelics"
@@ -85,7 +85,7 @@ def _pages(source: Path, file: Path, *, is_checked: bool = False) -> Iterator[tu
 
 
 def _from_line(file: Path, offset: int) -> WebPage:
-    return _readable(line_at(file, offset))
+    return _readable(json_line_at(file, offset))
 
 
 def _from_parquet(file: Path, group: int, row: int) -> WebPage:

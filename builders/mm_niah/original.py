@@ -12,9 +12,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar, NoReturn
 
 from builders.mm_niah.obelics import obelics_faults, obelics_pages
-from builders.mm_niah.pages import Pages, WebPage, json_lines, line_at, picture_file
+from builders.mm_niah.pages import Pages, WebPage, picture_file
 from builders.mm_niah.rows import HaystackQuestion, HiddenNeedle
-from mmlongbench import Fault, Image, Rejected, Row, RowFault, Sources, at_place
+from mmlongbench import Fault, Image, Rejected, Row, RowFault, Sources, at_place, json_line_at, json_lines
 
 MARKER = "<image>"
 
@@ -140,7 +140,7 @@ def _picture(needle: object, images: Sequence[str]) -> str:
 
 def _own_page(path: Path, offset: int) -> WebPage:
     """A row's context without its needles; nothing of a row that cannot be read."""
-    raw = line_at(path, offset)
+    raw = json_line_at(path, offset)
     row = _row(raw)
     if isinstance(raw, Fault) or isinstance(row, Fault):
         return []

@@ -12,9 +12,9 @@ from pathlib import Path, PurePosixPath
 from posixpath import normpath
 from typing import Any, ClassVar
 
-from builders.mm_niah.pages import Pages, WebPage, json_lines, picture_file
+from builders.mm_niah.pages import Pages, WebPage, picture_file
 from builders.mm_niah.rows import HaystackQuestion, HiddenNeedle
-from mmlongbench import Fault, Image, Row, RowFault, SourceError, Sources, at_place
+from mmlongbench import Fault, Image, Row, RowFault, SourceError, Sources, at_place, json_lines
 
 ENDINGS = (".txt", ".md")
 PICTURES = (".jpg", ".jpeg", ".png", ".gif", ".webp", ".bmp", ".tif", ".tiff")

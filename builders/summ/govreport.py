@@ -4,14 +4,25 @@
 of the Congressional Research Service have another form of summary and are rejected.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from builders.summ.files import json_lines, pdfs_by_name
 from builders.summ.rows import Section, Summarised
-from mmlongbench import Fault, Rejected, Row, RowFault, SourceError, Sources, at_place, escape_markers
+from mmlongbench import (
+    Fault,
+    Rejected,
+    Row,
+    RowFault,
+    SourceError,
+    Sources,
+    at_place,
+    escape_markers,
+    json_lines,
+    json_object,
+    pdfs_by_name,
+    visible_files,
+)
 
 
 class GovReport:
@@ -25,7 +36,7 @@ class GovReport:
         """Each report, by its own id."""
         stems = {stem.casefold(): stem for stem in pdfs_by_name(sources["documents"])}
         for file, place, raw in _reports(sources["reports"]):
-            id = raw.get("id") if isinstance(raw, dict) else None
+            id = None if isinstance(raw, Fault) else raw.get("id")
             named = id.strip() if isinstance(id, str) and id.strip() else f"{file}, {place}"
             try:
                 found: Row | Fault = raw if isinstance(raw, Fault) else _row(raw, stems)
@@ -44,26 +55,24 @@ class GovReport:
         return draw_reports(folder)
 
 
-def _reports(source: Path) -> Iterator[tuple[str, str, Any]]:
+def _reports(source: Path) -> Iterator[tuple[str, str, dict[str, Any] | Fault]]:
     """(file, place, the report or a fault) of each."""
     if source.is_file():
-        for number, raw in json_lines(source):
+        for number, _, raw in json_lines(source):
             yield source.name, f"line {number}", raw
         return
-    files = sorted(source.rglob("*.json"))
+    files = [file for file in visible_files(source) if file.suffix == ".json"]
     if not files:
         raise SourceError(Fault("no-reports", "files that end in .json", "none", source.name))
     for file in files:
         try:
-            yield file.relative_to(source).as_posix(), "report", json.loads(file.read_bytes())
-        except (OSError, ValueError, RecursionError) as error:
-            fault = Fault("invalid-json", "a JSON object", str(error)[:120].replace(f"{file.parent}/", ""))
-            yield file.relative_to(source).as_posix(), "report", fault
+            found = json_object(file.read_bytes())
+        except OSError as error:
+            found = Fault("unreadable-source", "a JSON file", error.strerror or str(error))
+        yield file.relative_to(source).as_posix(), "report", found
 
 
-def _row(raw: object, stems: Mapping[str, str]) -> Summarised:
-    if not isinstance(raw, dict):
-        raise Rejected(Fault("not-a-row", "a JSON object", type(raw).__name__))
+def _row(raw: Mapping[str, Any], stems: Mapping[str, str]) -> Summarised:
     id = raw.get("id")
     if not isinstance(id, str) or not id.strip():
         raise Rejected(Fault("missing-or-mistyped-field", "a text", repr(id)[:80], field="id"))

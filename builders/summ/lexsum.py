@@ -8,9 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from builders.summ.files import json_lines, pdfs_by_name
 from builders.summ.rows import Section, Summarised
-from mmlongbench import Fault, Rejected, Row, RowFault, Sources, at_place, escape_markers
+from mmlongbench import Fault, Rejected, Row, RowFault, Sources, at_place, escape_markers, json_lines, pdfs_by_name
 
 LENGTHS = ("short", "long", "tiny")
 
@@ -24,8 +23,8 @@ class MultiLexSum:
 
     def rows(self, sources: Sources) -> Iterator[Row | RowFault]:
         """Each case, by its own id."""
-        for number, raw in json_lines(sources["cases"]):
-            id = str(raw.get("case_id") or f"line-{number}") if isinstance(raw, dict) else f"line-{number}"
+        for number, _, raw in json_lines(sources["cases"]):
+            id = f"line-{number}" if isinstance(raw, Fault) else str(raw.get("case_id") or f"line-{number}")
             try:
                 found: Row | Fault = raw if isinstance(raw, Fault) else _row(id, raw)
             except Rejected as refused:
@@ -43,9 +42,7 @@ class MultiLexSum:
         return draw_cases(folder)
 
 
-def _row(id: str, raw: object) -> Summarised:
-    if not isinstance(raw, dict):
-        raise Rejected(Fault("not-a-row", "a JSON object", type(raw).__name__))
+def _row(id: str, raw: Mapping[str, Any]) -> Summarised:
     documents = raw.get("case_documents")
     if not isinstance(documents, list) or not all(isinstance(each, str | int) for each in documents):
         raise Rejected(

@@ -1,14 +1,13 @@
 """What both readers of photographs check: texts, names of pictures, answers, and rows against annotations."""
 
-import json
 import re
-from collections.abc import Callable, Mapping
-from pathlib import Path, PurePosixPath
+from collections.abc import Mapping
+from pathlib import PurePosixPath
 from typing import Any, Literal
 
 from builders.vh.coco import Objects
 from builders.vh.rows import PhotographQuestion
-from mmlongbench import Fault, Rejected, SourceError, escape_markers
+from mmlongbench import Fault, Rejected, escape_markers
 
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _LEADING_MARKERS = re.compile(r"(?:\s*<image>[ \t]*(?:\n|$))*")
@@ -17,18 +16,6 @@ _ASKED = re.compile(
     r"(?:is there|do (?:all|any) of them contain) (?:an? )?(.+?)\W*$",
     re.IGNORECASE,
 )
-
-
-def load_json(path: Path, expected: str, hook: Callable[[dict[str, Any]], object] | None = None) -> Any:  # noqa: ANN401
-    """A whole JSON file, each object in it as `hook` makes it; raises SourceError."""
-    try:
-        return json.loads(path.read_bytes(), object_hook=hook)
-    except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        raise SourceError(Fault("invalid-json", expected, error.msg, path.name, place)) from error
-    except (OSError, ValueError, RecursionError) as error:
-        found = getattr(error, "strerror", None) or str(error)
-        raise SourceError(Fault("unreadable-source", expected, found, path.name)) from error
 
 
 def text_in(raw: Mapping[str, Any], field: str) -> str:
@@ -110,16 +97,6 @@ def against(objects: Objects | None, row: PhotographQuestion) -> PhotographQuest
     kept = tuple(name for name in row.negatives if name not in shown)
     repairs = (*row.repairs, "negative-shows-anchor") if shown else row.repairs
     return row.model_copy(update={"anchor": anchor, "negatives": kept, "repairs": repairs})
-
-
-def file_inside(folder: Path, name: str) -> Path | None:
-    """A file by its name, if it lies in the folder once all links are followed; names come from data."""
-    path = folder / name
-    try:
-        is_there = path.is_file() and path.resolve().is_relative_to(folder.resolve())
-    except (OSError, ValueError):  # too long, or no name of a file at all
-        return None
-    return path if is_there else None
 
 
 def _require_unicode(text: str, field: str) -> None:

@@ -13,14 +13,12 @@ from builders.vh.fields import (
     against,
     answer_of,
     asked_objects,
-    file_inside,
-    load_json,
     pictures_in,
     question_of,
     text_in,
 )
 from builders.vh.rows import PhotographQuestion
-from mmlongbench import Fault, Rejected, Row, RowFault, SourceError, Sources, at_place
+from mmlongbench import Fault, Rejected, Row, RowFault, SourceError, Sources, at_place, file_inside, load_json
 
 
 class VisualHaystacks:

@@ -6,16 +6,15 @@ that lack the anchor object. Without, it is every picture of the folder that is 
 them may stand beside any needle: keep pictures that would answer a question out of the folder.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
 from builders.vh.coco import Objects
-from builders.vh.fields import against, answer_of, asked_objects, file_inside, pictures_in, question_of, text_in
+from builders.vh.fields import against, answer_of, asked_objects, pictures_in, question_of, text_in
 from builders.vh.original import annotated
 from builders.vh.rows import PhotographQuestion
-from mmlongbench import Fault, Rejected, Row, RowFault, SourceError, Sources, at_place
+from mmlongbench import Fault, Rejected, Row, RowFault, Sources, at_place, file_inside, json_lines
 
 _ENDINGS = (".jpg", ".jpeg", ".png", ".webp")
 
@@ -31,10 +30,12 @@ class Photographs:
     def rows(self, sources: Sources) -> Iterator[Row | RowFault]:
         """Each question; without an id of its own it is `vh-<line>`."""
         objects = annotated(sources)
-        for number, line in _lines(sources["questions"]):
+        for number, _, raw in json_lines(sources["questions"]):
             id = f"vh-{number}"
+            if isinstance(raw, Fault):
+                yield at_place(id, raw, sources["questions"].name, f"line {number}")
+                continue
             try:
-                raw = _object(line)
                 id = _id(raw, id)
                 found: Row | Fault = _row(id, raw, objects)
             except Rejected as refused:
@@ -61,24 +62,6 @@ class Photographs:
         from builders.vh.sample import draw_several
 
         return draw_several(folder)
-
-
-def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """(number, line) of each line that is not empty."""
-    if not path.is_file():
-        raise SourceError(Fault("unreadable-source", "a JSON Lines file", "no such file", path.name))
-    with path.open("rb") as lines:
-        yield from ((number, line) for number, line in enumerate(lines, 1) if line.strip())
-
-
-def _object(line: bytes) -> dict[str, Any]:
-    try:
-        value = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise Rejected(Fault("invalid-json", "a JSON object", str(error))) from error
-    if not isinstance(value, dict):
-        raise Rejected(Fault("not-a-row", "a JSON object", type(value).__name__))
-    return value
 
 
 def _id(raw: Mapping[str, Any], otherwise: str) -> str:
@@ -115,9 +98,9 @@ def _anchor(id: str, raw: Mapping[str, Any], question: str, objects: Objects | N
 
 def _needles(path: Path) -> Iterator[str]:
     """The needles of all questions whose needles can be read."""
-    for _, line in _lines(path):
+    for _, _, raw in json_lines(path):
         try:
-            yield from pictures_in(_object(line), "needles")
+            yield from () if isinstance(raw, Fault) else pictures_in(raw, "needles")
         except Rejected:  # `rows` says so
             continue
 

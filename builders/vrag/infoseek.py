@@ -9,9 +9,19 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from builders.vrag.fields import faulty_text, file_inside, json_lines
+from builders.vrag.fields import faulty_text
 from builders.vrag.rows import EntityQuestion
-from mmlongbench import Fault, Row, RowFault, Sources, at_place, escape_markers, number_spellings
+from mmlongbench import (
+    Fault,
+    Row,
+    RowFault,
+    Sources,
+    at_place,
+    escape_markers,
+    file_inside,
+    json_lines,
+    number_spellings,
+)
 
 _ENDINGS = (".jpg", ".JPEG", ".jpeg", ".JPG", ".png", ".PNG")
 _MOST = 1e300
@@ -28,7 +38,8 @@ class InfoSeek:
     def rows(self, sources: Sources) -> Iterator[Row | RowFault]:
         """Each question that has an entity; its id is `infoseek-<n>`, n being the number in its data_id."""
         entities = _entities(sources["entities"])
-        for place, raw in json_lines(sources["questions"]):
+        for number, _, raw in json_lines(sources["questions"]):
+            place = f"line {number}"
             id = _id(raw, place)
             found = raw if isinstance(raw, Fault) else _row(id, raw, entities)
             yield at_place(id, found, sources["questions"].name, place)
@@ -61,7 +72,7 @@ def _id(raw: Mapping[str, Any] | Fault, place: str) -> str:
 def _entities(path: Path) -> dict[str, tuple[str, str, str]]:
     """data_id → (Wikidata id, name, summary); the first of duplicates."""
     found: dict[str, tuple[str, str, str]] = {}
-    for _, raw in json_lines(path):
+    for _, _, raw in json_lines(path):
         if not isinstance(raw, Fault) and all(isinstance(raw.get(key), str) for key in ("data_id", "entity_text")):
             summary = raw.get("wikipedia_summary")
             known = (str(raw.get("entity_id", "")), raw["entity_text"], summary if isinstance(summary, str) else "")

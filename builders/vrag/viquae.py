@@ -11,9 +11,9 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any, ClassVar
 
-from builders.vrag.fields import faulty_text, file_inside, json_lines
+from builders.vrag.fields import faulty_text
 from builders.vrag.rows import EntityQuestion
-from mmlongbench import Fault, Row, RowFault, Sources, at_place, escape_markers
+from mmlongbench import Fault, Row, RowFault, Sources, at_place, escape_markers, file_inside, json_lines
 
 
 class ViQuAE:
@@ -25,10 +25,10 @@ class ViQuAE:
 
     def rows(self, sources: Sources) -> Iterator[Row | RowFault]:
         """Each question; its id is `viquae-<row>`, from 0: the source's own ids are no numbers."""
-        for number, (place, raw) in enumerate(json_lines(sources["questions"])):
+        for number, (line, _, raw) in enumerate(json_lines(sources["questions"])):
             id = f"viquae-{number}"
             found = raw if isinstance(raw, Fault) else _row(id, raw)
-            yield at_place(id, found, sources["questions"].name, place)
+            yield at_place(id, found, sources["questions"].name, f"line {line}")
 
     def documents(self, sources: Sources) -> Mapping[str, Path]:
         """No PDFs."""

@@ -18,6 +18,7 @@ from mmlongbench.manifest import HUB, SAMPLE, DatasetSpec, Manifest, PageSpec
 from mmlongbench.plugins import reader_type
 from mmlongbench.progress import Progress
 from mmlongbench.release.lock import versions
+from mmlongbench.sources import visible_files
 from mmlongbench.task import Reader
 
 UNREADABLE = "unreadable"
@@ -217,10 +218,7 @@ def _sources(spec: DatasetSpec, reader: Reader, folder: Path) -> dict[str, Path]
 
 def _files(path: Path) -> list[Path]:
     """The file itself, or all visible files below a folder, sorted."""
-    if path.is_file():
-        return [path]
-    below = (found for found in path.rglob("*") if found.is_file())
-    return sorted(f for f in below if not any(part.startswith(".") for part in f.relative_to(path).parts))
+    return [path] if path.is_file() else visible_files(path)
 
 
 def _fingerprint(path: Path, files: list[Path], hashes: Mapping[Path, str]) -> dict[str, Any]:
