@@ -1,0 +1,10 @@
+"""Image sizes to tokens, for many models.
+
+`vision_rules` maps the name of a model to a `VisionRule`, which counts an image from its width and height. Each rule is
+a formula of one of a few shapes and the numbers published for the model.
+"""
+
+from tokenization.vision.registry import VisionRules, vision_rule, vision_rules
+from tokenization.vision.rule import Crowd, Provenance, VisionRule, numbered
+
+__all__ = ["Crowd", "Provenance", "VisionRule", "VisionRules", "numbered", "vision_rule", "vision_rules"]

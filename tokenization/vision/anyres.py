@@ -1,0 +1,63 @@
+"""The best-fitting resolution out of a list, padding taken into account: LLaVA's "anyres" and DeepSeek's tiles."""
+
+import functools
+import math
+from collections.abc import Iterable
+
+from tokenization.vision.tiling import grids
+
+
+def best_fit(width: int, height: int, candidates: Iterable[tuple[int, int]], tile: int) -> tuple[int, int]:
+    """(columns, rows) of the candidate that keeps the most pixels, then the one that pads the least.
+
+    Candidates come smallest first, so that the first that keeps all pixels also pads the least.
+    """
+    area = width * height
+    best, kept, wasted = (1, 1), 0, math.inf
+    for columns, rows in candidates:
+        across, down = columns * tile, rows * tile
+        scale = min(across / width, down / height)
+        if scale >= 1:
+            return columns, rows
+        effective = min(int(width * scale) * int(height * scale), area)
+        waste = across * down - effective
+        if effective > kept or (effective == kept and waste < wasted):
+            best, kept, wasted = (columns, rows), effective, waste
+    return best
+
+
+def anyres(width: int, height: int, *, tile: int, per_side: int, max_per_side: int, max_area: int) -> int:
+    """Count as LLaVA-OneVision does: an overview, then rows of features without those of the padding.
+
+    Args:
+        width: pixels.
+        height: pixels.
+        tile: side of a tile in pixels.
+        per_side: features along the side of a tile.
+        max_per_side: tiles along a side of the largest grid.
+        max_area: tiles' worth of features above which (by 1.1 along a side) they are shrunk; the 9 of `anyres_max_9`.
+
+    """
+    best = best_fit(width, height, _square(max_per_side), tile)
+    columns, rows = best[0] * per_side, best[1] * per_side
+    if width / height > columns / rows:
+        rows -= (rows - int(round(height * (columns / width), 7))) // 2 * 2
+    else:
+        columns -= (columns - int(round(width * (rows / height), 7))) // 2 * 2
+    excess = math.sqrt(columns * rows / (max_area * per_side**2))
+    if excess > 1.1:
+        columns, rows = int(columns // excess), int(rows // excess)
+    return columns * rows + rows + per_side**2  # one newline a row
+
+
+def fitted_tiles(width: int, height: int, *, tile: int, per_side: int, max_tiles: int) -> int:
+    """Count as DeepSeek-VL2 does: an overview, a separator, the tiles; a newline after each row of features."""
+    columns, rows = best_fit(width, height, grids(max_tiles), tile)
+    return per_side * (per_side + 1) + 1 + per_side * rows * (per_side * columns + 1)
+
+
+@functools.cache
+def _square(most: int) -> tuple[tuple[int, int], ...]:
+    """All (columns, rows) of at most this many each, those of fewest tiles first."""
+    sides = range(1, most + 1)
+    return tuple(sorted(((columns, rows) for rows in sides for columns in sides), key=math.prod))

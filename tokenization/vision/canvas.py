@@ -1,0 +1,55 @@
+"""The canvas of tiles that an image fills best without being cut: the Llama rules and Cohere's."""
+
+import struct
+from bisect import bisect_left
+from collections.abc import Sequence
+
+from tokenization.vision.tiling import with_overview
+
+
+def canvas_tiles(width: int, height: int, *, tile: int, max_tiles: int, single_precision: bool = False) -> int:
+    """Tiles of the canvas that needs the least enlarging, or where none is large enough the least shrinking.
+
+    Args:
+        width: pixels.
+        height: pixels.
+        tile: side of a tile in pixels.
+        max_tiles: tiles of the largest canvas.
+        single_precision: whether the reference compares the scales as 32-bit floats, which makes more of them equal.
+
+    """
+    enough = -(-width // tile) * -(-height // tile)
+    if enough <= max_tiles:  # any other that is large enough has more columns or rows, and enlarges as much or more
+        return enough
+    across, down = (_scales(side, tile, min(max_tiles, -(-side // tile)), single_precision) for side in (width, height))
+    scale = max(
+        min(across[columns - 1], down[min(max_tiles // columns, len(down)) - 1])
+        for columns in range(1, len(across) + 1)
+    )
+    return (bisect_left(across, scale) + 1) * (bisect_left(down, scale) + 1)
+
+
+def canvas(
+    width: int,
+    height: int,
+    *,
+    tile: int,
+    max_tiles: int,
+    per_tile: int,
+    overview: int,
+    single_precision: bool = False,
+) -> int:
+    """Tokens of the canvas's tiles after an overview of the whole."""
+    tiles = canvas_tiles(width, height, tile=tile, max_tiles=max_tiles, single_precision=single_precision)
+    return with_overview(tiles, per_tile, overview)
+
+
+def canvas_states(width: int, height: int, *, tile: int, max_tiles: int, per_tile: int) -> int:
+    """Cross-attention states of the canvas's tiles, which are no tokens of the prompt."""
+    return per_tile * canvas_tiles(width, height, tile=tile, max_tiles=max_tiles)
+
+
+def _scales(side: int, tile: int, most: int, single_precision: bool) -> Sequence[float]:
+    """How far a side is scaled to fill 1, 2, ... tiles."""
+    scales = [tiles * tile / side for tiles in range(1, most + 1)]
+    return struct.unpack(f"{most}f", struct.pack(f"{most}f", *scales)) if single_precision else scales

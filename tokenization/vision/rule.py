@@ -1,0 +1,147 @@
+"""What a vision rule is: a formula with its published numbers, and what they were held against.
+
+Knows no family. Sizes are widths and heights in pixels after EXIF rotation; tokens are everything that one image adds
+to the prompt: placeholders, markers, separators of rows and tiles.
+"""
+
+import functools
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from types import MappingProxyType
+from typing import Any
+
+from tokenization.errors import TokenizationError
+
+MAX_SIDE = 2**31 - 1  # pixels: what a PNG header can say, the most of all formats
+CACHED_SIZES = 4096  # per rule, some 250 bytes each
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Where a rule is from, and so how far it can be trusted."""
+
+    checked: str
+    """What its counts were compared with, and which version of that."""
+    parameters: str
+    """Where its numbers were read: class defaults, a hub config, a repository's code, documentation, or memory."""
+    note: str = ""
+    """What else a reader of the counts should know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """In a prompt of more than `over` images, each costs `tokens` whatever its size."""
+
+    over: int
+    tokens: int
+
+    def __call__(self, alone: int, n_images: int) -> int:
+        """Tokens of one image among `n_images`, given what it costs alone."""
+        return self.tokens if n_images > self.over else alone
+
+
+def numbered(alone: int, place: int) -> int:
+    """Tokens of the image at this place (from 1), whose number, counted from 0, is written before it in digits."""
+    return alone + len(str(place - 1)) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class VisionRule:
+    """Counts the tokens of an image from its size.
+
+    >>> def cells(width: int, height: int, cell: int) -> int:
+    ...     return -(-width // cell) * -(-height // cell)
+    >>> rule = VisionRule("mine", cells, {"cell": 2}, Provenance("counted by hand", "made up"))
+    >>> rule.tokens(4, 5)
+    6
+    """
+
+    name: str
+    formula: Callable[..., int] = field(repr=False)
+    """`formula(width, height, **parameters)`; a size that the model refuses is a `ValueError` with the reason."""
+    parameters: Mapping[str, Any] = field(hash=False)
+    """The published numbers, by the names that the formula gives them."""
+    provenance: Provenance = field(repr=False)
+    among: Callable[[int, int], int] | None = None
+    """What an image costs in company: `among(tokens alone, images in the prompt)`; None where that changes nothing."""
+    by_place: bool = False
+    """Whether `among` is told the place of the image in the prompt, from 1, instead of how many there are."""
+    shared: int = 0
+    """Tokens that are saved where an image directly follows another, with no text between."""
+    max_images: int | None = None
+    """The most images a request may hold; None where that is not known."""
+    variant_of: str = ""
+    """The rule of which this is another setting or another way of counting; empty for the rule of a family."""
+    _alone: Callable[[int, int], int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parameters", MappingProxyType(dict(self.parameters)))
+        count = functools.partial(_count, self.name, functools.partial(self.formula, **self.parameters))
+        # typed: otherwise 5.0 would be answered with what was counted for 5
+        object.__setattr__(self, "_alone", functools.lru_cache(CACHED_SIZES, typed=True)(count))
+
+    @property
+    def by_images(self) -> bool:
+        """Whether an image costs another number of tokens when there are more of them in the prompt."""
+        return self.among is not None or self.shared > 0
+
+    def tokens(self, width: int, height: int, n_images: int = 1) -> int:
+        """Tokens of an image of this size (pixels, after EXIF rotation) in a prompt of `n_images`.
+
+        Where images of one size differ by their place, it is the dearest place: the last, after text.
+        """
+        if type(n_images) is not int or n_images < 1:
+            raise TokenizationError(f"{n_images!r} images in a prompt: give an integer of at least 1")
+        try:
+            alone = self._alone(width, height)
+        except TypeError:  # what cannot be hashed is no size either
+            _require_size(width, height)
+            raise
+        return alone if self.among is None else self.among(alone, n_images)
+
+    def total(self, sizes: Iterable[tuple[int, int]], adjacent: int = 0) -> int:
+        """Tokens of all images of one prompt, in their order.
+
+        Args:
+            sizes: width and height of each, in pixels after EXIF rotation.
+            adjacent: how many of them directly follow another image, with no text between.
+
+        """
+        listed = list(sizes)
+        if not 0 <= adjacent <= max(0, len(listed) - 1):
+            raise TokenizationError(f"{adjacent} of {len(listed)} images follow another: give 0 to one less than all")
+        if self.by_place:
+            tokens = sum(self.tokens(*size, place) for place, size in enumerate(listed, 1))
+        else:
+            tokens = sum(times * self.tokens(*size, len(listed)) for size, times in Counter(listed).items())
+        return tokens - self.shared * adjacent
+
+    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+        values = {each.name: getattr(self, each.name) for each in fields(self) if each.init}
+        return type(self), tuple((values | {"parameters": dict(self.parameters)}).values())
+
+
+def _count(name: str, formula: Callable[[int, int], int], width: int, height: int) -> int:
+    """Tokens of an image that is alone in its prompt, by the formula of the rule of this name."""
+    _require_size(width, height)
+    try:
+        tokens = formula(width, height)
+    except (ValueError, ArithmeticError) as refusal:
+        raise TokenizationError(
+            f"image size {width} x {height}: rule {name!r} refuses it: {refusal}; "
+            "crop or pad the image, or leave the model out"
+        ) from refusal
+    if not isinstance(tokens, int) or tokens < 0:
+        raise TokenizationError(f"image size {width} x {height}: rule {name!r} counts {tokens!r} tokens; mend the rule")
+    return tokens
+
+
+def _require_size(width: object, height: object) -> None:
+    """Refuse what no header of an image can say."""
+    for side in (width, height):
+        if not isinstance(side, int) or isinstance(side, bool) or not 1 <= side <= MAX_SIDE:
+            raise TokenizationError(
+                f"image size {width!r} x {height!r}: both sides must be integers from 1 to {MAX_SIDE} pixels; "
+                "check the header of the file it was read from"
+            )

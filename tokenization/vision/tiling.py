@@ -1,0 +1,47 @@
+"""Grids of tiles, and the grid whose aspect ratio is closest to the image's."""
+
+import functools
+import math
+
+
+@functools.cache
+def grids(most: int, least: int = 1) -> tuple[tuple[int, int], ...]:
+    """All (columns, rows) of `least` to `most` tiles, those of fewest tiles first."""
+    sides = range(1, most + 1)
+    found = [(columns, rows) for columns in sides for rows in sides if least <= columns * rows <= most]
+    return tuple(sorted(found, key=math.prod))
+
+
+def with_overview(tiles: int, per_tile: int, overview: int) -> int:
+    """Tokens of the overview, and of the tiles where there is more than the one that would repeat it."""
+    return overview + (tiles * per_tile if tiles > 1 else 0)
+
+
+def closest_grid(width: int, height: int, *, tile: int, max_tiles: int, min_tiles: int = 1) -> tuple[int, int]:
+    """(columns, rows) of the aspect ratio closest to the image's.
+
+    Among equally close ones the largest that the image fills by more than half, as InternVL compares them.
+    """
+    aspect, area = width / height, width * height
+    best, nearest = (1, 1), math.inf
+    for ratio, half, grid in _measured(tile, max_tiles, min_tiles):
+        distance = abs(aspect - ratio)
+        if distance < nearest:
+            best, nearest = grid, distance
+        elif distance == nearest and area > half:
+            best = grid
+    return best
+
+
+def closest_aspect(
+    width: int, height: int, *, tile: int, max_tiles: int, per_tile: int, overview: int, min_tiles: int = 1
+) -> int:
+    """Count as InternVL does: the tiles of the closest grid, `tile` pixels square, after an overview of the whole."""
+    columns, rows = closest_grid(width, height, tile=tile, max_tiles=max_tiles, min_tiles=min_tiles)
+    return with_overview(columns * rows, per_tile, overview)
+
+
+@functools.cache
+def _measured(tile: int, most: int, least: int) -> tuple[tuple[float, float, tuple[int, int]], ...]:
+    """(columns / rows, half the pixels, grid) of each grid."""
+    return tuple((grid[0] / grid[1], 0.5 * tile * tile * math.prod(grid), grid) for grid in grids(most, least))
