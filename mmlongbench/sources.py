@@ -1,5 +1,6 @@
 """Files of raw sources, read with care: lines of JSON, PDFs by name, files that must lie inside a folder."""
 
+import filecmp
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -84,8 +85,8 @@ def load_json(path: Path, expected: str, hook: Callable[[dict[str, Any]], object
         raise SourceError(Fault("unreadable-source", expected, found, path.name)) from error
 
 
-def pdfs_by_name(folder: Path) -> dict[str, Path | Fault]:
-    """Every visible PDF below a folder, by its name without the ending; those that share one are refused.
+def pdfs_by_name(folder: Path, *, is_deep: bool = True) -> dict[str, Path | Fault]:
+    """Every visible PDF of a folder, and of those in it, by its name without the ending; two that share one, and differ, are refused.
 
     Raises:
         SourceError: it is no folder.
@@ -95,9 +96,14 @@ def pdfs_by_name(folder: Path) -> dict[str, Path | Fault]:
         raise SourceError(Fault("unreadable-source", "a folder of PDFs", "a file", folder.name))
     named: dict[str, list[Path]] = {}
     for path in visible_files(folder):
-        if path.suffix.lower() == ".pdf":
+        if path.suffix.lower() == ".pdf" and (is_deep or path.parent == folder):
             named.setdefault(path.stem, []).append(path)
-    return {stem: paths[0] if len(paths) == 1 else two_of_one_name(paths, folder) for stem, paths in named.items()}
+    return {stem: paths[0] if _is_one(paths) else two_of_one_name(paths, folder) for stem, paths in named.items()}
+
+
+def _is_one(paths: list[Path]) -> bool:
+    """Whether files are copies of one."""
+    return all(filecmp.cmp(paths[0], path, shallow=False) for path in paths[1:])
 
 
 def two_of_one_name(paths: list[Path], folder: Path) -> Fault:

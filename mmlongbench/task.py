@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
+from mmlongbench.documents.page_store import Pages
 from mmlongbench.draft import Draft
 from mmlongbench.draws import Draws
 from mmlongbench.errors import Fault
@@ -56,6 +57,18 @@ class RowFault:
 
     id: str
     fault: Fault
+
+
+@dataclass(frozen=True, slots=True)
+class RawRow:
+    """A row as its source has it, before it is cleaned."""
+
+    id: str
+    """That of the row which is made of it."""
+    value: dict[str, Any] | Fault
+    """Its fields, or what is wrong with it as a whole."""
+    file: str
+    place: str
 
 
 def at_place(id: str, found: Row | Fault, file: str, place: str) -> Row | RowFault:
@@ -111,6 +124,8 @@ class TaskSpec:
     """Of a picture, in pixels: larger ones are shrunk; a manifest may say otherwise."""
     most_tokens: int | None = None
     """What one picture may cost; a manifest may say otherwise."""
+    page_keys: bool = False
+    """Whether it needs to know equal pages of different documents (`Document.keys`)."""
     page_texts: bool = False
     """Whether it needs the text of pages (`World.page_texts`)."""
     full_prompt: FullPrompt | None = None
@@ -158,7 +173,7 @@ class Builder(Protocol):
 
 
 class Reader(Protocol):
-    """The raw files of one dataset.
+    """The raw files of one dataset; one whose rows can be corrected is a `CorrectableReader` too.
 
     It may have more: `image(sources, name) -> PictureFile | None`, the picture that a row calls by a name, a path or a
     cell of a table;
@@ -182,8 +197,8 @@ class Reader(Protocol):
         """Every row of the source in its order, or what is wrong with it."""
         ...
 
-    def documents(self, sources: Sources) -> Mapping[str, Path | Fault]:
-        """Document id → PDF, for all documents that rows and padding may come from; a fault refuses the document."""
+    def documents(self, sources: Sources) -> Mapping[str, Pages | Fault]:
+        """Document id → PDF or page images, of all documents for rows and padding; a fault refuses the document."""
         ...
 
     def draw_sample(self, folder: Path) -> dict[str, Path]:

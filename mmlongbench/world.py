@@ -38,6 +38,8 @@ class Document:
     """Its folder in the release."""
     sha256: str
     pages: tuple[Page, ...]
+    keys: tuple[str, ...] = ()
+    """Equal of pages of equal content, empty of blank ones; only where `TaskSpec.page_keys` asks for them."""
 
 
 @dataclass(frozen=True, slots=True)

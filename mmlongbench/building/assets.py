@@ -9,7 +9,7 @@ from typing import Any
 from mmlongbench.building.dataset import Dataset, limits_of, open_dataset
 from mmlongbench.building.records import record_shards
 from mmlongbench.building.work import Shard, Work
-from mmlongbench.documents.pdf import render_pages
+from mmlongbench.documents.page_store import images_of
 from mmlongbench.errors import BuildError
 from mmlongbench.files import sha256_of, write_whole
 from mmlongbench.release.layout import IMAGES
@@ -35,10 +35,12 @@ def render_document(work: Work, shard: Shard) -> Iterator[Any]:
     needed = sorted(index for index, page in pages.items() if page.path in needed_images(work, dataset))
     missing = [index for index in needed if not (work.out / IMAGES / pages[index].path).is_file()]
     spec = dataset.spec
-    for index, size, data in render_pages(file.path, missing, spec.pages.dpi, spec.pages.quality, limits_of(spec)):
+    paths, sizes = ([pages[i].path for i in missing], [(pages[i].width, pages[i].height) for i in missing])
+    made = images_of(file.pages, paths, missing, sizes, spec.pages.dpi, spec.pages.quality, limits_of(spec))
+    for index, size, data in made:
         planned = (pages[index].width, pages[index].height)
         if size != planned:
-            raise BuildError(f"{file.path.name}, page {index}: rendered as {size}, planned as {planned}; report this")
+            raise BuildError(f"{file.id}, page {index}: rendered as {size}, planned as {planned}; report this")
         write_whole(work.out / IMAGES / pages[index].path, [data])
     yield from (_described(work, pages[index].path) for index in needed)
 

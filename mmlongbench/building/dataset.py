@@ -43,7 +43,7 @@ class Dataset:
 
     def draws(self, id: str) -> Draws:
         """The draws of a question; no length in the key."""
-        return Draws((self.spec.seed, self.spec.name, id))
+        return Draws((self.spec.seed, self.spec.drawn_name, id))
 
     def budget(self, length: int) -> TokenBudget:
         """The budget at a length; the reserve is the manifest's, or the task's own."""
@@ -89,10 +89,10 @@ def _world(plan: DatasetPlan, work: Work) -> World:
             faults[file.id] = Fault(**read["fault"])
             continue
         pages = tuple(
-            Page(number, f"{folder}/{file.name}/{file.name}_page{number}.jpg", width, height)
+            Page(number, f"{folder}/{file.name}/{file.image_name(number)}", width, height)
             for number, (width, height) in enumerate(read["pages"])
         )
-        documents[file.id] = Document(file.id, file.name, file.sha256, pages)
+        documents[file.id] = Document(file.id, file.name, file.sha256, pages, tuple(read.get("keys", ())))
     return World(
         documents,
         faults,
@@ -101,7 +101,7 @@ def _world(plan: DatasetPlan, work: Work) -> World:
         _found(plan, "web_pages", {}),
         _found(plan, "shows", {}),
         _found(plan, "image_classes", None),
-        Draws((plan.spec.seed, plan.spec.name)),
+        Draws((plan.spec.seed, plan.spec.drawn_name)),
         sample_draws(plan.spec),
         _Texts(work, plan),
     )
@@ -125,7 +125,7 @@ def _read_document(work: Work, plan: DatasetPlan, name: str) -> dict[str, Any]:
 
 def sample_draws(spec: DatasetSpec) -> Draws:
     """The draws that say which questions are in."""
-    return Draws((spec.seed if spec.sample.seed is None else spec.sample.seed, spec.name, "sample"))
+    return Draws((spec.seed if spec.sample.seed is None else spec.sample.seed, spec.drawn_name, "sample"))
 
 
 def _found(plan: DatasetPlan, what: str, otherwise: Any) -> Any:  # noqa: ANN401  (what the method gives)
@@ -162,7 +162,7 @@ def _library(plan: DatasetPlan, work: Work) -> "Library | None":
     from mmlongbench.retrieval.opening import open_rankings
 
     corpus, spec = Corpus.open(plan.corpus.folder), plan.spec
-    spare = Draws((spec.seed, spec.name, "spare")) if spec.retrieval.random_fill else None
+    spare = Draws((spec.seed, spec.drawn_name, "spare")) if spec.retrieval.random_fill else None
     prepared = _Prepared(work, spec.name)
     rankings = open_rankings(corpus, spec.retrieval, plan.corpus.cache)
     return Library(corpus, rankings, spec.retrieval.near_duplicate, prepared, spare)

@@ -11,6 +11,10 @@ from typing import Any
 
 from mmlongbench.building.work import Work
 from mmlongbench.documents.names import folder_names
+from mmlongbench.documents.page_images import PageImages
+from mmlongbench.documents.page_store import Pages
+from mmlongbench.documents.pdf import ocr_version
+from mmlongbench.errata import load_errata
 from mmlongbench.errors import Fault, ManifestError, SourceError, nearest
 from mmlongbench.files import sha256_of, write_whole
 from mmlongbench.hub import downloaded
@@ -32,8 +36,14 @@ class DocumentFile:
     id: str
     name: str
     """Its folder in the release."""
-    path: Path
+    pages: Pages
+    """Its PDF, or the image files of its pages."""
     sha256: str
+
+    def image_name(self, number: int) -> str:
+        """The name of a page's image in the release, the pages numbered from 0."""
+        names = self.pages.names if isinstance(self.pages, PageImages) else ()
+        return names[number] if names else f"{self.name}_page{number}.jpg"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +81,11 @@ class DatasetPlan:
         manifest["source"] = SAMPLE if self.spec.source == SAMPLE else self.fingerprints
         manifest["counter"]["tokenizer"] = self.tokenizer
         manifest["corpus"] = self.corpus.sha256 if self.corpus else None
+        manifest["errata"] = sha256_of(self.spec.errata) if self.spec.errata else None
         if reranker := manifest["retrieval"]["reranker"]:
             reranker["model"] = _portable(reranker["model"])
+        if self.spec.pages.ocr:
+            manifest["pages"]["ocr"] = ocr_version()
         sources = {name: found["sha256"] for name, found in self.fingerprints.items()}
         return {**manifest, "source_sha256": sources, "reranker_sha256": self.corpus.reranker if self.corpus else ""}
 
@@ -103,6 +116,7 @@ def _refuse_shared_images(plans: list[DatasetPlan]) -> None:
 def _plan_dataset(spec: DatasetSpec, work: Work, progress: Progress) -> DatasetPlan:
     reader = reader_type(spec.reader)()
     sources = _sources(spec, reader, work.root / "sample" / spec.name)
+    _check_errata(spec, reader)
     articles = spec.corpus or sources.pop("corpus", None)
     corpus = _corpus(articles, spec, work, progress) if articles else None
     with _source_errors(spec):
@@ -111,6 +125,7 @@ def _plan_dataset(spec: DatasetSpec, work: Work, progress: Progress) -> DatasetP
         hashes = _hashes(spec, files, documents, progress)
         prints = {name: _fingerprint(sources[name], found, hashes) for name, found in files.items()}
     listed, refused = _documents(documents, hashes)
+    _refuse_mixed(spec, listed)
     tokenizer = spec.counter.open().text
     counted = {"name": _portable(tokenizer.name), "sha256": tokenizer.sha256}
     return DatasetPlan(spec, sources, prints, listed, refused, counted, corpus)
@@ -129,10 +144,10 @@ def _source_errors(spec: DatasetSpec) -> Iterator[None]:
 
 
 def _hashes(
-    spec: DatasetSpec, files: Mapping[str, list[Path]], documents: Mapping[str, Path | Fault], progress: Progress
+    spec: DatasetSpec, files: Mapping[str, list[Path]], documents: Mapping[str, Pages | Fault], progress: Progress
 ) -> dict[Path, str]:
     """The SHA-256 of every source file; a document that cannot be read has none, any other is an error."""
-    paths = {document for document in documents.values() if isinstance(document, Path)}
+    paths = {file for document in documents.values() if not isinstance(document, Fault) for file in _parts(document)}
     below = [path for found in files.values() for path in found]
     hashes = {}
     with progress.bar(f"{spec.name}: fingerprints", len(below)) as advance:
@@ -148,7 +163,7 @@ def _hashes(
 
 
 def _documents(
-    documents: Mapping[str, Path | Fault], hashes: Mapping[Path, str]
+    documents: Mapping[str, Pages | Fault], hashes: Mapping[Path, str]
 ) -> tuple[dict[str, DocumentFile], dict[str, Fault]]:
     """The documents by folder name, and those that are refused before they are opened, by id."""
     names = folder_names(documents)
@@ -156,11 +171,29 @@ def _documents(
     for id, found in sorted(documents.items()):
         if isinstance(found, Fault):
             refused[id] = found
-        elif hashes.get(found) == UNREADABLE:
-            refused[id] = Fault("unreadable-document", "a file that can be read", "one that cannot be", found.name)
+            continue
+        parts = [hashes.get(file, "") for file in _parts(found)]
+        if UNREADABLE in parts:
+            name = _parts(found)[parts.index(UNREADABLE)].name
+            refused[id] = Fault("unreadable-document", "a file that can be read", "one that cannot be", name)
         else:
-            listed[names[id]] = DocumentFile(id, names[id], found, hashes.get(found, ""))
+            sha256 = parts[0] if isinstance(found, Path) else hashlib.sha256(" ".join(parts).encode()).hexdigest()
+            listed[names[id]] = DocumentFile(id, names[id], found, sha256)
     return listed, refused
+
+
+def _parts(document: Pages) -> tuple[Path, ...]:
+    return (document,) if isinstance(document, Path) else document.files
+
+
+def _refuse_mixed(spec: DatasetSpec, documents: Mapping[str, DocumentFile]) -> None:
+    """Pages that were rendered at another DPI than the others would be told from them by their resolution."""
+    for id, pages in ((each.id, each.pages) for each in documents.values()):
+        if isinstance(pages, PageImages) and pages.dpi not in (None, spec.pages.dpi):
+            raise ManifestError(
+                f"dataset {spec.name!r}: the pages of document {id} are images of {pages.dpi} DPI, pages.dpi is "
+                f"{spec.pages.dpi}; set pages.dpi to {pages.dpi}, or give the PDFs"
+            )
 
 
 def _portable(name: str) -> str:
@@ -216,6 +249,16 @@ def _sources(spec: DatasetSpec, reader: Reader, folder: Path) -> dict[str, Path]
     return found
 
 
+def _check_errata(spec: DatasetSpec, reader: Reader) -> None:
+    if spec.errata is None:
+        return
+    if not spec.errata.is_file():
+        raise ManifestError(f"dataset {spec.name!r}: errata: no such file: {spec.errata}")
+    if not hasattr(reader, "raw_rows"):
+        raise ManifestError(f"dataset {spec.name!r}: errata: the reader {spec.reader!r} cannot correct rows")
+    load_errata(spec.errata)
+
+
 def _files(path: Path) -> list[Path]:
     """The file itself, or all visible files below a folder, sorted."""
     return [path] if path.is_file() else visible_files(path)
@@ -245,7 +288,7 @@ def save_plans(plans: list[DatasetPlan], work: Work) -> None:
             "spec": plan.spec.model_dump(mode="json"),
             "sources": {name: str(path) for name, path in plan.sources.items()},
             "fingerprints": plan.fingerprints,
-            "documents": [[d.id, d.name, str(d.path), d.sha256] for d in plan.documents.values()],
+            "documents": [[d.id, d.name, _saved_pages(d.pages), d.sha256] for d in plan.documents.values()],
             "refused": {id: fault.fields() for id, fault in plan.refused.items()},
             "tokenizer": plan.tokenizer,
             "corpus": _saved_corpus(plan.corpus) if plan.corpus else None,
@@ -255,6 +298,18 @@ def save_plans(plans: list[DatasetPlan], work: Work) -> None:
     ]
     saved = {"versions": versions(), "datasets": data}
     write_whole(work.plan, [json.dumps(saved, ensure_ascii=False).encode("utf-8", "surrogateescape")])
+
+
+def _saved_pages(pages: Pages) -> Any:  # noqa: ANN401  (JSON)
+    if isinstance(pages, Path):
+        return str(pages)
+    return {"files": [str(file) for file in pages.files], "names": pages.names, "dpi": pages.dpi}
+
+
+def _loaded_pages(saved: Any) -> Pages:  # noqa: ANN401  (JSON)
+    if isinstance(saved, str):
+        return Path(saved)
+    return PageImages(tuple(map(Path, saved["files"])), tuple(saved["names"]), saved["dpi"])
 
 
 def _saved_corpus(corpus: CorpusPlan) -> list[str]:
@@ -270,7 +325,9 @@ def load_plan(work: Work, dataset: str) -> DatasetPlan:
     for data in begun(work)["datasets"]:
         spec = DatasetSpec.model_validate(data["spec"])
         if spec.name == dataset:
-            documents = {name: DocumentFile(id, name, Path(path), sha) for id, name, path, sha in data["documents"]}
+            documents = {
+                name: DocumentFile(id, name, _loaded_pages(saved), sha) for id, name, saved, sha in data["documents"]
+            }
             refused = {id: Fault(**fault) for id, fault in data["refused"].items()}
             sources = {name: Path(path) for name, path in data["sources"].items()}
             corpus = _corpus_plan(*data["corpus"]) if data["corpus"] else None

@@ -13,7 +13,7 @@ from mmlongbench.building.plan import DatasetPlan, load_plan
 from mmlongbench.building.records import pack_block, rows_of
 from mmlongbench.building.search import find_negatives
 from mmlongbench.building.work import Shard, Stage, Work
-from mmlongbench.documents.pdf import page_sizes, page_text
+from mmlongbench.documents.page_store import keys_of, sizes_of, texts_of
 from mmlongbench.errors import SourceError
 
 
@@ -38,13 +38,15 @@ def _plan(out: Path, dataset: str) -> DatasetPlan:
 
 
 def _read_document(work: Work, shard: Shard) -> Iterator[Any]:
-    """One document: the sizes of its pages, or what is wrong with it."""
+    """One document: the sizes of its pages, and what else the task asks of them; or what is wrong with it."""
     plan = _plan(work.out, shard.dataset)
-    path, pages, limits = plan.documents[shard.name].path, plan.spec.pages, limits_of(plan.spec)
+    document, limits, asked = plan.documents[shard.name].pages, limits_of(plan.spec), bind_builder(plan.spec).spec
     try:
-        read: dict[str, Any] = {"pages": page_sizes(path, pages.dpi, limits)}
-        if bind_builder(plan.spec).spec.page_texts:
-            read["texts"] = list(page_text(path, limits, ocr=pages.ocr))
+        read: dict[str, Any] = {"pages": sizes_of(document, plan.spec.pages.dpi, limits)}
+        if asked.page_keys:
+            read["keys"] = list(keys_of(document, limits))
+        if asked.page_texts:
+            read["texts"] = list(texts_of(document, limits, ocr=plan.spec.pages.ocr))
         yield read
     except SourceError as error:
         yield {"fault": error.fault.fields()}

@@ -3,18 +3,24 @@
 MuPDF is not thread-safe: one process, one document at a time. A PDF is hostile until it was opened within limits.
 """
 
+import hashlib
 import io
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from mmlongbench.errors import BuildError, Fault, SourceError
 
 POINTS_PER_INCH = 72
+_LETTERS = 40
+"""A page with fewer has no text to speak of; it is told from others by its pixels."""
+_OCR_SECONDS = 120
+_KEY_DPI = 36
 _LEAVE_OUT = "mend the document, or take it out of the sources, and build into a new folder"
 
 
@@ -54,11 +60,11 @@ def page_sizes(path: Path, dpi: int, limits: Limits) -> list[tuple[int, int]]:
 
 
 def page_text(path: Path, limits: Limits, *, ocr: bool = False) -> Iterator[str]:
-    """The text of each page in reading order as PyMuPDF sees it; with `ocr`, a page without any is read by `tesseract`.
+    """The text of each page in reading order as PyMuPDF sees it; with `ocr`, `tesseract` reads pages with few letters.
 
     Raises:
-        SourceError: as `page_sizes`.
-        BuildError: `ocr` is asked for, and `tesseract` is not installed or fails.
+        SourceError: as `page_sizes`, or `tesseract` fails at a page.
+        BuildError: `ocr` is asked for, and `tesseract` is not installed.
 
     """
     with open_pdf(path, limits) as document:
@@ -66,23 +72,64 @@ def page_text(path: Path, limits: Limits, *, ocr: bool = False) -> Iterator[str]
             with _named(path, "unreadable-page", "a page whose text can be read", f"page {number}"):
                 page = document.load_page(number)
                 text = str(page.get_text())
-            if ocr and not text.strip():
+            if ocr and not has_words(text):
                 text = _recognised(path, number, page)
             yield text
 
 
+def page_keys(path: Path, limits: Limits) -> Iterator[str]:
+    """What tells each page's content: a hash of its words, or, of one with few, of its pixels; empty of a blank page.
+
+    Raises:
+        SourceError: as `page_sizes`.
+
+    """
+    with open_pdf(path, limits) as document:
+        for number in range(document.page_count):
+            with _named(path, "unreadable-page", "a page that can be read", f"page {number}"):
+                page = document.load_page(number)
+                words = " ".join(str(page.get_text()).casefold().split())
+                if has_words(words):
+                    yield _key("words", words.encode("utf-8", "replace"))
+                else:
+                    pixels = page.get_pixmap(dpi=_KEY_DPI, colorspace="GRAY", alpha=False)
+                    yield "" if pixels.is_unicolor else _key(f"{pixels.width} {pixels.height}", pixels.samples)
+
+
+def _key(kind: str, data: bytes) -> str:
+    return hashlib.sha256(kind.encode() + b"\0" + data).hexdigest()[:16]
+
+
 def _recognised(path: Path, number: int, page: Any) -> str:  # noqa: ANN401  (PyMuPDF has no types)
     """What `tesseract` reads on a page, at twice the resolution of a release's pages."""
+    command = _tesseract()
+    with _named(path, "unrecognised-page", "a page that tesseract can read", f"page {number}"):
+        picture = page.get_pixmap(dpi=288, alpha=False).tobytes("png")
+        done = subprocess.run(
+            [command, "stdin", "stdout"], input=picture, capture_output=True, check=False, timeout=_OCR_SECONDS
+        )
+        if done.returncode:
+            raise ValueError((done.stderr.decode("utf-8", "replace").splitlines() or [f"exit {done.returncode}"])[-1])
+    return str(done.stdout, "utf-8", "replace")
+
+
+def _tesseract() -> str:
     command = shutil.which("tesseract")
     if command is None:
         raise BuildError("pages.ocr: `tesseract` is not installed; install it, or leave pages.ocr out")
-    with _named(path, "unrenderable-page", "a page that can be rendered", f"page {number}"):
-        picture = page.get_pixmap(dpi=288, alpha=False).tobytes("png")
-    done = subprocess.run([command, "stdin", "stdout"], input=picture, capture_output=True, check=False)
-    if done.returncode:
-        said = (done.stderr.decode("utf-8", "replace").splitlines() or [""])[-1]
-        raise BuildError(f"pages.ocr: {path.name}, page {number}: tesseract failed: {said}")
-    return str(done.stdout, "utf-8", "replace")
+    return command
+
+
+@cache
+def ocr_version() -> str:
+    """The first line of `tesseract --version`; raises BuildError where it is not installed."""
+    done = subprocess.run([_tesseract(), "--version"], capture_output=True, text=True, check=False)
+    return next(iter((done.stdout or done.stderr).splitlines()), "")
+
+
+def has_words(text: str) -> bool:
+    """Whether a page's text is more than a stamp or a page number."""
+    return sum(map(str.isalpha, text)) >= _LETTERS
 
 
 def render_pages(

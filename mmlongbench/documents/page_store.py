@@ -1,0 +1,53 @@
+"""The page store: sizes, texts, keys and images of a document's pages, whether it is a PDF or a row of image files."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from mmlongbench.documents.page_images import PageImages, image_keys, image_pages, image_sizes
+from mmlongbench.documents.pdf import Limits, page_keys, page_sizes, page_text, render_pages
+
+Pages: TypeAlias = Path | PageImages
+"""A PDF, or image files."""
+
+
+def sizes_of(document: Pages, dpi: int, limits: Limits) -> list[tuple[int, int]]:
+    """(width, height) in pixels of each page as released, without decoding any; raises SourceError."""
+    return image_sizes(document, limits) if isinstance(document, PageImages) else page_sizes(document, dpi, limits)
+
+
+def texts_of(document: Pages, limits: Limits, *, ocr: bool = False) -> Iterator[str]:
+    """The text of each page; images have none. Raises SourceError."""
+    if isinstance(document, PageImages):
+        return iter([""] * len(document.files))
+    return page_text(document, limits, ocr=ocr)
+
+
+def keys_of(document: Pages, limits: Limits) -> Iterator[str]:
+    """What tells each page's content, the same of a page that stands in two documents; empty of a blank page.
+
+    Raises:
+        SourceError: a page cannot be read.
+
+    """
+    return image_keys(document) if isinstance(document, PageImages) else page_keys(document, limits)
+
+
+def images_of(
+    document: Pages,
+    paths: Sequence[str],
+    numbers: Sequence[int],
+    sizes: Sequence[tuple[int, int]],
+    dpi: int,
+    quality: int,
+    limits: Limits,
+) -> Iterator[tuple[int, tuple[int, int], bytes]]:
+    """(page number, (width, height), bytes) of the asked pages, numbered from 0; `paths` and `sizes` are theirs.
+
+    Raises:
+        BuildError: a page cannot be rendered or decoded.
+
+    """
+    if isinstance(document, PageImages):
+        return image_pages(document, paths, numbers, sizes, quality)
+    return render_pages(document, numbers, dpi, quality, limits)
