@@ -4,10 +4,14 @@ These names are what a builder or reader needs; everything else is the engine's 
 """
 
 from mmlongbench.documents.names import LABEL_WIDTH, label
+from mmlongbench.documents.page_images import PageImages
+from mmlongbench.documents.page_store import Pages
+from mmlongbench.documents.pdf import has_words
 from mmlongbench.documents.pictures import Picture
 from mmlongbench.documents.pixels import PictureFile, is_like_any
-from mmlongbench.draft import Closing, Draft, Question, Role, Supply, Unit
+from mmlongbench.draft import Closing, Draft, Question, Retelling, Role, Supply, Unit
 from mmlongbench.draws import Draws
+from mmlongbench.errata import read_rows
 from mmlongbench.errors import DraftError, Fault, Rejected, ReleaseError, SourceError
 from mmlongbench.formats import FileFormat, FilePattern, JsonLines
 from mmlongbench.packing.pack import Example, StandingNeedle, assemble
@@ -37,6 +41,7 @@ from mmlongbench.task import (
     FullPrompt,
     Options,
     Placements,
+    RawRow,
     Reader,
     Record,
     Row,
@@ -72,6 +77,8 @@ __all__ = [
     "JsonLines",
     "Options",
     "Page",
+    "PageImages",
+    "Pages",
     "Part",
     "Passage",
     "Permutation",
@@ -81,10 +88,12 @@ __all__ = [
     "Prompt",
     "Query",
     "Question",
+    "RawRow",
     "Reader",
     "Record",
     "Rejected",
     "ReleaseError",
+    "Retelling",
     "Role",
     "Rounds",
     "Row",
@@ -103,6 +112,7 @@ __all__ = [
     "contains",
     "escape_markers",
     "file_inside",
+    "has_words",
     "holder",
     "inside_out",
     "is_like_any",
@@ -115,6 +125,7 @@ __all__ = [
     "number_spellings",
     "numbers_in",
     "pdfs_by_name",
+    "read_rows",
     "sentences",
     "two_of_one_name",
     "visible_files",

@@ -3,7 +3,7 @@
 A builder never sees the length, the depth or the counter, so it cannot cut, count or place.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -96,6 +96,15 @@ class Closing:
 
 
 @dataclass(frozen=True, slots=True)
+class Retelling:
+    """The chosen units in another form: chosen as the draft has them, shown so (page text in place of page images)."""
+
+    instruction: tuple[Part, ...]
+    unit: Callable[[Unit], Unit]
+    """A unit of the draft → the unit that is shown, of the same id and place."""
+
+
+@dataclass(frozen=True, slots=True)
 class Draft:
     """One context before it has a length."""
 
@@ -109,5 +118,8 @@ class Draft:
     supply: Supply
     separator: str = "\n\n"
     finish: Closing | None = None
+    retold: Retelling | None = None
+    """If the units are shown in another form than they are chosen in. Where that is over the length, nothing is left
+    out: the draft does not fit."""
     family: str = ""
     """Contexts of one family show the same groups: they are widened together (ICL: the sets of a domain)."""

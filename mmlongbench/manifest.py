@@ -191,13 +191,22 @@ class DatasetSpec(_Model):
     sample: SampleSpec = SampleSpec()
     counter: CounterSpec = CounterSpec()
     pages: PageSpec = PageSpec()
+    errata: Location | None = None
+    """Corrections of the source's rows, by id."""
     pictures: PictureSpec = PictureSpec()
     limits: LimitsSpec = LimitsSpec()
     seed: int = 42
+    drawn_as: str | None = None
+    """The name that draws are keyed by, the dataset's own by default; two datasets of one make the same choices."""
     licence: str = ""
     """Of the source, as its authors state it; it goes into the lock."""
     options: dict[str, Any] = {}
     """The builder's own."""
+
+    @property
+    def drawn_name(self) -> str:
+        """The name that draws are keyed by."""
+        return self.drawn_as or self.name
 
 
 class Manifest(_Model):
@@ -269,8 +278,9 @@ def _root_paths(dataset: dict[str, Any], root: Path) -> None:
     tokenizer = counter.get("tokenizer") if isinstance(counter, dict) else None
     if isinstance(counter, dict) and isinstance(tokenizer, str) and (root / tokenizer).is_file():
         dataset["counter"] = {**counter, "tokenizer": str(root / tokenizer)}
-    if isinstance(dataset.get("corpus"), str):
-        dataset["corpus"] = str(root / dataset["corpus"])
+    for key in ("corpus", "errata"):
+        if isinstance(dataset.get(key), str):
+            dataset[key] = str(root / dataset[key])
     if isinstance(dataset.get("source"), dict):
         local = {k: isinstance(v, str) and not v.startswith(HUB) for k, v in dataset["source"].items()}
         dataset["source"] = {k: str(root / v) if local[k] else v for k, v in dataset["source"].items()}
@@ -288,7 +298,7 @@ def _apply(setting: str, datasets: list[dict[str, Any]], here: Path) -> None:
         target = datasets[0]
     else:
         raise ManifestError(f"--set {setting!r}: begin with the dataset's name, one of {', '.join(named)}")
-    is_path = path == ["corpus"] or (path[0] == "source" and len(path) > 1)
+    is_path = path in (["corpus"], ["errata"]) or (path[0] == "source" and len(path) > 1)
     if is_path and not text.strip():
         raise ManifestError(f"--set {setting!r}: expected a path after the =, found nothing")
     value = (

@@ -121,9 +121,15 @@ def _inner_drops(kept: Sequence[int]) -> list[int]:
 def alternate_sides(documents: Iterable[Sequence[Unit]]) -> Iterator[Unit]:
     """Lay other documents alternately left and right of what stands at place (0, …), whole, nearest pages first.
 
-    A document that is cut is so cut at its outer end: contiguous up to the one it leans on.
+    A document that is cut is so cut at its outer end: contiguous up to the one it leans on. One that is barred takes no
+    side.
     """
-    for number, units in enumerate(documents):
+    number = -1
+    for units in documents:
+        if all(unit.barred for unit in units):
+            yield from units
+            continue
+        number += 1
         left = number % 2 == 0
         shift = -(number // 2 + 1) if left else number // 2 + 1
         for index in reversed(range(len(units))) if left else range(len(units)):

@@ -8,6 +8,7 @@ from typing import Any
 from mmlongbench.building.dataset import Dataset, sample_draws
 from mmlongbench.building.rejects import reject, reject_row
 from mmlongbench.draft import Draft
+from mmlongbench.errata import load_errata, read_rows
 from mmlongbench.errors import Fault, ManifestError, Rejected, nearest
 from mmlongbench.packing.budget import format_length
 from mmlongbench.packing.pack import DoesNotFitError, examples
@@ -44,12 +45,20 @@ def choose_rows(dataset: Dataset) -> Iterator[dict[str, Any]]:
     yield {"counts": _counts(kept, list(rejects.values()), read, len(rows) - examined)}
 
 
+def _rows(dataset: Dataset) -> Iterator[Row | RowFault]:
+    """The rows as the reader gives them, corrected where the manifest names errata."""
+    path, reader = dataset.spec.errata, dataset.reader
+    if path is None:
+        return reader.rows(dataset.plan.sources)
+    return read_rows(reader, dataset.plan.sources, load_errata(path))  # type: ignore[arg-type]  # the plan has checked
+
+
 def _read(dataset: Dataset) -> tuple[dict[int, Row], dict[int, dict[str, Any]]]:
     """The readable rows, the first of each id, and rejects for the others, by their place in the source."""
     rows: dict[int, Row] = {}
     rejects = {}
     known = set()
-    for number, found in enumerate(dataset.reader.rows(dataset.plan.sources)):
+    for number, found in enumerate(_rows(dataset)):
         if isinstance(found, RowFault):
             rejects[number] = reject(dataset.spec.name, found.id, found.fault)
         elif found.id in known:

@@ -11,6 +11,7 @@ from mmlongbench.building.dataset import open_dataset
 from mmlongbench.building.plan import DatasetPlan
 from mmlongbench.building.records import blocks_of, record_shards, rows_of
 from mmlongbench.building.work import Shard, Work
+from mmlongbench.errata import load_errata
 from mmlongbench.files import sha256_of, sweep, whole, write_whole
 from mmlongbench.formats import to_json
 from mmlongbench.packing.budget import format_length
@@ -127,10 +128,17 @@ def _summary(plan: DatasetPlan, work: Work, cells: dict[str, dict[str, int]]) ->
             "refused": {id: str(fault) for id, fault in sorted(dataset.world.faults.items())},
             "renamed": {file.id: file.name for file in plan.documents.values() if file.id != file.name},
         },
+        **({"errata": _errata(plan)} if plan.spec.errata else {}),
         **({"negatives": _negatives(plan, work)} if plan.corpus else {}),
         **({"classes": _classes(dataset.world.image_classes)} if dataset.world.image_classes else {}),
         "licence": plan.spec.licence,
     }
+
+
+def _errata(plan: DatasetPlan) -> dict[str, Any]:
+    """What was corrected, and who says so; all of it was applied, or the row is among the rejects."""
+    errata = load_errata(plan.spec.errata) if plan.spec.errata else {}
+    return {id: erratum.model_dump(mode="json", exclude_defaults=True) for id, erratum in sorted(errata.items())}
 
 
 def _classes(found: ImageClasses) -> dict[str, Any]:

@@ -232,6 +232,8 @@ def examples(
     slack = JOINTS * sum(unit.between_sentences for unit in draft.required)
     while True:
         packed = pack(draft, budget, pricer, slack)
+        if draft.retold:
+            return _retold(draft, packed, budget, placements, pricer, draws)
         counts = {unit.id: pricer.unit(unit) for unit in packed.units}
         made = [e for placement in placements for e in _stood(draft, packed, counts, budget, placement, pricer, draws)]
         if not is_exact:
@@ -240,6 +242,25 @@ def examples(
         if over <= 0:
             return made
         slack += over
+
+
+def _retold(
+    draft: Draft, packed: Packed, budget: TokenBudget, placements: Sequence[Placement], pricer: Pricer, draws: Draws
+) -> list[Example]:
+    """The examples of a context whose units are shown in another form; they must fit as they are."""
+    retold = draft.retold
+    if retold is None:
+        raise DraftError(f"{draft.id}: no retelling")
+    units = (tuple(retold.unit(unit) for unit in packed.required), tuple(retold.unit(unit) for unit in packed.taken))
+    shown = replace(packed, required=units[0], taken=units[1])
+    draft = replace(draft, instruction=retold.instruction)
+    counts = {unit.id: pricer.unit(unit) for unit in shown.units}
+    made = [e for placement in placements for e in _stood(draft, shown, counts, budget, placement, pricer, draws)]
+    if not pricer.is_exact(draft):
+        made = [replace(example, count=pricer.whole(example.prompt)) for example in made]
+    if (over := max(example.count.total for example in made) - budget.room) > 0:
+        raise DoesNotFitError(f"{draft.id}: retold, its {len(shown.units)} units are {over} tokens over the budget")
+    return made
 
 
 def _stood(
