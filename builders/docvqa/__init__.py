@@ -1,6 +1,10 @@
 """Long-document QA: a question over page images, cut or padded to a length (paper, section 3)."""
 
 from builders.docvqa.builder import DocVQA
+from builders.docvqa.longdocurl import LongDocURL
 from builders.docvqa.mmlongbench_doc import MMLongBenchDoc
+from builders.docvqa.options import DocVQAOptions
+from builders.docvqa.own_documents import OwnDocuments
+from builders.docvqa.slidevqa import SlideVQA
 
-__all__ = ["DocVQA", "MMLongBenchDoc"]
+__all__ = ["DocVQA", "DocVQAOptions", "LongDocURL", "MMLongBenchDoc", "OwnDocuments", "SlideVQA"]

@@ -36,18 +36,29 @@ class Answer:
     repairs: tuple[str, ...] = ()
 
 
-def normalise(text: str, declared: str) -> Answer | Fault:
-    """Bring an answer and its declared format together.
+def normalise(value: object, declared: str) -> Answer | Fault:
+    """Bring an answer, as text or as a JSON value, and its declared format together.
 
     >>> normalise("21%", "Int")
     Answer(format='String', values=('21%',), repairs=('integer-to-string',))
     >>> normalise("['red', 'blue']", "Str")
     Answer(format='List', values=('red', 'blue'), repairs=('string-to-list',))
+    >>> normalise(5.0, "Integer"), normalise([1, "x"], "List").values
+    (Answer(format='Integer', values=('5',), repairs=()), ('1', 'x'))
     """
-    text = text.strip()
+    if isinstance(value, bool) or not isinstance(value, str | int | float | list) or value != value:
+        return Fault("missing-or-mistyped-field", "a text, a number or a list", repr(value)[:80], field="answer")
     if declared not in _FORMATS:
-        return Fault("unknown-answer-format", f"one of {', '.join(_FORMATS)}", repr(declared), field="answer_format")
+        expected = f"one of {', '.join(_FORMATS)}"
+        return Fault("unknown-answer-format", expected, repr(declared)[:80], field="answer_format")
     kind = _FORMATS[declared]
+    if isinstance(value, list):
+        return _listed(value, kind)
+    is_whole = isinstance(value, float) and value.is_integer() and kind == "Integer"
+    return _of_text(str(int(value) if is_whole else value).strip(), kind)
+
+
+def _of_text(text: str, kind: AnswerFormat) -> Answer | Fault:
     if text.casefold().rstrip(".") == NOT_ANSWERABLE.casefold():
         return Answer("None", (NOT_ANSWERABLE,), () if kind == "None" else (f"{kind.lower()}-to-none",))
     if kind == "None":
@@ -68,10 +79,31 @@ def _list_or_string(text: str, kind: AnswerFormat) -> Answer | Fault:
     values = literal_list(text)
     if values is None:
         return Answer("String", (text,), ("list-to-string",) if kind == "List" else ())
+    return _listed(values, kind)
+
+
+def _listed(values: Sequence[object], kind: AnswerFormat) -> Answer | Fault:
     elements = tuple(str(value).strip() if isinstance(value, str | int | float) else "" for value in values)
     if not elements or not all(elements):
-        return Fault("list-answer", "a list of at least one string or number, none empty", text, field="answer")
+        expected = "a list of at least one string or number, none empty"
+        return Fault("list-answer", expected, repr(values)[:120], field="answer")
     return Answer("List", elements, () if kind == "List" else (f"{kind.lower()}-to-list",))
+
+
+def format_of(value: object) -> str:
+    """The format of an answer whose source declares none.
+
+    >>> [format_of(each) for each in ("1,066", "12.5%", "Tern Rock", "2019-04-01", "['a', 'b']", "Not answerable", 3)]
+    ['Integer', 'Float', 'String', 'String', 'List', 'None', 'Integer']
+    """
+    text = str(value).strip()
+    if isinstance(value, list) or literal_list(text) is not None:
+        return "List"
+    if text.casefold().rstrip(".") == NOT_ANSWERABLE.casefold():
+        return "None"
+    if _INTEGER.fullmatch(text):
+        return "Integer"
+    return "Float" if _FLOAT.fullmatch(text) else "String"
 
 
 def literal_list(text: str) -> list[object] | None:

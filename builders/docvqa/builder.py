@@ -5,146 +5,95 @@ laid left and right of it. The prompt names a document by the first 15 character
 context may agree in these.
 """
 
-import itertools
 import json
-import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Literal
-
-from pydantic import Field
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import ClassVar
 
 import mmlongbench as mm
-from builders.docvqa.answers import longest_words
+from builders.docvqa.checks import check_answer, evidence_keys, pages_asked
+from builders.docvqa.options import DocVQAOptions
+from builders.docvqa.padding import Padding
+from builders.docvqa.paths import NAMES_PAGE, page_index, runs_between
 from builders.docvqa.rows import DocumentQuestion
-
-INSTRUCTION = (
-    "You are given a document with text and images, and a question. Answer the question as concisely as you can, "
-    "using a single phrase or sentence if possible. If the question cannot be answered based on the information in "
-    "the article, write 'Not answerable.' Write your answer in the following format:\nAnswer: [answer]\n\n"
-)
-_UPTO_TWELVE = "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
-_NUMBER = rf"\(?(?:no\.?\s*|number\s+|#\s*)?(?:\d+|{_UPTO_TWELVE}|\w+teen|twenty|thirty|forty|fifty)\b"
-_WORDS = "first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth"
-_NTH = rf"(?:cover|title|{_WORDS}|last|final|penultimate|next|previous|\d+(?:st|nd|rd|th))"
-NAMES_PAGE = re.compile(rf"\b(?:page|slide)s?\s*{_NUMBER}|\b{_NTH}\s+(?:page|slide)s?\b", re.IGNORECASE)
-PageLabel = Literal["none", "index", "printed"]
-
-
-class DocVQAOptions(mm.Options):
-    """What a manifest may set."""
-
-    page_label: PageLabel = "none"
-    """Whether a page's line names its number: not (the public loader today), from 0 (the paper's figure), from 1."""
-    max_answer_words: int = Field(default=5, ge=1)
-    """A string answer or list element of more words is long-form, and rejected."""
+from builders.docvqa.template import INSTRUCTION, TEXT_INSTRUCTION, page_unit, question_parts, text_unit
+from builders.docvqa.texts import text_fields, told
 
 
 @dataclass(frozen=True, slots=True)
 class DocVQA:
-    """Long-document QA over page images."""
+    """Long-document QA over page images, or over their text."""
 
     dataset: str
     options: DocVQAOptions
 
     options_type: ClassVar[type[mm.Options]] = DocVQAOptions
-    spec: ClassVar[mm.TaskSpec] = mm.TaskSpec(mm.FilePattern("documentQA/{name}_K{k}.jsonl"), metric="doc_qa")
+
+    @property
+    def spec(self) -> mm.TaskSpec:
+        """Of pages as text, the lock counts the questions whose answer pages hold any."""
+        files, is_text = mm.FilePattern("documentQA/{name}_K{k}.jsonl"), self.options.pages_as == "text"
+        balance = "evidence_has_text" if is_text else ""
+        return mm.TaskSpec(files, metric="doc_qa", page_keys=True, page_texts=is_text, balance=balance)
 
     def draft(self, row: DocumentQuestion, world: mm.World, draws: mm.Draws) -> mm.Draft:
         """The document inside out, then other documents in a drawn order."""
-        own = world.document(row.doc)
-        _check(row, own, self.options.max_answer_words)
-        required, rest = mm.inside_out(self._units(own, "own"), row.pages)
-        others = draws.order("padding", (world.document(id) for id in world.pool("documents")), lambda d: d.id)
-        padding = _Padding(self, own, tuple(others))
-        question = mm.Question(row.id, _question(own.name, row.question), {"row": row, "document": own.name})
-        return mm.Draft(row.id, (INSTRUCTION,), (question,), required, mm.Chain((rest, padding)))
+        own, options = world.document(row.doc), self.options
+        check_answer(row, options.max_answer_words)
+        pages = pages_asked(row, own, options)
+        answers = [number for number, page in enumerate(pages) if page.index in row.pages]
+        required, rest = mm.inside_out([self._page(world, own, page, "own") for page in pages], answers)
+        others = tuple(draws.order("padding", (world.document(id) for id in world.pool("documents")), lambda d: d.id))
+        others = tuple(other for other in others if other.id != own.id)
+        padding = Padding(own, evidence_keys(row, own), others, partial(self._padding, world))
+        supply = mm.Chain((rest, padding) if options.context == "padded" else (rest,))
+        about = {"row": row, "document": own.name, "first": pages[0].index, "last": pages[-1].index}
+        question = mm.Question(row.id, question_parts(own.name, row.question), about)
+        if options.pages_as == "image":
+            return mm.Draft(row.id, (INSTRUCTION,), (question,), required, supply)
+        if options.text_fill == "budget":
+            return mm.Draft(row.id, (TEXT_INSTRUCTION,), (question,), required, supply)
+        retold = mm.Retelling((TEXT_INSTRUCTION,), partial(told, world))
+        return mm.Draft(row.id, (INSTRUCTION,), (question,), required, supply, retold=retold)
 
     def record(self, example: mm.Example) -> mm.Record:
         """One line of the public file."""
-        row: DocumentQuestion = example.question.data["row"]
+        about = example.question.data
+        row: DocumentQuestion = about["row"]
         answer = json.dumps(row.answer, ensure_ascii=False) if row.answer_format == "List" else row.answer[0]
+        shown = [unit.data["index"] for unit in example.units if unit.role == "own"]
         return {
             "id": row.id,
-            "doc_name": example.question.data["document"],
+            "doc_name": about["document"],
             "question": row.question,
             "answer": answer,
             "answer_format": row.answer_format,
             "ans_page_list": list(row.pages),
-            "page_list": list(example.prompt.images),
+            "page_list": [unit.id for unit in example.units],
+            **(text_fields(row, example.units) if self.options.pages_as == "text" else {}),
             "answer_sources": list(row.sources),
             "doc_type": row.doc_type,
+            **({"question_type": row.question_type} if row.question_type else {}),
+            **({"span": f"{about['first']}-{about['last']}"} if row.window else {}),
             "page_label": self.options.page_label,
             "question_names_page": bool(NAMES_PAGE.search(row.question)),
-            "gaps": _gaps(example.units),
+            "gaps": runs_between(shown),
         }
 
     def prompt(self, record: mm.Record) -> mm.Prompt:
-        """The prompt of a released line."""
-        label = record.get("page_label", "none")
+        """The prompt of a released line: with `page_text_list` of texts, else of images."""
+        label, texts = record.get("page_label", "none"), record.get("page_text_list")
         units = [page_unit(path, page_index(path), label, "own") for path in record["page_list"]]
-        return mm.assemble((INSTRUCTION,), units, "\n\n", _question(record["doc_name"], record["question"]))
+        if texts is not None:
+            units = [text_unit(unit, text) for unit, text in zip(units, texts, strict=True)]
+        instruction = INSTRUCTION if texts is None else TEXT_INSTRUCTION
+        return mm.assemble((instruction,), units, "\n\n", question_parts(record["doc_name"], record["question"]))
 
-    def _units(self, document: mm.Document, role: Literal["own", "padding"]) -> list[mm.Unit]:
-        return [page_unit(page.path, page.index, self.options.page_label, role) for page in document.pages]
+    def _page(self, world: mm.World, document: mm.Document, page: mm.Page, role: mm.Role) -> mm.Unit:
+        unit = page_unit(page.path, page.index, self.options.page_label, role)
+        unit = replace(unit, data={**unit.data, "document": document.id})
+        is_text = self.options.pages_as == "text" and self.options.text_fill == "budget"
+        return told(world, unit) if is_text else unit
 
-
-@dataclass(frozen=True, slots=True)
-class _Padding:
-    """Other documents left and right: never the same bytes, never a label that the context shows already."""
-
-    builder: DocVQA
-    own: mm.Document
-    others: tuple[mm.Document, ...]
-
-    def __call__(self) -> Iterator[mm.Unit]:
-        return mm.alternate_sides(self._documents())
-
-    def _documents(self) -> Iterable[Sequence[mm.Unit]]:
-        labels, contents = {mm.label(self.own.name)}, {self.own.sha256}
-        for other in self.others:
-            if mm.label(other.name) not in labels and other.sha256 not in contents:
-                labels.add(mm.label(other.name))
-                contents.add(other.sha256)
-                yield self.builder._units(other, "padding")
-
-
-def page_unit(path: str, index: int, label: str, role: Literal["own", "padding"]) -> mm.Unit:
-    """A page with the line that names its document; `index` from 0."""
-    number = {"none": "", "index": f" (page {index})", "printed": f" (page {index + 1})"}[label]
-    folder = path.split("/")[-2]
-    head = f"Document {mm.label(folder)}{number}: "
-    return mm.Unit(path, role, mm.Image(path), (0, index), head=head, group=folder, data={"index": index})
-
-
-def page_index(path: str) -> int:
-    """The page's number in its file's name, from 0.
-
-    >>> page_index("mmlongbench-doc/ab/ab_page12.jpg")
-    12
-    """
-    return int(path.rsplit("page", 1)[1].split(".")[0])
-
-
-def _question(document: str, question: str) -> tuple[mm.Part, ...]:
-    asked = f"Based on Document {mm.label(document)}, answer the following question. {question}"
-    return (f"\n\nQuestion: {asked}\nAnswer:",)
-
-
-def _check(row: DocumentQuestion, document: mm.Document, max_words: int) -> None:
-    """Refuse a long-form answer, and a page that the document does not have."""
-    if row.answer_format in ("String", "List") and longest_words(row.answer) > max_words:
-        found = max(row.answer, key=lambda value: len(value.split()))
-        raise mm.Rejected(mm.Fault("long-form-answer", f"at most {max_words} words", repr(found), field="answer"))
-    if row.pages and row.pages[-1] >= len(document.pages):
-        expected, found = f"pages from 1 to {len(document.pages)} of {document.id}", f"page {row.pages[-1] + 1}"
-        raise mm.Rejected(mm.Fault("answer-page-out-of-range", expected, found, field="evidence_pages"))
-
-
-def _gaps(units: Sequence[mm.Unit]) -> str:
-    """Runs of the document's own pages, from 0, that are missing between two that are shown, such as `1-2, 7-7`.
-
-    A string: loaders give a column of lists that are all empty, as at long lengths, another type.
-    """
-    shown = [unit.data["index"] for unit in units if unit.role == "own"]
-    return ", ".join(f"{a + 1}-{b - 1}" for a, b in itertools.pairwise(shown) if b > a + 1)
+    def _padding(self, world: mm.World, document: mm.Document) -> list[mm.Unit]:
+        return [self._page(world, document, page, "padding") for page in document.pages]

@@ -11,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mmlongbench as mm
-from builders.docvqa import DocVQA
-from builders.docvqa.builder import NAMES_PAGE, DocVQAOptions, PageLabel, page_index, page_unit
+from builders.docvqa import DocVQA, DocVQAOptions
+from builders.docvqa.options import PageLabel
+from builders.docvqa.paths import NAMES_PAGE, page_index
 from builders.docvqa.rows import DocumentQuestion
+from builders.docvqa.template import page_unit
 from mmlongbench.packing.budget import TokenBudget
 from mmlongbench.packing.pack import DoesNotFitError, examples
 from mmlongbench.packing.pricing import Pricer

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from builders.docvqa import DocVQA
-from builders.docvqa.builder import DocVQAOptions
+from builders.docvqa import DocVQA, DocVQAOptions
 from mmlongbench.building.build import build
 from mmlongbench.building.engine import LocalEngine
 from mmlongbench.manifest import DatasetSpec, Manifest, SampleSpec

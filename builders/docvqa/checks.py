@@ -1,0 +1,46 @@
+"""What must hold of a question and its document before it is asked."""
+
+import mmlongbench as mm
+from builders.docvqa.answers import longest_words
+from builders.docvqa.options import DocVQAOptions
+from builders.docvqa.rows import DocumentQuestion
+
+
+def check_answer(row: DocumentQuestion, most_words: int) -> None:
+    """Refuse a long-form answer (Rejected)."""
+    if row.answer_format in ("String", "List") and longest_words(row.answer) > most_words:
+        found = max(row.answer, key=lambda value: len(value.split()))
+        raise mm.Rejected(mm.Fault("long-form-answer", f"at most {most_words} words", repr(found), field="answer"))
+
+
+def pages_asked(row: DocumentQuestion, document: mm.Document, options: DocVQAOptions) -> tuple[mm.Page, ...]:
+    """The pages of its document that a question may be shown.
+
+    Raises:
+        Rejected: an answer page, or the window, is not in the document; an answer page is not in the window; only
+            answer pages are to be shown, and there are none.
+
+    """
+    count = len(document.pages)
+    if row.pages and row.pages[-1] >= count:
+        expected, found = f"pages from 1 to {count} of {document.id}", f"page {row.pages[-1] + 1}"
+        raise mm.Rejected(mm.Fault("answer-page-out-of-range", expected, found, field=row.pages_field))
+    if options.context == "oracle":
+        if not row.pages:
+            raise mm.Rejected(mm.Fault("no-answer-pages", "pages to show alone", "none", field=row.pages_field))
+        return tuple(document.pages[page] for page in row.pages)
+    if options.span == "document" or row.window is None:
+        return document.pages
+    first, last = row.window
+    if last >= count:
+        expected, found = f"a window within pages 1 to {count} of {document.id}", f"{first + 1} to {last + 1}"
+        raise mm.Rejected(mm.Fault("window-out-of-range", expected, found, field="start_end_idx"))
+    if row.pages and not first <= row.pages[0] <= row.pages[-1] <= last:
+        expected, found = f"pages from {first + 1} to {last + 1}", f"page {row.pages[0] + 1} to {row.pages[-1] + 1}"
+        raise mm.Rejected(mm.Fault("answer-page-outside-window", expected, found, field=row.pages_field))
+    return document.pages[first : last + 1]
+
+
+def evidence_keys(row: DocumentQuestion, document: mm.Document) -> frozenset[str]:
+    """The keys of the answer pages that are not blank."""
+    return frozenset(key for page, key in enumerate(document.keys) if page in row.pages and key)

@@ -1,0 +1,95 @@
+"""A raw question made into a row: what all readers of document questions share."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from builders.docvqa.answers import literal_list, normalise
+from builders.docvqa.rows import DocumentQuestion
+from mmlongbench import Fault, escape_markers
+
+
+def clean(
+    id: str,
+    doc: str,
+    question: object,
+    answer: object,
+    declared: object,
+    pages: object,
+    **more: Any,  # noqa: ANN401  (fields of the row)
+) -> DocumentQuestion | Fault:
+    """A row of a question and its answer, brought together with their format and pages.
+
+    Args:
+        id: the released id.
+        doc: the document's id.
+        question: text.
+        answer: text or a JSON value.
+        declared: the answer's format, in the words of any of the sources.
+        pages: the answer pages, from 1: a list of integers, or text that spells one.
+        more: further fields of the row; `pages_field` is the name that rejects call the pages by.
+
+    """
+    field = more.get("pages_field", "evidence_pages")
+    if not isinstance(question, str) or not question.strip():
+        return Fault("empty-question", "a question", repr(question)[:80], field="question")
+    if answer is None or answer != answer:
+        return Fault("empty-answer", "an answer", repr(answer), field="answer")
+    cleaned, found = normalise(answer, str(declared)), page_numbers(pages, field)
+    if isinstance(cleaned, Fault):
+        return cleaned
+    if cleaned.format == "None":
+        repairs = cleaned.repairs if found == ((), ()) else (*cleaned.repairs, "pages-of-unanswerable-dropped")
+        found = ((), ())
+    elif isinstance(found, Fault):
+        return found
+    elif not found[0]:
+        return Fault("no-answer-pages", "at least one page", repr(pages)[:80], field=field)
+    else:
+        repairs = (*cleaned.repairs, *found[1])
+    own = {key: escape_markers(value) if isinstance(value, str) else value for key, value in more.items()}
+    fields = {
+        "id": id,
+        "doc": doc,
+        "question": escape_markers(question),
+        "answer": tuple(map(escape_markers, cleaned.values)),
+        "answer_format": cleaned.format,
+        "pages": found[0],
+    }
+    return DocumentQuestion.model_validate({**own, **fields, "repairs": (*repairs, *more.get("repairs", ()))})
+
+
+def page_numbers(value: object, field: str) -> tuple[tuple[int, ...], tuple[str, ...]] | Fault:
+    """(pages from 0, ascending; repairs) of pages from 1.
+
+    >>> page_numbers("[3, 5]", "pages"), page_numbers(["4"], "pages")
+    (((2, 4), ()), ((3,), ('answer-pages-as-text',)))
+    """
+    values = literal_list(value) if isinstance(value, str) else value
+    if not isinstance(values, list):
+        expected = "a list of integers such as [3, 5]"
+        return Fault("answer-pages-not-a-list", expected, repr(value)[:80], field=field)
+    texts = [page for page in values if isinstance(page, str) and page.strip().isdecimal() and len(page) < 9]
+    whole = [page for page in values if isinstance(page, int) and not isinstance(page, bool)]
+    if len(texts) + len(whole) < len(values):
+        expected = "a list of integers such as [3, 5]"
+        return Fault("answer-pages-not-a-list", expected, repr(value)[:80], field=field)
+    numbers = sorted({*whole, *map(int, texts)})
+    if numbers and numbers[0] < 1:
+        return Fault("answer-page-out-of-range", "pages from 1", f"page {numbers[0]}", field=field)
+    return tuple(page - 1 for page in numbers), ("answer-pages-as-text",) if texts else ()
+
+
+def faulty_text(raw: Mapping[str, Any], fields: Sequence[str]) -> Fault | None:
+    """What is wrong with fields that must hold text."""
+    for field in fields:
+        if not isinstance(raw.get(field), str):
+            found = type(raw[field]).__name__ if field in raw else "nothing"
+            return Fault("missing-or-mistyped-field", "a string", found, field=field)
+        if any("\ud800" <= character <= "\udfff" for character in raw[field]):
+            return Fault("invalid-unicode", "valid Unicode", "a lone surrogate", field=field)
+    return None
+
+
+def texts_in(value: object) -> tuple[str, ...]:
+    """The elements of a list as text; nothing of what is none."""
+    return tuple(escape_markers(str(item)) for item in value) if isinstance(value, list) else ()

@@ -1,0 +1,116 @@
+"""SlideVQA (Tanaka et al. 2023, arXiv:2301.04883): questions over decks of slides, which are image files.
+
+`questions` is a split of `annotations/qa`, `decks` the folder that holds `<deck_name>/<slug>-<page from 1>-1024.jpg`
+for each deck, such as `images/test`. Released images keep these names, because public loaders expect them.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any, ClassVar
+
+from builders.docvqa.answers import format_of
+from builders.docvqa.cleaning import clean, faulty_text
+from builders.docvqa.rows import DocumentQuestion
+from mmlongbench import (
+    Fault,
+    PageImages,
+    Pages,
+    RawRow,
+    Row,
+    RowFault,
+    SourceError,
+    Sources,
+    file_inside,
+    json_lines,
+    read_rows,
+)
+
+_SLIDE = re.compile(r"(.+)-(\d+)-\d+\.(?:jpe?g|png)", re.IGNORECASE)
+_SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,150}")
+
+
+class SlideVQA:
+    """SlideVQA: decks of twenty slides."""
+
+    row_type: ClassVar[type[Row]] = DocumentQuestion
+    sources: ClassVar[tuple[str, ...]] = ("questions", "decks")
+    image_folder: ClassVar[str] = "slideVQA"
+
+    def rows(self, sources: Sources) -> Iterator[Row | RowFault]:
+        """Each row of the source; its id is `slideVQA_<row>`, from 0."""
+        return read_rows(self, sources)
+
+    def raw_rows(self, sources: Sources) -> Iterator[RawRow]:
+        """Each row of the source as it stands there."""
+        path = sources["questions"]
+        for number, (line, _, raw) in enumerate(json_lines(path)):
+            yield RawRow(f"slideVQA_{number}", raw, path.name, f"line {line}")
+
+    def row(self, id: str, raw: dict[str, Any]) -> DocumentQuestion | Fault:
+        """One row cleaned; the answer's format is derived from the answer."""
+        if fault := faulty_text(raw, ("deck_name", "question")):
+            return fault
+        answer = raw.get("answer")
+        return clean(
+            id,
+            raw["deck_name"],
+            raw["question"],
+            answer,
+            format_of(answer),
+            raw.get("evidence_pages"),
+            question_type=str(raw.get("reasoning_type") or ""),
+        )
+
+    def documents(self, sources: Sources) -> Mapping[str, Pages | Fault]:
+        """The decks: their folders' slides, in order; one that lacks a slide which its questions name is refused."""
+        folder = sources["decks"]
+        if not folder.is_dir():
+            raise SourceError(Fault("unreadable-source", "a folder of decks", "a file", folder.name))
+        named = _named_slides(sources["questions"])
+        decks = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+        return {deck.name: _deck(deck, folder, named.get(deck.name, ())) for deck in decks}
+
+    def draw_sample(self, folder: Path) -> dict[str, Path]:
+        """Drawn decks with questions about them."""
+        from builders.docvqa.sample_others import draw_slidevqa
+
+        return draw_slidevqa(folder)
+
+
+def _named_slides(questions: Path) -> dict[str, tuple[str, ...]]:
+    """The file names of a deck's slides, in order, as its questions' `image_urls` have them."""
+    found: dict[str, tuple[str, ...]] = {}
+    for _, _, raw in json_lines(questions):
+        if isinstance(raw, Fault):
+            continue
+        urls = raw.get("image_urls")
+        if urls and isinstance(urls, list) and all(isinstance(url, str) for url in urls):
+            found.setdefault(str(raw.get("deck_name")), tuple(PurePosixPath(url.split("?")[0]).name for url in urls))
+    return found
+
+
+def _deck(deck: Path, root: Path, named: tuple[str, ...]) -> PageImages | Fault:
+    """A deck's slides as its questions name them, else all there are, without a gap."""
+    there = {
+        int(match[2]): path.name
+        for path in sorted(deck.iterdir())
+        if (match := _SLIDE.fullmatch(path.name)) and file_inside(root, path)
+    }
+    names = named or tuple(there.get(number, f"slide {number}") for number in range(1, max(there, default=0) + 1))
+    missing = [name for name in names if name not in there.values()]
+    if missing or not names:
+        expected = f"all slides of {deck.name}"
+        found = f"no {', '.join(missing[:5])}" if missing else "no slide"
+        return Fault("missing-pages", expected, found, deck.name, todo="fetch them")
+    released = tuple(_released(name, deck.name, number) for number, name in enumerate(names, 1))
+    return PageImages(tuple(deck / name for name in names), released)
+
+
+def _released(name: str, deck: str, number: int) -> str:
+    """A slide's name in the release: its own, where loaders can take it and it tells the slide's number."""
+    match = _SLIDE.fullmatch(name)
+    if match and int(match[2]) == number and _SAFE.fullmatch(name):
+        return name
+    slug = re.sub(r"[^A-Za-z0-9]+", "-", deck).strip("-").lower()[:100] or "deck"
+    return f"{slug}-{number}-1024.jpg"
