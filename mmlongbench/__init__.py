@@ -47,6 +47,7 @@ from mmlongbench.task import (
     Row,
     RowFault,
     Sources,
+    Suspect,
     TaskSpec,
     at_place,
 )
@@ -102,6 +103,7 @@ __all__ = [
     "Sources",
     "StandingNeedle",
     "Supply",
+    "Suspect",
     "TaskSpec",
     "Unit",
     "World",

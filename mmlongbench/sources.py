@@ -86,7 +86,7 @@ def load_json(path: Path, expected: str, hook: Callable[[dict[str, Any]], object
 
 
 def pdfs_by_name(folder: Path, *, is_deep: bool = True) -> dict[str, Path | Fault]:
-    """Every visible PDF of a folder, and of those in it, by its name without the ending; two that share one, and differ, are refused.
+    """Every visible PDF of a folder, or below it, by its name without the ending; of one name, only copies.
 
     Raises:
         SourceError: it is no folder.

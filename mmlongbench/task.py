@@ -5,7 +5,7 @@ becomes the prompt again. A reader turns one dataset's raw files into rows. Neit
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeAlias
 
@@ -69,6 +69,18 @@ class RawRow:
     """Its fields, or what is wrong with it as a whole."""
     file: str
     place: str
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """A row whose annotation may be wrong."""
+
+    id: str
+    kind: str
+    """A slug to count by."""
+    evidence: str
+    correction: Mapping[str, Any] = field(default_factory=dict)
+    """What would be right, by the source's own field names; empty where nobody can tell."""
 
 
 def at_place(id: str, found: Row | Fault, file: str, place: str) -> Row | RowFault:
@@ -138,7 +150,8 @@ class Builder(Protocol):
     """A task family, bound to one dataset; `draft`, `record` and `prompt` are pure.
 
     It may have more: `variants` (see the audit); `selects(world) -> Callable[[Row], bool]`, which rows this dataset
-    asks about at all, before any is sampled; and, where many questions share one context (ICL),
+    asks about at all, before any is sampled; `suspects(rows, world) -> Iterable[Suspect]`, rows whose annotation may be
+    wrong, as far as the texts of pages tell (`doctor`); and, where many questions share one context (ICL),
     `contexts(rows, world) -> Sequence[Draft]`, all contexts of the dataset over all rows that are in. Each question is
     at home in one of them, and every context is packed to fit every question it is asked.
     """

@@ -6,6 +6,7 @@ context may agree in these.
 """
 
 import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
@@ -16,6 +17,7 @@ from builders.docvqa.options import DocVQAOptions
 from builders.docvqa.padding import Padding
 from builders.docvqa.paths import NAMES_PAGE, page_index, runs_between
 from builders.docvqa.rows import DocumentQuestion
+from builders.docvqa.suspects import find_suspects
 from builders.docvqa.template import INSTRUCTION, TEXT_INSTRUCTION, page_unit, question_parts, text_unit
 from builders.docvqa.texts import text_fields, told
 
@@ -88,6 +90,10 @@ class DocVQA:
             units = [text_unit(unit, text) for unit, text in zip(units, texts, strict=True)]
         instruction = INSTRUCTION if texts is None else TEXT_INSTRUCTION
         return mm.assemble((instruction,), units, "\n\n", question_parts(record["doc_name"], record["question"]))
+
+    def suspects(self, rows: Sequence[DocumentQuestion], world: mm.World) -> Iterable[mm.Suspect]:
+        """Questions whose answer pages may be wrong."""
+        return find_suspects(rows, world)
 
     def _page(self, world: mm.World, document: mm.Document, page: mm.Page, role: mm.Role) -> mm.Unit:
         unit = page_unit(page.path, page.index, self.options.page_label, role)

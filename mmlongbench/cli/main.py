@@ -9,6 +9,7 @@ from typing import NoReturn
 import click
 
 from mmlongbench.cli.corpus import corpus
+from mmlongbench.cli.doctor import doctor
 from mmlongbench.cli.search import search
 from mmlongbench.errors import MMLongBenchError, StrictStop
 from tokenization import TokenizationError
@@ -157,6 +158,7 @@ def list_installed(as_json: bool) -> None:
 
 
 cli.add_command(corpus)
+cli.add_command(doctor)
 corpus.add_command(search)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from builders.docvqa.sample import draw_reports
+from builders.docvqa.sample_others import draw_longdocurl, draw_slidevqa
 from builders.icl.sample import draw_folders
 from builders.mm_niah.sample import draw_hidden_pictures
 from builders.summ.sample import draw_cases
@@ -30,6 +31,8 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "MMLongBench-Doc/data": draw_reports,
         "InfoSeek": draw_infoseek,
         "ViQuAE": draw_viquae,
+        "LongDocURL": draw_longdocurl,
+        "SlideVQA": draw_slidevqa,
         "GovReport": draw_government,
         "Multi-LexSum": draw_cases,
     }

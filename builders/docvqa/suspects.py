@@ -1,0 +1,171 @@
+"""Annotations that may be wrong: answer pages a document does not have, or that do not hold the answer's text.
+
+Nothing is certain here: an answer may be read off a picture, or stand on a page by chance. What is found is a draft of
+errata for somebody to look at.
+"""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import mmlongbench as mm
+from builders.docvqa.rows import DocumentQuestion
+
+_COMMA = re.compile(r"(?<=\d),(?=\d{3})")
+_WORDS = re.compile(r"[^\W\d_]+|\d+")
+_NEAR = 3
+"""An answer that stands on more pages than so many says nothing of which is meant."""
+_ROWS = 3
+"""A document's numbering is suspected from so many answers on."""
+_NAMED = re.compile(r"\bpage\s+(\d{1,4})\b", re.IGNORECASE)
+_PICTURES = ("chart", "figure", "image")
+
+
+@dataclass(frozen=True)
+class Read:
+    """The pages of a document as words between spaces."""
+
+    pages: tuple[str, ...]
+
+    @cached_property
+    def has_text(self) -> tuple[bool, ...]:
+        """Whether each page has more than a stamp."""
+        return tuple(mm.has_words(page) for page in self.pages)
+
+    def having(self, phrases: Sequence[str]) -> frozenset[int]:
+        """The pages, from 0, that hold every phrase."""
+        return frozenset(n for n, page in enumerate(self.pages) if all(phrase in page for phrase in phrases))
+
+    def printed(self, pages: Sequence[int]) -> tuple[int, ...]:
+        """The pages that begin or end with the numbers, from 1, of some pages: where a source counts as printed."""
+        ends = [set(page.split()[:1] + page.split()[-1:]) for page in self.pages]
+        found = [[n for n, end in enumerate(ends) if str(page + 1) in end] for page in pages]
+        return tuple(each[0] for each in found) if all(len(each) == 1 for each in found) else ()
+
+
+def words(text: str) -> str:
+    """Words in lower case between single spaces, numbers without commas.
+
+    >>> words("Total: 3,927 Barge-loads")
+    ' total 3927 barge loads '
+    """
+    plain = _COMMA.sub("", unicodedata.normalize("NFKC", text).casefold())
+    return f" {' '.join(_WORDS.findall(plain))} "
+
+
+def find_suspects(rows: Sequence[DocumentQuestion], world: mm.World) -> Iterator[mm.Suspect]:
+    """What may be wrong with the pages of questions, document after document."""
+    by_doc: dict[str, list[DocumentQuestion]] = {}
+    for row in rows:
+        by_doc.setdefault(row.doc, []).append(row)
+    for doc, asked in by_doc.items():
+        try:
+            read = Read(tuple(map(words, world.page_texts(doc))))
+        except mm.Rejected as refused:
+            yield from (mm.Suspect(row.id, refused.fault.reason, str(refused.fault)) for row in asked)
+            continue
+        yield from _of_document(asked, read)
+
+
+def _of_document(rows: Sequence[DocumentQuestion], read: Read) -> Iterator[mm.Suspect]:
+    found = {row.id: read.having(_phrases(row)) for row in rows if row.pages and _phrases(row)}
+    shift = _shift(rows, found)
+    for row in rows:
+        last = len(read.pages)
+        if row.pages and row.pages[-1] >= last:
+            moved = _moved(row, shift, last) if shift else read.printed(row.pages)
+            yield _suspect(row, "page-beyond-the-document", f"page {row.pages[-1] + 1} of {last}", moved)
+        elif shift and row.pages and (moved := _moved(row, shift, last)):
+            evidence = f"the document's answers stand {shift:+} page{'s' if abs(shift) > 1 else ''} from where they say"
+            yield _suspect(row, "numbering-off", evidence, moved)
+        elif row.id in found and (others := _elsewhere(row, found[row.id], read)):
+            pages = ", ".join(str(page + 1) for page in sorted(others))
+            evidence = f"{_shown(row)} is not on page {_numbers(row.pages)}, but on page {pages}"
+            moved = tuple(sorted(others)) if len(others) == len(row.pages) else ()
+            yield _suspect(row, "answer-on-another-page", evidence, moved)
+        elif evidence := _named_otherwise(row, read):
+            yield _suspect(row, "question-names-another-page", evidence, ())
+        elif wrong := [repair for repair in row.repairs if "-to-" in repair]:
+            evidence = f"{_shown(row)} has another format than the one declared ({', '.join(wrong)})"
+            yield _suspect(row, "answer-of-another-format", evidence, ())
+
+
+def _elsewhere(row: DocumentQuestion, found: frozenset[int], read: Read) -> frozenset[int]:
+    """The few other pages on which an answer stands that should stand on its own, and which are closer to the question.
+
+    A number may be computed, or read off a chart, and stand on a page by chance: that page has no more of the
+    question's words than the annotated one.
+    """
+    if not all(read.has_text[page] for page in row.pages) or found & set(row.pages) or not 1 <= len(found) <= _NEAR:
+        return frozenset()
+    asked = Counter(words(row.question).split())
+    here = max(_common(asked, read.pages[page]) for page in row.pages)
+    in_pictures = any(word in source.casefold() for source in row.sources for word in _PICTURES)
+    more = 2 if in_pictures or len(row.pages) > 1 else 1
+    return frozenset(page for page in found if _common(asked, read.pages[page]) >= here + more)
+
+
+def _named_otherwise(row: DocumentQuestion, read: Read) -> str:
+    """The page that a question names, where it is neither the number of an answer page nor printed on one."""
+    named = {int(number) for number in _NAMED.findall(row.question)}
+    known = {page + 1 for page in row.pages}
+    printed = all(f" {number} " in read.pages[page] for number in named for page in row.pages)
+    if not row.pages or len(named) != 1 or named & known or printed:
+        return ""
+    return f"the question names page {named.pop()}, its answer page is {_numbers(row.pages)}"
+
+
+def _common(asked: Mapping[str, int], page: str) -> int:
+    """How many long words of a question a page has: the page that is meant has most of them."""
+    return sum(1 for word in asked if len(word) > 3 and f" {word} " in page)
+
+
+def _shift(rows: Sequence[DocumentQuestion], found: Mapping[str, frozenset[int]]) -> int:
+    """By how many pages a whole document's numbering is off: nearly all answers are so far from where they say."""
+    single = [row for row in rows if len(row.pages) == 1 and 1 <= len(found.get(row.id, ())) <= _NEAR]
+    hits = Counter(page - row.pages[0] for row in single for page in found[row.id])
+    if not hits:
+        return 0
+    best = max(hits, key=lambda shift: (hits[shift], -abs(shift), shift))
+    is_off = best != 0 and hits[best] >= _ROWS and hits[best] > 2 * hits[0] and hits[best] * 3 >= 2 * len(single)
+    return best if is_off else 0
+
+
+def _moved(row: DocumentQuestion, shift: int, count: int) -> tuple[int, ...]:
+    pages = tuple(page + shift for page in row.pages)
+    return pages if pages and pages[0] >= 0 and pages[-1] < count else ()
+
+
+def _phrases(row: DocumentQuestion) -> tuple[str, ...]:
+    """What must stand on an answer page: the answer, or its elements, where these are telling enough."""
+    if row.answer_format == "None":
+        return ()
+    phrases = tuple(words(value) for value in row.answer)
+    return phrases if all(map(_is_telling, phrases)) else ()
+
+
+def _is_telling(phrase: str) -> bool:
+    """Whether a phrase would hardly stand on a page by chance: a word of six letters, two words, three digits."""
+    parts = phrase.split()
+    letters = [part for part in parts if part.isalpha()]
+    return any(len(part) >= 6 for part in letters) or len(letters) >= 2 or sum(map(str.isdigit, phrase)) >= 3
+
+
+def _one(pages: frozenset[int]) -> tuple[int, ...]:
+    """The page, where there is one only."""
+    return tuple(pages) if len(pages) == 1 else ()
+
+
+def _suspect(row: DocumentQuestion, kind: str, evidence: str, pages: tuple[int, ...]) -> mm.Suspect:
+    return mm.Suspect(row.id, kind, evidence, {row.pages_field: [page + 1 for page in pages]} if pages else {})
+
+
+def _numbers(pages: Sequence[int]) -> str:
+    return ", ".join(str(page + 1) for page in pages)
+
+
+def _shown(row: DocumentQuestion) -> str:
+    return " and ".join(repr(value) for value in row.answer)

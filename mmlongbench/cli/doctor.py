@@ -1,0 +1,45 @@
+"""The subcommand `doctor`: suspects among the annotations of a source, and a draft of errata."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+@click.command()
+@click.argument("manifest")
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override: [dataset.]key=value.")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write a draft of errata there.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a suspect.")
+def doctor(manifest: str, settings: tuple[str, ...], out: Path | None, as_json: bool) -> None:
+    """List what may be wrong with the annotations of MANIFEST's sources; nothing is changed.
+
+    Answer pages that a document does not have, answers whose text stands on another page only, documents whose pages
+    are numbered otherwise. What is found wants a pair of eyes.
+    """
+    from mmlongbench.building.doctor import errata_file, examine
+    from mmlongbench.installed import find_manifest
+    from mmlongbench.manifest import load_manifest
+    from mmlongbench.progress import Progress
+
+    errata: dict[str, Mapping[str, Any]] = {}
+    for found in examine(load_manifest(find_manifest(manifest), settings), Progress(False if as_json else None)):
+        errata.update(found.errata)
+        for suspect in found.suspects:
+            if as_json:
+                click.echo(json.dumps({"dataset": found.dataset, **asdict(suspect)}, ensure_ascii=False))
+            else:
+                proposal = f" → {dict(suspect.correction)}" if suspect.correction else ""
+                click.echo(f"{suspect.id}  {suspect.kind}: {suspect.evidence}{proposal}")
+        if not as_json:
+            click.echo(
+                f"{found.dataset}: {len(found.suspects)} suspects among {found.rows} rows, {len(found.errata)} with a "
+                "correction to look at"
+            )
+    if out:
+        out.write_text(errata_file(errata), encoding="utf-8")
+        if not as_json:
+            click.echo(f"{out}: look at each, then name it in the manifest (errata: {out.name})")

@@ -1,0 +1,314 @@
+"""LongDocURL, SlideVQA and documents of one's own: pages counted as each source counts them, bad input named."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+import mmlongbench as mm
+from builders.docvqa import LongDocURL, OwnDocuments, SlideVQA
+from builders.docvqa.answers import format_of, normalise
+from builders.docvqa.rows import DocumentQuestion
+from builders.docvqa.sample_others import draw_longdocurl, draw_own_documents, draw_slidevqa
+from mmlongbench.building.build import build
+from mmlongbench.building.engine import LocalEngine
+from mmlongbench.errors import ManifestError, MMLongBenchError
+from mmlongbench.manifest import DatasetSpec, Manifest
+from mmlongbench.packing.budget import K
+from mmlongbench.progress import Progress
+
+QUIET = Progress(is_shown=False)
+SHARED = Path(__file__).parents[2].parent / "shared/real"
+ROWS = Path(__file__).with_name("longdocurl_rows.jsonl")
+real = pytest.mark.skipif(not (SHARED / "longdocurl").is_dir(), reason="the real document is not there")
+
+LONG: dict[str, Any] = {
+    "question_id": "a",
+    "doc_no": "4055915",
+    "total_pages": 84,
+    "start_end_idx": [42, 71],
+    "question_type": "calculate",
+    "question": "How many criteria are there?",
+    "answer": 5,
+    "evidence_pages": [54],
+    "evidence_sources": ["Table"],
+    "answer_format": "Integer",
+    "task_tag": "Reasoning",
+}
+SLIDE: dict[str, Any] = {"deck_name": "a_deck", "question": "How many?", "answer": "1,066", "evidence_pages": [4]}
+OWN: dict[str, Any] = {"doc": "a.pdf", "question": "Who?", "answer": "Tern Rock", "pages": "3"}
+
+
+def built(out: Path, reader: str, source: Any, **more: Any) -> dict[str, Any]:
+    """The lock's account of a dataset."""
+    name = {"longdocurl": "longdocurl", "slidevqa": "slidevqa"}.get(reader, "mmlongdoc")
+    about = {"name": name, "builder": "docvqa", "reader": reader, "source": source, "lengths": (8 * K,)}
+    spec = DatasetSpec.model_validate({**about, **more})
+    lock = build(Manifest(datasets=(spec,)), out, LocalEngine(1, QUIET)).lock
+    found: dict[str, Any] = lock["datasets"][name]
+    return found
+
+
+def records(out: Path) -> list[dict[str, Any]]:
+    (path,) = sorted(out.glob("mmlb_data/documentQA/*_K8.jsonl"))
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def rejects(out: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (out / "rejects.jsonl").read_text("utf-8").splitlines()]
+
+
+def row_of(reader: Any, raw: dict[str, Any]) -> DocumentQuestion:
+    found = reader.row("id", raw)
+    assert isinstance(found, DocumentQuestion), found
+    return found
+
+
+# --- counting pages ---------------------------------------------------------------------------------------------------
+
+
+def test_pages_and_windows_of_longdocurl_count_from_one() -> None:
+    found = row_of(LongDocURL(), LONG)
+    assert (found.pages, found.window, found.answer, found.answer_format) == ((53,), (41, 70), ("5",), "Integer")
+    assert found.question_type == "Reasoning: calculate"
+
+
+@real
+def test_the_published_row_of_the_real_document_is_about_the_page_with_the_table(tmp_path: Path) -> None:
+    """Page 42 from 1 is file 41 from 0, which shows Table 4.16; the answer is long-form, so it is rejected as that."""
+    lines = (SHARED / "longdocurl/LongDocURL.jsonl").read_text("utf-8").splitlines()
+    found = row_of(LongDocURL(), json.loads(lines[2]))
+    assert (found.doc, found.pages, found.window, found.answer_format) == ("4151603", (41,), (23, 52), "List")
+    source = {
+        "questions": SHARED / "longdocurl/LongDocURL.jsonl",
+        "page_images": SHARED / "longdocurl/pdf_pngs",
+    }
+    lock = built(tmp_path / "out", "longdocurl", source, pages={"dpi": 72})
+    assert lock["questions"]["rejected"] == {"missing-document": 2, "long-form-answer": 1}
+    (path,) = source["page_images"].rglob("4151603_41.png")
+    document = LongDocURL().documents(source)["4151603"]
+    assert isinstance(document, mm.PageImages)
+    assert (document.files[found.pages[0]], len(document.files), document.dpi) == (path, 84, 72)
+
+
+@real
+def test_short_answers_about_the_real_document_are_released_with_their_pages(tmp_path: Path) -> None:
+    source = {"questions": ROWS, "page_images": SHARED / "longdocurl/pdf_pngs"}
+    lock = built(tmp_path / "out", "longdocurl", source, pages={"dpi": 72})
+    assert (lock["questions"]["kept"], lock["questions"]["rejected"]) == (13, {})
+    for record in records(tmp_path / "out"):
+        shown = [int(path.split("page")[1][:-4]) for path in record["page_list"]]
+        assert set(record["ans_page_list"]) <= set(shown)
+        first, last = map(int, record["span"].split("-"))
+        assert first <= shown[0] <= shown[-1] <= last
+    page = tmp_path / "out/mmlb_image/longdocurl/4151603/4151603_page41.jpg"
+    with Image.open(page) as image:
+        assert (image.format, image.size) == ("JPEG", (596, 842))
+
+
+def test_released_slides_keep_their_names_and_answer_pages_count_from_zero(tmp_path: Path) -> None:
+    source = draw_slidevqa(tmp_path / "drawn")
+    built(tmp_path / "out", "slidevqa", source)
+    for record in records(tmp_path / "out"):
+        numbers = [int(path.rsplit("-", 2)[1]) for path in record["page_list"]]
+        own = [n for n, path in zip(numbers, record["page_list"], strict=True) if record["doc_name"] in path]
+        assert set(record["ans_page_list"]) <= {number - 1 for number in own}
+        for path in record["page_list"]:
+            folder, deck, slide = path.split("/")
+            assert folder == "slideVQA"
+            assert (tmp_path / "out/mmlb_image" / path).read_bytes() == (source["decks"] / deck / slide).read_bytes()
+    assert {record["id"].split("_")[0] for record in records(tmp_path / "out")} == {"slideVQA"}
+
+
+def test_a_table_of_ones_own_is_read_in_three_formats_alike(tmp_path: Path) -> None:
+    source = draw_own_documents(tmp_path)
+    first = list(OwnDocuments().rows(source))
+    assert len(first) > 8
+    import csv
+
+    with source["questions"].open(encoding="utf-8", newline="") as file:
+        table = list(csv.DictReader(file))
+    (tmp_path / "q.json").write_text(json.dumps(table))
+    (tmp_path / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in table))
+    for name in ("q.json", "q.jsonl"):
+        again = list(OwnDocuments().rows({**source, "questions": tmp_path / name}))
+        assert [row.model_copy(update={"file": "", "place": ""}) for row in again if isinstance(row, mm.Row)] == [
+            row.model_copy(update={"file": "", "place": ""}) for row in first if isinstance(row, mm.Row)
+        ]
+
+
+@pytest.mark.parametrize(
+    ("pages", "expected"),
+    [("4", (3,)), ("3; 5", (2, 4)), ("5, 3", (2, 4)), ("[3, 5]", (2, 4)), (4, (3,)), ([1], (0,))],
+)
+def test_pages_of_ones_own_questions(pages: object, expected: tuple[int, ...]) -> None:
+    assert row_of(OwnDocuments(), {**OWN, "pages": pages}).pages == expected
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "declared", "expected"),
+    [
+        ("$1,200", "Integer", ("String", ("$1,200",), ("integer-to-string",))),
+        ("1,200", "Integer", ("Integer", ("1,200",), ())),
+        ("12.5%", "Float", ("Float", ("12.5%",), ())),
+        (5.0, "Integer", ("Integer", ("5",), ())),
+        (0.5, "Float", ("Float", ("0.5",), ())),
+        (["a", 2], "List", ("List", ("a", "2"), ())),
+        (["a"], "String", ("List", ("a",), ("string-to-list",))),
+        ("Not answerable.", "String", ("None", ("Not answerable",), ("string-to-none",))),
+    ],
+)
+def test_native_answers_are_brought_together_with_their_format(value: object, declared: str, expected: object) -> None:
+    found = normalise(value, declared)
+    assert not isinstance(found, mm.Fault)
+    assert (found.format, found.values, found.repairs) == expected
+
+
+@pytest.mark.parametrize("value", [None, float("nan"), True, {"a": 1}, [], [""], [["a"], "b"], [None]])
+def test_answers_that_are_none_are_refused(value: object) -> None:
+    for reader, raw in ((LongDocURL(), LONG), (SlideVQA(), SLIDE), (OwnDocuments(), OWN)):
+        found = reader.row("id", {**raw, "answer": value})
+        assert isinstance(found, mm.Fault), (reader, found)
+        assert found.field == "answer"
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        ("1066", "Integer"),
+        ("1,066", "Integer"),
+        ("12.5", "Float"),
+        ("$3.2 million", "Float"),
+        ("45%", "Float"),
+        ("Tern Rock", "String"),
+        ("2019-04-01", "String"),
+        ('["a", "b"]', "List"),
+        ("Not answerable", "None"),
+    ],
+)
+def test_the_format_of_an_answer_is_derived_where_the_source_has_none(answer: str, kind: str) -> None:
+    assert format_of(answer) == kind
+
+
+# --- bad input --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"evidence_pages": []}, "no-answer-pages"),
+        ({"evidence_pages": None}, "answer-pages-not-a-list"),
+        ({"evidence_pages": [0]}, "answer-page-out-of-range"),
+        ({"evidence_pages": ["four"]}, "answer-pages-not-a-list"),
+        ({"evidence_pages": [4.5]}, "answer-pages-not-a-list"),
+        ({"answer_format": "Bool"}, "unknown-answer-format"),
+        ({"question": "  "}, "empty-question"),
+        ({"question": None}, "missing-or-mistyped-field"),
+        ({"doc_no": 4055915}, "missing-or-mistyped-field"),
+        ({"start_end_idx": [0, 3]}, "window-out-of-range"),
+        ({"start_end_idx": "42-71"}, "window-out-of-range"),
+        ({"start_end_idx": [9, 3]}, "window-out-of-range"),
+        ({"question": "\ud800"}, "invalid-unicode"),
+    ],
+)
+def test_a_row_of_longdocurl_that_cannot_be_asked_says_why(changed: dict[str, Any], reason: str) -> None:
+    found = LongDocURL().row("id", {**LONG, **changed})
+    assert isinstance(found, mm.Fault)
+    assert found.reason == reason
+
+
+def test_pages_as_text_are_taken_as_numbers_and_counted() -> None:
+    found = row_of(LongDocURL(), {**LONG, "evidence_pages": ["54"]})
+    assert (found.pages, found.repairs) == ((53,), ("answer-pages-as-text",))
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> dict[str, Path]:
+    """A document of five page images, and a question about it."""
+    folder = tmp_path / "pdf_pngs/4000-4999/4055"
+    folder.mkdir(parents=True)
+    for number in range(5):
+        Image.new("RGB", (612, 792), (200, 40 * number, 90)).save(folder / f"4055915_{number}.png")
+    row = {**LONG, "total_pages": 5, "start_end_idx": [1, 5], "evidence_pages": [3]}
+    (tmp_path / "q.jsonl").write_text(json.dumps(row) + "\n")
+    return {"questions": tmp_path / "q.jsonl", "page_images": tmp_path / "pdf_pngs"}
+
+
+@pytest.mark.parametrize(("gone", "missing"), [(2, "no 2"), (4, "no 4"), (0, "no 0")])
+def test_a_document_that_lacks_a_page_image_is_refused(
+    images: dict[str, Path], tmp_path: Path, gone: int, missing: str
+) -> None:
+    next(images["page_images"].rglob(f"*_{gone}.png")).unlink()
+    lock = built(tmp_path / "out", "longdocurl", images, pages={"dpi": 72})
+    assert lock["questions"]["rejected"] == {"missing-pages": 1}
+    assert missing in rejects(tmp_path / "out")[0]["found"]
+
+
+def test_page_images_are_not_mixed_with_pages_of_another_dpi(images: dict[str, Path], tmp_path: Path) -> None:
+    with pytest.raises(ManifestError, match=r"images of 72 DPI, pages\.dpi is 144; set pages\.dpi to 72"):
+        built(tmp_path / "out", "longdocurl", images)
+
+
+def test_a_document_that_is_a_pdf_and_images_is_taken_from_its_pdf(images: dict[str, Path], tmp_path: Path) -> None:
+    drawn = draw_longdocurl(tmp_path / "drawn")
+    pdf = next(drawn["documents"].glob("*.pdf"))
+    (tmp_path / "pdfs").mkdir()
+    shutil.copy(pdf, tmp_path / "pdfs/4055915.pdf")
+    found = LongDocURL().documents({**images, "documents": tmp_path / "pdfs"})
+    assert found == {"4055915": tmp_path / "pdfs/4055915.pdf"}
+
+
+def test_neither_pdfs_nor_images_is_an_error(images: dict[str, Path]) -> None:
+    with pytest.raises(MMLongBenchError, match=r"source\.documents"):
+        LongDocURL().documents({"questions": images["questions"]})
+
+
+def test_a_broken_page_image_refuses_its_document(images: dict[str, Path], tmp_path: Path) -> None:
+    next(images["page_images"].rglob("*_2.png")).write_bytes(b"no picture")
+    lock = built(tmp_path / "out", "longdocurl", images, pages={"dpi": 72})
+    assert lock["questions"]["rejected"] == {"broken-page": 1}
+
+
+def test_a_deck_that_is_not_there_and_one_that_lacks_a_slide_are_named(tmp_path: Path) -> None:
+    source = draw_slidevqa(tmp_path / "drawn")
+    decks = sorted(source["decks"].iterdir())
+    shutil.rmtree(decks[0])
+    sorted(decks[1].iterdir())[3].unlink()
+    lock = built(tmp_path / "out", "slidevqa", source)
+    assert set(lock["questions"]["rejected"]) == {"missing-document", "missing-pages"}
+    assert lock["questions"]["kept"] > 0
+
+
+def test_slides_with_names_that_loaders_cannot_take_get_another(tmp_path: Path) -> None:
+    deck = tmp_path / "decks/a_deck"
+    deck.mkdir(parents=True)
+    for number in (1, 2, 3):
+        Image.new("RGB", (64, 48)).save(deck / f'a "deck"-{number}-1024.jpg')
+    (tmp_path / "q.jsonl").write_text(json.dumps({**SLIDE, "evidence_pages": [2]}) + "\n")
+    found = SlideVQA().documents({"questions": tmp_path / "q.jsonl", "decks": tmp_path / "decks"})["a_deck"]
+    assert isinstance(found, mm.PageImages)
+    assert found.names == ("a-deck-1-1024.jpg", "a-deck-2-1024.jpg", "a-deck-3-1024.jpg")
+
+
+@pytest.mark.parametrize(
+    "text", ["doc,question,answer\na.pdf,Who?,I\n", "", "doc,question,answer,pages\n\xff".encode("latin-1")]
+)
+def test_a_table_without_its_columns_is_an_error(tmp_path: Path, text: str | bytes) -> None:
+    path = tmp_path / "q.csv"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(MMLongBenchError, match=r"q\.csv"):
+        list(OwnDocuments().rows({"questions": path, "documents": tmp_path}))
+
+
+def test_a_row_of_too_few_or_too_many_cells_is_named_and_the_others_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "q.csv"
+    path.write_text("doc,question,answer,pages\na.pdf,Who?,I,1\na.pdf,Who?\na.pdf,Who?,I,1,2\n")
+    found = list(OwnDocuments().rows({"questions": path, "documents": tmp_path}))
+    assert [type(row).__name__ for row in found] == ["DocumentQuestion", "RowFault", "RowFault"]
+    assert [row.fault.place for row in found if isinstance(row, mm.RowFault)] == ["line 3", "line 4"]

@@ -1,0 +1,100 @@
+"""Errata: corrections on top of a source's pinned bytes, each with who says so, all of them in the lock."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tiny import command, draw_source, write_manifest
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """The tiny source, in a folder of its own."""
+    draw_source(tmp_path / "source")
+    return tmp_path / "source"
+
+
+def built(source: Path, errata: dict[str, Any], **changes: Any) -> Any:
+    """What a build with errata printed."""
+    (source / "errata.yaml").write_text(yaml.safe_dump(errata))
+    manifest = write_manifest(source / "own.yaml", errata="errata.yaml", **changes)
+    return command("build", manifest, "--out", source.parent / "out")
+
+
+def lock(source: Path) -> Any:
+    return json.loads((source.parent / "out/build.lock.json").read_text())
+
+
+def record(source: Path, id: str) -> Any:
+    lines = (source.parent / "out/mmlb_data/documentQA/mmlongdoc_K1.jsonl").read_text().splitlines()
+    return next((found for line in lines if (found := json.loads(line))["id"] == id), None)
+
+
+def test_rows_are_corrected_before_they_are_cleaned_and_the_lock_says_so(source: Path) -> None:
+    errata = {
+        "mmlongdoc_0": {
+            "source": "a letter",
+            "set": {"answer": "soft", "evidence_pages": [2]},
+            "was": {"answer": "hard"},
+        },
+        "mmlongdoc_8": {"source": "the authors", "set": {"evidence_pages": "[1]"}},
+        "mmlongdoc_10": {"source": "it was felled", "drop": True},
+    }
+    ran = built(source, errata)
+    assert ran.code == 0, ran.err
+    corrected = record(source, "mmlongdoc_0")
+    assert (corrected["answer"], corrected["ans_page_list"]) == ("soft", [1])
+    assert record(source, "mmlongdoc_8")["ans_page_list"] == [0]  # it was rejected for page 0
+    assert record(source, "mmlongdoc_10") is None
+    found = lock(source)["datasets"]["mmlongdoc"]
+    assert found["questions"]["repaired"]["corrected-by-errata"] == 2
+    assert found["questions"]["rejected"]["dropped-by-errata"] == 1
+    assert found["errata"] == errata
+    assert len(lock(source)["manifest"][0]["errata"]) == 64
+    assert command("audit", source.parent / "out", "-q").code == 0
+
+
+def test_an_erratum_of_another_version_rejects_its_row(source: Path) -> None:
+    ran = built(source, {"mmlongdoc_0": {"source": "x", "set": {"answer": "soft"}, "was": {"answer": "brown"}}})
+    assert ran.code == 0, ran.err
+    lines = (source.parent / "out/rejects.jsonl").read_text().splitlines()
+    (found,) = [line for line in map(json.loads, lines) if line["reason"] == "erratum-of-another-version"]
+    assert (found["id"], found["field"], found["expected"], found["found"]) == (
+        "mmlongdoc_0",
+        "answer",
+        "'brown'",
+        "'hard'",
+    )
+
+
+@pytest.mark.parametrize(
+    ("errata", "said"),
+    [
+        ({"mmlongdoc_99": {"source": "x", "drop": True}}, "mmlongdoc_99"),
+        ({"mmlongdoc_0": {"drop": True}}, "mmlongdoc_0.source"),
+        ({"mmlongdoc_0": {"source": "x"}}, "either `set` or `drop: true`"),
+        ({"mmlongdoc_0": {"source": "x", "set": {"answer": "y"}, "drop": True}}, "either `set` or `drop: true`"),
+        ({"mmlongdoc_0": {"source": "x", "sets": {"answer": "y"}}}, "sets"),
+        (["mmlongdoc_0"], "errata.yaml"),
+    ],
+)
+def test_errata_that_say_nothing_or_too_much_are_refused(source: Path, errata: Any, said: str) -> None:
+    ran = built(source, errata)
+    assert ran.code == 2
+    assert said in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_errata_that_are_not_there_or_not_for_this_reader_are_refused(source: Path) -> None:
+    manifest = write_manifest(source / "own.yaml", errata="nowhere.yaml")
+    ran = command("build", manifest, "--out", source.parent / "out")
+    assert (ran.code, "errata: no such file" in ran.err) == (2, True)
+    (source / "errata.yaml").write_text("{}")
+    drawn = {"builder": "vrag", "reader": "infoseek", "source": "sample", "name": "infoseek", "admission_length": "8K"}
+    manifest = write_manifest(
+        source / "own.yaml", errata="errata.yaml", lengths=["8K"], options={"gold": "lead"}, **drawn
+    )
+    ran = command("build", manifest, "--out", source.parent / "other")
+    assert (ran.code, "cannot correct rows" in ran.err) == (2, True), ran.err
