@@ -11,6 +11,7 @@ from mmlongbench.building.dataset import open_dataset
 from mmlongbench.building.plan import DatasetPlan
 from mmlongbench.building.records import blocks_of, record_shards, rows_of
 from mmlongbench.building.work import Shard, Work
+from mmlongbench.documents.page_images import PageImages
 from mmlongbench.errata import load_errata
 from mmlongbench.files import sha256_of, sweep, whole, write_whole
 from mmlongbench.formats import to_json
@@ -126,6 +127,7 @@ def _summary(plan: DatasetPlan, work: Work, cells: dict[str, dict[str, int]]) ->
         "documents": {
             "usable": len(dataset.world.documents),
             "refused": {id: str(fault) for id, fault in sorted(dataset.world.faults.items())},
+            **({"images_by_dpi": dpis} if (dpis := _images_by_dpi(plan)) else {}),
             "renamed": {file.id: file.name for file in plan.documents.values() if file.id != file.name},
         },
         **({"errata": _errata(plan)} if plan.spec.errata else {}),
@@ -133,6 +135,12 @@ def _summary(plan: DatasetPlan, work: Work, cells: dict[str, dict[str, int]]) ->
         **({"classes": _classes(dataset.world.image_classes)} if dataset.world.image_classes else {}),
         "licence": plan.spec.licence,
     }
+
+
+def _images_by_dpi(plan: DatasetPlan) -> dict[str, int]:
+    """How many documents are rendered images as the source has them, by DPI."""
+    found = Counter(str(file.pages.dpi) for file in plan.documents.values() if isinstance(file.pages, PageImages))
+    return {dpi: count for dpi, count in sorted(found.items()) if dpi != "None"}
 
 
 def _errata(plan: DatasetPlan) -> dict[str, Any]:

@@ -42,6 +42,10 @@ def show_build(built: Built) -> None:
             _say(f"  rejected {number}: {reason}")
         for repair, number in counts["repaired"].items():
             _say(f"  repaired {number}: {repair}")
+        for dpi, number in data["documents"].get("images_by_dpi", {}).items():
+            _say(
+                f"  warning: {number} documents are images rendered at {dpi} DPI by their source, not at the usual 144"
+            )
         for document, fault in data["documents"]["refused"].items():
             _say(f"  document {document} refused: {fault}")
     state = "was complete already" if built.was_complete else "is complete"

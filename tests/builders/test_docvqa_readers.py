@@ -88,6 +88,7 @@ def test_the_published_row_of_the_real_document_is_about_the_page_with_the_table
     }
     lock = built(tmp_path / "out", "longdocurl", source, pages={"dpi": 72})
     assert lock["questions"]["rejected"] == {"missing-document": 2, "long-form-answer": 1}
+    assert lock["documents"]["images_by_dpi"] == {"72": 1}
     (path,) = source["page_images"].rglob("4151603_41.png")
     document = LongDocURL().documents(source)["4151603"]
     assert isinstance(document, mm.PageImages)
