@@ -25,11 +25,12 @@ from mmlongbench.errors import ReleaseError
 from mmlongbench.manifest import CounterSpec
 from mmlongbench.packing.budget import K
 from mmlongbench.progress import Progress
-from mmlongbench.release.audit import AuditedDataset, audit_records, audit_release, locked_dataset
+from mmlongbench.release.audit import audit_file, audit_release
 from mmlongbench.release.findings import FileAudit
 from mmlongbench.release.images import ImageSizes
 from mmlongbench.release.layout import DATA, IMAGES
 from mmlongbench.release.lock import read_lock
+from mmlongbench.release.opening import AuditedDataset, Opened, PublicFile, locked_dataset
 from mmlongbench.task import Options
 from tokenization import TokenCount
 from tokenization.text import LLAMA2_ASSET
@@ -72,14 +73,13 @@ def main(release: Path | None, pdfs: Path | None, examples: int, rounds: int) ->
 def _generated(pdfs: Path | None, count: int) -> Iterator[Case]:
     """Examples that are nearly all text."""
     builder = Passages("pages", Options())
-    dataset = AuditedDataset(builder=builder, counter=CounterSpec().open(), reserve=builder.spec.reserve)
+    dataset = AuditedDataset(builder, CounterSpec().open(), builder.spec.reserve, is_locked=False)
     with tempfile.TemporaryDirectory() as root, open_pdfs(pdfs) as paths:
         path = write_passages(Path(root), builder, read_pages(paths, LIMITS), LENGTH, count)
 
         def audit() -> list[FileAudit]:
-            found = FileAudit(path.name, LENGTH)
-            audit_records(found, path, dataset, ImageSizes(Path(root) / IMAGES))
-            return [found]
+            file = PublicFile(path.name, path, dataset, LENGTH, None)
+            return [audit_file(Opened((file,), ImageSizes(Path(root) / IMAGES), None), file, ())]
 
         yield Case(audit, list(_texts(dataset, path)))
 

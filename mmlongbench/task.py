@@ -142,6 +142,8 @@ class TaskSpec:
     """Whether it needs the text of pages (`World.page_texts`)."""
     full_prompt: FullPrompt | None = None
     """How long the prompt with every unit may be; any length by default."""
+    paper_images: tuple[float, ...] = ()
+    """Images an example at the five standard lengths, as the paper has them (Table 3), where they are known."""
     bundle: Bundle | None = None
     """A second file of the same records, where the public format wants another shape (ICL)."""
 

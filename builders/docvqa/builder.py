@@ -21,6 +21,9 @@ from builders.docvqa.suspects import find_suspects
 from builders.docvqa.template import INSTRUCTION, TEXT_INSTRUCTION, page_unit, question_parts, text_unit
 from builders.docvqa.texts import text_fields, told
 
+PAPER_IMAGES = {"mmlongdoc": (3.3, 6.9, 13.8, 28.0, 56.4), "slidevqa": (7.5, 16.2, 33.2, 67.2, 135.2)}
+"""Table 3."""
+
 
 @dataclass(frozen=True, slots=True)
 class DocVQA:
@@ -36,7 +39,10 @@ class DocVQA:
         """Of pages as text, the lock counts the questions whose answer pages hold any."""
         files, is_text = mm.FilePattern("documentQA/{name}_K{k}.jsonl"), self.options.pages_as == "text"
         balance = "evidence_has_text" if is_text else ""
-        return mm.TaskSpec(files, metric="doc_qa", page_keys=True, page_texts=is_text, balance=balance)
+        paper = PAPER_IMAGES.get(self.dataset, ())
+        return mm.TaskSpec(
+            files, metric="doc_qa", page_keys=True, page_texts=is_text, balance=balance, paper_images=paper
+        )
 
     def draft(self, row: DocumentQuestion, world: mm.World, draws: mm.Draws) -> mm.Draft:
         """The document inside out, then other documents in a drawn order."""

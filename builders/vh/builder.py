@@ -17,6 +17,8 @@ INSTRUCTION = (
     "Write your answer in the following format:\nAnswer: [answer]\n\n"
 )
 _CLOSING = mm.Closing(last=2, window=2000)
+_PAPER_IMAGES = (21.7, 44.7, 90.9, 183.4, 368.2)
+"""Table 3."""
 _FILES = mm.FilePattern("NIAH/{name}_test_{questions}_K{k}_dep{placements}.jsonl")
 
 
@@ -45,7 +47,8 @@ class VisualHaystack:
         """A single needle stands at depths, several are permuted."""
         at_depths, permuted = mm.Placements(mm.Depth, mm.DEPTHS), mm.Placements(mm.Permutation, (0, 1, 2))
         is_single = self.options.needles == "single"
-        return mm.TaskSpec(_FILES, "binary_acc", placements=at_depths if is_single else permuted, balance="answer")
+        placements = at_depths if is_single else permuted
+        return mm.TaskSpec(_FILES, "binary_acc", placements=placements, balance="answer", paper_images=_PAPER_IMAGES)
 
     def draft(self, row: PhotographQuestion, world: mm.World, draws: mm.Draws) -> mm.Draft:
         """The needles at their depths; distractors stand in the order in which they are taken, which is drawn."""

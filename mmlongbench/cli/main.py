@@ -8,7 +8,9 @@ from typing import NoReturn
 
 import click
 
+from mmlongbench.cli.audit import audit, stats
 from mmlongbench.cli.corpus import corpus
+from mmlongbench.cli.count import count
 from mmlongbench.cli.doctor import doctor
 from mmlongbench.cli.search import search
 from mmlongbench.errors import MMLongBenchError, StrictStop
@@ -102,43 +104,6 @@ def build(
         sys.exit(1)
 
 
-@cli.command()
-@click.argument("release", type=click.Path(path_type=Path, exists=True, file_okay=False))
-@click.option("--tokenizer", help="The tokenizer it was counted with, where that is a file of yours.")
-@click.option("--variant", default="", help="Count another rendering: with_name, occluded or oracle (visual RAG).")
-@click.option(
-    "--workers",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="Processes; what is found does not depend on it.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a file.")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing but problems.")
-def audit(release: Path, tokenizer: str | None, variant: str, workers: int, as_json: bool, quiet: bool) -> None:
-    """Count every example of RELEASE again, from the release alone.
-
-    Exits with 1 if an example is over its length or differs from what the build recorded, or a file is missing, extra
-    or changed.
-    """
-    from mmlongbench.cli.tables import show_audit, show_problems
-    from mmlongbench.progress import Progress
-    from mmlongbench.release.audit import audit_release
-
-    audits = audit_release(release, Progress(False if quiet or as_json else None), tokenizer, workers, variant)
-    if as_json:
-        for found in audits:
-            click.echo(json.dumps(found.summary()))
-    else:
-        if not quiet:
-            show_audit(audits)
-        show_problems(audits)
-        if not audits:
-            click.echo(f"{release}: holds no public file", err=True)
-    if not audits or any(found.problems for found in audits):
-        sys.exit(1)
-
-
 @cli.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def list_installed(as_json: bool) -> None:
@@ -157,6 +122,9 @@ def list_installed(as_json: bool) -> None:
         show_list(plugins, installed_manifests())
 
 
+cli.add_command(audit)
+cli.add_command(stats)
+cli.add_command(count)
 cli.add_command(corpus)
 cli.add_command(doctor)
 corpus.add_command(search)

@@ -1,6 +1,6 @@
 """Tables for people: what was built, what was counted, what is installed."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +10,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from mmlongbench.building.build import Built
+from mmlongbench.packing.budget import format_length
 from mmlongbench.plugins import Plugin
-from mmlongbench.release.findings import FileAudit
+from mmlongbench.release.findings import FileAudit, ModelTally
+from mmlongbench.release.models import Model
+from mmlongbench.release.page import heat_text, short
+from mmlongbench.release.table3 import Row
 
 _ANY_WIDTH = 10_000
 """Columns that any table fits."""
@@ -90,6 +94,130 @@ def show_audit(audits: list[FileAudit]) -> None:
             str(found.problems.total()),
         )
     _print(table, max((len(found.file) - _FILE for found in audits), default=0))
+
+
+_HEADS = ("file", "length", "examples", "fill_mean", "fill_min", "fill_max", "text", "image", "images", "problems")
+
+
+def audit_rows(audits: list[FileAudit], models: Sequence[Model]) -> Iterator[list[object]]:
+    """The table as plain rows, the first of them the heads."""
+    kinds = ("mean", "max", "over_window", "over_images", "refused")
+    yield [*_HEADS, *(f"{model.name}_{kind}" for model in models for kind in kinds)]
+    for found in audits:
+        fill = found.fill.summary()
+        costs = [found.models[model.name] for model in models if model.name in found.models]
+        yield [
+            found.file,
+            found.length,
+            found.examples,
+            *(round(fill[key], 6) for key in ("mean", "min", "max")),
+            *(round(part.mean, 3) for part in (found.text, found.image, found.images)),
+            found.problems.total(),
+            *(
+                value
+                for cost in costs
+                for value in (
+                    round(cost.tokens.mean, 1),
+                    cost.tokens.summary()["max"],
+                    cost.over_window,
+                    cost.over_images,
+                    cost.refused,
+                )
+            ),
+        ]
+
+
+def show_models(audits: list[FileAudit], models: Sequence[Model]) -> None:
+    """Mean and most tokens of each file on each model, what does not fit, and the dearest examples."""
+    if not models:
+        return
+    title = "tokens of an example on models: mean / max; share over the window"
+    table = Table(title=title, title_justify="left", box=None)
+    table.padding, table.pad_edge = (0, 2, 0, 0), False
+    table.add_column("file", overflow="fold", min_width=_FILE)
+    for model in models:
+        table.add_column(escape(model.name), justify="right", no_wrap=True)
+    counted = [found for found in audits if found.examples and found.models]
+    for found in counted:
+        table.add_row(escape(found.file), *(_cost(found, found.models[model.name]) for model in models))
+    _print(table, max((len(found.file) - _FILE for found in audits), default=0))
+    for model in models:
+        for found in counted:
+            tally = found.models[model.name]
+            if tally.over_window:
+                worst = ", ".join(f"{id} {tokens:,}" for id, tokens in tally.worst)
+                _say(f"{model.name}: {found.file}: {tally.over_window:,} over {model.window:,}; the dearest: {worst}")
+            if tally.over_images:
+                _say(
+                    f"{model.name}: {found.file}: {tally.over_images:,} have up to {found.images.most:.0f} images, a "
+                    f"request may hold {model.max_images}: not applicable"
+                )
+            if tally.refused:
+                _say(f"{model.name}: {found.file}: {tally.refused:,} cannot be counted, first {tally.first_refused}")
+
+
+def _cost(found: FileAudit, tally: ModelTally) -> str:
+    if tally.over_images or not tally.tokens.n:
+        return heat_text(found, tally)
+    over = f" {tally.over_window / found.examples:.0%}" if tally.over_window else ""
+    return f"{short(tally.tokens.mean)} / {short(tally.tokens.most)}{over}"
+
+
+def show_histograms(audits: list[FileAudit]) -> None:
+    """How many examples are how full, in twentieths; and what an example costs."""
+    table = Table(title="fill from 0 to 1, in twentieths", title_justify="left", box=None)
+    table.padding, table.pad_edge = (0, 2, 0, 0), False
+    table.add_column("file", overflow="fold", min_width=_FILE)
+    table.add_column("fill", no_wrap=True)
+    for column in ("mean", "min", "tokens", "± sd"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for found in (found for found in audits if found.examples):
+        top = max(found.fills.counts) or 1
+        bars = "".join(_BLOCKS[-(-count * (len(_BLOCKS) - 1) // top)] for count in found.fills.counts)
+        total = found.text.mean + found.image.mean
+        spread = found.fill.deviation * found.length
+        fill = found.fill.summary()
+        numbers = (f"{fill['mean']:.4f}", f"{fill['min']:.4f}", f"{total:,.0f}", f"{spread:,.0f}")
+        table.add_row(escape(found.file), f"|{bars}|", *numbers)
+    _print(table, max((len(found.file) - _FILE for found in audits), default=0))
+
+
+_BLOCKS = " ▁▂▃▄▅▆▇█"
+
+
+def show_table3(rows: Sequence[Row], *, beside_paper: bool) -> None:
+    """Images an example, dataset by length; with the paper's numbers below where they are known."""
+    lengths = sorted({length for row in rows for length in row.images})
+    table = Table(title="images an example: mean ± sd", title_justify="left", box=None)
+    table.padding, table.pad_edge = (0, 2, 0, 0), False
+    table.add_column("dataset", no_wrap=True)
+    for length in lengths:
+        table.add_column(format_length(length), justify="right", no_wrap=True)
+    for row in rows:
+        cells = (f"{row.images[at][0]:.1f} ± {row.images[at][1]:.1f}" if at in row.images else "" for at in lengths)
+        table.add_row(escape(row.dataset), *cells)
+        if beside_paper:
+            table.add_row("  paper", *(f"{row.paper[at]:.1f}" if at in row.paper else "–" for at in lengths))
+    _print(table)
+
+
+def show_counts(rows: Sequence[Mapping[str, Any]], models: Sequence[str], is_own: bool) -> None:
+    """The price of each thing on each model."""
+    table = Table(title="tokens", title_justify="left", box=None)
+    table.padding, table.pad_edge = (0, 2, 0, 0), False
+    table.add_column("model", no_wrap=True)
+    for row in rows:
+        table.add_column(escape(f"{row['thing']} ({row['what']})"), justify="right", no_wrap=True)
+    for model in dict.fromkeys(("mmlongbench", *models)):
+        cells = [row["tokens"][model] for row in rows]
+        table.add_row(escape(model), *(f"{cell:,}" if isinstance(cell, int) else "refused" for cell in cells))
+    _print(table)
+    for row in rows:
+        for model, cell in row["tokens"].items():
+            if isinstance(cell, str):
+                _say(f"{row['thing']}: {model}: {cell}")
+    if is_own and any(row["what"].endswith("characters") for row in rows):
+        _say("texts are counted by Llama 2 where no tokenizer is given; --text-tokenizer MODEL=PATH|ID gives a model's")
 
 
 def show_problems(audits: list[FileAudit]) -> None:

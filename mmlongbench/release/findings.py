@@ -40,6 +40,70 @@ class Spread:
         return {"mean": self.mean, "sd": self.deviation, "min": self.least, "max": self.most}
 
 
+WORST = 5
+"""Examples that are named for each model and file."""
+BINS = 20
+"""Of a histogram of fill."""
+
+
+@dataclass(slots=True)
+class ModelTally:
+    """What a file costs on one model."""
+
+    tokens: Spread = field(default_factory=Spread)
+    """Of the prompt, text and images, without the reserve."""
+    over_window: int = 0
+    """Examples whose prompt and reserve are more than the window."""
+    over_images: int = 0
+    """Examples with more images than a request may hold."""
+    refused: int = 0
+    """Examples with an image that the model refuses."""
+    first_refused: str = ""
+    dearest: dict[str, int] = field(default_factory=dict)
+    """Tokens of the dearest examples by id, of each id the dearest."""
+
+    def add(self, id: str, total: int) -> None:
+        """Take one example in."""
+        self.tokens.add(total)
+        self.dearest[id] = max(total, self.dearest.get(id, 0))
+        if len(self.dearest) > WORST:
+            del self.dearest[min(self.dearest, key=lambda each: (self.dearest[each], each))]
+
+    @property
+    def worst(self) -> list[tuple[str, int]]:
+        """(id, tokens) of the dearest examples, the dearest first."""
+        return sorted(self.dearest.items(), key=lambda item: (-item[1], item[0]))
+
+    def refuse(self, where: str) -> None:
+        """Note an example that the model cannot take."""
+        self.refused += 1
+        self.first_refused = self.first_refused or where
+
+    def summary(self, examples: int) -> dict[str, Any]:
+        """One JSON object; `fits` is the share of examples that do."""
+        unfit = max(self.over_window, self.over_images) + self.refused
+        return {
+            "tokens": self.tokens.summary(),
+            "over_window": self.over_window,
+            "over_images": self.over_images,
+            "refused": self.refused,
+            "first_refused": self.first_refused,
+            "fits": 1 - min(unfit, examples) / examples if examples else 1.0,
+            "worst": [{"id": id, "tokens": tokens} for id, tokens in self.worst],
+        }
+
+
+@dataclass(slots=True)
+class Histogram:
+    """Counts in equal bins from 0 to 1; what is over is in the last."""
+
+    counts: list[int] = field(default_factory=lambda: [0] * BINS)
+
+    def add(self, share: float) -> None:
+        """Take one share in."""
+        self.counts[min(BINS - 1, max(0, int(share * BINS)))] += 1
+
+
 @dataclass(slots=True)
 class FileAudit:
     """What was counted in one file."""
@@ -51,10 +115,15 @@ class FileAudit:
     text: Spread = field(default_factory=Spread)
     image: Spread = field(default_factory=Spread)
     images: Spread = field(default_factory=Spread)
+    fills: Histogram = field(default_factory=Histogram)
+    models: dict[str, ModelTally] = field(default_factory=dict)
+    """What it costs on each model that was asked about."""
     problems: Counter[str] = field(default_factory=Counter)
     """How often each kind of problem was found."""
     first: dict[str, str] = field(default_factory=dict)
     """Where each kind was found first, in words."""
+    dataset: str = ""
+    """The name of the dataset it is of; empty where none is known."""
 
     def problem(self, kind: str, where: str) -> None:
         """Note a problem."""
@@ -64,11 +133,15 @@ class FileAudit:
     def summary(self) -> dict[str, Any]:
         """One JSON object."""
         spreads = {name: getattr(self, name).summary() for name in ("fill", "text", "image", "images")}
+        models = {name: tally.summary(self.examples) for name, tally in self.models.items()}
         problems = [{"problem": kind, "count": n, "first": self.first[kind]} for kind, n in self.problems.items()]
         return {
             "file": self.file,
+            "dataset": self.dataset,
             "length": self.length,
             "examples": self.examples,
             **spreads,
+            "fill_histogram": self.fills.counts,
+            **({"models": models} if models else {}),
             "problems": problems,
         }

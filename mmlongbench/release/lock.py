@@ -36,7 +36,8 @@ def read_lock(release: Path) -> dict[str, Any]:
         lock = json.loads(path.read_bytes())
     except FileNotFoundError as error:
         raise ReleaseError(
-            f"{release}: no {LOCK}: not a release of this engine, or one whose build has not ended"
+            f"{release}: no {LOCK}: not a release of this engine, or one whose build has not ended; "
+            "public files that others made are audited by their own path, or that of mmlb_data/"
         ) from error
     except ValueError as error:
         raise ReleaseError(f"{path}: expected JSON, found {error}") from error

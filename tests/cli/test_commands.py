@@ -60,7 +60,6 @@ def test_the_version_is_that_of_the_distribution() -> None:
         ["build", "quickstart", "--out", "x", "--limit", "0"],
         ["build", "quickstart", "--out", "x", "--nothing"],
         ["audit", "/nowhere/at/all"],
-        ["audit", __file__],
     ],
 )
 def test_wrong_arguments_exit_with_2_and_say_how_it_is_used(args: list[str]) -> None:

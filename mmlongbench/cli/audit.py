@@ -1,0 +1,224 @@
+"""The subcommands `audit` and `stats`: what a release costs, on the benchmark's counter and on models."""
+
+import csv
+import json
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from mmlongbench.release.audit import Target, Visit
+    from mmlongbench.release.findings import FileAudit
+    from mmlongbench.release.models import Asked, Model
+
+_PATHS = click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
+_IMAGES = click.option(
+    "--images",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Where the image paths of public files start; mmlb_image/ beside mmlb_data/ by default.",
+)
+_OUT = click.Path(path_type=Path, dir_okay=False)
+
+
+def _model_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in (
+        click.option(
+            "--text-tokenizer", "tokenizers", multiple=True, metavar="MODEL=PATH|ID", help="Count a model's text by it."
+        ),
+        click.option("--window", "windows", multiple=True, metavar="MODEL=TOKENS", help="What a model holds: 128K."),
+        click.option("--models", default="", metavar="A,B|all", help="Count on these models too."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command()
+@_PATHS
+@_IMAGES
+@click.option("--tokenizer", help="The tokenizer it was counted with, where that is a file of yours.")
+@click.option("--variant", default="", help="Count another rendering: with_name, occluded or oracle (visual RAG).")
+@_model_options
+@click.option("--per-example", type=_OUT, help="Write a row an example: .csv, .jsonl or .parquet.")
+@click.option("--items", type=_OUT, help="Write a row a unit, with its start token and role: .csv, .jsonl or .parquet.")
+@click.option("--html", type=_OUT, help="Write one page to look at.")
+@click.option("--histogram", is_flag=True, help="Show how full the examples of each file are, and what they cost.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print the table as CSV.")
+@click.option("--check", is_flag=True, help="Exit with 1 if an example does not fit a model.")
+@click.option("--fit", "fits", metavar="MODEL", help="Say by how much images must shrink to fit a model's window.")
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Processes; what is found does not depend on it.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a file.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but problems.")
+def audit(
+    paths: tuple[Path, ...],
+    images: Path | None,
+    tokenizer: str | None,
+    variant: str,
+    models: str,
+    windows: tuple[str, ...],
+    tokenizers: tuple[str, ...],
+    per_example: Path | None,
+    items: Path | None,
+    html: Path | None,
+    histogram: bool,
+    as_csv: bool,
+    check: bool,
+    fits: str | None,
+    workers: int,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Count every example of PATHS again: a release, or public files that others made, such as a download.
+
+    From the records and the headers of the images alone. Exits with 1 if an example is over its length or differs from
+    what the build recorded, or a file is missing, extra or changed.
+    """
+    from mmlongbench.progress import Progress
+    from mmlongbench.release.audit import Target
+    from mmlongbench.release.audit import audit as run
+    from mmlongbench.release.models import ask
+
+    asked = ask(models or fits or "", windows, tokenizers)
+    target = Target(paths, images, tokenizer, variant)
+    is_silent = quiet or as_json or as_csv
+    with ExitStack() as stack:
+        visit = _visit(stack, target, asked, per_example, items)
+        found = run(target, Progress(False if is_silent else None), workers, asked, visit)
+    opened = [each.open() for each in asked]
+    if as_json or as_csv:
+        _print_data(found, opened, as_csv=as_csv)
+    else:
+        _show(found, opened, is_quiet=quiet, histogram=histogram)
+        if not found:
+            click.echo(f"{paths[0]}: holds no public file", err=True)
+    if html:
+        _write_page(html, paths, found, opened)
+    if fits:
+        _say_fit(target, asked, fits)
+    unfit = check and any(tally.summary(each.examples)["fits"] < 1 for each in found for tally in each.models.values())
+    if not found or unfit or any(each.problems for each in found):
+        sys.exit(1)
+
+
+@click.command()
+@_PATHS
+@_IMAGES
+@click.option("--table3", is_flag=True, help="Put the paper's Table 3 beside it.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a dataset.")
+def stats(paths: tuple[Path, ...], images: Path | None, table3: bool, as_json: bool) -> None:
+    """Count images an example in PATHS (mean ± sd), dataset by length, and how full the examples are."""
+    from mmlongbench.cli import tables
+    from mmlongbench.progress import Progress
+    from mmlongbench.release.audit import Target
+    from mmlongbench.release.audit import audit as run
+    from mmlongbench.release.table3 import table
+
+    target = Target(paths, images)
+    found = run(target, Progress(False if as_json else None))
+    builders = [file.dataset.builder for file in target.open().files if file.dataset]
+    rows = table(found, {builder.dataset: builder.spec.paper_images for builder in builders})
+    if as_json:
+        for row in rows:
+            images_by_length = {str(length): {"mean": m, "sd": sd} for length, (m, sd) in row.images.items()}
+            paper = {str(length): mean for length, mean in row.paper.items()}
+            click.echo(json.dumps({"dataset": row.dataset, "images": images_by_length, "paper": paper}))
+        return
+    tables.show_table3(rows, beside_paper=table3)
+    tables.show_histograms(found)
+    tables.show_problems(found)
+
+
+def _print_data(found: list["FileAudit"], models: Sequence["Model"], *, as_csv: bool) -> None:
+    from mmlongbench.cli.tables import audit_rows
+
+    if as_csv:
+        csv.writer(sys.stdout, lineterminator="\n").writerows(audit_rows(found, models))
+    else:
+        for each in found:
+            click.echo(json.dumps(each.summary()))
+
+
+def _show(found: list["FileAudit"], models: Sequence["Model"], *, is_quiet: bool, histogram: bool) -> None:
+    from mmlongbench.cli import tables
+
+    if not is_quiet:
+        for note in _notes(models):
+            click.echo(note)
+        tables.show_audit(found)
+        tables.show_models(found, models)
+        if histogram:
+            tables.show_histograms(found)
+    tables.show_problems(found)
+
+
+def _visit(
+    stack: ExitStack, target: "Target", asked: Sequence["Asked"], per_example: Path | None, items: Path | None
+) -> "Visit | None":
+    """What writes a row of every example, and of every unit; None where nothing is to be written."""
+    from mmlongbench.release.rows import Items, example_row, unit_rows, writing
+
+    if not (per_example or items):
+        return None
+    models = [each.open() for each in asked]
+    examples = stack.enter_context(writing(per_example)) if per_example else None
+    units = stack.enter_context(writing(items)) if items else None
+    known = Items(target.paths[0])
+
+    def visit(file: Any, made: Any) -> None:  # noqa: ANN401  (see Visit)
+        if examples:
+            examples.add(example_row(file, made, models))
+        if units:
+            for row in unit_rows(file, made, known.of(file, made), models):
+                units.add(row)
+
+    return visit
+
+
+def _notes(models: Sequence["Model"]) -> list[str]:
+    """What a reader of the numbers must know."""
+    without = [model.name for model in models if model.text is None]
+    said = f"text of {', '.join(without)} is counted by the release's own tokenizer; --text-tokenizer MODEL=PATH|ID"
+    return [f"{said} gives the model's"] if without else []
+
+
+def _write_page(path: Path, paths: Sequence[Path], found: Sequence["FileAudit"], models: Sequence["Model"]) -> None:
+    from mmlongbench.files import write_whole
+    from mmlongbench.release.page import page
+
+    title = f"Audit of {', '.join(each.resolve().name for each in paths)}"
+    write_whole(path, [page(title, found, models, _notes(models)).encode("utf-8", "backslashreplace")])
+
+
+def _say_fit(target: "Target", asked: Sequence["Asked"], name: str) -> None:
+    from mmlongbench.errors import ReleaseError
+    from mmlongbench.release.fitting import fit
+
+    one = next((each for each in asked if each.name == name), None)
+    if one is None:
+        raise ReleaseError(f"--fit {name}: is not among --models")
+    found = fit(target, one)
+    if found.factor is None:
+        click.echo(
+            f"{name}: no factor makes all fit {found.window:,} tokens: with images of a hundredth {found.dearest} "
+            f"still has {found.most_tokens:,}"
+        )
+    elif found.factor == 1:
+        click.echo(
+            f"{name}: fits {found.window:,} tokens as it is; the dearest, {found.dearest}: {found.most_tokens:,}"
+        )
+    else:
+        click.echo(
+            f"{name}: resize images by {found.factor:.2f}; the dearest example ({found.dearest}) then has "
+            f"{found.most_tokens:,} of {found.window:,} tokens, now it has up to {found.as_it_is:,}"
+        )
+    if found.over_images:
+        click.echo(f"{name}: {found.over_images:,} examples have more images than a request may hold, at any size")

@@ -1,0 +1,73 @@
+"""The subcommand `count`: the price of a thing."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+@click.command()
+@click.argument("things", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option("--models", default="all", show_default=True, metavar="A,B|all", help="On these models.")
+@click.option("--dpi", type=click.IntRange(10, 1200), default=144, show_default=True, help="Of the pages of PDFs.")
+@click.option(
+    "--text-tokenizer", "tokenizers", multiple=True, metavar="MODEL=PATH|ID", help="Count a model's text by it."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a thing.")
+def count(things: tuple[Path, ...], models: str, dpi: int, tokenizers: tuple[str, ...], as_json: bool) -> None:
+    """Count the tokens of THINGS: pictures, PDFs (their pages as images), texts; pictures from their headers alone."""
+    from mmlongbench.cli.tables import show_counts
+    from mmlongbench.release.models import ask
+
+    opened = [each.open() for each in ask(models, (), tokenizers)]
+    rows = [{"thing": thing.name, **_described(thing, dpi, opened)} for thing in things]
+    if as_json:
+        for row in rows:
+            click.echo(json.dumps(row, ensure_ascii=False))
+        return
+    show_counts(rows, [model.name for model in opened], any(model.text is None for model in opened))
+
+
+def _described(thing: Path, dpi: int, models: list[Any]) -> dict[str, Any]:
+    """What a thing is, and its tokens on the benchmark's counter and each model."""
+    from mmlongbench.manifest import CounterSpec
+    from tokenization import TokenizationError
+
+    counter = CounterSpec().open()
+    what, text, sizes = _opened(thing, dpi)
+    tokens: dict[str, int | str] = {"mmlongbench": counter.count(text, sizes).total}
+    for model in models:
+        try:
+            of_text = model.text.count(text) if model.text and text else counter.text.count(text) if text else 0
+            tokens[model.name] = of_text + (model.rule.total(sizes) if sizes else 0)
+        except TokenizationError as error:
+            tokens[model.name] = str(error)
+    return {"what": what, "tokens": tokens}
+
+
+def _opened(thing: Path, dpi: int) -> tuple[str, str, list[tuple[int, int]]]:
+    """(what it is, its text, the sizes of its images)."""
+    from mmlongbench.documents.pdf import Limits, page_sizes
+    from mmlongbench.documents.pixels import header_size, unreadable
+    from mmlongbench.errors import Fault, SourceError
+    from mmlongbench.manifest import LimitsSpec
+
+    if _starts(thing, b"%PDF-"):
+        sizes = page_sizes(thing, dpi, Limits(**LimitsSpec().model_dump()))
+        return f"{len(sizes)} pages at {dpi} DPI", "", sizes
+    try:
+        size = header_size(thing)
+    except unreadable():
+        try:
+            text = thing.read_bytes().decode("utf-8")
+        except UnicodeDecodeError as error:
+            found = f"byte {error.start} of neither"
+            raise SourceError(Fault("unknown-file", "a picture, a PDF or text in UTF-8", found, thing.name)) from error
+        return f"{len(text):,} characters", text, []
+    return f"{size[0]} × {size[1]}", "", [size]
+
+
+def _starts(path: Path, mark: bytes) -> bool:
+    with path.open("rb") as file:
+        return mark in file.read(1024)

@@ -1,0 +1,199 @@
+"""One row an example, or a row a unit, written as they are counted: CSV, JSON Lines or Parquet by the file's ending."""
+
+import csv
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
+
+from mmlongbench.errors import ReleaseError
+from mmlongbench.release.layout import ITEMS
+from mmlongbench.release.measuring import Measured
+from mmlongbench.release.models import Model
+from mmlongbench.release.opening import PublicFile
+from tokenization import TokenizationError
+
+_Key: TypeAlias = tuple[str, float | None]
+_BATCH = 20_000
+"""Rows that are held before they are written."""
+
+
+class Writer(Protocol):
+    """Takes rows in."""
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Write one row; every row has the same columns."""
+        ...
+
+
+def example_row(file: PublicFile, made: Measured, models: Sequence[Model]) -> dict[str, Any]:
+    """What one example costs; a model that refuses an image has no number."""
+    row: dict[str, Any] = {
+        "file": file.name,
+        "id": made.id,
+        "placement": made.placement,
+        "length": file.length,
+        "text_tokens": made.count.text,
+        "image_tokens": made.count.image,
+        "images": len(made.sizes),
+        "reserve": made.reserve,
+        "total": made.count.total,
+        "fill": made.total / file.length,
+    }
+    for model in models:
+        try:
+            costs: tuple[int | None, ...] = made.tokens(model)
+        except TokenizationError:
+            costs = (None, None)
+        row[f"{model.name}_text"], row[f"{model.name}_image"] = costs
+        row[f"{model.name}_total"] = None if None in costs else sum(cost or 0 for cost in costs)
+    return row
+
+
+def unit_rows(
+    file: PublicFile, made: Measured, items: Sequence[Mapping[str, Any]], models: Sequence[Model]
+) -> Iterator[dict[str, Any]]:
+    """One row a unit of the context: from the release's own items; else each image, without a role.
+
+    `start` is the token before it; a model's column has the tokens of the unit's image on it.
+    """
+    common = {"file": file.name, "id": made.id, "placement": made.placement}
+    sizes = dict(zip(made.prompt.images, made.sizes, strict=True))
+    for item in items or _images(file, made):
+        kept = {key: item[key] for key in ("position", "unit", "role", "image", "start", "text_tokens", "image_tokens")}
+        costs = {model.name: _cost(model, sizes.get(item["image"]), len(made.sizes)) for model in models}
+        yield {**common, **kept, **costs}
+
+
+def _cost(model: Model, size: tuple[int, int] | None, images: int) -> int | None:
+    try:
+        return model.rule.tokens(*size, images) if size else 0
+    except TokenizationError:
+        return None
+
+
+def _images(file: PublicFile, made: Measured) -> Iterator[dict[str, Any]]:
+    """Each image of a prompt with the tokens before it, texts priced between newlines."""
+    if file.dataset is None:
+        return
+    counter, start, position = file.dataset.counter, 0, 0
+    for part in made.prompt.parts:
+        if isinstance(part, str):
+            start += counter.text.price(part)
+        else:
+            cost = counter.image.tokens(*made.sizes[position])
+            unit = {"unit": part.path, "role": "", "image": part.path, "start": start}
+            yield {"position": position, **unit, "text_tokens": 0, "image_tokens": cost}
+            start, position = start + cost, position + 1
+
+
+class Items:
+    """The items of a release, read beside the public files, example after example."""
+
+    def __init__(self, root: Path) -> None:
+        """`root` is the release."""
+        self._root = root
+        self._name = ""
+        self._groups: Iterator[tuple[_Key, list[dict[str, Any]]]] = iter(())
+        self._next: tuple[_Key, list[dict[str, Any]]] | None = None
+
+    def of(self, file: PublicFile, made: Measured) -> Sequence[Mapping[str, Any]]:
+        """The items of one example; none where the release has none of it. Examples come in the order of the file."""
+        if file.name != self._name:
+            self._name, self._groups = file.name, self._read(file.name)
+            self._next = next(self._groups, None)
+        while self._next and self._next[0] != (made.id, made.placement):
+            self._next = next(self._groups, None)
+        return self._next[1] if self._next else ()
+
+    def _read(self, name: str) -> Iterator[tuple[_Key, list[dict[str, Any]]]]:
+        import pyarrow.parquet as pq
+
+        path = self._root / ITEMS / Path(name).with_suffix(".parquet")
+        if path.is_file():
+            batches = pq.ParquetFile(path).iter_batches()
+            rows = (row for batch in batches for row in batch.to_pylist())
+            for key, group in groupby(rows, key=lambda row: (row["id"], row["placement"])):
+                yield key, list(group)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[Writer]:
+    """A writer of rows by the ending of the file.
+
+    Raises:
+        ReleaseError: the ending is none of `.csv`, `.jsonl`, `.parquet`.
+
+    """
+    kinds: dict[str, type[_Csv | _JsonLines | _Parquet]] = {".csv": _Csv, ".jsonl": _JsonLines, ".parquet": _Parquet}
+    if path.suffix not in kinds:
+        raise ReleaseError(f"{path}: expected a file that ends in {', '.join(kinds)}")
+    writer = kinds[path.suffix](path)
+    try:
+        yield writer
+    finally:
+        writer.close()
+
+
+class _Csv:
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("w", encoding="utf-8", newline="")
+        self._writer: Any = None
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        if self._writer is None:
+            self._writer = csv.DictWriter(self._file, list(row), lineterminator="\n")
+            self._writer.writeheader()
+        self._writer.writerow(row)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class _JsonLines:
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("w", encoding="utf-8", newline="\n")
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        self._file.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class _Parquet:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._rows: list[Mapping[str, Any]] = []
+        self._writer: Any = None
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        self._rows.append(row)
+        if len(self._rows) >= _BATCH:
+            self._flush()
+
+    def _flush(self) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        if self._writer is None:
+            schema = pa.schema([(key, _kind(key)) for key in (self._rows[0] if self._rows else {})])
+            self._writer = pq.ParquetWriter(self._path, schema)
+        self._writer.write_table(pa.Table.from_pylist([dict(row) for row in self._rows], self._writer.schema))
+        self._rows = []
+
+    def close(self) -> None:
+        self._flush()
+        self._writer.close()
+
+
+def _kind(column: str) -> Any:  # noqa: ANN401  (a type of Arrow)
+    import pyarrow as pa
+
+    if column in ("file", "id", "unit", "role", "image"):
+        return pa.string()
+    if column in ("placement", "fill"):
+        return pa.float64()
+    return pa.int64()

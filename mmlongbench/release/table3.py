@@ -1,0 +1,31 @@
+"""Images an example, dataset by length, beside the paper's (MMLongBench, Table 3)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from mmlongbench.packing.budget import STANDARD_LENGTHS
+from mmlongbench.release.findings import FileAudit
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One dataset: (mean, standard deviation) of the images of an example by length in tokens."""
+
+    dataset: str
+    images: Mapping[int, tuple[float, float]]
+    paper: Mapping[int, float]
+
+
+def table(audits: Iterable[FileAudit], paper: Mapping[str, Sequence[float]]) -> list[Row]:
+    """The rows, by dataset in the order they come; bundles, whose every pair is an example, are left out.
+
+    `paper` has the paper's numbers of a dataset at the standard lengths.
+    """
+    found: dict[str, dict[int, tuple[float, float]]] = {}
+    for audit in audits:
+        if audit.images.n and not audit.file.endswith(".json"):
+            found.setdefault(audit.dataset, {})[audit.length] = (audit.images.mean, audit.images.deviation)
+    return [
+        Row(name, images, dict(zip(STANDARD_LENGTHS, paper.get(name, ()), strict=False)))
+        for name, images in found.items()
+    ]
