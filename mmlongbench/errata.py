@@ -9,6 +9,7 @@ source: the document was replaced
 drop: true
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 from mmlongbench.errors import Fault, ManifestError, SourceError
 from mmlongbench.task import RawRow, Row, RowFault, Sources, at_place
 
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})(?:\.\d{1,17})?")
 REPAIR = "corrected-by-errata"
 """The repair by which corrected rows are counted."""
 
@@ -46,6 +48,24 @@ class Erratum(BaseModel):
 Errata = Mapping[str, Erratum]
 
 
+class _Loader(yaml.SafeLoader):
+    """YAML in which all but true and false is text, as it is written, and no key stands twice.
+
+    Other loaders make 14:04, 007, 0.50 and No another value than the one that is written.
+    """
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """A mapping; raises YAMLError where a key stands twice."""
+        keys = [key.value for key, _ in node.value]
+        if twice := next((key for key in keys if keys.count(key) > 1), None):
+            raise yaml.YAMLError(f"{twice!r} stands twice")
+        return super().construct_mapping(node, deep)
+
+
+_Loader.yaml_implicit_resolvers = {}
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|false)$"), list("tf"))
+
+
 class CorrectableReader(Protocol):
     """A reader whose rows can be corrected before they are cleaned."""
 
@@ -66,7 +86,7 @@ def load_errata(path: Path) -> Errata:
 
     """
     try:
-        data = yaml.safe_load(path.read_bytes())
+        data = yaml.load(path.read_bytes(), _Loader)
     except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
         raise ManifestError(f"errata {path.name}: {' '.join(str(error).split())[:200]}") from error
     try:
@@ -97,16 +117,31 @@ def _row(reader: CorrectableReader, raw: RawRow, erratum: Erratum | None) -> Row
         return raw.value if isinstance(raw.value, Fault) else reader.row(raw.id, raw.value)
     if erratum.drop:
         return Fault("dropped-by-errata", "a row that can be asked", erratum.source)
-    fields = {} if isinstance(raw.value, Fault) else raw.value
+    if isinstance(raw.value, Fault):
+        return raw.value
+    fields = raw.value
+    if unknown := [field for field in (*erratum.set, *erratum.was) if field not in fields]:
+        return Fault("erratum-of-no-field", f"one of {', '.join(fields)}", unknown[0], todo="mend the erratum")
     for field, value in erratum.was.items():
         if fields.get(field) != _like(value, fields.get(field)):
             expected, found = repr(value), repr(fields.get(field))[:120]
             return Fault("erratum-of-another-version", expected, found, field=field, todo="check the erratum")
     corrected = {field: _like(value, fields.get(field)) for field, value in erratum.set.items()}
     row = reader.row(raw.id, {**fields, **corrected})
-    return row.model_copy(update={"repairs": (*row.repairs, REPAIR)}) if isinstance(row, Row) else row
+    is_other = any(corrected[field] != fields[field] for field in corrected)
+    return row.model_copy(update={"repairs": (*row.repairs, REPAIR)}) if isinstance(row, Row) and is_other else row
 
 
 def _like(value: object, other: object) -> object:
-    """A value in the type of what it corrects: text where that is text."""
-    return str(value) if isinstance(other, str) and not isinstance(value, str) else value
+    """A value in the type of what it corrects: text as it is written where that is text, else numbers as numbers."""
+    if isinstance(other, str):
+        plain = [_number(item) for item in value] if isinstance(value, list) else value
+        return str(plain).lower() if isinstance(plain, bool) else str(plain)
+    return [_number(item) for item in value] if isinstance(value, list) else _number(value)
+
+
+def _number(value: object) -> object:
+    """The number that a text spells, or the text."""
+    if isinstance(value, str) and _NUMBER.fullmatch(value):
+        return float(value) if "." in value else int(value)
+    return value

@@ -12,7 +12,7 @@ from functools import partial
 from typing import ClassVar
 
 import mmlongbench as mm
-from builders.docvqa.checks import check_answer, evidence_keys, pages_asked
+from builders.docvqa.checks import check_answer, evidence_keys, pages_asked, span_of
 from builders.docvqa.options import DocVQAOptions
 from builders.docvqa.padding import Padding
 from builders.docvqa.paths import NAMES_PAGE, page_index, runs_between
@@ -55,7 +55,7 @@ class DocVQA:
         others = tuple(other for other in others if other.id != own.id)
         padding = Padding(own, evidence_keys(row, own), others, partial(self._padding, world))
         supply = mm.Chain((rest, padding) if options.context == "padded" else (rest,))
-        about = {"row": row, "document": own.name, "first": pages[0].index, "last": pages[-1].index}
+        about = {"row": row, "document": own.name, "span": span_of(row, own, options)}
         question = mm.Question(row.id, question_parts(own.name, row.question), about)
         if options.pages_as == "image":
             return mm.Draft(row.id, (INSTRUCTION,), (question,), required, supply)
@@ -82,7 +82,7 @@ class DocVQA:
             "answer_sources": list(row.sources),
             "doc_type": row.doc_type,
             **({"question_type": row.question_type} if row.question_type else {}),
-            **({"span": f"{about['first']}-{about['last']}"} if row.window else {}),
+            **({"span": about["span"]} if row.window else {}),
             "page_label": self.options.page_label,
             "question_names_page": bool(NAMES_PAGE.search(row.question)),
             "gaps": runs_between(shown),

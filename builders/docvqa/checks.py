@@ -41,6 +41,13 @@ def pages_asked(row: DocumentQuestion, document: mm.Document, options: DocVQAOpt
     return document.pages[first : last + 1]
 
 
+def span_of(row: DocumentQuestion, document: mm.Document, options: DocVQAOptions) -> str:
+    """The pages that a question is about, from 0, such as `41-70`."""
+    is_window = options.span == "window" and row.window is not None
+    first, last = row.window if is_window and row.window else (0, len(document.pages) - 1)
+    return f"{first}-{last}"
+
+
 def evidence_keys(row: DocumentQuestion, document: mm.Document) -> frozenset[str]:
     """The keys of the answer pages that are not blank."""
     return frozenset(key for page, key in enumerate(document.keys) if page in row.pages and key)

@@ -7,6 +7,7 @@ release are, where they are used.
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -39,6 +40,7 @@ class LongDocURL:
     sources: ClassVar[tuple[str, ...]] = ("questions",)
     optional_sources: ClassVar[tuple[str, ...]] = ("documents", "page_images")
     image_folder: ClassVar[str] = "longdocurl"
+    fixed_fields: ClassVar[tuple[str, ...]] = ("total_pages",)
 
     def rows(self, sources: Sources) -> Iterator[Row | RowFault]:
         """Each row of the source; its id is `longdocurl_<row>`, from 0."""
@@ -121,7 +123,7 @@ def _published(folder: Path, totals: Mapping[str, int]) -> dict[str, Pages | Fau
 
 def _whole(doc: str, pages: Mapping[int, Path], total: int | None) -> PageImages | Fault:
     count = max(max(pages) + 1, total or 0)
-    if missing := [number for number in range(count) if number not in pages]:
-        expected, found = f"pages 0 to {count - 1} of {doc}", f"no {', '.join(map(str, missing[:10]))}"
+    if missing := list(islice((number for number in range(count) if number not in pages), 10)):
+        expected, found = f"pages 0 to {count - 1} of {doc}", f"no {', '.join(map(str, missing))}"
         return Fault("missing-pages", expected, found, todo="fetch them, or give the PDF")
     return PageImages(tuple(pages[number] for number in range(count)), dpi=DPI)

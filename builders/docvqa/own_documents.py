@@ -7,6 +7,7 @@ written `["a", "b"]`, a question that the document does not answer has the answe
 
 import csv
 import io
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -23,6 +24,7 @@ from mmlongbench import (
     SourceError,
     Sources,
     json_lines,
+    json_object,
     load_json,
     pdfs_by_name,
     read_rows,
@@ -86,8 +88,7 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any] | Fault]]:
         if not isinstance(found, list):
             raise SourceError(Fault("invalid-source", "a JSON array of questions", type(found).__name__, path.name))
         for number, raw in enumerate(found):
-            is_row = isinstance(raw, dict)
-            yield f"row {number}", raw if is_row else Fault("not-a-row", "a JSON object", type(raw).__name__)
+            yield f"row {number}", json_object(json.dumps(raw).encode())
     else:
         yield from ((f"line {number}", raw) for number, _, raw in json_lines(path))
 

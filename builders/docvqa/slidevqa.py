@@ -6,6 +6,7 @@ for each deck, such as `images/test`. Released images keep these names, because 
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar
 
@@ -36,6 +37,7 @@ class SlideVQA:
     row_type: ClassVar[type[Row]] = DocumentQuestion
     sources: ClassVar[tuple[str, ...]] = ("questions", "decks")
     image_folder: ClassVar[str] = "slideVQA"
+    fixed_fields: ClassVar[tuple[str, ...]] = ("image_urls",)
 
     def rows(self, sources: Sources) -> Iterator[Row | RowFault]:
         """Each row of the source; its id is `slideVQA_<row>`, from 0."""
@@ -92,25 +94,35 @@ def _named_slides(questions: Path) -> dict[str, tuple[str, ...]]:
 
 def _deck(deck: Path, root: Path, named: tuple[str, ...]) -> PageImages | Fault:
     """A deck's slides as its questions name them, else all there are, without a gap."""
-    there = {
-        int(match[2]): path.name
-        for path in sorted(deck.iterdir())
-        if (match := _SLIDE.fullmatch(path.name)) and file_inside(root, path)
-    }
-    names = named or tuple(there.get(number, f"slide {number}") for number in range(1, max(there, default=0) + 1))
-    missing = [name for name in names if name not in there.values()]
-    if missing or not names:
-        expected = f"all slides of {deck.name}"
-        found = f"no {', '.join(missing[:5])}" if missing else "no slide"
-        return Fault("missing-pages", expected, found, deck.name, todo="fetch them")
-    released = tuple(_released(name, deck.name, number) for number, name in enumerate(names, 1))
-    return PageImages(tuple(deck / name for name in names), released)
+    there = {path.name for path in deck.iterdir() if _SLIDE.fullmatch(path.name) and file_inside(root, path)}
+    if not named:
+        numbered: dict[int, str] = {}
+        for name in sorted(there):
+            number = _number(name)
+            if numbered.setdefault(number, name) != name:
+                both = f"{numbered[number]}, {name}"
+                return Fault("two-slides-of-one-number", "one file a slide", both, deck.name, todo="remove one")
+        count = max(numbered, default=0)
+        lacking = (f"slide {number}" for number in range(1, count + 1) if number not in numbered)
+        named = () if (missing := list(islice(lacking, 5))) else tuple(numbered[n] for n in sorted(numbered))
+    else:
+        missing = [name for name in named if name not in there][:5]
+    if missing or not named:
+        found = f"no {', '.join(missing)}" if missing else "no slide"
+        return Fault("missing-pages", f"all slides of {deck.name}", found, deck.name, todo="fetch them")
+    released = tuple(_released(name, deck.name, number) for number, name in enumerate(named, 1))
+    return PageImages(tuple(deck / name for name in named), released)
+
+
+def _number(name: str) -> int:
+    """A slide's number, from 1, of its file's name; 0 of another name."""
+    match = _SLIDE.fullmatch(name)
+    return int(match[2]) if match and len(match[2]) < 9 else 0
 
 
 def _released(name: str, deck: str, number: int) -> str:
     """A slide's name in the release: its own, where loaders can take it and it tells the slide's number."""
-    match = _SLIDE.fullmatch(name)
-    if match and int(match[2]) == number and _SAFE.fullmatch(name):
+    if _number(name) == number and _SAFE.fullmatch(name):
         return name
     slug = re.sub(r"[^A-Za-z0-9]+", "-", deck).strip("-").lower()[:100] or "deck"
     return f"{slug}-{number}-1024.jpg"

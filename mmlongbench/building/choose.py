@@ -61,6 +61,7 @@ def _read(dataset: Dataset) -> tuple[dict[int, Row], dict[int, dict[str, Any]]]:
     for number, found in enumerate(_rows(dataset)):
         if isinstance(found, RowFault):
             rejects[number] = reject(dataset.spec.name, found.id, found.fault)
+            known.add(found.id)
         elif found.id in known:
             fault = Fault("duplicate-id", "an id once", "it stands before", field="id")
             rejects[number] = reject_row(dataset.spec.name, found, fault)
@@ -98,7 +99,7 @@ def _refusal(row: Row, dataset: Dataset) -> Fault | None:
     try:
         full = draft = dataset.builder.draft(row, dataset.world, draws)
         alone = tuple(replace(unit, between_sentences=False) for unit in draft.required)  # there is no passage yet
-        draft = replace(draft, required=alone, supply=InOrder(()))
+        draft = replace(draft, required=alone, supply=InOrder(()), retold=None)  # the same questions in either form
         made = examples(draft, dataset.budget(length), dataset.placements(), dataset.pricer, draws)
         for path in {path for example in made for path in example.prompt.images}:
             dataset.world.decode(path)

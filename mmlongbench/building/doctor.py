@@ -68,7 +68,9 @@ def _examine(plan: DatasetPlan, progress: Progress) -> Diagnosis:
     reader: Any = reader_type(plan.spec.reader)()
     if not hasattr(reader, "raw_rows"):
         raise ManifestError(f"dataset {plan.spec.name!r}: the reader {plan.spec.reader!r} cannot correct rows")
-    raw = {each.id: each for each in reader.raw_rows(plan.sources)}
+    raw: dict[str, RawRow] = {}
+    for each in reader.raw_rows(plan.sources):
+        raw.setdefault(each.id, each)  # of two rows of one id a build takes the first
     rows, suspects = [], dict[str, Suspect]()
     for each in raw.values():
         found = _cleaned(reader, each)

@@ -144,7 +144,7 @@ def _images_by_dpi(plan: DatasetPlan) -> dict[str, int]:
 
 
 def _errata(plan: DatasetPlan) -> dict[str, Any]:
-    """What was corrected, and who says so; all of it was applied, or the row is among the rejects."""
+    """What the errata say, and who says so; `repaired` and the rejects have what came of it."""
     errata = load_errata(plan.spec.errata) if plan.spec.errata else {}
     return {id: erratum.model_dump(mode="json", exclude_defaults=True) for id, erratum in sorted(errata.items())}
 

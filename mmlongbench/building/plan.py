@@ -256,7 +256,13 @@ def _check_errata(spec: DatasetSpec, reader: Reader) -> None:
         raise ManifestError(f"dataset {spec.name!r}: errata: no such file: {spec.errata}")
     if not hasattr(reader, "raw_rows"):
         raise ManifestError(f"dataset {spec.name!r}: errata: the reader {spec.reader!r} cannot correct rows")
-    load_errata(spec.errata)
+    fixed = getattr(reader, "fixed_fields", ())
+    for id, erratum in load_errata(spec.errata).items():
+        if field := next((field for field in erratum.set if field in fixed), None):
+            raise ManifestError(
+                f"dataset {spec.name!r}: errata: {id}: {field!r} says which pages a document has; "
+                "mend the document instead"
+            )
 
 
 def _files(path: Path) -> list[Path]:

@@ -25,6 +25,8 @@ def doctor(manifest: str, settings: tuple[str, ...], out: Path | None, as_json: 
     from mmlongbench.manifest import load_manifest
     from mmlongbench.progress import Progress
 
+    if out and out.exists():
+        raise click.UsageError(f"--out {out}: is there already; what was edited by hand would be lost")
     errata: dict[str, Mapping[str, Any]] = {}
     for found in examine(load_manifest(find_manifest(manifest), settings), Progress(False if as_json else None)):
         errata.update(found.errata)

@@ -5,10 +5,16 @@ import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mmlongbench.documents.pdf import Limits
 from mmlongbench.documents.pixels import ending_of, header_size, opened, released_bytes, unreadable
 from mmlongbench.errors import BuildError, Fault, SourceError
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+_FORMATS = {".jpg": "JPEG", ".jpeg": "JPEG", ".png": "PNG"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,34 +55,59 @@ def _size(file: Path, limits: Limits) -> tuple[int, int]:
 
 
 def image_keys(document: PageImages) -> Iterator[str]:
-    """What tells each page's content: a hash of its file."""
+    """What tells each page's content: a hash of its file; empty of a blank page.
+
+    Raises:
+        SourceError: a page cannot be decoded.
+
+    """
     for file in document.files:
-        yield hashlib.sha256(file.read_bytes()).hexdigest()[:16]
+        try:
+            data = file.read_bytes()
+            with opened(io.BytesIO(data)) as picture:
+                picture.load()
+                is_blank = all(low == high for low, high in _extrema(picture.convert("RGB")))
+        except unreadable() as error:
+            raise SourceError(_broken(file, error)) from error
+        yield "" if is_blank else hashlib.sha256(data).hexdigest()[:16]
+
+
+def _extrema(picture: "Image.Image") -> Sequence[tuple[int, int]]:
+    found: Sequence[tuple[int, int]] = picture.getextrema()  # type: ignore[assignment]  # of bands
+    return found
 
 
 def image_pages(
     document: PageImages, paths: Sequence[str], numbers: Sequence[int], sizes: Sequence[tuple[int, int]], quality: int
 ) -> Iterator[tuple[int, tuple[int, int], bytes]]:
-    """(page number, (width, height), bytes) of the asked pages: the file's own where its ending fits, else as JPEG.
+    """(page number, (width, height), bytes) of the asked pages: the file's own where its format fits the path.
 
     Raises:
-        BuildError: a page cannot be decoded; its header was found fit, so the release cannot do without it.
+        BuildError: a page cannot be decoded; it could when the document was read, so the file has changed.
 
     """
     for number, path, size in zip(numbers, paths, sizes, strict=True):
         file = document.files[number]
         try:
             data = released_bytes(file.read_bytes(), size)
-            yield number, size, data if path.endswith(ending_of(data)) else _jpeg(data, quality)
+            form = _FORMATS.get(Path(path).suffix.lower(), "JPEG")
+            yield number, size, data if _FORMATS.get(ending_of(data)) == form else _encoded(data, form, quality)
         except unreadable() as error:
             todo = "mend the document, or take it out of the sources, and build into a new folder"
             raise BuildError(f"{_broken(file, error)}; {todo}") from error
 
 
-def _jpeg(data: bytes, quality: int) -> bytes:
+def _encoded(data: bytes, form: str, quality: int) -> bytes:
+    """A picture in another format, what is transparent on white."""
+    from PIL import Image
+
     buffer = io.BytesIO()
     with opened(io.BytesIO(data)) as picture:
-        picture.convert("RGB").save(buffer, "JPEG", quality=quality)
+        picture.load()
+        layer = picture.convert("RGBA")
+        ground = Image.new("RGBA", layer.size, "white")
+        ground.alpha_composite(layer)
+        ground.convert("RGB").save(buffer, form, quality=quality)
     return buffer.getvalue()
 
 

@@ -148,3 +148,10 @@ def test_a_text_dataset_is_asked_the_same_questions_over_the_same_pages(tmp_path
         (record["id"], record["page_list"]) for record in texts
     ]
     assert len(images) == 6
+
+
+def test_oracle_and_the_whole_document_say_which_pages_the_question_is_about() -> None:
+    builder = DocVQA("longdocurl", DocVQAOptions(context="oracle"))
+    assert builder.record(packed(4 * K, window=(3, 8), context="oracle"))["span"] == "3-8"
+    whole = DocVQA("longdocurl", DocVQAOptions(span="document"))
+    assert whole.record(packed(4 * K, window=(3, 8), span="document"))["span"] == "0-11"

@@ -313,3 +313,75 @@ def test_a_row_of_too_few_or_too_many_cells_is_named_and_the_others_are_read(tmp
     found = list(OwnDocuments().rows({"questions": path, "documents": tmp_path}))
     assert [type(row).__name__ for row in found] == ["DocumentQuestion", "RowFault", "RowFault"]
     assert [row.fault.place for row in found if isinstance(row, mm.RowFault)] == ["line 3", "line 4"]
+
+
+# --- hostile page images ----------------------------------------------------------------------------------------------
+
+
+def test_a_number_of_pages_that_no_document_has_costs_no_memory(images: dict[str, Path], tmp_path: Path) -> None:
+    row = json.loads(images["questions"].read_text())
+    images["questions"].write_text(json.dumps({**row, "total_pages": 10_000_000_000}) + "\n")
+    assert built(tmp_path / "out", "longdocurl", images, pages={"dpi": 72})["questions"]["rejected"] == {
+        "missing-pages": 1
+    }
+    deck = tmp_path / "decks/a_deck"
+    deck.mkdir(parents=True)
+    Image.new("RGB", (64, 48)).save(deck / "a-99999999-1024.jpg")
+    (tmp_path / "q.jsonl").write_text(json.dumps(SLIDE) + "\n")
+    found = SlideVQA().documents({"questions": tmp_path / "q.jsonl", "decks": tmp_path / "decks"})["a_deck"]
+    assert isinstance(found, mm.Fault)
+    assert found.reason == "missing-pages"
+
+
+def test_a_slide_cut_short_refuses_its_deck_before_anything_is_packed(tmp_path: Path) -> None:
+    source = draw_slidevqa(tmp_path / "drawn")
+    deck = sorted(source["decks"].iterdir())[0]
+    slide = sorted(deck.iterdir())[5]
+    slide.write_bytes(slide.read_bytes()[:-4000])
+    lock = built(tmp_path / "out", "slidevqa", source)
+    assert lock["questions"]["rejected"].keys() == {"broken-page"}
+    assert not [path for record in records(tmp_path / "out") for path in record["page_list"] if deck.name in path]
+
+
+def test_a_deck_in_two_resolutions_is_shown_in_the_one_its_questions_name(tmp_path: Path) -> None:
+    source = draw_slidevqa(tmp_path / "drawn")
+    for slide in sorted(source["decks"].rglob("*-1024.jpg")):
+        Image.new("RGB", (638, 479)).save(slide.with_name(slide.name.replace("-1024", "-638")))
+    assert built(tmp_path / "out", "slidevqa", source)["questions"]["rejected"] == {}
+    text = "".join(
+        json.dumps({key: value for key, value in json.loads(line).items() if key != "image_urls"}) + "\n"
+        for line in source["questions"].read_text().splitlines()
+    )
+    source["questions"].write_text(text)
+    found = SlideVQA().documents(source)
+    assert {fault.reason for fault in found.values() if isinstance(fault, mm.Fault)} == {"two-slides-of-one-number"}
+
+
+def test_what_is_transparent_is_white_and_a_jpeg_stays_what_it_is(images: dict[str, Path], tmp_path: Path) -> None:
+    page = next(images["page_images"].rglob("*_2.png"))
+    Image.new("RGBA", (612, 792), (0, 0, 0, 0)).save(page)
+    built(tmp_path / "out", "longdocurl", images, pages={"dpi": 72})
+    with Image.open(tmp_path / "out/mmlb_image/longdocurl/4055915/4055915_page2.jpg") as released:
+        assert released.convert("RGB").getpixel((300, 300)) == (255, 255, 255)
+    deck = tmp_path / "decks/a_deck"
+    deck.mkdir(parents=True)
+    for number in (1, 2):
+        Image.effect_noise((640, 480), 30).save(deck / f"a-{number}-1024.JPEG")
+    (tmp_path / "slides.jsonl").write_text(json.dumps({**SLIDE, "evidence_pages": [2]}) + "\n")
+    built(tmp_path / "slides", "slidevqa", {"questions": tmp_path / "slides.jsonl", "decks": tmp_path / "decks"})
+    released_slide = tmp_path / "slides/mmlb_image/slideVQA/a_deck/a-2-1024.JPEG"
+    assert released_slide.read_bytes() == (deck / "a-2-1024.JPEG").read_bytes()
+
+
+def test_lone_surrogates_in_a_table_of_ones_own_are_named(tmp_path: Path) -> None:
+    (tmp_path / "q.json").write_text(json.dumps([{**OWN, "id": "\ud83d"}, {**OWN, "answer": "a \ud800"}, OWN]))
+    found = list(OwnDocuments().rows({"questions": tmp_path / "q.json", "documents": tmp_path}))
+    assert [row.fault.reason for row in found if isinstance(row, mm.RowFault)] == ["invalid-unicode"] * 2
+
+
+@pytest.mark.parametrize("text", ["€5", "¥ 1,200", "-$5", "--5", "+$5", "$£5"])
+def test_what_the_public_scorer_cannot_read_as_a_number_is_released_as_text(text: str) -> None:
+    """It strips one unit from each end and calls `float`, which would end the whole evaluation."""
+    found = normalise(text, "Float")
+    assert not isinstance(found, mm.Fault)
+    assert found.format == format_of(text) == "String"

@@ -51,7 +51,9 @@ def test_rows_are_corrected_before_they_are_cleaned_and_the_lock_says_so(source:
     found = lock(source)["datasets"]["mmlongdoc"]
     assert found["questions"]["repaired"]["corrected-by-errata"] == 2
     assert found["questions"]["rejected"]["dropped-by-errata"] == 1
-    assert found["errata"] == errata
+    assert found["errata"].keys() == errata.keys()
+    assert found["errata"]["mmlongdoc_10"] == errata["mmlongdoc_10"]
+    assert found["errata"]["mmlongdoc_0"]["set"] == {"answer": "soft", "evidence_pages": ["2"]}
     assert len(lock(source)["manifest"][0]["errata"]) == 64
     assert command("audit", source.parent / "out", "-q").code == 0
 
@@ -98,3 +100,42 @@ def test_errata_that_are_not_there_or_not_for_this_reader_are_refused(source: Pa
     )
     ran = command("build", manifest, "--out", source.parent / "other")
     assert (ran.code, "cannot correct rows" in ran.err) == (2, True), ran.err
+
+
+@pytest.mark.parametrize(
+    ("written", "released"),
+    [("Yes", "Yes"), ("No", "No"), ("14:04", "14:04"), ("007", "007"), ("0.50", "0.50"), ("2019-04-01", "2019-04-01")],
+)
+def test_values_are_what_is_written(source: Path, written: str, released: str) -> None:
+    """Other YAML makes of these a truth, seconds, octal digits, a shorter number, a date."""
+    (source / "errata.yaml").write_text(f"mmlongdoc_0:\n  source: x\n  set: {{answer: {written}}}\n")
+    manifest = write_manifest(source / "own.yaml", errata="errata.yaml")
+    assert command("build", manifest, "--out", source.parent / "out").code == 0
+    assert record(source, "mmlongdoc_0")["answer"] == released
+
+
+def test_a_list_is_written_as_the_source_writes_lists(source: Path) -> None:
+    erratum = {"source": "x", "set": {"answer": ["red", "7"], "answer_format": "List"}}
+    assert built(source, {"mmlongdoc_0": erratum}).code == 0
+    assert json.loads(record(source, "mmlongdoc_0")["answer"]) == ["red", "7"]
+
+
+def test_a_field_that_rows_do_not_have_rejects_the_row(source: Path) -> None:
+    assert built(source, {"mmlongdoc_0": {"source": "x", "set": {"evidence_page": "[1]"}}}).code == 0
+    (found,) = [
+        r
+        for r in map(json.loads, (source.parent / "out/rejects.jsonl").read_text().splitlines())
+        if r["id"] == "mmlongdoc_0"
+    ]
+    assert (found["reason"], found["found"]) == ("erratum-of-no-field", "evidence_page")
+
+
+def test_an_id_that_stands_twice_is_refused(source: Path) -> None:
+    (source / "errata.yaml").write_text("a: {source: x, drop: true}\na: {source: y, drop: true}\n")
+    ran = command("build", write_manifest(source / "own.yaml", errata="errata.yaml"), "--out", source.parent / "out")
+    assert (ran.code, "'a' stands twice" in ran.err) == (2, True)
+
+
+def test_what_changes_nothing_is_not_counted(source: Path) -> None:
+    assert built(source, {"mmlongdoc_0": {"source": "x", "set": {"answer": "hard"}}}).code == 0
+    assert "corrected-by-errata" not in lock(source)["datasets"]["mmlongdoc"]["questions"]["repaired"]
