@@ -1,8 +1,9 @@
 """Summaries: how well pages of highlights are found, and pages an example at every length.
 
-Drawn letter-size reports in every layout tell how many summary pages are found, against a plain search for the
-headings; documents of 55 to 60 pages are built at five lengths (a check of the arithmetic against the paper's Table
-3); with `--documents`, real PDFs too, under references that are made up.
+Drawn letter-size reports in every layout, and two pages that only name the headings, tell how many summary pages are
+found, against searches for the headings, by a reference that the page repeats and by one in other words; documents of
+55 to 60 pages are built at five lengths (a check of the arithmetic against the paper's Table 3); with `--documents`,
+real PDFs too, under references that are made up.
 """
 
 import json
@@ -19,7 +20,16 @@ from sources import open_pdfs
 
 import mmlongbench as mm
 from builders.summ.highlights import HEADINGS, find_highlights, grams
-from builders.summ.sample_reports import SUBJECTS, draw_case_document, draw_report, layouts, summary_of
+from builders.summ.rows import Section
+from builders.summ.sample_reports import (
+    SUBJECTS,
+    broken_over_lines,
+    draw_case_document,
+    draw_report,
+    layouts,
+    reworded,
+    summary_of,
+)
 from mmlongbench.building.build import build
 from mmlongbench.building.engine import LocalEngine
 from mmlongbench.manifest import Manifest
@@ -27,6 +37,11 @@ from mmlongbench.progress import Progress
 from mmlongbench.release.layout import DATA
 
 DRAWS = mm.Draws(("summaries",))
+NAMING = (
+    "Contents\nWhat GAO Found ......... 1\nWhy GAO Did This Study\n3\nAppendix I: Scope ........ 20",
+    "This review follows up on what GAO found in 2009, and on what GAO recommends to other agencies in such cases.",
+)
+"""Pages that only name the headings: a table of contents, and running text."""
 LENGTHS = "8K,16K,32K,64K,128K"
 
 
@@ -47,29 +62,59 @@ def main(documents: Path | None, out: Path | None, examples: int, workers: int) 
 
 
 def _find() -> None:
-    """Precision and recall over summary pages of every layout and two subjects, and of a plain search."""
-    ours, plain, over = Counter[str](), Counter[str](), list[float]()
-    count = 0
+    """Precision and recall over summary pages of every layout and two subjects, ours and those of two searches."""
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    over = list[float]()
     for name, layout in layouts():
         for subject in SUBJECTS[:2]:
-            draws = DRAWS.at(name, subject[0])
-            data, summary = draw_report("gao-18-107", subject, 9, layout, draws)
+            data, summary = draw_report("gao-18-107", subject, 9, layout, DRAWS.at(name, subject[0]))
             texts = [page.get_text() for page in pymupdf.open(stream=data, filetype="pdf")]
-            found = find_highlights(texts, summary)
-            searched = {n for n, text in enumerate(texts) if any(heading in text for heading in HEADINGS)}
             told = frozenset[str]().union(*(grams("\n".join(s.paragraphs)) for s in summary[:2]))
             covers = [len(grams(text) & told) / len(told) for n, text in enumerate(texts) if n not in layout.pages]
             over.append(max(covers))
-            for counted, pages in ((ours, set(found.removed)), (plain, searched)):
-                right = set(layout.pages)
-                counted.update(hit=len(pages & right), wrong=len(pages - right), missed=len(right - pages))
-            count += 1
-    for what, counted in (("found", ours), ("plain search for the headings", plain)):
-        precision = counted["hit"] / max(1, counted["hit"] + counted["wrong"])
-        recall = counted["hit"] / max(1, counted["hit"] + counted["missed"])
-        click.echo(f"{what}: precision {precision:.3f}, recall {recall:.3f} over {count} reports {dict(counted)}")
+            naming = set(range(len(texts), len(texts) + len(NAMING)))
+            texts += NAMING
+            cut = [broken_over_lines(text) for text in texts]
+            for reference, pages, sections in (
+                ("verbatim", texts, summary),
+                ("verbatim, words broken over lines", cut, summary),
+                ("reworded", texts, reworded(summary)),
+            ):
+                for what, found in _searched(pages, sections).items():
+                    counted = counts.setdefault((reference, what), Counter())
+                    right = set(layout.pages)
+                    headed = right if layout.look.manner != "none" else set[int]()
+                    wrong = found - right - naming
+                    counted.update(hit=len(found & right), wrong=len(wrong), missed=len(right - found), reports=1)
+                    counted.update(headed=len(headed), headed_hit=len(found & headed), naming=len(found & naming))
+    for (reference, what), counted in counts.items():
+        _tell(f"{reference}: {what}", counted)
     click.echo(
         f"body pages cover at most {max(over):.3f} of the summary (mean of the worst {statistics.mean(over):.3f})"
+    )
+
+
+def _searched(texts: Sequence[str], summary: Sequence[Section]) -> dict[str, set[int]]:
+    """The pages that each way takes for the summary."""
+    joined = [" ".join(text.split()).casefold() for text in texts]
+    return {
+        "found": set(find_highlights(texts, summary, first_pages=len(texts)).removed),
+        "plain search for the headings": {n for n, text in enumerate(texts) if any(h in text for h in HEADINGS)},
+        "search in any case over joined lines": {
+            n for n, text in enumerate(joined) if any(heading.casefold() in text for heading in HEADINGS)
+        },
+    }
+
+
+def _tell(what: str, counted: Counter[str]) -> None:
+    precision = counted["hit"] / max(1, counted["hit"] + counted["wrong"])
+    recall = counted["hit"] / max(1, counted["hit"] + counted["missed"])
+    headed = counted["headed_hit"] / max(1, counted["headed"])
+    numbers = {key: counted[key] for key in ("hit", "wrong", "missed")}
+    click.echo(
+        f"{what}: precision {precision:.3f}, recall {recall:.3f} ({headed:.3f} of pages with a heading) "
+        f"over {counted['reports']} reports {numbers}; "
+        f"{counted['naming']} of {counted['reports'] * len(NAMING)} pages that only name headings"
     )
 
 

@@ -4,98 +4,89 @@ Pages are cut from the end, of several documents each evenly; only examples whos
 the same at every length. A report's own summary pages are taken out first.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
-
-from pydantic import Field
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar
 
 import mmlongbench as mm
+from builders.summ.options import SummaryOptions
 from builders.summ.removal import removed_pages
 from builders.summ.rows import Summarised
-from builders.summ.templates import INSTRUCTIONS, ask
+from builders.summ.templates import INSTRUCTIONS, ask, page_number, page_unit, text_unit
+from builders.summ.texts import text_fields, told
 
-
-class SummaryOptions(mm.Options):
-    """What a manifest may set."""
-
-    kind: Literal["report", "case"] = "report"
-    """One report whose own summary pages are taken out, or the documents of a case."""
-    reference: Literal["short", "long", "tiny"] = "short"
-    """Which summary of a case is the reference; a case without it is rejected."""
-    share: float = Field(default=0.2, gt=0, le=1)
-    """A page that covers more of the summary's word 5-grams holds it, or, beyond the first pages, gives it away."""
-    first_pages: int = Field(default=6, ge=1)
-    """Where a summary page may be."""
-    without_summary_page: Literal["reject", "keep"] = "reject"
-    """What becomes of a report in which no summary page is found."""
-    page_text: bool = False
-    """Whether records hold the text of their pages, for the variant `text`."""
+_PAPER_IMAGES = {"gov": (2.0, 6.0, 12.0, 25.0, 50.7), "lexsum": (3.0, 6.0, 12.1, 25.2, 51.3)}
+"""Table 3."""
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Summarization of page images."""
+    """Summarization of page images, or of their text."""
 
     dataset: str
     options: SummaryOptions
 
     options_type: ClassVar[type[mm.Options]] = SummaryOptions
-    variants: ClassVar[tuple[str, ...]] = ("text",)
 
     @property
     def spec(self) -> mm.TaskSpec:
         """520 tokens are kept free: 384 to generate, the rest for a chat template."""
         files = mm.FilePattern("summ/{name}_K{k}.jsonl")
-        reads = self.options.page_text or self.options.kind == "report"
+        reads = self.options.pages_as == "text" or self.options.kind == "report"
         span = mm.FullPrompt(below=4 * 1024, above=24 * 1024)
-        return mm.TaskSpec(files, "rouge", reserve=520, page_texts=reads, full_prompt=span)
+        paper = _PAPER_IMAGES.get(self.dataset, ())
+        return mm.TaskSpec(files, "rouge", reserve=520, page_texts=reads, full_prompt=span, paper_images=paper)
 
     def draft(self, row: Summarised, world: mm.World, draws: mm.Draws) -> mm.Draft:
         """Each document from its beginning; the first page of the one that is longest is always there."""
+        kind = self.options.kind
+        if row.kind != kind:
+            todo = f"the reader gives {row.kind}s; set options.kind to {row.kind}"
+            raise mm.DraftError(f"{self.dataset}: options.kind is {kind!r}, {todo}")
         documents = [world.document(id) for id in row.docs]
-        is_report = self.options.kind == "report"
-        removed = self._removed(row, world) if is_report else {}
-        summary = _sections(row) if is_report else _chosen(row, self.options.reference)
+        removed = self._removed(row, world) if kind == "report" else {}
+        summary = _sections(row) if kind == "report" else _chosen(row, self.options.reference)
         pages = [[page for page in document.pages if page.index not in removed] for document in documents]
-        texts = [world.page_texts(id) if self.options.page_text else () for id in row.docs]
-        units = [
-            [_page(number, page.path, page.index, _at(texts[number], page.index)) for page in kept]
-            for number, kept in enumerate(pages)
-        ]
-        first, *others = mm.by_divisor(units).order
         counts = {document.name: len(kept) for document, kept in zip(documents, pages, strict=True)}
+        first, *others = mm.by_divisor(
+            [[self._unit(world, row, number, page) for page in kept] for number, kept in enumerate(pages)]
+        ).order
         about = {"row": row, "summary": summary, "removed": removed, "pages": counts}
-        question = mm.Question(row.id, ask(self.options.kind), about)
-        opening = (INSTRUCTIONS[self.options.kind],)
-        return mm.Draft(row.id, opening, (question,), (first,), mm.InOrder(tuple(others)))
+        question = mm.Question(row.id, ask(kind), about)
+        opening, supply = (INSTRUCTIONS[kind],), mm.InOrder(tuple(others))
+        is_retold = self.options.pages_as == "text" and not self.options.packs_text
+        retold = mm.Retelling(opening, partial(told, world)) if is_retold else None
+        return mm.Draft(row.id, opening, (question,), (first,), supply, retold=retold)
 
     def record(self, example: mm.Example) -> mm.Record:
         """One line of the public file."""
         data = example.question.data
         row: Summarised = data["row"]
         shown = [unit.group for unit in example.units]
-        texts = {"page_text_list": [unit.data["text"] for unit in example.units]} if self.options.page_text else {}
         return {
             "id": row.id,
-            **({"url": row.url} if self.options.kind == "report" else {}),
-            "image_list": list(example.prompt.images),
+            **({"url": row.url} if row.kind == "report" else {}),
+            "image_list": [unit.id for unit in example.units],
+            **(text_fields(example.units) if self.options.pages_as == "text" else {}),
             "summary": data["summary"],
             "removed_pages": "; ".join(f"{page}: {why}" for page, why in data["removed"].items()),
             "documents": [
                 {"doc": name, "pages": pages, "shown": shown.count(name)} for name, pages in data["pages"].items()
             ],
-            **texts,
         }
 
-    def prompt(self, record: mm.Record, variant: str = "") -> mm.Prompt:
-        """The prompt of a released line; as `text`, with the text of each page in place of its image."""
-        texts = record["page_text_list"] if variant == "text" else [None] * len(record["image_list"])
-        units = [
-            _page(0, path, _number(path), text, is_text=variant == "text")
-            for path, text in zip(record["image_list"], texts, strict=True)
-        ]
+    def prompt(self, record: mm.Record) -> mm.Prompt:
+        """The prompt of a released line: with `page_text_list` of texts, else of images."""
+        texts = record.get("page_text_list")
+        units = [page_unit(path, page_number(path)) for path in record["image_list"]]
+        if texts is not None:
+            units = [text_unit(unit, text) for unit, text in zip(units, texts, strict=True)]
         return mm.assemble((INSTRUCTIONS[self.options.kind],), units, "\n\n", ask(self.options.kind))
+
+    def _unit(self, world: mm.World, row: Summarised, number: int, page: mm.Page) -> mm.Unit:
+        """A page of the row's document of that number, in the form it is chosen in."""
+        unit = replace(page_unit(page.path, page.index, number), data={"document": row.docs[number]})
+        return told(world, unit) if self.options.packs_text else unit
 
     def _removed(self, row: Summarised, world: mm.World) -> dict[int, str]:
         options, texts = self.options, world.page_texts(row.docs[0])
@@ -114,19 +105,3 @@ def _chosen(row: Summarised, length: str) -> str:
         expected, todo = f"a {length} summary", "set options.reference"
         raise mm.Rejected(mm.Fault("no-such-summary", expected, ", ".join(written), field="summary", todo=todo))
     return written[length]
-
-
-def _at(texts: Sequence[str], index: int) -> str | None:
-    return mm.escape_markers(texts[index]).strip() if texts else None
-
-
-def _page(number: int, path: str, index: int, text: str | None, *, is_text: bool = False) -> mm.Unit:
-    folder = path.split("/")[-2]
-    head = f"Document {mm.label(folder)} (page {index}): "
-    body: mm.Part = f"\n{text}" if is_text else mm.Image(path)
-    return mm.Unit(path, "own", body, (number, index), head=head, group=folder, data={"text": text})
-
-
-def _number(path: str) -> int:
-    """The number in a page's name, from 0, as public loaders read it."""
-    return int(path.split("page")[1].split(".")[0])

@@ -1,10 +1,10 @@
 """GovReport (Huang et al. 2021, arXiv:2104.02112): GAO's reports as JSON, and a folder of their PDFs named by id.
 
-`reports` is a JSON file a report (`gov-report/gao/*.json`), or lines of JSON; `highlight` is GAO's own summary. Reports
-of the Congressional Research Service have another form of summary and are rejected.
+`reports` is a folder of JSON files (`gov-report/gao/*.json`), one of them, or lines of JSON; `highlight` is GAO's own
+summary. Reports of the Congressional Research Service have another form of summary and are rejected.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -34,15 +34,16 @@ class GovReport:
 
     def rows(self, sources: Sources) -> Iterator[Row | RowFault]:
         """Each report, by its own id."""
-        stems = {stem.casefold(): stem for stem in pdfs_by_name(sources["documents"])}
+        stems: dict[str, list[str]] = {}
+        for stem in pdfs_by_name(sources["documents"]):
+            stems.setdefault(stem.casefold(), []).append(stem)
         for file, place, raw in _reports(sources["reports"]):
-            id = None if isinstance(raw, Fault) else raw.get("id")
-            named = id.strip() if isinstance(id, str) and id.strip() else f"{file}, {place}"
+            id = None if isinstance(raw, Fault) else _id(raw)
             try:
-                found: Row | Fault = raw if isinstance(raw, Fault) else _row(raw, stems)
+                found: Row | Fault = raw if isinstance(raw, Fault) else _row(id, raw, stems)
             except Rejected as refused:
                 found = refused.fault
-            yield at_place(named, found, file, place)
+            yield at_place(id or f"{file}, {place}", found, file, place)
 
     def documents(self, sources: Sources) -> Mapping[str, Path | Fault]:
         """Every PDF of the folder, by its name without the ending."""
@@ -57,11 +58,11 @@ class GovReport:
 
 def _reports(source: Path) -> Iterator[tuple[str, str, dict[str, Any] | Fault]]:
     """(file, place, the report or a fault) of each."""
-    if source.is_file():
+    if source.is_file() and not _is_one_report(source):
         for number, _, raw in json_lines(source):
             yield source.name, f"line {number}", raw
         return
-    files = [file for file in visible_files(source) if file.suffix == ".json"]
+    files = [source] if source.is_file() else [file for file in visible_files(source) if file.suffix == ".json"]
     if not files:
         raise SourceError(Fault("no-reports", "files that end in .json", "none", source.name))
     for file in files:
@@ -69,34 +70,56 @@ def _reports(source: Path) -> Iterator[tuple[str, str, dict[str, Any] | Fault]]:
             found = json_object(file.read_bytes())
         except OSError as error:
             found = Fault("unreadable-source", "a JSON file", error.strerror or str(error))
-        yield file.relative_to(source).as_posix(), "report", found
+        yield file.name if file == source else file.relative_to(source).as_posix(), "report", found
 
 
-def _row(raw: Mapping[str, Any], stems: Mapping[str, str]) -> Summarised:
+def _is_one_report(file: Path) -> bool:
+    """Whether a file is one object over many lines, as its first line tells."""
+    first = next(json_lines(file), None) if file.suffix == ".json" else None
+    return first is not None and isinstance(first.value, Fault) and first.value.reason in ("invalid-json", "not-a-row")
+
+
+def _id(raw: Mapping[str, Any]) -> str | None:
     id = raw.get("id")
-    if not isinstance(id, str) or not id.strip():
-        raise Rejected(Fault("missing-or-mistyped-field", "a text", repr(id)[:80], field="id"))
+    return id.strip() or None if isinstance(id, str) else None
+
+
+def _row(id: str | None, raw: Mapping[str, Any], stems: Mapping[str, Sequence[str]]) -> Summarised:
+    if id is None:
+        raise Rejected(Fault("missing-or-mistyped-field", "a text", repr(raw.get("id"))[:80], field="id"))
     if "highlight" not in raw and ("summary" in raw or "reports" in raw or id.casefold().startswith("crs")):
         raise Rejected(Fault("crs-report", "a report of GAO, with highlights", "one of CRS", field="highlight"))
     sections = tuple(_sections(raw.get("highlight")))
     if not sections:
-        raise Rejected(
-            Fault("empty-summary", "sections with paragraphs", repr(raw.get("highlight"))[:80], field="highlight")
-        )
-    url = raw.get("url") if isinstance(raw.get("url"), str) else ""
-    return Summarised(id=id, docs=(stems.get(id.casefold(), id),), sections=sections, url=str(url))
+        found = repr(raw.get("highlight"))[:80]
+        raise Rejected(Fault("empty-summary", "sections with paragraphs", found, field="highlight"))
+    url = raw.get("url")
+    if not isinstance(url, str | None):
+        raise Rejected(Fault("missing-or-mistyped-field", "a text", repr(url)[:80], field="url"))
+    return Summarised(id=id, kind="report", docs=(_document(id, stems),), sections=sections, url=url or "")
+
+
+def _document(id: str, stems: Mapping[str, Sequence[str]]) -> str:
+    """The PDF of a report: the one of its very name, else the only one whose name differs by case alone."""
+    alike = stems.get(id.casefold(), ())
+    return alike[0] if len(alike) == 1 else id
 
 
 def _sections(value: object) -> Iterator[Section]:
     """The sections that hold paragraphs, those inside others after them."""
     for raw in value if isinstance(value, list) else ():
         if not isinstance(raw, dict) or not isinstance(raw.get("section_title"), str):
-            raise Rejected(Fault("broken-summary", "sections with a title", repr(raw)[:80], field="highlight"))
-        paragraphs = raw.get("paragraphs") or []
-        if not isinstance(paragraphs, list) or not all(isinstance(text, str) for text in paragraphs):
-            raise Rejected(
-                Fault("broken-summary", "paragraphs that are texts", repr(paragraphs)[:80], field="highlight")
-            )
-        if kept := tuple(escape_markers(text) for text in paragraphs if text.strip()):
+            raise _broken("sections with a title", raw)
+        paragraphs, inner = raw.get("paragraphs"), raw.get("subsections")
+        texts = [] if paragraphs is None else paragraphs
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+            raise _broken("paragraphs that are texts", paragraphs)
+        if not isinstance(inner, list | None):
+            raise _broken("a list of subsections", inner)
+        if kept := tuple(escape_markers(text) for text in texts if text.strip()):
             yield Section(section_title=escape_markers(raw["section_title"]), paragraphs=kept)
-        yield from _sections(raw.get("subsections"))
+        yield from _sections(inner)
+
+
+def _broken(expected: str, found: object) -> Rejected:
+    return Rejected(Fault("broken-summary", expected, repr(found)[:80], field="highlight"))

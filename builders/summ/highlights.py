@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from builders.summ.rows import Section
 
@@ -17,7 +18,7 @@ SIZE = 5
 _TRACE = 0.02
 """A page with a heading holds at least this share of the summary; a table of contents does not."""
 _BESIDE = 0.05
-"""A page beside a summary page that holds this share goes on with it."""
+"""A page beside a summary page that holds this share goes on with it; so do pages in a row without any other sign."""
 _LINES = 3
 """A heading is broken over at most so many lines."""
 _HYPHEN = re.compile(r"[\u00ad\u2010-\u2015\u2212-]\s*\n?\s*")
@@ -38,6 +39,9 @@ def find_highlights(
 ) -> Found:
     """The pages of a report that hold its summary, and later ones that repeat too much of it.
 
+    Among the first pages: one with a heading; one, or several in a row, that cover more than the share. Then all that
+    go on with it.
+
     Args:
         texts: the text of each page.
         sections: the reference summary; sections of recommendations, which reports repeat, count as no leak.
@@ -49,19 +53,39 @@ def find_highlights(
     body = [grams(_text(section)) for section in sections if "recommend" not in section.section_title.casefold()]
     whole, told = frozenset[str]().union(*every), frozenset[str]().union(*body) or frozenset[str]().union(*every)
     pages = [grams(text) for text in texts]
-    covers = [_share(page, told) for page in pages]
+    covers, holds = [_share(page, told) for page in pages], [_share(page, whole) for page in pages]
     removed: dict[int, str] = {}
     for number, text in enumerate(texts[:first_pages]):
-        if (heading := heading_in(text)) and _share(pages[number], whole) >= _TRACE:
+        if (heading := heading_in(text)) and holds[number] >= _TRACE:
             removed[number] = f"heading {heading!r}"
         elif covers[number] > share:
             removed[number] = f"{covers[number]:.0%} of the summary"
-    for number in sorted(removed):
-        for beside in (number - 1, number + 1):
-            if 0 <= beside < len(texts) and beside not in removed and _share(pages[beside], whole) >= _BESIDE:
-                removed[beside] = f"{_share(pages[beside], whole):.0%} of the summary, beside page {number}"
+    for run in _runs([cover >= _BESIDE for cover in covers[:first_pages]]):
+        together = _share(frozenset[str]().union(*(pages[number] for number in run)), told)
+        for number in run if together > share else ():
+            removed.setdefault(number, f"{covers[number]:.0%} of the summary, {together:.0%} with those beside it")
+    removed |= _beside(removed, holds)
     leaks = {number: cover for number, cover in enumerate(covers) if cover > share and number not in removed}
     return Found(dict(sorted(removed.items())), leaks)
+
+
+def _runs(is_in: Sequence[bool]) -> list[list[int]]:
+    """The numbers that are in, those that follow each other together."""
+    return [[n for n, _ in run] for key, run in groupby(enumerate(is_in), key=lambda pair: pair[1]) if key]
+
+
+def _beside(removed: Mapping[int, str], holds: Sequence[float]) -> dict[int, str]:
+    """The pages that go on with the summary, beside a removed page or beside one of these."""
+    found: dict[int, str] = {}
+    waiting = sorted(removed)
+    while waiting:
+        number = waiting.pop(0)
+        for beside in (number - 1, number + 1):
+            is_known = beside in removed or beside in found
+            if 0 <= beside < len(holds) and not is_known and holds[beside] >= _BESIDE:
+                found[beside] = f"{holds[beside]:.0%} of the summary, beside page {number}"
+                waiting.append(beside)
+    return found
 
 
 def heading_in(text: str) -> str:

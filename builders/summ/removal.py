@@ -6,8 +6,7 @@ import mmlongbench as mm
 from builders.summ.highlights import find_highlights
 from builders.summ.rows import Section
 
-_LETTERS = 40
-"""A page with fewer has no text to speak of."""
+UNCHECKED = "no text to check"
 
 
 def removed_pages(
@@ -15,14 +14,17 @@ def removed_pages(
 ) -> dict[int, str]:
     """The pages that hold a report's summary, each with what tells it (see `find_highlights`).
 
+    A page among the first ones without text could be the summary: it is removed, but is no summary page that is found.
+
     Raises:
         Rejected: it has no text, no such page, or another page that gives the summary away.
 
     """
-    if _unread(texts[:first_pages]) == len(texts[:first_pages]) or _unread(texts) * 2 > len(texts):
-        without = f"none on {_unread(texts)} of {len(texts)} pages"
-        todo = "set pages.ocr, with tesseract installed"
-        raise _refused("document-without-text", "text to find the summary in", without, todo)
+    without = [number for number, text in enumerate(texts) if not mm.has_words(text)]
+    unchecked = dict.fromkeys((number for number in without if number < first_pages), UNCHECKED)
+    if len(unchecked) == len(texts[:first_pages]) or len(without) * 2 > len(texts):
+        found_none, todo = f"none on {len(without)} of {len(texts)} pages", "set pages.ocr, or take the report out"
+        raise _refused("document-without-text", "text to find the summary in", found_none, todo)
     found = find_highlights(texts, sections, share, first_pages)
     if must_be_found and not found.removed:
         expected = f"a page with the summary among the first {first_pages}"
@@ -31,15 +33,11 @@ def removed_pages(
         page, cover = max(found.leaks.items(), key=lambda item: (item[1], -item[0]))
         expected = f"at most {share:.0%} of the summary on a page"
         raise _refused("summary-in-the-body", expected, f"{cover:.0%} on page {page}")
-    if len(found.removed) == len(texts):
+    removed = {**unchecked, **found.removed}
+    if len(removed) == len(texts):
         raise _refused("document-without-pages", "pages beside the summary", "none")
-    return dict(found.removed)
+    return dict(sorted(removed.items()))
 
 
 def _refused(reason: str, expected: str, found: str, todo: str = "") -> mm.Rejected:
     return mm.Rejected(mm.Fault(reason, expected, found, field="doc", todo=todo))
-
-
-def _unread(texts: Sequence[str]) -> int:
-    """How many pages have no text to speak of."""
-    return sum(sum(map(str.isalpha, text)) < _LETTERS for text in texts)

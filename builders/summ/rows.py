@@ -1,8 +1,12 @@
 """The row that every reader of summaries gives to the builder."""
 
+from typing import Literal
+
 from pydantic import BaseModel, ConfigDict
 
 from mmlongbench import Row
+
+Kind = Literal["report", "case"]
 
 
 class Section(BaseModel):
@@ -16,8 +20,10 @@ class Section(BaseModel):
 class Summarised(Row):
     """Documents with their summary."""
 
+    kind: Kind
+    """A report, or the documents of a case."""
     docs: tuple[str, ...]
     """In the source's order."""
     sections: tuple[Section, ...]
-    """One without a title where the summary is one text."""
+    """Of a report, as they are; of a case, the summaries it has, each under its length: short, long or tiny."""
     url: str = ""

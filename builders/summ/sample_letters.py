@@ -70,7 +70,7 @@ class Sheet:
                 x = left
                 for word in line.split():
                     self._write(x, y, word[0].upper(), size, "hebo")
-                    x += pymupdf.get_text_length(word[0].upper(), "hebo", size) + 1.2
+                    x += pymupdf.get_text_length(word[0].upper(), "hebo", size) + 2.2  # read as a space
                     self._write(x, y, word[1:].upper(), size * 0.78, "hebo")
                     x += pymupdf.get_text_length(word[1:].upper(), "hebo", size * 0.78) + size * 0.4
             else:

@@ -1,6 +1,7 @@
 """Drawn reports: a cover, a summary of GAO's shape in one of many layouts, and a body that repeats a little of it."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from builders.docvqa.sample_prose import write_paragraphs
@@ -62,6 +63,27 @@ def summary_of(subject: tuple[str, ...], draws: Draws) -> tuple[Section, ...]:
         Section(section_title=title, paragraphs=tuple(" ".join(map(told, shapes)) for shapes in parts))
         for title, parts in zip(TITLES, paragraphs, strict=True)
     )
+
+
+def reworded(summary: Sequence[Section]) -> tuple[Section, ...]:
+    """A summary in other words: of each section the first twelve stay, and then no five in a row."""
+
+    def told(paragraph: str, kept: int) -> str:
+        words = paragraph.split()
+        return " ".join(word if n < kept or n % 4 else "otherwise" for n, word in enumerate(words))
+
+    return tuple(
+        Section(
+            section_title=section.section_title,
+            paragraphs=tuple(told(text, 0 if number else 12) for number, text in enumerate(section.paragraphs)),
+        )
+        for section in summary
+    )
+
+
+def broken_over_lines(text: str) -> str:
+    """A text whose long words are broken at the end of a line."""
+    return re.sub(r"\b([a-z]{3})([a-z]{2,})", r"\1-\n\2", text)
 
 
 def draw_report(

@@ -1,6 +1,8 @@
 """Summarization: summary pages are found in every layout, none leaks, pages are cut evenly, bad input is named."""
 
 import json
+import os
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -12,24 +14,41 @@ import pytest
 import mmlongbench as mm
 from builders.summ import GovReport, MultiLexSum, Summary, SummaryOptions
 from builders.summ.highlights import find_highlights, grams, heading_in
-from builders.summ.rows import Summarised
+from builders.summ.removal import UNCHECKED, removed_pages
+from builders.summ.rows import Kind, Section, Summarised
 from builders.summ.sample import draw_cases, draw_reports
-from builders.summ.sample_reports import SUBJECTS, Layout, draw_report, layouts, summary_of
+from builders.summ.sample_reports import (
+    SUBJECTS,
+    Layout,
+    broken_over_lines,
+    draw_case_document,
+    draw_report,
+    layouts,
+    reworded,
+    summary_of,
+)
 from builders.summ.templates import INSTRUCTIONS
 from mmlongbench.building.build import build
 from mmlongbench.building.engine import LocalEngine
+from mmlongbench.documents.pdf import ocr_version
 from mmlongbench.manifest import DatasetSpec, Manifest
 from mmlongbench.packing.budget import K
 from mmlongbench.progress import Progress
+from mmlongbench.release.audit import audit_release
 
 QUIET = Progress(is_shown=False)
 DRAWS = mm.Draws(("tests of summaries",))
 LAYOUTS = dict(layouts())
+WITHOUT_HEADINGS = [name for name, layout in LAYOUTS.items() if layout.look.manner == "none"]
+WITH_HEADINGS = [name for name in LAYOUTS if name not in WITHOUT_HEADINGS]
+HEADING = re.compile("heading '(Why GAO Did This Study|What GAO Recommends)'")
+OVERLAP = re.compile(r"\d+% of the summary")
 
 
 def built(out: Path, source: Any, reader: str = "govreport", **more: Any) -> dict[str, Any]:
     """What the lock says of the dataset."""
     name, kind = ("gov", "report") if reader == "govreport" else ("lexsum", "case")
+    name = more.pop("name", name)
     about = {"name": name, "builder": "summary", "reader": reader, "source": source}
     options = {"kind": kind, **more.pop("options", {})}
     spec = DatasetSpec.model_validate(
@@ -60,23 +79,88 @@ def cases(tmp_path: Path) -> dict[str, Path]:
 # --- finding the summary --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", LAYOUTS)
-def test_the_summary_pages_of_every_layout_are_found_and_no_other(name: str) -> None:
+def drawn(name: str) -> tuple[Layout, list[str], tuple[Section, ...]]:
+    """The layout of that name, the texts of a report's pages in it, the reference."""
     layout = LAYOUTS[name]
     data, summary = draw_report("gao-18-107", SUBJECTS[2], 8, layout, DRAWS.at(name))
-    texts = [page.get_text() for page in pymupdf.open(stream=data, filetype="pdf")]
+    return layout, [page.get_text() for page in pymupdf.open(stream=data, filetype="pdf")], summary
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_the_summary_pages_of_every_layout_are_found_and_no_other(name: str) -> None:
+    layout, texts, summary = drawn(name)
     found = find_highlights(texts, summary)
     assert tuple(found.removed) == layout.pages
+    sign = OVERLAP if layout.look.manner == "none" else HEADING
+    assert all(sign.fullmatch(why) for why in found.removed.values())
     if layout.pages:
         assert not found.leaks
+
+
+@pytest.mark.parametrize("name", WITH_HEADINGS)
+def test_a_summary_page_is_found_by_its_heading_where_the_reference_has_other_words(name: str) -> None:
+    layout, texts, summary = drawn(name)
+    reference = reworded(summary)
+    told = frozenset[str]().union(*(grams("\n".join(part.paragraphs)) for part in reference[:2]))
+    assert max(len(grams(text) & told) / len(told) for text in texts) < 0.1
+    found = find_highlights(texts, reference)
+    assert tuple(found.removed) == layout.pages
+    assert all(HEADING.fullmatch(why) for why in found.removed.values())
+
+
+@pytest.mark.parametrize("name", WITHOUT_HEADINGS)
+def test_a_summary_page_without_headings_is_found_where_its_words_are_broken_over_lines(name: str) -> None:
+    layout, texts, summary = drawn(name)
+    broken_texts = [broken_over_lines(text) for text in texts]
+    assert all(text.count("-\n") > 10 for number, text in enumerate(broken_texts) if number in layout.pages)
+    found = find_highlights(broken_texts, summary)
+    assert tuple(found.removed) == layout.pages
+    assert all(OVERLAP.fullmatch(why) for why in found.removed.values())
+
+
+FILLER = "The office keeps a ledger of every boat that passes the light at the end of the mole."
+
+
+@pytest.mark.parametrize("heading", ["", "What GAO Found\n"])
+@pytest.mark.parametrize("parts", [2, 3, 5, 6])
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_summary_that_is_spread_over_the_first_pages_is_found_whole(heading: str, parts: int, first: int) -> None:
+    summary = summary_of(SUBJECTS[0], DRAWS)
+    words = " ".join(text for section in summary for text in section.paragraphs).split()
+    size = -(-len(words) // parts)
+    told = [" ".join(words[start : start + size]) for start in range(0, len(words), size)]
+    assert len(told) == parts
+    texts = [*[FILLER] * first, f"{heading}{told[0]}", *told[1:], *[FILLER] * 8]
+    found = find_highlights(texts, summary)
+    assert list(found.removed) == list(range(first, first + parts))
+    assert not found.leaks
+
+
+def test_a_summary_that_begins_on_the_first_pages_is_followed_to_its_end() -> None:
+    summary = summary_of(SUBJECTS[0], DRAWS)
+    words = " ".join(text for section in summary for text in section.paragraphs).split()
+    told = [" ".join(words[start : start + 40]) for start in range(0, len(words), 40)]
+    assert len(told) > 4
+    texts = [FILLER, f"What GAO Found\n{told[0]}", *told[1:], *[FILLER] * 8]
+    assert list(find_highlights(texts, summary, first_pages=2).removed) == list(range(1, len(told) + 1))
+
+
+def test_pages_that_repeat_a_little_are_no_summary_where_they_are_apart() -> None:
+    summary = summary_of(SUBJECTS[0], DRAWS)
+    words = " ".join(text for section in summary[:2] for text in section.paragraphs).split()
+    part = len(words) // 8
+    texts = [FILLER, " ".join(words[:part]), FILLER, " ".join(words[-part:]), *[FILLER] * 8]
+    assert not find_highlights(texts, summary).removed
+    near = [FILLER, texts[1], texts[3], *[FILLER] * 9]
+    assert list(find_highlights(near, summary).removed) == [1, 2]
+    assert not find_highlights([*[FILLER] * 8, *near], summary).removed, "beyond the first pages"
 
 
 def test_a_page_that_repeats_the_summary_leaks_unless_it_repeats_recommendations() -> None:
     summary = summary_of(SUBJECTS[0], DRAWS)
     told = "\n".join(text for section in summary for text in section.paragraphs)
     recommended = "\n".join(summary[2].paragraphs)
-    filler = "The office keeps a ledger of every boat that passes the light at the end of the mole."
-    texts = [filler, f"What GAO Found\n{told}", *[filler] * 8, told, f"Recommendations\n{recommended}"]
+    texts = [FILLER, f"What GAO Found\n{told}", *[FILLER] * 8, told, f"Recommendations\n{recommended}"]
     found = find_highlights(texts, summary)
     assert list(found.removed) == [1]
     assert list(found.leaks) == [10]
@@ -108,6 +192,42 @@ def test_words_are_compared_without_hyphens_ligatures_and_case() -> None:
     assert grams("The o\ufb03ce re\u00ad\nquired long-\nterm TESTS") == grams("the office required longterm tests")
 
 
+def spread_texts() -> tuple[list[str], tuple[Section, ...]]:
+    """The texts of a report whose summary is on page 1, and the reference."""
+    summary = summary_of(SUBJECTS[0], DRAWS)
+    told = "\n".join(text for section in summary for text in section.paragraphs)
+    return [FILLER, f"What GAO Found\n{told}", *[FILLER] * 8], summary
+
+
+def test_a_first_page_that_cannot_be_checked_is_removed() -> None:
+    texts, summary = spread_texts()
+    texts[3], texts[7] = "GAO-18-107  Page 3", ""
+    removed = removed_pages(texts, summary, 0.2, 6, must_be_found=True)
+    assert removed == {1: "heading 'What GAO Found'", 3: UNCHECKED}
+    assert UNCHECKED == "no text to check"
+
+
+@pytest.mark.parametrize("must_be_found", [True, False])
+def test_a_page_that_cannot_be_checked_is_no_summary_page_that_is_found(must_be_found: bool) -> None:
+    texts, summary = spread_texts()
+    texts[1] = ""
+    if must_be_found:
+        with pytest.raises(mm.Rejected, match="no-summary-page"):
+            removed_pages(texts, summary, 0.2, 6, must_be_found=True)
+    else:
+        assert removed_pages(texts, summary, 0.2, 6, must_be_found=False) == {1: UNCHECKED}
+
+
+@pytest.mark.parametrize("without", [range(6), range(9, 20)])
+def test_a_report_without_text_on_the_first_or_on_most_pages_is_refused(without: range) -> None:
+    texts, summary = spread_texts()
+    texts += [FILLER] * 10
+    for number in without:
+        texts[number] = ""
+    with pytest.raises(mm.Rejected, match=r"document-without-text.*set pages\.ocr, or take the report out"):
+        removed_pages(texts, summary, 0.2, 6, must_be_found=True)
+
+
 # --- the release ----------------------------------------------------------------------------------------------------
 
 
@@ -129,26 +249,36 @@ def test_removed_pages_are_in_no_record_and_page_numbers_stay_the_original_ones(
             pages = "\n".join(pdf[page].get_text() for page in shown)
         told = frozenset[str]().union(*(grams("\n".join(part["paragraphs"])) for part in record["summary"][:2]))
         assert len(grams(pages) & told) <= 0.2 * len(told)
-    assert not set(Path(tmp_path / "out/mmlb_image/gov-report/bg_pdf_img/gao-18-107").glob("*page1.jpg"))
+    folder = tmp_path / "out/mmlb_image/gov-report/bg_pdf_img/gao-18-107"
+    assert (folder / "gao-18-107_page0.jpg").is_file()
+    assert not (folder / "gao-18-107_page1.jpg").exists()
 
 
 def test_documents_are_cut_evenly_and_the_shorter_context_is_the_start_of_each(
     cases: dict[str, Path], tmp_path: Path
 ) -> None:
+    ids = ["900", "80", "7"]  # neither as numbers nor as texts in ascending order
+    (cases["documents"] / "17000").mkdir()
+    for id, pages in zip(ids, (5, 1, 6), strict=True):
+        data = draw_case_document(id, SUBJECTS[0], pages, DRAWS)
+        (cases["documents"] / "17000" / f"{id}.pdf").write_bytes(data)
+    with cases["cases"].open("a") as file:
+        file.write(json.dumps({"case_id": 17000, "case_documents": ids, "summary/short": "Settled."}) + "\n")
+    given = {str(raw["case_id"]): raw["case_documents"] for raw in lines(cases["cases"])}
     built(tmp_path / "out", cases, "multi_lexsum")
     long, short = (
         {record["id"]: record for record in lines(tmp_path / f"out/mmlb_data/summ/lexsum_K{k}.jsonl")} for k in (16, 8)
     )
-    assert long.keys() == short.keys()
+    assert long.keys() == short.keys() == given.keys()
     for id, record in long.items():
         assert set(short[id]["image_list"]) < set(record["image_list"])
         parts = record["documents"]
-        assert [part["doc"] for part in parts] == [str(part["doc"]) for part in parts]
+        assert [part["doc"] for part in parts] == given[id]
         whole = sum(part["pages"] for part in parts)
         taken = sum(part["shown"] for part in parts)
         assert all(abs(part["shown"] - part["pages"] * taken / whole) <= 1 for part in parts)
         order = [path.split("/")[1] for path in record["image_list"]]
-        assert order == sorted(order, key=[part["doc"] for part in parts].index)
+        assert order == sorted(order, key=given[id].index)
         for before, after in pairwise(record["image_list"]):
             if before.split("/")[1] == after.split("/")[1]:
                 assert int(after.split("page")[1][:-4]) == int(before.split("page")[1][:-4]) + 1
@@ -165,17 +295,71 @@ def test_the_same_examples_are_at_every_length_and_too_long_ones_in_none(
     assert all(cell["examples"] == kept for cell in lock["cells"].values())
 
 
-def test_the_text_variant_has_the_text_of_each_page_in_place_of_its_image(
-    cases: dict[str, Path], tmp_path: Path
+TEXT = {"pages_as": "text"}
+
+
+def audited(out: Path) -> None:
+    assert not [(audit.file, audit.first) for audit in audit_release(out, QUIET) if audit.problems]
+
+
+@pytest.mark.parametrize("reader", ["govreport", "multi_lexsum"])
+def test_pages_as_text_stand_in_place_of_the_very_pages_that_images_have_room_for(
+    reports: dict[str, Path], cases: dict[str, Path], tmp_path: Path, reader: str
 ) -> None:
-    built(tmp_path / "out", cases, "multi_lexsum", options={"page_text": True})
-    builder = Summary("lexsum", SummaryOptions(kind="case", page_text=True))
-    for record in lines(tmp_path / "out/mmlb_data/summ/lexsum_K8.jsonl"):
-        pictures, text = builder.prompt(record), builder.prompt(record, "text")
-        assert len(pictures.images) == len(record["image_list"])
-        assert not text.images
-        for page in record["page_text_list"]:
-            assert page in "".join(part for part in text.parts if isinstance(part, str))
+    kind: Kind = "report" if reader == "govreport" else "case"
+    source, name = (reports, "gov") if kind == "report" else (cases, "lexsum")
+    built(tmp_path / "images", source, reader)
+    built(tmp_path / "texts", source, reader, name=f"text_{name}", options=TEXT)
+    builder = Summary(name, SummaryOptions(kind=kind))
+    for k in (8, 16):
+        images = lines(tmp_path / f"images/mmlb_data/summ/{name}_K{k}.jsonl")
+        texts = lines(tmp_path / f"texts/mmlb_data/summ/text_{name}_K{k}.jsonl")
+        assert [record["id"] for record in images] == [record["id"] for record in texts]
+        for image, text in zip(images, texts, strict=True):
+            assert "page_text_list" not in image
+            assert image.keys() - text.keys() == set()
+            same = image.keys() - {"length", "tokens"}
+            assert {key: image[key] for key in same} == {key: text[key] for key in same}
+            assert text["tokens"]["image"] == 0
+            prompt = builder.prompt(text)
+            assert not prompt.images
+            assert (
+                prompt.text
+                == INSTRUCTIONS[kind]
+                + "\n\n".join(
+                    f"Document {path.split('/')[-2][:15]} (page {path.split('page')[1][:-4]}): \n{page}"
+                    for path, page in zip(text["image_list"], text["page_text_list"], strict=True)
+                )
+                + f"\n\nNow please summarize the {kind}.\nSummary:"
+            )
+            assert all(len(page) > 40 and page == page.strip() for page in text["page_text_list"])
+    audited(tmp_path / "texts")
+
+
+def test_pages_as_text_can_fill_the_budget_with_text(cases: dict[str, Path], tmp_path: Path) -> None:
+    options = {**TEXT, "text_fill": "budget"}
+    lock = built(tmp_path / "out", cases, "multi_lexsum", options=options, reference_length=8 * K, lengths=(4 * K,))
+    assert lock["questions"]["kept"] == 3
+    built(tmp_path / "images", cases, "multi_lexsum", lengths=(4 * K,))
+    images = lines(tmp_path / "images/mmlb_data/summ/lexsum_K4.jsonl")
+    texts = lines(tmp_path / "out/mmlb_data/summ/lexsum_K4.jsonl")
+    for image, text in zip(images, texts, strict=True):
+        assert set(image["image_list"]) < set(text["image_list"])
+        assert text["length"] + 520 <= 4 * K
+        assert text["length"] > 3 * K
+    audited(tmp_path / "out")
+
+
+def test_a_page_without_text_is_named_among_the_pages_as_text(cases: dict[str, Path], tmp_path: Path) -> None:
+    one = next((cases["documents"] / "16008").glob("*.pdf"))
+    with pymupdf.open(one) as document:
+        document[1].add_redact_annot(document[1].rect)
+        document[1].apply_redactions()
+        data = document.tobytes()
+    one.write_bytes(data)
+    built(tmp_path / "out", cases, "multi_lexsum", options=TEXT)
+    named = {r["id"]: r["pages_without_text"] for r in lines(tmp_path / "out/mmlb_data/summ/lexsum_K16.jsonl")}
+    assert named == {"12041": "", "13577": "", "16008": "1"}
 
 
 def test_a_public_loader_makes_the_same_prompt(reports: dict[str, Path], tmp_path: Path) -> None:
@@ -240,6 +424,50 @@ def test_a_report_that_cannot_be_used_is_rejected_and_the_others_are_built(
     assert reject["found"]
 
 
+@pytest.fixture
+def tesseract(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder whose files 0.txt, 1.txt and so on a `tesseract` gives in turn; it fails where there is none."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    script = """#!/bin/sh
+cd "$(dirname "$0")" || exit 3
+if [ "$1" = --version ]; then echo "tesseract 0.0"; exit 0; fi
+cat > /dev/null
+number=$(cat count)
+echo $((number + 1)) > count
+cat "$number.txt"
+"""
+    (folder / "tesseract").write_text(script)
+    (folder / "tesseract").chmod(0o755)
+    (folder / "count").write_text("0")
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    ocr_version.cache_clear()
+    yield folder
+    ocr_version.cache_clear()
+
+
+@pytest.mark.parametrize("pages", [14, 9])
+def test_a_scanned_report_is_read_and_its_summary_page_removed(
+    reports: dict[str, Path], tmp_path: Path, tesseract: Path, pages: int
+) -> None:
+    """With fewer texts than pages, `tesseract` fails at one: the report is refused, and no other."""
+    pdf = reports["documents"] / "gao-18-21.pdf"
+    broken(pdf, "scanned")
+    raw = json.loads((reports["reports"] / "gao/gao-18-21.json").read_text())
+    told = "\n".join(text for part in raw["highlight"] for text in part["paragraphs"])
+    for page in range(pages):
+        (tesseract / f"{page}.txt").write_text(f"What GAO Found\n{told}" if page == 2 else FILLER)
+    built(tmp_path / "out", reports, pages={"ocr": True})
+    records = {record["id"]: record for record in lines(tmp_path / "out/mmlb_data/summ/gov_K16.jsonl")}
+    assert len(records) == (4 if pages == 14 else 3)
+    if pages == 14:
+        assert records["gao-18-21"]["removed_pages"] == "2: heading 'What GAO Found'"
+        assert not [path for path in records["gao-18-21"]["image_list"] if path.endswith("page2.jpg")]
+    else:
+        reject = rejects(tmp_path / "out")["gao-18-21"]
+        assert (reject["reason"], reject["place"]) == ("unrecognised-page", "page 9")
+
+
 @pytest.mark.parametrize("how", ["missing", "encrypted"])
 def test_a_case_with_a_document_that_cannot_be_read_is_rejected_whole(
     cases: dict[str, Path], tmp_path: Path, how: str
@@ -257,9 +485,12 @@ def test_a_first_page_above_the_budget_is_named_with_its_length(reports: dict[st
     assert "8K" in reject["expected"]
 
 
+def section(**changed: Any) -> dict[str, Any]:
+    return {"section_title": "What GAO Found", "paragraphs": ["It found much."], "subsections": [], **changed}
+
+
 def highlights(**changed: Any) -> dict[str, Any]:
-    section = {"section_title": "What GAO Found", "paragraphs": ["It found much."], "subsections": []}
-    return {"id": "gao-18-107", "url": "https://www.example.org", "highlight": [section], **changed}
+    return {"id": "gao-18-107", "url": "https://www.example.org", "highlight": [section()], **changed}
 
 
 @pytest.mark.parametrize(
@@ -275,6 +506,16 @@ def highlights(**changed: Any) -> dict[str, Any]:
         (highlights(highlight=[{"paragraphs": ["It found much."]}]), "broken-summary"),
         (highlights(highlight=[{"section_title": "What", "paragraphs": [7]}]), "broken-summary"),
         (highlights(highlight=["What GAO Found"]), "broken-summary"),
+        (highlights(highlight=[section(paragraphs="It found much.")]), "broken-summary"),
+        (highlights(highlight=[section(paragraphs="")]), "broken-summary"),
+        (highlights(highlight=[section(subsections={"section_title": "Delays"})]), "broken-summary"),
+        (highlights(highlight=[section(subsections="")]), "broken-summary"),
+        (highlights(url=7), "missing-or-mistyped-field"),
+        (highlights(url=["https://www.example.org"]), "missing-or-mistyped-field"),
+        (highlights(url="https://www.example.org/\ud800"), "invalid-unicode"),
+        (highlights(highlight=[section(paragraphs=["It found \udc00 much."])]), "invalid-unicode"),
+        (highlights(id=" "), "missing-or-mistyped-field"),
+        (highlights(id=True), "missing-or-mistyped-field"),
         ({"id": "CRS_R40001", "summary": ["A text."], "reports": {}}, "crs-report"),
     ],
 )
@@ -287,16 +528,72 @@ def test_a_report_of_another_shape_is_named(tmp_path: Path, raw: object, reason:
     assert found.fault.file == "one.json"
 
 
+def read(tmp_path: Path, text: str, *names: str, file: str = "reports.json") -> list[Summarised | mm.RowFault]:
+    """The rows of one file of reports, beside a folder of PDFs of these names."""
+    (tmp_path / file).write_text(text)
+    (tmp_path / "pdf").mkdir()
+    for number, name in enumerate(names):
+        (tmp_path / "pdf" / name).write_bytes(b"%d" % number)
+    rows = list(GovReport().rows({"reports": tmp_path / file, "documents": tmp_path / "pdf"}))
+    return [row for row in rows if isinstance(row, Summarised | mm.RowFault)]
+
+
 def test_paragraphs_of_subsections_follow_their_section(tmp_path: Path) -> None:
-    inner = {"section_title": "Delays", "paragraphs": ["They grew."], "subsections": []}
-    outer = {"section_title": "What GAO Found", "paragraphs": ["Much."], "subsections": [inner]}
-    (tmp_path / "one.json").write_text(json.dumps(highlights(highlight=[outer])))
-    (found,) = GovReport().rows({"reports": tmp_path / "one.json", "documents": tmp_path})
+    inner = section(section_title="Delays", paragraphs=["They grew."])
+    (found,) = read(tmp_path, json.dumps(highlights(highlight=[section(subsections=[inner])])))
     assert isinstance(found, Summarised)
     assert [(part.section_title, part.paragraphs) for part in found.sections] == [
-        ("What GAO Found", ("Much.",)),
+        ("What GAO Found", ("It found much.",)),
         ("Delays", ("They grew.",)),
     ]
+
+
+def test_a_url_and_subsections_may_be_absent(tmp_path: Path) -> None:
+    part = {"section_title": "What GAO Found", "paragraphs": ["It found much."]}
+    raw = [highlights(id="a", url=None), {"id": "b", "highlight": [part]}, highlights(id="c", highlight=[part])]
+    found = read(tmp_path, "\n".join(map(json.dumps, raw)))
+    assert [row.url for row in found if isinstance(row, Summarised)] == ["", "", "https://www.example.org"]
+
+
+@pytest.mark.parametrize(
+    ("names", "taken"),
+    [
+        (["gao-18-107.pdf"], "gao-18-107"),
+        (["GAO-18-107.pdf"], "GAO-18-107"),
+        (["GAO-18-107.pdf", "gao-18-107.pdf", "Gao-18-107.pdf"], "gao-18-107"),
+        (["GAO-18-107.pdf", "Gao-18-107.pdf"], "gao-18-107"),  # which of them, nobody can tell: missing
+        (["gao-18-1.pdf"], "gao-18-107"),
+    ],
+)
+def test_the_pdf_of_a_report_is_the_one_of_its_very_name_or_else_the_only_one_in_another_case(
+    tmp_path: Path, names: list[str], taken: str
+) -> None:
+    (found,) = read(tmp_path, json.dumps(highlights(id=" gao-18-107 ")), *names)
+    assert isinstance(found, Summarised)
+    assert (found.id, found.docs) == ("gao-18-107", (taken,))
+
+
+@pytest.mark.parametrize("file", ["reports.json", "reports.jsonl"])
+def test_a_file_of_one_report_over_many_lines_is_one_row(tmp_path: Path, file: str) -> None:
+    found = read(tmp_path, json.dumps(highlights(), indent=1), file=file)
+    if file == "reports.jsonl":
+        assert len(found) > 1, "lines of JSON"
+        return
+    (row,) = found
+    assert isinstance(row, Summarised)
+    assert (row.id, row.file, row.place) == ("gao-18-107", "reports.json", "report")
+
+
+@pytest.mark.parametrize(("text", "reason"), [("{\n\n", "invalid-json"), ("[\n {}\n]", "not-a-row")])
+def test_a_file_that_is_neither_is_one_reject(tmp_path: Path, text: str, reason: str) -> None:
+    (found,) = read(tmp_path, text)
+    assert isinstance(found, mm.RowFault)
+    assert (found.fault.reason, found.fault.file) == (reason, "reports.json")
+
+
+def test_a_line_that_is_no_valid_unicode_leaves_the_others_as_they_are(tmp_path: Path) -> None:
+    found = read(tmp_path, f"{json.dumps(highlights(url=chr(0xD800)))}\n{json.dumps(highlights())}\n")
+    assert [type(row) for row in found] == [mm.RowFault, Summarised]
 
 
 def of_case(tmp_path: Path, raw: object) -> Summarised | mm.RowFault:
@@ -319,13 +616,48 @@ CASE = {"case_id": "12041", "case_documents": ["1", "2"], "summary/short": "Sett
         ({**CASE, "case_documents": None}, "missing-or-mistyped-field"),
         ({**CASE, "case_documents": "1"}, "missing-or-mistyped-field"),
         ({**CASE, "case_documents": ["1", "1"]}, "document-twice"),
+        ({**CASE, "case_documents": ["1", True]}, "missing-or-mistyped-field"),
+        ({**CASE, "case_documents": ["1", 2.0]}, "missing-or-mistyped-field"),
+        ({**CASE, "case_documents": ["1", " "]}, "missing-or-mistyped-field"),
+        ({**CASE, "case_documents": ["1", 1]}, "document-twice"),
+        ({**CASE, "case_documents": ["1", " 1"]}, "document-twice"),
         ({**CASE, "summary/short": " ", "summary/long": None}, "empty-summary"),
+        ({**CASE, "summary/short": "Settled. \ud83d"}, "invalid-unicode"),
+        ({**CASE, "summary/tiny": 7}, "broken-summary"),
     ],
 )
 def test_a_case_of_another_shape_is_named(tmp_path: Path, raw: object, reason: str) -> None:
     found = of_case(tmp_path, raw)
     assert isinstance(found, mm.RowFault)
     assert (found.fault.reason, found.fault.place) == (reason, "line 1")
+
+
+@pytest.mark.parametrize("id", [None, True, False, 1.5, [], {}, "", " ", "1\ud800"])
+def test_a_case_without_an_id_is_named_by_its_line(tmp_path: Path, id: object) -> None:
+    found = of_case(tmp_path, {**CASE, "case_id": id})
+    assert isinstance(found, mm.RowFault)
+    assert found.id == "line-1"
+    wrong = "invalid-unicode" if isinstance(id, str) and id.strip() else "missing-or-mistyped-field"
+    assert found.fault.reason == wrong
+
+
+@pytest.mark.parametrize(("id", "read"), [(0, "0"), ("0", "0"), (12041, "12041"), (" 12041\n", "12041")])
+def test_a_case_is_called_by_its_id_as_text(tmp_path: Path, id: object, read: str) -> None:
+    found = of_case(tmp_path, {**CASE, "case_id": id, "case_documents": [7, " 8 "]})
+    assert isinstance(found, Summarised)
+    assert (found.id, found.docs) == (read, ("7", "8"))
+
+
+@pytest.mark.parametrize(
+    ("reader", "kind", "gives"), [("govreport", "case", "report"), ("multi_lexsum", "report", "case")]
+)
+def test_a_kind_that_the_reader_does_not_give_is_named(
+    reports: dict[str, Path], cases: dict[str, Path], tmp_path: Path, reader: str, kind: str, gives: str
+) -> None:
+    said = f"options.kind is '{kind}', the reader gives {gives}s; set options.kind to {gives}"
+    source = reports if reader == "govreport" else cases
+    with pytest.raises(mm.DraftError, match=re.escape(said)):
+        built(tmp_path / "out", source, reader, options={"kind": kind})
 
 
 def test_the_summaries_there_are_are_kept_by_their_length(tmp_path: Path) -> None:
@@ -341,14 +673,17 @@ def test_a_case_without_the_asked_summary_is_rejected_with_those_it_has(cases: d
     assert {reject["found"] for reject in rejects(tmp_path / "out").values()} == {"short, long"}
 
 
-def test_two_documents_of_one_name_are_refused_for_the_case_that_names_them(
-    cases: dict[str, Path], tmp_path: Path
+@pytest.mark.parametrize("are_alike", [True, False])
+def test_two_documents_of_one_name_are_refused_for_the_case_that_names_them_unless_they_are_copies(
+    cases: dict[str, Path], tmp_path: Path, are_alike: bool
 ) -> None:
     one = next((cases["documents"] / "16008").glob("*.pdf"))
+    other = one if are_alike else next((cases["documents"] / "12041").glob("*.pdf"))
     (cases["documents"] / "again").mkdir()
-    (cases["documents"] / "again" / one.name).write_bytes(one.read_bytes())
+    (cases["documents"] / "again" / one.name).write_bytes(other.read_bytes())
     lock = built(tmp_path / "out", cases, "multi_lexsum")
-    assert lock["questions"]["rejected"] == {"two-documents-of-one-name": 1}
+    assert lock["questions"]["rejected"] == ({} if are_alike else {"two-documents-of-one-name": 1})
+    assert lock["questions"]["kept"] == (3 if are_alike else 2)
 
 
 def test_a_name_with_page_in_it_becomes_one_that_public_loaders_can_split(
