@@ -3,6 +3,7 @@
 import fcntl
 import hashlib
 import os
+import socket
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -21,7 +22,7 @@ def whole(path: Path) -> Iterator[BinaryIO]:
     The temporary file stands in the same folder, is synced, and renamed; a failing block leaves nothing.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"{TEMPORARY}{os.getpid()}-{path.name}"[:200])
+    temporary = path.with_name(f"{TEMPORARY}{socket.gethostname()}-{os.getpid()}-{path.name}"[:200])
     try:
         with temporary.open("wb") as file:
             yield file
@@ -53,8 +54,10 @@ def sha256_of(path: Path) -> str:
 
 
 @contextmanager
-def claim(path: Path, what: str) -> Iterator[None]:
+def claim(path: Path, what: str, *, is_shared: bool = False) -> Iterator[None]:
     """Hold the kernel's lock on a file, so that one process writes a thing; the lock dies with its owner.
+
+    With `is_shared` others may hold it so too, and none may hold it alone.
 
     Raises:
         BuildError: another process holds it.
@@ -63,7 +66,7 @@ def claim(path: Path, what: str) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, (fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise BuildError(f"{what} is being written by another process; wait for it or stop it") from error
         yield

@@ -61,7 +61,7 @@ def build(manifest: Manifest, out: Path, engine: LocalEngine, *, is_strict: bool
 def run_stages(manifest: Manifest, work: Work, engine: LocalEngine, *, is_strict: bool = False) -> list[DatasetPlan]:
     """Plan, then do every shard of every dataset; the working folder then holds all that a release is made of."""
     plans = plan_datasets(manifest, work, engine.progress)
-    _go_on(plans, work)
+    go_on(plans, work)
     forget()
     for plan in plans:
         _run_stages(plan, work, engine, is_strict)
@@ -80,8 +80,13 @@ def _complete(manifest: Manifest, work: Work, engine: LocalEngine) -> Built:
     return Built(work.out, lock, was_complete=True)
 
 
-def _go_on(plans: list[DatasetPlan], work: Work) -> None:
-    """Save the plan, or find the one that was saved to be the same, so that no two builds are mixed."""
+def go_on(plans: list[DatasetPlan], work: Work) -> None:
+    """Save the plan, or find the one that was saved to be the same, so that no two builds are mixed.
+
+    Raises:
+        BuildError: the folder holds a build of another manifest, or by other versions.
+
+    """
     before = begun(work)
     if before is None:
         save_plans(plans, work)

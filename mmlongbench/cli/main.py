@@ -4,7 +4,7 @@ import errno
 import json
 import sys
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -15,6 +15,10 @@ from mmlongbench.cli.doctor import doctor
 from mmlongbench.cli.search import search
 from mmlongbench.errors import MMLongBenchError, StrictStop
 from tokenization import TokenizationError
+
+if TYPE_CHECKING:
+    from mmlongbench.building.engine import LocalEngine
+    from mmlongbench.manifest import Manifest
 
 EXIT_CODES = """
 \b
@@ -63,6 +67,12 @@ def cli(debug: bool) -> None:
     help="Processes; the bytes do not depend on it.",
 )
 @click.option("--strict", is_flag=True, help="Stop at the first reject.")
+@click.option(
+    "--stage",
+    type=click.Choice(["prepare", "negatives", "records", "images"]),
+    help="Do this stage only; `finish` ends a build that is done so.",
+)
+@click.option("--shard", metavar="N/OF", help="Of a stage, every OF-th shard from the N-th on, from 1: 3/64.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 def build(
@@ -73,6 +83,8 @@ def build(
     limit: int | None,
     workers: int,
     strict: bool,
+    stage: str | None,
+    shard: str | None,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -90,6 +102,11 @@ def build(
 
     loaded = narrowed(load_manifest(find_manifest(manifest), settings), lengths, limit)
     progress = Progress(False if quiet or as_json else None)
+    if shard and not stage:
+        raise click.UsageError("--shard needs --stage")
+    if stage:
+        _build_stage(loaded, out, LocalEngine(workers, progress), stage, shard, is_quiet=quiet or as_json)
+        return
     built = run(loaded, out, LocalEngine(workers, progress), is_strict=strict)
     if as_json:
         click.echo(
@@ -102,6 +119,30 @@ def build(
         read, rejected = (sum(count["read"] for count in counts), sum(sum(c["rejected"].values()) for c in counts))
         click.echo(f"no question was kept: {read} read, {rejected} rejected, see {out / REJECTS}", err=True)
         sys.exit(1)
+
+
+def _build_stage(
+    manifest: "Manifest", out: Path, engine: "LocalEngine", stage: str, shard: str | None, *, is_quiet: bool
+) -> None:
+    from mmlongbench.building.staging import WHOLE, parse_share, run_stage
+
+    done = run_stage(manifest, out, engine, stage, parse_share(shard) if shard else WHOLE)
+    if not is_quiet:
+        click.echo(f"{stage}{f' {shard}' if shard else ''}: {done:,} shards are done")
+
+
+@cli.command()
+@click.argument("release", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+def finish(release: Path, quiet: bool) -> None:
+    """Write the files of RELEASE, all stages of which are done (`build --stage`); the lock last."""
+    from mmlongbench.building.build import Built
+    from mmlongbench.building.staging import finish_release
+    from mmlongbench.cli.tables import show_build
+
+    lock = finish_release(release)
+    if not quiet:
+        show_build(Built(release, lock, was_complete=False))
 
 
 @cli.command("list")

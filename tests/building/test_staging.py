@@ -1,0 +1,85 @@
+"""Builds in parts: any share, in any order, at once; the same bytes as a build in one go."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tiny import command
+
+from mmlongbench.files import sha256_of
+
+
+def hashes(folder: Path) -> dict[str, str]:
+    return {path.relative_to(folder).as_posix(): sha256_of(path) for path in folder.rglob("*") if path.is_file()}
+
+
+def stage(source: Path, out: Path, name: str, shard: str = "") -> tuple[int, str]:
+    ran = command("build", source / "tiny.yaml", "--out", out, "--stage", name, *(("--shard", shard) if shard else ()))
+    return ran.code, ran.err
+
+
+def test_any_order_of_shares_ends_with_the_same_bytes(source: Path, finished: Path, tmp_path: Path) -> None:
+    out = tmp_path / "release"
+    assert stage(source, out, "prepare") == (0, "")
+    for name in ("records", "images"):
+        for number in (3, 1, 2, 1):
+            assert stage(source, out, name, f"{number}/3") == (0, "")
+    ran = command("finish", out)
+    assert ran.code == 0, ran.err
+    assert hashes(out) == hashes(finished)
+
+
+def test_shares_of_one_stage_can_be_done_at_once(source: Path, finished: Path, tmp_path: Path) -> None:
+    out = tmp_path / "release"
+    assert stage(source, out, "prepare")[0] == 0
+    for name in ("records", "images"):
+        build = [sys.executable, "-m", "mmlongbench", "build", str(source / "tiny.yaml"), "--out", str(out), "-q"]
+        shares = [[*build, "--stage", name, "--shard", f"{number}/2"] for number in (1, 2)]
+        begun = [subprocess.Popen(share) for share in shares]
+        assert [process.wait() for process in begun] == [0, 0]
+    assert command("finish", out).code == 0
+    assert hashes(out) == hashes(finished)
+
+
+def test_a_build_in_one_go_goes_on_from_parts(source: Path, finished: Path, tmp_path: Path) -> None:
+    out = tmp_path / "release"
+    assert stage(source, out, "prepare")[0] == 0
+    assert stage(source, out, "records", "2/2")[0] == 0
+    assert command("build", source / "tiny.yaml", "--out", out, "-q").code == 0
+    assert hashes(out) == hashes(finished)
+
+
+def test_what_is_not_done_is_named_with_what_does_it(source: Path, tmp_path: Path) -> None:
+    out = tmp_path / "release"
+    assert stage(source, out, "records")[0] == 2
+    assert "begin with --stage prepare" in stage(source, out, "records")[1]
+    assert stage(source, out, "prepare")[0] == 0
+    code, said = stage(source, out, "images")
+    assert (code, "stage records: 2 of 2 shards of 'mmlongdoc' are not done" in said) == (2, True)
+    assert "--stage records` does them" in said
+    assert stage(source, out, "records", "1/2")[0] == 0
+    refused = command("finish", out)
+    assert (refused.code, "stage records: 1 of 2" in refused.err) == (2, True)
+    assert not (out / "build.lock.json").exists()
+
+
+@pytest.mark.parametrize("shard", ["0/2", "3/2", "1", "a/b", "1/", "-1/2", "1/99999999"])
+def test_a_share_that_is_none_is_refused(source: Path, tmp_path: Path, shard: str) -> None:
+    code, said = stage(source, tmp_path / "release", "records", shard)
+    assert (code, "expected N/OF" in said) == (2, True)
+
+
+def test_preparing_is_not_shared_and_a_finished_release_is_left_alone(
+    source: Path, finished: Path, tmp_path: Path
+) -> None:
+    assert "leave --shard out" in stage(source, tmp_path / "release", "prepare", "1/2")[1]
+    assert "is finished" in stage(source, finished, "records")[1]
+    assert "--shard needs --stage" in command("build", source / "tiny.yaml", "--out", tmp_path, "--shard", "1/2").err
+
+
+def test_another_manifest_is_refused(source: Path, tmp_path: Path) -> None:
+    out = tmp_path / "release"
+    assert stage(source, out, "prepare")[0] == 0
+    ran = command("build", source / "tiny.yaml", "--out", out, "--stage", "prepare", "--set", "seed=7")
+    assert (ran.code, "seed is 7" in ran.err) == (2, True)
