@@ -15,13 +15,17 @@ from mmlongbench.errors import BuildError
 T = TypeVar("T")
 
 
+class WorkerDiedError(BuildError):
+    """A process ended without a word, as one does that the kernel kills for want of memory."""
+
+
 def each_done(
     workers: int, function: Callable[..., T], calls: Sequence[tuple[Any, ...]], names: Sequence[object]
 ) -> Generator[tuple[int, T], None, None]:
     """(place in `calls`, result) of a function of each call's arguments, in the order in which they end.
 
     Raises:
-        BuildError: a worker died; `names` say from which call on.
+        WorkerDiedError: a worker died; `names` say from which call on.
 
     """
     context = multiprocessing.get_context("spawn")  # a fork would share MuPDF's and the tokenizer's threads
@@ -37,7 +41,7 @@ def each_done(
         except BrokenProcessPool as error:
             left = [names[place] for future, place in waiting.items() if not future.done() or future.exception()]
             first = f" (from {left[0]})" if left else ""
-            raise BuildError(f"a worker died, perhaps for want of memory; run again to go on{first}") from error
+            raise WorkerDiedError(f"a worker died, perhaps for want of memory; run again to go on{first}") from error
         except (KeyboardInterrupt, GeneratorExit):
             for worker in set(multiprocessing.active_children()) - others:
                 worker.terminate()
