@@ -10,7 +10,7 @@ from typing import Any
 from mmlongbench.binding import bind_builder, check_reserve, placements_of
 from mmlongbench.building.assets import asset_shards
 from mmlongbench.building.dataset import open_dataset
-from mmlongbench.building.engine import LocalEngine
+from mmlongbench.building.engine import Engine
 from mmlongbench.building.finish import finish
 from mmlongbench.building.plan import DatasetPlan, begun, plan_datasets, save_plans
 from mmlongbench.building.records import blocks_of, record_shards, rows_of
@@ -35,7 +35,7 @@ class Built:
     """The release was there already, of the same manifest and sources."""
 
 
-def build(manifest: Manifest, out: Path, engine: LocalEngine, *, is_strict: bool = False) -> Built:
+def build(manifest: Manifest, out: Path, engine: Engine, *, is_strict: bool = False) -> Built:
     """Build a release, or finish one that was interrupted.
 
     Raises:
@@ -58,7 +58,7 @@ def build(manifest: Manifest, out: Path, engine: LocalEngine, *, is_strict: bool
     return Built(work.out, lock, was_complete=False)
 
 
-def run_stages(manifest: Manifest, work: Work, engine: LocalEngine, *, is_strict: bool = False) -> list[DatasetPlan]:
+def run_stages(manifest: Manifest, work: Work, engine: Engine, *, is_strict: bool = False) -> list[DatasetPlan]:
     """Plan, then do every shard of every dataset; the working folder then holds all that a release is made of."""
     plans = plan_datasets(manifest, work, engine.progress)
     go_on(plans, work)
@@ -68,7 +68,7 @@ def run_stages(manifest: Manifest, work: Work, engine: LocalEngine, *, is_strict
     return plans
 
 
-def _complete(manifest: Manifest, work: Work, engine: LocalEngine) -> Built:
+def _complete(manifest: Manifest, work: Work, engine: Engine) -> Built:
     """A finished release, if it is of this manifest, these versions, and whole; nothing in it is touched either way."""
     try:
         lock = read_lock(work.out)
@@ -174,7 +174,7 @@ def _same(before: list[dict[str, Any]], now: list[dict[str, Any]], out: Path) ->
     raise BuildError(f"--out {out}: holds a build that also has {', '.join(named) or 'another order of datasets'}")
 
 
-def _run_stages(plan: DatasetPlan, work: Work, engine: LocalEngine, is_strict: bool) -> None:
+def _run_stages(plan: DatasetPlan, work: Work, engine: Engine, is_strict: bool) -> None:
     name = plan.spec.name
     documents = [Shard("documents", name, document) for document in plan.documents]
     _stage(documents, f"{name}: documents", work, engine)
@@ -191,7 +191,7 @@ def _run_stages(plan: DatasetPlan, work: Work, engine: LocalEngine, is_strict: b
     _stage(asset_shards(work, dataset), f"{name}: images", work, engine)
 
 
-def _stage(shards: list[Shard], label: str, work: Work, engine: LocalEngine) -> None:
+def _stage(shards: list[Shard], label: str, work: Work, engine: Engine) -> None:
     engine.run(work.out, [shard for shard in shards if not work.is_done(shard)], label)
 
 

@@ -4,12 +4,26 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from mmlongbench.building.shards import run_shard
 from mmlongbench.building.work import Shard, Work
 from mmlongbench.errors import BuildError
 from mmlongbench.processes import WorkerDiedError, each_done
 from mmlongbench.progress import Progress
+
+
+class Engine(Protocol):
+    """Maps shards to processes."""
+
+    @property
+    def progress(self) -> Progress:
+        """Where bars are shown."""
+        ...
+
+    def run(self, out: Path, shards: Sequence[Shard], label: str) -> None:
+        """Do all shards, or raise the first error."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

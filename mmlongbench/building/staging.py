@@ -16,7 +16,7 @@ from typing import Any
 from mmlongbench.building.assets import asset_shards, forget_assets
 from mmlongbench.building.build import go_on
 from mmlongbench.building.dataset import open_dataset
-from mmlongbench.building.engine import LocalEngine
+from mmlongbench.building.engine import Engine
 from mmlongbench.building.finish import finish
 from mmlongbench.building.plan import DatasetPlan, begun, load_plan, plan_datasets
 from mmlongbench.building.records import blocks_of, record_shards, rows_of
@@ -58,7 +58,7 @@ def parse_share(text: str) -> Share:
     raise BuildError(f"--shard {text!r}: expected N/OF, from 1/OF to OF/OF, such as 3/64")
 
 
-def run_stage(manifest: Manifest, out: Path, engine: LocalEngine, stage: str, share: Share = WHOLE) -> int:
+def run_stage(manifest: Manifest, out: Path, engine: Engine, stage: str, share: Share = WHOLE) -> int:
     """Do one share of one stage; how many shards that were.
 
     Raises:
@@ -101,7 +101,7 @@ def finish_release(out: Path) -> dict[str, Any]:
     return lock
 
 
-def _prepare(manifest: Manifest, work: Work, engine: LocalEngine) -> int:
+def _prepare(manifest: Manifest, work: Work, engine: Engine) -> int:
     """The plan, the documents and the rows of every dataset."""
     work.root.mkdir(parents=True, exist_ok=True)
     plans = plan_datasets(manifest, work, engine.progress)

@@ -17,8 +17,9 @@ from mmlongbench.errors import MMLongBenchError, StrictStop
 from tokenization import TokenizationError
 
 if TYPE_CHECKING:
-    from mmlongbench.building.engine import LocalEngine
+    from mmlongbench.building.engine import Engine
     from mmlongbench.manifest import Manifest
+    from mmlongbench.progress import Progress
 
 EXIT_CODES = """
 \b
@@ -66,6 +67,15 @@ def cli(debug: bool) -> None:
     show_default=True,
     help="Processes; the bytes do not depend on it.",
 )
+@click.option(
+    "--engine",
+    "engine_name",
+    type=click.Choice(["local", "ray"]),
+    default="local",
+    show_default=True,
+    help="Processes of this machine, or tasks of a Ray cluster whose nodes all see OUT.",
+)
+@click.option("--ray-address", metavar="auto|HOST:PORT", help="The cluster; one of this machine alone by default.")
 @click.option("--strict", is_flag=True, help="Stop at the first reject.")
 @click.option(
     "--stage",
@@ -82,6 +92,8 @@ def build(
     lengths: str | None,
     limit: int | None,
     workers: int,
+    engine_name: str,
+    ray_address: str | None,
     strict: bool,
     stage: str | None,
     shard: str | None,
@@ -93,7 +105,6 @@ def build(
     A build that was stopped goes on where it was, and ends with the same bytes.
     """
     from mmlongbench.building.build import build as run
-    from mmlongbench.building.engine import LocalEngine
     from mmlongbench.cli.tables import show_build
     from mmlongbench.installed import find_manifest
     from mmlongbench.manifest import load_manifest, narrowed
@@ -102,12 +113,13 @@ def build(
 
     loaded = narrowed(load_manifest(find_manifest(manifest), settings), lengths, limit)
     progress = Progress(False if quiet or as_json else None)
+    engine = _engine(engine_name, workers, ray_address, progress)
     if shard and not stage:
         raise click.UsageError("--shard needs --stage")
     if stage:
-        _build_stage(loaded, out, LocalEngine(workers, progress), stage, shard, is_quiet=quiet or as_json)
+        _build_stage(loaded, out, engine, stage, shard, is_quiet=quiet or as_json)
         return
-    built = run(loaded, out, LocalEngine(workers, progress), is_strict=strict)
+    built = run(loaded, out, engine, is_strict=strict)
     if as_json:
         click.echo(
             json.dumps({"out": str(out), "datasets": built.lock["datasets"], "was_complete": built.was_complete})
@@ -121,8 +133,20 @@ def build(
         sys.exit(1)
 
 
+def _engine(name: str, workers: int, address: str | None, progress: "Progress") -> "Engine":
+    from mmlongbench.building.engine import LocalEngine
+
+    if name == "local":
+        if address:
+            raise click.UsageError("--ray-address needs --engine ray")
+        return LocalEngine(workers, progress)
+    from mmlongbench.building.ray_engine import RayEngine
+
+    return RayEngine(progress, address)
+
+
 def _build_stage(
-    manifest: "Manifest", out: Path, engine: "LocalEngine", stage: str, shard: str | None, *, is_quiet: bool
+    manifest: "Manifest", out: Path, engine: "Engine", stage: str, shard: str | None, *, is_quiet: bool
 ) -> None:
     from mmlongbench.building.staging import WHOLE, parse_share, run_stage
 

@@ -1,0 +1,100 @@
+"""The Ray engine: the same shards, spread over the nodes of a cluster that all see the release's folder.
+
+Needs the extra `ray`. A worker outlives a build, so each call says which build it is of, and what a worker knows of
+another is forgotten.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mmlongbench.building.shards import forget, run_shard
+from mmlongbench.building.work import Shard, Work
+from mmlongbench.errors import BuildError
+from mmlongbench.files import sha256_of
+from mmlongbench.progress import Progress
+
+
+@dataclass(frozen=True, slots=True)
+class RayEngine:
+    """Tasks of one CPU each; a shard whose worker dies is done once more."""
+
+    progress: Progress
+    address: str | None = None
+    """Of a cluster (`auto`: the one of this machine); None starts one on this machine alone."""
+    nodes: Counter[str] = field(default_factory=Counter)
+    """How many shards each node has done."""
+
+    def run(self, out: Path, shards: Sequence[Shard], label: str) -> None:
+        """Do all shards, or raise the first error."""
+        if not shards:
+            return
+        ray = _ray()
+        with _connected(self.address), self.progress.bar(label, len(shards)) as advance:
+            plan = Work(out).plan
+            build = sha256_of(plan) if plan.is_file() else ""
+            task = ray.remote(num_cpus=1, max_retries=1, scheduling_strategy="SPREAD")(_run)
+            waiting = {task.remote(out, shard, build): shard for shard in shards}
+            try:
+                while waiting:
+                    (done,), _ = ray.wait(list(waiting), num_returns=1)
+                    self.nodes[_result(ray, done, waiting.pop(done))] += 1
+                    advance()
+            finally:
+                for left in waiting:
+                    ray.cancel(left, force=True)
+
+
+_known = ""
+"""The build that this worker knows of."""
+
+
+def _run(out: Path, shard: Shard, build: str) -> str:
+    """Do a shard on a node, and say on which."""
+    import ray
+
+    global _known
+    if _known != build:
+        forget()
+        _known = build
+    run_shard(out, shard)
+    return str(ray.get_runtime_context().get_node_id())
+
+
+def _result(ray: Any, done: Any, shard: Shard) -> str:  # noqa: ANN401  (Ray has no types of its own here)
+    try:
+        return str(ray.get(done))
+    except ray.exceptions.RayTaskError as error:
+        raise error.cause from None
+    except ray.exceptions.RayError as error:
+        said = str(error).splitlines()[0]
+        why = f"its process died twice, perhaps for want of memory ({said}); run again to go on"
+        raise BuildError(f"{shard}: {why}") from error
+
+
+def _ray() -> Any:  # noqa: ANN401
+    try:
+        import ray
+    except ImportError as error:
+        raise BuildError('--engine ray: Ray is not installed: pip install "mmlongbench[ray]"') from error
+    return ray
+
+
+@contextmanager
+def _connected(address: str | None) -> Iterator[None]:
+    """Connected to the cluster; a connection that was there stays."""
+    ray = _ray()
+    if ray.is_initialized():
+        yield
+        return
+    try:
+        ray.init(address=address, include_dashboard=False if address is None else None, log_to_driver=False)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise BuildError(f"--ray-address {address}: {str(error).splitlines()[0]}") from error
+    try:
+        yield
+    finally:
+        ray.shutdown()
