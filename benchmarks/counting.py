@@ -78,8 +78,8 @@ def _generated(pdfs: Path | None, count: int) -> Iterator[Case]:
         path = write_passages(Path(root), builder, read_pages(paths, LIMITS), LENGTH, count)
 
         def audit() -> list[FileAudit]:
-            file = PublicFile(path.name, path, dataset, LENGTH, None)
-            return [audit_file(Opened((file,), ImageSizes(Path(root) / IMAGES), None), file, ())]
+            file = PublicFile(path.name, path, dataset, LENGTH, None, ImageSizes(Path(root) / IMAGES))
+            return [audit_file(Opened((file,), None), file, ())]
 
         yield Case(audit, list(_texts(dataset, path)))
 

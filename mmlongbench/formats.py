@@ -75,16 +75,29 @@ class JsonLines:
 
     def unbundle(self, path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         """Each line, with its number; memory does not grow with the file."""
+        for where, record in self.lines(path):
+            if isinstance(record, ReleaseError):
+                raise record
+            yield where, record
+
+    def lines(self, path: Path) -> Iterator[tuple[str, dict[str, Any] | ReleaseError]]:
+        """Each line that is not blank, or what is wrong with it."""
         with path.open("rb") as lines:
             for number, line in enumerate(lines, 1):
                 where = f"line {number}"
+                if not line.strip():
+                    continue
                 try:
                     record = json.loads(line)
-                except ValueError as error:
-                    raise ReleaseError(f"{path.name}, {where}: expected one JSON object, found {error}") from error
-                if not isinstance(record, dict):
-                    raise ReleaseError(f"{path.name}, {where}: expected a JSON object, found {type(record).__name__}")
-                yield where, record
+                except (ValueError, RecursionError) as error:
+                    said = str(error)[:200]
+                    yield where, ReleaseError(f"{path.name}, {where}: expected one JSON object, found {said}")
+                    continue
+                if isinstance(record, dict):
+                    yield where, record
+                else:
+                    kind = type(record).__name__
+                    yield where, ReleaseError(f"{path.name}, {where}: expected a JSON object, found {kind}")
 
 
 JSON_LINES = JsonLines()

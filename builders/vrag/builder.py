@@ -91,10 +91,11 @@ class VRAG:
         with_name: the question that names the entity, without a picture; occluded: without the gold passages; oracle:
         with the gold passages alone.
         """
-        gold = {passage["doc_id"] for passage in record["positive_ctxs"]}
-        left_out = {"occluded": gold, "oracle": {p["doc_id"] for p in record["ctxs"]} - gold}.get(variant, set())
-        shown = [passage for passage in record["ctxs"] if passage["doc_id"] not in left_out]
-        units = [_unit(mm.Passage(p["doc_id"], "", p["title"], p["text"], 0), "negative", ()) for p in shown]
+        shown = record["ctxs"]
+        if variant in ("occluded", "oracle"):
+            gold = {passage["doc_id"] for passage in record["positive_ctxs"]}
+            shown = [passage for passage in shown if (passage["doc_id"] in gold) == (variant == "oracle")]
+        units = [_unit(mm.Passage(str(n), "", p["title"], p["text"], 0), "negative", ()) for n, p in enumerate(shown)]
         if variant == "with_name":
             named = (f"\n\nQuestion: {record['original_question']}\nAnswer:",)
             return mm.assemble((NAMED_INSTRUCTION,), units, "\n\n", named)

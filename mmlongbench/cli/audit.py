@@ -88,7 +88,10 @@ def audit(
     from mmlongbench.release.models import ask
 
     asked = ask(models or fits or "", windows, tokenizers)
+    if check:
+        _require_bounds(asked)
     target = Target(paths, images, tokenizer, variant)
+    counters = sorted({file.dataset.counter.text.name for file in target.open().files if file.dataset})
     is_silent = quiet or as_json or as_csv
     with ExitStack() as stack:
         visit = _visit(stack, target, asked, per_example, items)
@@ -98,12 +101,14 @@ def audit(
         _print_data(found, opened, as_csv=as_csv)
     else:
         _show(found, opened, is_quiet=quiet, histogram=histogram)
-        if not found:
-            click.echo(f"{paths[0]}: holds no public file", err=True)
+    for note in _notes(opened, counters):
+        click.echo(note, err=is_silent)
+    if not found:
+        click.echo(f"{paths[0]}: holds no public file", err=True)
     if html:
-        _write_page(html, paths, found, opened)
+        _write_page(html, paths, found, opened, _notes(opened, counters))
     if fits:
-        _say_fit(target, asked, fits)
+        _say_fit(target, asked, fits, is_aside=as_json or as_csv)
     unfit = check and any(tally.summary(each.examples)["fits"] < 1 for each in found for tally in each.models.values())
     if not found or unfit or any(each.problems for each in found):
         sys.exit(1)
@@ -131,10 +136,20 @@ def stats(paths: tuple[Path, ...], images: Path | None, table3: bool, as_json: b
             images_by_length = {str(length): {"mean": m, "sd": sd} for length, (m, sd) in row.images.items()}
             paper = {str(length): mean for length, mean in row.paper.items()}
             click.echo(json.dumps({"dataset": row.dataset, "images": images_by_length, "paper": paper}))
+        _end(found)
         return
     tables.show_table3(rows, beside_paper=table3)
     tables.show_histograms(found)
-    tables.show_problems(found)
+    _end(found)
+
+
+def _end(found: list["FileAudit"]) -> None:
+    """Say what is wrong, and exit with 1 if anything is."""
+    from mmlongbench.cli.tables import show_problems
+
+    show_problems(found)
+    if any(each.problems for each in found):
+        sys.exit(1)
 
 
 def _print_data(found: list["FileAudit"], models: Sequence["Model"], *, as_csv: bool) -> None:
@@ -151,8 +166,6 @@ def _show(found: list["FileAudit"], models: Sequence["Model"], *, is_quiet: bool
     from mmlongbench.cli import tables
 
     if not is_quiet:
-        for note in _notes(models):
-            click.echo(note)
         tables.show_audit(found)
         tables.show_models(found, models)
         if histogram:
@@ -183,22 +196,37 @@ def _visit(
     return visit
 
 
-def _notes(models: Sequence["Model"]) -> list[str]:
+def _notes(models: Sequence["Model"], counters: Sequence[str]) -> list[str]:
     """What a reader of the numbers must know."""
     without = [model.name for model in models if model.text is None]
-    said = f"text of {', '.join(without)} is counted by the release's own tokenizer; --text-tokenizer MODEL=PATH|ID"
-    return [f"{said} gives the model's"] if without else []
+    said = f"text of {', '.join(without)} is counted by the release's tokenizer, {' and '.join(counters)}"
+    return [f"{said}; --text-tokenizer MODEL=PATH|ID gives the model's"] if without else []
 
 
-def _write_page(path: Path, paths: Sequence[Path], found: Sequence["FileAudit"], models: Sequence["Model"]) -> None:
+def _require_bounds(asked: Sequence["Asked"]) -> None:
+    """Refuse a check that could find nothing."""
+    if not asked:
+        raise click.UsageError("--check needs --models, and a --window for each")
+    for each in asked:
+        if each.window is None and each.open().max_images is None:
+            raise click.UsageError(f"--check: what {each.name} holds is not said; --window {each.name}=TOKENS does")
+
+
+def _write_page(
+    path: Path,
+    paths: Sequence[Path],
+    found: Sequence["FileAudit"],
+    models: Sequence["Model"],
+    notes: Sequence[str],
+) -> None:
     from mmlongbench.files import write_whole
     from mmlongbench.release.page import page
 
     title = f"Audit of {', '.join(each.resolve().name for each in paths)}"
-    write_whole(path, [page(title, found, models, _notes(models)).encode("utf-8", "backslashreplace")])
+    write_whole(path, [page(title, found, models, notes).encode("utf-8", "backslashreplace")])
 
 
-def _say_fit(target: "Target", asked: Sequence["Asked"], name: str) -> None:
+def _say_fit(target: "Target", asked: Sequence["Asked"], name: str, *, is_aside: bool) -> None:
     from mmlongbench.errors import ReleaseError
     from mmlongbench.release.fitting import fit
 
@@ -206,19 +234,18 @@ def _say_fit(target: "Target", asked: Sequence["Asked"], name: str) -> None:
     if one is None:
         raise ReleaseError(f"--fit {name}: is not among --models")
     found = fit(target, one)
+    at, window = found.at, f"{found.window:,} tokens"
     if found.factor is None:
-        click.echo(
-            f"{name}: no factor makes all fit {found.window:,} tokens: with images of a hundredth {found.dearest} "
-            f"still has {found.most_tokens:,}"
-        )
+        said = f"no factor makes all fit {window}: with images of a hundredth {at.where} still has {at.tokens:,}"
     elif found.factor == 1:
-        click.echo(
-            f"{name}: fits {found.window:,} tokens as it is; the dearest, {found.dearest}: {found.most_tokens:,}"
-        )
+        said = f"fits {window} as it is; {at.where} has {at.tokens:,}"
     else:
-        click.echo(
-            f"{name}: resize images by {found.factor:.2f}; the dearest example ({found.dearest}) then has "
-            f"{found.most_tokens:,} of {found.window:,} tokens, now it has up to {found.as_it_is:,}"
+        said = (
+            f"resize images by {found.factor:.2f}; the dearest example ({at.where}) then has {at.tokens:,} of "
+            f"{window}, now it is up to {found.as_it_is.tokens:,}"
         )
-    if found.over_images:
-        click.echo(f"{name}: {found.over_images:,} examples have more images than a request may hold, at any size")
+    click.echo(f"{name}: {said}", err=is_aside)
+    if too_many := found.as_it_is.over_images:
+        click.echo(f"{name}: {too_many:,} examples have more images than a request may hold, at any size", err=is_aside)
+    if refused := max(at.refused, found.as_it_is.refused):
+        click.echo(f"{name}: {refused:,} examples hold an image that the model refuses: not fitted", err=is_aside)

@@ -53,21 +53,24 @@ def _opened(thing: Path, dpi: int) -> tuple[str, str, list[tuple[int, int]]]:
     from mmlongbench.errors import Fault, SourceError
     from mmlongbench.manifest import LimitsSpec
 
-    if _starts(thing, b"%PDF-"):
+    with thing.open("rb") as file:
+        head = file.read(64)
+    if head.startswith(b"%PDF-") or thing.suffix.lower() == ".pdf":
         sizes = page_sizes(thing, dpi, Limits(**LimitsSpec().model_dump()))
         return f"{len(sizes)} pages at {dpi} DPI", "", sizes
     try:
         size = header_size(thing)
-    except unreadable():
+    except unreadable() as error:
+        if head.startswith(_PICTURES) or thing.suffix.lower() in _ENDINGS:
+            raise SourceError(Fault("broken-image", "a picture that can be opened", str(error), thing.name)) from error
         try:
             text = thing.read_bytes().decode("utf-8")
         except UnicodeDecodeError as error:
-            found = f"byte {error.start} of neither"
-            raise SourceError(Fault("unknown-file", "a picture, a PDF or text in UTF-8", found, thing.name)) from error
+            expected = "a picture (JPEG, PNG, WebP, GIF, BMP, TIFF), a PDF or text in UTF-8"
+            raise SourceError(Fault("unknown-file", expected, f"neither, at byte {error.start}", thing.name)) from error
         return f"{len(text):,} characters", text, []
     return f"{size[0]} × {size[1]}", "", [size]
 
 
-def _starts(path: Path, mark: bytes) -> bool:
-    with path.open("rb") as file:
-        return mark in file.read(1024)
+_PICTURES = (b"\xff\xd8", b"\x89PNG", b"GIF8", b"RIFF", b"BM", b"II*", b"MM\0")
+_ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".avif", ".heic")

@@ -12,7 +12,7 @@ from rich.table import Table
 from mmlongbench.building.build import Built
 from mmlongbench.packing.budget import format_length
 from mmlongbench.plugins import Plugin
-from mmlongbench.release.findings import FileAudit, ModelTally
+from mmlongbench.release.findings import FileAudit, Histogram, ModelTally, Spread
 from mmlongbench.release.models import Model
 from mmlongbench.release.page import heat_text, short
 from mmlongbench.release.table3 import Row
@@ -105,7 +105,7 @@ def audit_rows(audits: list[FileAudit], models: Sequence[Model]) -> Iterator[lis
     yield [*_HEADS, *(f"{model.name}_{kind}" for model in models for kind in kinds)]
     for found in audits:
         fill = found.fill.summary()
-        costs = [found.models[model.name] for model in models if model.name in found.models]
+        costs = [found.models.get(model.name, ModelTally()) for model in models]
         yield [
             found.file,
             found.length,
@@ -159,27 +159,40 @@ def show_models(audits: list[FileAudit], models: Sequence[Model]) -> None:
 def _cost(found: FileAudit, tally: ModelTally) -> str:
     if tally.over_images or not tally.tokens.n:
         return heat_text(found, tally)
-    over = f" {tally.over_window / found.examples:.0%}" if tally.over_window else ""
-    return f"{short(tally.tokens.mean)} / {short(tally.tokens.most)}{over}"
+    over = f" {tally.over_window / (tally.tokens.n + tally.refused):.0%}" if tally.over_window else ""
+    refused = f" ({tally.refused} refused)" if tally.refused else ""
+    return f"{short(tally.tokens.mean)} / {short(tally.tokens.most)}{over}{refused}"
 
 
 def show_histograms(audits: list[FileAudit]) -> None:
-    """How many examples are how full, in twentieths; and what an example costs."""
-    table = Table(title="fill from 0 to 1, in twentieths", title_justify="left", box=None)
+    """How many examples are how full: of the length, and of the window of each model that has one."""
+    title = "share of L, in twentieths, then what is over; by model: share of its window"
+    table = Table(title=title, title_justify="left", box=None)
     table.padding, table.pad_edge = (0, 2, 0, 0), False
     table.add_column("file", overflow="fold", min_width=_FILE)
-    table.add_column("fill", no_wrap=True)
-    for column in ("mean", "min", "tokens", "± sd"):
+    table.add_column("of", no_wrap=True)
+    table.add_column("0 … 1 >", no_wrap=True)
+    for column in ("tokens", "min", "max"):
         table.add_column(column, justify="right", no_wrap=True)
-    for found in (found for found in audits if found.examples):
-        top = max(found.fills.counts) or 1
-        bars = "".join(_BLOCKS[-(-count * (len(_BLOCKS) - 1) // top)] for count in found.fills.counts)
-        total = found.text.mean + found.image.mean
-        spread = found.fill.deviation * found.length
-        fill = found.fill.summary()
-        numbers = (f"{fill['mean']:.4f}", f"{fill['min']:.4f}", f"{total:,.0f}", f"{spread:,.0f}")
-        table.add_row(escape(found.file), f"|{bars}|", *numbers)
+    for found in (found for found in audits if found.examples and found.length):
+        shown = [("L", found.fills, [part * found.length for part in _spread(found.fill)])]
+        bounded = ((name, tally) for name, tally in found.models.items() if any(tally.shares.counts))
+        shown += [(name, tally.shares, _spread(tally.tokens)) for name, tally in bounded]
+        for name, histogram, numbers in shown:
+            table.add_row(escape(found.file), escape(name), _bars(histogram), *(f"{number:,.0f}" for number in numbers))
     _print(table, max((len(found.file) - _FILE for found in audits), default=0))
+
+
+def _spread(spread: Spread) -> list[float]:
+    found = spread.summary()
+    return [found["mean"], found["min"], found["max"]]
+
+
+def _bars(histogram: Histogram) -> str:
+    """A column a bin, as high as its share of the largest."""
+    top = max(histogram.counts) or 1
+    bars = "".join(_BLOCKS[-(-count * (len(_BLOCKS) - 1) // top)] for count in histogram.counts)
+    return f"|{bars[:-1]}|{bars[-1]}"
 
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"

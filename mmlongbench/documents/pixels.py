@@ -42,7 +42,7 @@ def header_size(file: PictureFile) -> tuple[int, int]:
         if frames > 1 and picture.format != "MPO":  # a phone's MPO holds one scene twice
             raise ValueError(f"{frames} frames: an animated picture, or one of several pages")
         width, height = picture.size
-        return (height, width) if 5 <= picture.getexif().get(ORIENTATION, 1) <= 8 else (width, height)
+        return (height, width) if orientation(picture) >= 5 else (width, height)
 
 
 @contextmanager
@@ -55,6 +55,12 @@ def opened(file: Path | io.BytesIO) -> "Iterator[Image.Image]":
         picture = Image.open(file, formats=FORMATS)
     with picture:
         yield picture
+
+
+def orientation(picture: "Image.Image") -> int:
+    """The EXIF orientation, 1 to 8; 1 where the tag is missing or says something else."""
+    found = picture.getexif().get(ORIENTATION, 1)
+    return found if isinstance(found, int) and 1 <= found <= 8 else 1
 
 
 def unreadable() -> tuple[type[Exception], ...]:
@@ -81,7 +87,7 @@ def released_bytes(data: bytes, size: tuple[int, int]) -> bytes:
     """
     with opened(io.BytesIO(data)) as picture:
         picture.load()
-        if picture.size == size and picture.getexif().get(ORIENTATION, 1) not in range(2, 9) and _is_plain(picture):
+        if picture.size == size and orientation(picture) == 1 and _is_plain(picture):
             return data
         form = "JPEG" if picture.format == "MPO" else picture.format
         buffer = io.BytesIO()

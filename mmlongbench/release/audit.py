@@ -47,6 +47,9 @@ class Target:
         (first, *others) = self.paths
         if self.images is None and not others and first.is_dir() and not _is_public(first):
             return open_release(first, self.tokenizer, self.variant)
+        for path in self.paths:
+            if (path / LOCK).is_file():
+                raise ReleaseError(f"{path}: a release with a lock is audited alone, without --images or other paths")
         return open_public(self.paths, self.images, self.variant)
 
 
@@ -149,7 +152,7 @@ def audit_file(
         found.problem("file is not in the lock", "the whole file")
     elif file.sha256 not in (None, sha256_of(file.path)):
         found.problem("the bytes are not those of the lock", "the whole file")
-    for where, measured in measured_examples(file, opened.sizes, found):
+    for where, measured in measured_examples(file, found):
         _take_in(found, where, measured, models)
         if visit:
             visit(file, measured)
@@ -160,16 +163,20 @@ def audit_file(
     return found
 
 
-def measured_examples(file: PublicFile, sizes: ImageSizes, found: FileAudit) -> Iterator[tuple[str, Measured]]:
+def measured_examples(file: PublicFile, found: FileAudit) -> Iterator[tuple[str, Measured]]:
     """(where it stands, the example measured) of each that can be; the others are problems of the file."""
     dataset = file.dataset
     if dataset is None:
         return
     try:
-        for where, record in (file.form or dataset.builder.spec.format).unbundle(file.path):
+        form = file.form or dataset.builder.spec.format
+        for where, record in getattr(form, "lines", form.unbundle)(file.path):
             found.examples += 1
+            if isinstance(record, ReleaseError):
+                found.problem("the record cannot be read", str(record))
+                continue
             place = f"{where}, {record.get('id')}"
-            if measured := _measured(found, place, record, dataset, sizes):
+            if measured := _measured(found, place, record, dataset, file.sizes):
                 yield place, measured
     except (ReleaseError, OSError) as error:
         found.problem("the file cannot be read", str(error))
@@ -185,7 +192,7 @@ def _measured(
     except KeyError as error:
         found.problem(f"the field {error} is missing", where)
         return None
-    except (MMLongBenchError, TypeError, ValueError, IndexError, AttributeError) as error:
+    except (MMLongBenchError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
         found.problem("the prompt cannot be rebuilt and counted", f"{where}: {error}")
         return None
     if dataset.is_locked and dataset.reserve not in (None, made.reserve):
@@ -199,8 +206,10 @@ def _measured(
 
 def _claims(record: Record, made: Measured) -> Iterator[tuple[str, Any, int]]:
     yield "length", record.get("length"), made.count.total
-    yield "tokens.text", record["tokens"].get("text"), made.count.text
-    yield "tokens.image", record["tokens"].get("image"), made.count.image
+    tokens = record.get("tokens")
+    said = tokens if isinstance(tokens, dict) else {}
+    yield "tokens.text", said.get("text"), made.count.text
+    yield "tokens.image", said.get("image"), made.count.image
 
 
 def _take_in(found: FileAudit, where: str, made: Measured, models: Sequence[Model]) -> None:
@@ -221,4 +230,6 @@ def _take_in(found: FileAudit, where: str, made: Measured, models: Sequence[Mode
             tally.refuse(f"{where}: {error}")
             continue
         tally.add(made.id, total)
-        tally.over_window += model.window is not None and total + made.reserve > model.window
+        if model.window is not None:
+            tally.over_window += total + made.reserve > model.window
+            tally.shares.add((total + made.reserve) / model.window)

@@ -43,7 +43,18 @@ class Spread:
 WORST = 5
 """Examples that are named for each model and file."""
 BINS = 20
-"""Of a histogram of fill."""
+"""Of a histogram, from 0 to 1."""
+
+
+@dataclass(slots=True)
+class Histogram:
+    """Counts in equal bins from 0 to 1, 1 among the last; one bin more has what is over 1."""
+
+    counts: list[int] = field(default_factory=lambda: [0] * (BINS + 1))
+
+    def add(self, share: float) -> None:
+        """Take one share in."""
+        self.counts[BINS if share > 1 else min(BINS - 1, max(0, int(share * BINS)))] += 1
 
 
 @dataclass(slots=True)
@@ -59,6 +70,8 @@ class ModelTally:
     refused: int = 0
     """Examples with an image that the model refuses."""
     first_refused: str = ""
+    shares: Histogram = field(default_factory=Histogram)
+    """Of prompt and reserve, as shares of the window."""
     dearest: dict[str, int] = field(default_factory=dict)
     """Tokens of the dearest examples by id, of each id the dearest."""
 
@@ -82,26 +95,17 @@ class ModelTally:
     def summary(self, examples: int) -> dict[str, Any]:
         """One JSON object; `fits` is the share of examples that do."""
         unfit = max(self.over_window, self.over_images) + self.refused
+        counted = self.tokens.n + self.refused
         return {
             "tokens": self.tokens.summary(),
             "over_window": self.over_window,
             "over_images": self.over_images,
             "refused": self.refused,
             "first_refused": self.first_refused,
-            "fits": 1 - min(unfit, examples) / examples if examples else 1.0,
+            "not_counted": examples - counted,
+            "fits": 1 - min(unfit, counted) / counted if counted else 1.0,
             "worst": [{"id": id, "tokens": tokens} for id, tokens in self.worst],
         }
-
-
-@dataclass(slots=True)
-class Histogram:
-    """Counts in equal bins from 0 to 1; what is over is in the last."""
-
-    counts: list[int] = field(default_factory=lambda: [0] * BINS)
-
-    def add(self, share: float) -> None:
-        """Take one share in."""
-        self.counts[min(BINS - 1, max(0, int(share * BINS)))] += 1
 
 
 @dataclass(slots=True)

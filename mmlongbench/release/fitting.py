@@ -1,17 +1,31 @@
 """How much smaller images must be for a release to fit a model: one factor for all, as `--image_resize` has it."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.release.audit import Target
+from mmlongbench.release.audit import Target, measured_examples
 from mmlongbench.release.findings import FileAudit
-from mmlongbench.release.measuring import Measured
 from mmlongbench.release.models import Asked, Model
+from mmlongbench.release.opening import Opened
 from tokenization import TokenizationError
 
 STEPS = 100
 """Factors are hundredths."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dearest:
+    """The dearest example at one size of images."""
+
+    tokens: int
+    """With its reserve."""
+    where: str
+    """Its file and id."""
+    over_images: int
+    """Examples with more images than a request may hold: no size helps these."""
+    refused: int
+    """Examples with an image of a size that the model does not take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,21 +35,17 @@ class Fit:
     model: str
     window: int
     factor: float | None
-    """By which both sides of every image are to be multiplied; None where no factor would do."""
-    most_tokens: int
-    """The dearest example at that factor, with its reserve; at the smallest where no factor would do."""
-    dearest: str
-    """Its file and id."""
-    as_it_is: int
-    """The dearest example without resizing, with its reserve."""
-    over_images: int = 0
-    """Examples with more images than a request may hold: no factor helps these."""
+    """By which both sides of every image are to be multiplied; None where none of a hundredth and more would do."""
+    at: Dearest
+    """At that factor; at a hundredth where none would do."""
+    as_it_is: Dearest
 
 
 def fit(target: Target, asked: Asked) -> Fit:
-    """The largest factor at which every example fits the window; memory does not grow with the examples.
+    """A factor at which every example fits the window, and a hundredth more does not; memory does not grow.
 
-    Each factor that is tried is one pass over the release; sides are rounded down, at least one pixel.
+    Each factor that is tried is one pass over the release; sides are rounded down, at least one pixel. Rules that cut
+    images into tiles may have a larger factor that fits again.
 
     Raises:
         ReleaseError: the model has no window.
@@ -43,22 +53,22 @@ def fit(target: Target, asked: Asked) -> Fit:
     """
     if asked.window is None:
         raise ReleaseError(f"--fit {asked.name}: how much it holds is not said; --window {asked.name}=TOKENS does")
-    model = asked.open()
-    whole, where, too_many = _most(target, model, STEPS)
-    if whole <= asked.window:
-        return Fit(asked.name, asked.window, 1.0, whole, where, whole, too_many)
-    least, at, _ = _most(target, model, 1)
-    if least > asked.window:
-        return Fit(asked.name, asked.window, None, least, at, whole, too_many)
+    model, opened = asked.open(), target.open()
+    whole = _most(opened, model, STEPS)
+    if whole.tokens <= asked.window:
+        return Fit(asked.name, asked.window, 1.0, whole, whole)
+    least = _most(opened, model, 1)
+    if least.tokens > asked.window:
+        return Fit(asked.name, asked.window, None, least, whole)
     low, high = 1, STEPS  # fits at low, and not at high
     while high - low > 1:
         middle = (low + high) // 2
-        most, where, _ = _most(target, model, middle)
-        if most <= asked.window:
-            low, least, at = middle, most, where
+        tried = _most(opened, model, middle)
+        if tried.tokens <= asked.window:
+            low, least = middle, tried
         else:
             high = middle
-    return Fit(asked.name, asked.window, low / STEPS, least, at, whole, too_many)
+    return Fit(asked.name, asked.window, low / STEPS, least, whole)
 
 
 def resized(size: tuple[int, int], hundredths: int) -> tuple[int, int]:
@@ -70,23 +80,18 @@ def resized(size: tuple[int, int], hundredths: int) -> tuple[int, int]:
     return max(1, math.floor(size[0] * hundredths / STEPS)), max(1, math.floor(size[1] * hundredths / STEPS))
 
 
-def _most(target: Target, model: Model, hundredths: int) -> tuple[int, str, int]:
-    """(tokens, where) of the dearest example with its reserve, and how many have too many images."""
-    from mmlongbench.release.audit import measured_examples
-
-    opened, most, where, too_many = target.open(), 0, "", 0
+def _most(opened: Opened, model: Model, hundredths: int) -> Dearest:
+    """The dearest example at a size; headers are read once for all sizes."""
+    most, where, too_many, refused = 0, "", 0, 0
     for file in opened.files:
-        for _, made in measured_examples(file, opened.sizes, FileAudit(file.name, file.length)):
-            total = _total(made, model, hundredths) + made.reserve
+        for _, made in measured_examples(file, FileAudit(file.name, file.length)):
+            smaller = replace(made, sizes=tuple(resized(size, hundredths) for size in made.sizes))
             too_many += model.max_images is not None and len(made.sizes) > model.max_images
+            try:
+                total = sum(smaller.tokens(model)) + made.reserve
+            except TokenizationError:
+                refused += 1
+                continue
             if total > most:
                 most, where = total, f"{file.name}, {made.id}"
-    return most, where, too_many
-
-
-def _total(made: Measured, model: Model, hundredths: int) -> int:
-    text = model.text.count(made.prompt.text) if model.text else made.count.text
-    try:
-        return text + model.rule.total([resized(size, hundredths) for size in made.sizes])
-    except TokenizationError:  # refused whatever its size: the audit names it
-        return text
+    return Dearest(most, where, too_many, refused)

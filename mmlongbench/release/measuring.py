@@ -2,11 +2,15 @@
 
 from dataclasses import dataclass
 
+from mmlongbench.errors import ReleaseError
 from mmlongbench.prompt import Image, Prompt
 from mmlongbench.release.images import ImageSizes
 from mmlongbench.release.models import Model
 from mmlongbench.task import Record
 from tokenization import CrossModalCounter, TokenCount
+
+MOST_RESERVE = 2**40
+"""Tokens: a bound for what is no reserve."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +20,8 @@ class Measured:
     id: str
     placement: float | None
     """Depth or permutation, where it has one."""
+    set: int | None
+    """The set of exemplars it is asked with, where there are several (ICL)."""
     prompt: Prompt
     sizes: tuple[tuple[int, int], ...]
     """(width, height) of each image, in the order of the prompt."""
@@ -46,15 +52,25 @@ def measure(
 
     Raises:
         KeyError: neither is there.
-        ReleaseError: an image is missing or broken.
+        ReleaseError: an image is missing or broken, or the reserve is no number of tokens.
 
     """
     found = tuple(sizes[path] for path in prompt.images)
-    tokens = record.get("tokens")
-    kept = reserve if tokens is None and reserve is not None else int(record["tokens"]["reserve"])
+    kept = record["tokens"]["reserve"] if reserve is None else _own_reserve(record, reserve)
+    if type(kept) is not int or not 0 <= kept <= MOST_RESERVE:
+        raise ReleaseError(f"tokens.reserve: expected 0 to {MOST_RESERVE} tokens, found {str(kept)[:40]}")
     placement = record.get("depth", record.get("permutation"))
-    value = float(placement) if isinstance(placement, int | float) else None
-    return Measured(id, value, prompt, found, counter.count(prompt.text, found), kept)
+    is_placed = isinstance(placement, int | float) and not isinstance(placement, bool) and abs(placement) < MOST_RESERVE
+    value, group = float(placement) if is_placed else None, record.get("set")  # type: ignore[arg-type]  # a number
+    name = id.encode("utf-8", "backslashreplace").decode()
+    count = counter.count(prompt.text, found)
+    return Measured(name, value, group if type(group) is int else None, prompt, found, count, kept)
+
+
+def _own_reserve(record: Record, otherwise: int) -> object:
+    """What a record of others says is kept free, where it says so."""
+    tokens = record.get("tokens")
+    return tokens.get("reserve", otherwise) if isinstance(tokens, dict) else otherwise
 
 
 def adjacent(prompt: Prompt) -> int:

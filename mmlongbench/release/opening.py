@@ -52,6 +52,8 @@ class PublicFile:
     """None where nothing is known that makes such a file."""
     length: int
     form: FileFormat | None
+    sizes: ImageSizes
+    """Of the images that its records name."""
     sha256: str | None = None
     """As the lock has it."""
 
@@ -62,7 +64,6 @@ class Opened:
 
     files: tuple[PublicFile, ...]
     """By name, in the order of lengths."""
-    sizes: ImageSizes
     lock: dict[str, Any] | None
     """None of files that others made."""
     missing: tuple[str, ...] = ()
@@ -88,9 +89,10 @@ def open_release(release: Path, tokenizer: str | None = None, variant: str = "")
     root = release / DATA
     there = {path.relative_to(root).as_posix(): path for path in files_below(root)}
     varied = _varied(datasets, variant)
-    opened = [_recognised(name, path, varied, files.get(name)) for name, path in there.items()]
+    sizes = ImageSizes(release / IMAGES)
+    opened = [_recognised(name, path, varied, sizes, files.get(name)) for name, path in there.items()]
     missing = tuple(sorted(files.keys() - there.keys(), key=by_length))
-    return Opened(_ordered(opened), ImageSizes(release / IMAGES), lock, missing)
+    return Opened(_ordered(opened), lock, missing)
 
 
 def open_public(paths: Sequence[Path], images: Path | None = None, variant: str = "") -> Opened:
@@ -105,18 +107,25 @@ def open_public(paths: Sequence[Path], images: Path | None = None, variant: str 
         ReleaseError: no file is there, none is known, or the folder of images cannot be told.
 
     """
-    found = [file for path in paths for file in ([path] if path.is_file() else sorted(path.rglob("*_K*.json*")))]
+    listed = [file for path in paths for file in ([path] if path.is_file() else sorted(path.rglob("*_K*.json*")))]
+    found = dict.fromkeys(file.resolve() for file in listed)
     datasets = _varied(_installed(), variant)
-    opened = [_recognised("/".join(file.parts[-2:]), file, datasets, None) for file in found]
-    known = [file for file in opened if file.dataset]
-    if not known:
+    roots: dict[Path, ImageSizes] = {}
+    opened: dict[str, PublicFile] = {}
+    for file in found:
+        name = "/".join(file.parts[-2:])
+        root = images or _images_beside(file)
+        sizes = roots.setdefault(root, ImageSizes(root))
+        read = _recognised(name, file, datasets, sizes)
+        unique = name if name not in opened else file.as_posix()
+        opened[unique] = replace(read, name=unique)
+    if not any(file.dataset for file in opened.values()):
         names = ", ".join(sorted({f"{d.builder.spec.files.template} ({d.builder.dataset})" for d in datasets})[:6])
         raise ReleaseError(
             f"{', '.join(map(str, paths))}: no public file whose name is known, such as {names}, …; "
             "keep the folder it stands in (documentQA/, NIAH/, …)"
         )
-    root = images or _images_beside(known[0].path)
-    return Opened(_ordered(opened), ImageSizes(root), None)
+    return Opened(_ordered(opened.values()), None)
 
 
 def _images_beside(path: Path) -> Path:
@@ -151,7 +160,9 @@ def _varied(datasets: Iterable[AuditedDataset], variant: str) -> list[AuditedDat
     return [replace(dataset, variant=variant) if variant in names else dataset for dataset, names in pairs]
 
 
-def _recognised(name: str, path: Path, datasets: Iterable[AuditedDataset], sha256: str | None) -> PublicFile:
+def _recognised(
+    name: str, path: Path, datasets: Iterable[AuditedDataset], sizes: ImageSizes, sha256: str | None = None
+) -> PublicFile:
     """What a file's name says: the dataset, the length and the format, that of the records or of their bundle."""
     for dataset in datasets:
         spec = dataset.builder.spec
@@ -159,8 +170,8 @@ def _recognised(name: str, path: Path, datasets: Iterable[AuditedDataset], sha25
         for pattern, form in reversed(patterns):
             read = pattern.recognise(name)
             if read and read.name == dataset.builder.dataset:
-                return PublicFile(name, path, dataset, read.length, form, sha256)
-    return PublicFile(name, path, None, 0, None, sha256)
+                return PublicFile(name, path, dataset, read.length, form, sizes, sha256)
+    return PublicFile(name, path, None, 0, None, sizes, sha256)
 
 
 def _ordered(files: Iterable[PublicFile]) -> tuple[PublicFile, ...]:

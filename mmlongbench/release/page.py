@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from mmlongbench.packing.budget import format_length
-from mmlongbench.release.findings import FileAudit, ModelTally
+from mmlongbench.release.findings import BINS, FileAudit, ModelTally
 from mmlongbench.release.models import Model
 
 _STYLE = """
@@ -81,7 +81,7 @@ def _files(audits: Sequence[FileAudit]) -> str:
         )
     key = (
         '<p class="key">a bar is the length L:<span style="background:var(--text)"></span>text'
-        '<span style="background:var(--image)"></span>images; a strip counts examples by fill, from 0 to 1</p>'
+        '<span style="background:var(--image)"></span>images; a strip counts examples by fill, 0 to 1 and over</p>'
     )
     return f"<h2>Files</h2>{key}{_table(heads, rows)}"
 
@@ -94,7 +94,8 @@ def _heat(audits: Sequence[FileAudit], models: Sequence[Model]) -> str:
     rows = [[_cell(audit.file), *(_heat_cell(audit, model) for model in models)] for audit in audits]
     note = (
         "<p>Mean tokens of an example. Red: some examples are over the window, with their share. n/a: some hold more "
-        "images than a request may, so the file cannot be run as it is.</p>"
+        "images than a request may, so the file cannot be run as it is. Refused: the model takes no image of that "
+        "size.</p>"
     )
     return f"<h2>On models</h2>{note}{_table(heads, rows)}"
 
@@ -104,7 +105,7 @@ def _heat_cell(audit: FileAudit, model: Model) -> str:
     said, mean = heat_text(audit, tally), tally.tokens.mean
     if tally.over_images or not tally.tokens.n:
         return f'<td class="na" data-key="{mean}">{escape(said)}</td>'
-    if tally.over_window:
+    if tally.over_window or tally.refused:
         return f'<td class="over" data-key="{mean}">{escape(said)}</td>'
     share = min(1.0, tally.tokens.most / (model.window or max(1.0, 4.0 * audit.length)))
     return f'<td data-key="{mean}" style="background:hsl(38 80% {97 - 30 * share:.0f}%)">{escape(said)}</td>'
@@ -115,9 +116,10 @@ def heat_text(audit: FileAudit, tally: ModelTally) -> str:
     if tally.over_images:
         return "n/a"
     if not tally.tokens.n:
-        return "refused"
-    over = f" ({tally.over_window / audit.examples:.0%} over)" if tally.over_window else ""
-    return f"{short(tally.tokens.mean)}{over}"
+        return "refused" if tally.refused else "not counted"
+    counted = tally.tokens.n + tally.refused
+    over = f" ({tally.over_window / counted:.0%} over)" if tally.over_window else ""
+    return f"{short(tally.tokens.mean)}{over}{f' ({tally.refused} refused)' if tally.refused else ''}"
 
 
 def short(tokens: float) -> str:
@@ -152,7 +154,7 @@ def _strip(counts: Sequence[int]) -> str:
     top = max(counts, default=0) or 1
     bars = "".join(
         f'<rect x="{place * 6}" y="{18 - 18 * count / top:.1f}" width="5" height="{18 * count / top:.1f}" '
-        'fill="var(--text)"/>'
+        f'fill="var(--{"bad" if place == BINS else "text"})"/>'
         for place, count in enumerate(counts)
         if count
     )

@@ -1,14 +1,17 @@
 """One row an example, or a row a unit, written as they are counted: CSV, JSON Lines or Parquet by the file's ending."""
 
 import csv
-import json
+import io
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, BinaryIO, Protocol, TypeAlias
 
 from mmlongbench.errors import ReleaseError
+from mmlongbench.files import whole
+from mmlongbench.formats import to_json
 from mmlongbench.release.layout import ITEMS
 from mmlongbench.release.measuring import Measured
 from mmlongbench.release.models import Model
@@ -16,6 +19,8 @@ from mmlongbench.release.opening import PublicFile
 from tokenization import TokenizationError
 
 _Key: TypeAlias = tuple[str, float | None]
+_AHEAD = 16
+"""Examples by which the items may be ahead of what can be counted."""
 _BATCH = 20_000
 """Rows that are held before they are written."""
 
@@ -34,6 +39,7 @@ def example_row(file: PublicFile, made: Measured, models: Sequence[Model]) -> di
         "file": file.name,
         "id": made.id,
         "placement": made.placement,
+        "set": made.set,
         "length": file.length,
         "text_tokens": made.count.text,
         "image_tokens": made.count.image,
@@ -59,17 +65,20 @@ def unit_rows(
 
     `start` is the token before it; a model's column has the tokens of the unit's image on it.
     """
-    common = {"file": file.name, "id": made.id, "placement": made.placement}
-    sizes = dict(zip(made.prompt.images, made.sizes, strict=True))
+    common = {"file": file.name, "id": made.id, "placement": made.placement, "set": made.set}
+    places = {path: place for place, path in enumerate(made.prompt.images)}
     for item in items or _images(file, made):
         kept = {key: item[key] for key in ("position", "unit", "role", "image", "start", "text_tokens", "image_tokens")}
-        costs = {model.name: _cost(model, sizes.get(item["image"]), len(made.sizes)) for model in models}
+        costs = {model.name: _cost(model, made, places.get(item["image"])) for model in models}
         yield {**common, **kept, **costs}
 
 
-def _cost(model: Model, size: tuple[int, int] | None, images: int) -> int | None:
+def _cost(model: Model, made: Measured, place: int | None) -> int | None:
+    """Tokens of the image at a place (from 0) on a model; none where it is refused."""
+    if place is None:
+        return 0
     try:
-        return model.rule.tokens(*size, images) if size else 0
+        return model.rule.tokens(*made.sizes[place], place + 1 if model.rule.by_place else len(made.sizes))
     except TokenizationError:
         return None
 
@@ -97,16 +106,20 @@ class Items:
         self._root = root
         self._name = ""
         self._groups: Iterator[tuple[_Key, list[dict[str, Any]]]] = iter(())
-        self._next: tuple[_Key, list[dict[str, Any]]] | None = None
+        self._ahead: deque[tuple[_Key, list[dict[str, Any]]]] = deque()
 
     def of(self, file: PublicFile, made: Measured) -> Sequence[Mapping[str, Any]]:
         """The items of one example; none where the release has none of it. Examples come in the order of the file."""
         if file.name != self._name:
-            self._name, self._groups = file.name, self._read(file.name)
-            self._next = next(self._groups, None)
-        while self._next and self._next[0] != (made.id, made.placement):
-            self._next = next(self._groups, None)
-        return self._next[1] if self._next else ()
+            self._name, self._groups, self._ahead = file.name, self._read(file.name), deque()
+        while len(self._ahead) < _AHEAD and (group := next(self._groups, None)):
+            self._ahead.append(group)
+        place = next((n for n, (key, _) in enumerate(self._ahead) if key == (made.id, made.placement)), None)
+        if place is None:
+            return ()
+        for _ in range(place):  # of examples that could not be counted
+            self._ahead.popleft()
+        return self._ahead.popleft()[1]
 
     def _read(self, name: str) -> Iterator[tuple[_Key, list[dict[str, Any]]]]:
         import pyarrow.parquet as pq
@@ -121,7 +134,7 @@ class Items:
 
 @contextmanager
 def writing(path: Path) -> Iterator[Writer]:
-    """A writer of rows by the ending of the file.
+    """A writer of rows by the ending of the file, which appears whole or not at all.
 
     Raises:
         ReleaseError: the ending is none of `.csv`, `.jsonl`, `.parquet`.
@@ -130,16 +143,15 @@ def writing(path: Path) -> Iterator[Writer]:
     kinds: dict[str, type[_Csv | _JsonLines | _Parquet]] = {".csv": _Csv, ".jsonl": _JsonLines, ".parquet": _Parquet}
     if path.suffix not in kinds:
         raise ReleaseError(f"{path}: expected a file that ends in {', '.join(kinds)}")
-    writer = kinds[path.suffix](path)
-    try:
+    with whole(path) as file:
+        writer = kinds[path.suffix](file)
         yield writer
-    finally:
         writer.close()
 
 
 class _Csv:
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("w", encoding="utf-8", newline="")
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="", write_through=True)
         self._writer: Any = None
 
     def add(self, row: Mapping[str, Any]) -> None:
@@ -149,23 +161,23 @@ class _Csv:
         self._writer.writerow(row)
 
     def close(self) -> None:
-        self._file.close()
+        self._file.detach()
 
 
 class _JsonLines:
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("w", encoding="utf-8", newline="\n")
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
 
     def add(self, row: Mapping[str, Any]) -> None:
-        self._file.write(json.dumps(row, ensure_ascii=False) + "\n")
+        self._file.write(to_json(row))
 
     def close(self) -> None:
-        self._file.close()
+        """Nothing is held back."""
 
 
 class _Parquet:
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
         self._rows: list[Mapping[str, Any]] = []
         self._writer: Any = None
 
@@ -180,7 +192,7 @@ class _Parquet:
 
         if self._writer is None:
             schema = pa.schema([(key, _kind(key)) for key in (self._rows[0] if self._rows else {})])
-            self._writer = pq.ParquetWriter(self._path, schema)
+            self._writer = pq.ParquetWriter(self._file, schema)
         self._writer.write_table(pa.Table.from_pylist([dict(row) for row in self._rows], self._writer.schema))
         self._rows = []
 

@@ -17,13 +17,13 @@ class Row:
 
 
 def table(audits: Iterable[FileAudit], paper: Mapping[str, Sequence[float]]) -> list[Row]:
-    """The rows, by dataset in the order they come; bundles, whose every pair is an example, are left out.
+    """The rows, by dataset in the order they come; of a bundle and its records, the records.
 
     `paper` has the paper's numbers of a dataset at the standard lengths.
     """
     found: dict[str, dict[int, tuple[float, float]]] = {}
-    for audit in audits:
-        if audit.images.n and not audit.file.endswith(".json"):
+    for audit in sorted(audits, key=lambda audit: not audit.file.endswith(".json")):
+        if audit.images.n:
             found.setdefault(audit.dataset, {})[audit.length] = (audit.images.mean, audit.images.deviation)
     return [
         Row(name, images, dict(zip(STANDARD_LENGTHS, paper.get(name, ()), strict=False)))

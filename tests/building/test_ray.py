@@ -24,7 +24,7 @@ def cluster() -> Iterator[str]:
     started = Cluster(initialize_head=True, head_node_args=node)
     started.add_node(num_cpus=1, object_store_memory=80 * 1024 * 1024)
     yield started.address
-    ray.shutdown()  # type: ignore[no-untyped-call]
+    ray.shutdown()
     started.shutdown()
 
 
