@@ -12,7 +12,9 @@ from mmlongbench.cli.audit import audit, stats
 from mmlongbench.cli.corpus import corpus
 from mmlongbench.cli.count import count
 from mmlongbench.cli.doctor import doctor
+from mmlongbench.cli.plan import plan
 from mmlongbench.cli.search import search
+from mmlongbench.cli.verify import diff, verify
 from mmlongbench.errors import MMLongBenchError, StrictStop
 from tokenization import TokenizationError
 
@@ -24,8 +26,9 @@ if TYPE_CHECKING:
 EXIT_CODES = """
 \b
 Exit codes:
-  0    done; an audit found nothing wrong
-  1    an audit found something wrong, --strict stopped at a reject, or a build kept no question
+  0    done; an audit or `verify` found nothing wrong, two releases are the same
+  1    an audit or `verify` found something wrong, two releases differ, --strict stopped at a reject, or a build kept no
+       question
   2    the arguments, the manifest, a source or the output folder need mending
   130  interrupted; the same command goes on
 """
@@ -191,7 +194,10 @@ cli.add_command(audit)
 cli.add_command(stats)
 cli.add_command(count)
 cli.add_command(corpus)
+cli.add_command(diff)
 cli.add_command(doctor)
+cli.add_command(plan)
+cli.add_command(verify)
 corpus.add_command(search)
 
 

@@ -2,6 +2,7 @@
 
 import io
 import math
+import struct
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +19,8 @@ _SIDE = 16
 ALIKE = 2.5
 """Levels of 255 that near-duplicates differ by in the mean: re-encoded and shrunk copies by less than 1, copies cropped
 by 3 % by up to 3, other pictures by 3.7 at least, mostly by tens (60 small objects on white, sky and noise)."""
+_MOST_EXIF = 1024 * 1024
+"""Bytes of an EXIF chunk that are read."""
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
 """What is opened: formats that can be written again, and none that hands its bytes to another program."""
 
@@ -42,7 +45,8 @@ def header_size(file: PictureFile) -> tuple[int, int]:
         if frames > 1 and picture.format != "MPO":  # a phone's MPO holds one scene twice
             raise ValueError(f"{frames} frames: an animated picture, or one of several pages")
         width, height = picture.size
-        return (height, width) if orientation(picture) >= 5 else (width, height)
+        turned = _png_orientation(picture) if picture.format == "PNG" else orientation(picture)
+        return (height, width) if turned >= 5 else (width, height)
 
 
 @contextmanager
@@ -63,11 +67,31 @@ def orientation(picture: "Image.Image") -> int:
     return found if isinstance(found, int) and 1 <= found <= 8 else 1
 
 
+def _png_orientation(picture: "Image.Image") -> int:
+    """The orientation of a PNG by its chunks: Pillow would decode all pixels to look behind them."""
+    from PIL import Image
+
+    file = getattr(picture, "fp", None)
+    if file is None:
+        return 1
+    file.seek(8)
+    while len(head := file.read(8)) == 8:
+        length, kind = struct.unpack(">I4s", head)
+        if kind == b"eXIf":
+            exif = Image.Exif()
+            exif.load(file.read(min(length, _MOST_EXIF)))
+            found = exif.get(ORIENTATION, 1)
+            return found if isinstance(found, int) and 1 <= found <= 8 else 1
+        file.seek(length + 4, io.SEEK_CUR)
+    return 1
+
+
 def unreadable() -> tuple[type[Exception], ...]:
     """What a file that is no fit picture may raise when it is opened or decoded."""
     from PIL import Image
 
-    return (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError, Image.DecompressionBombWarning)
+    decoders = (OSError, ValueError, TypeError, SyntaxError, EOFError)  # TypeError: a TIFF without its size
+    return (*decoders, Image.DecompressionBombError, Image.DecompressionBombWarning)
 
 
 def shrunk(size: tuple[int, int], scale: float) -> tuple[int, int]:

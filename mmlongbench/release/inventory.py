@@ -1,41 +1,70 @@
-"""The inventory: every file of the lock that is no public one stands there unchanged, and no other beside it."""
+"""The inventory: every file of the lock stands there unchanged, and no other beside it. Knows no file's content."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from mmlongbench.files import sha256_of
+from mmlongbench.files import TEMPORARY, sha256_of
 from mmlongbench.progress import Progress
 from mmlongbench.release.findings import FileAudit
-from mmlongbench.release.layout import DATA, IMAGES, ITEMS, REJECTS
+from mmlongbench.release.layout import DATA, IMAGES, ITEMS, LOCK, REJECTS
+
+OTHER_BYTES = "the bytes are not those of the lock"
+_UNFINISHED = (TEMPORARY, ".build")
+"""How the names begin of files that are not yet whole, and of the folder a build works in."""
 
 
 def files_below(root: Path) -> Iterator[Path]:
     """Every file of a folder, or the file itself."""
-    return (path for path in (root, *root.rglob("*")) if path.is_file())
+    return (path for path in entries_below(root) if path.is_file())
+
+
+def entries_below(root: Path) -> Iterator[Path]:
+    """Whatever is no folder: files, links to folders, devices; or `root` itself where it is no folder."""
+    return (path for path in (root, *root.rglob("*")) if not path.is_dir() or (path.is_symlink() and path != root))
+
+
+def names_there(release: Path) -> Iterator[str]:
+    """The path of all that stands in a release, below it, but for the lock; links are followed at the parts only."""
+    for top in release.iterdir():
+        is_part = top.name in (DATA, IMAGES, ITEMS)
+        for path in entries_below(top) if is_part or not top.is_symlink() else (top,):
+            if path != release / LOCK:
+                yield path.relative_to(release).as_posix()
+
+
+def inventory(release: Path, lock: Mapping[str, Any]) -> dict[str, str | None]:
+    """The SHA-256 of every file that is listed or there, in order; None where the lock does not name it."""
+    listed: dict[str, str] = {path: file["sha256"] for path, file in lock["files"].items()}
+    return {path: listed.get(path) for path in sorted({*listed, *names_there(release)})}
 
 
 def audit_others(release: Path, lock: dict[str, Any], progress: Progress) -> list[FileAudit]:
     """What is wrong with images, items and rejects: one finding for each of these that has a problem."""
-    listed = {path: file["sha256"] for path, file in lock["files"].items() if not path.startswith(f"{DATA}/")}
-    roots = (release / part for part in (IMAGES, ITEMS, REJECTS))
-    there = {path.relative_to(release).as_posix() for root in roots for path in files_below(root)}
+    files = inventory(release, lock)
+    parts = {path: path.split("/")[0] for path in files}
+    asked = [path for path in files if parts[path] != DATA]
     found: dict[str, FileAudit] = {}
-    with progress.bar("audit: files", len(listed.keys() | there)) as advance:
-        for path in sorted(listed.keys() | there):
-            if problem := _problem(release / path, listed.get(path)):
-                part = PurePosixPath(path).parts[0]
-                found.setdefault(part, FileAudit(part, 0)).problem(problem, path)
+    with progress.bar("audit: files", len(asked)) as advance:
+        for path in asked:
+            is_ours = files[path] is not None or parts[path] in (IMAGES, ITEMS, REJECTS)
+            if is_ours and (problem := problem_of(release, path, files[path])):
+                found.setdefault(parts[path], FileAudit(parts[path], 0)).problem(problem, path)
             advance()
     return list(found.values())
 
 
-def _problem(path: Path, sha256: str | None) -> str | None:
+def problem_of(release: Path, name: str, sha256: str | None) -> str | None:
+    """What is wrong with a file of the inventory, whatever is in it."""
     if sha256 is None:
-        return "file is not in the lock"
+        is_temporary = any(part.startswith(_UNFINISHED) for part in name.split("/"))
+        return "temporary file is left" if is_temporary else "file is not in the lock"
+    if ".." in (pure := PurePosixPath(name)).parts or pure.is_absolute():
+        return "the path leaves the release"
+    path = release / name
     try:
-        return None if sha256_of(path) == sha256 else "the bytes are not those of the lock"
-    except FileNotFoundError:
-        return "missing file"
+        if not path.is_file():  # a pipe would never end
+            return "is no file" if path.exists() else "missing file"
+        return None if sha256_of(path) == sha256 else OTHER_BYTES
     except OSError:
         return "the file cannot be read"

@@ -180,7 +180,7 @@ def _ordered(files: Iterable[PublicFile]) -> tuple[PublicFile, ...]:
 
 def by_length(path: str) -> list[tuple[int, str]]:
     """Names in the order of the numbers in them: K8 before K16."""
-    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", path)]
+    return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", path)]
 
 
 def locked_dataset(data: Mapping[str, Any], tokenizer: str | None) -> AuditedDataset:

@@ -1,0 +1,86 @@
+"""The subcommand `plan`: what a build would be, before anything is built."""
+
+import json
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from mmlongbench.building.planning import CellEstimate, DatasetEstimate
+
+_MB = 1024 * 1024
+
+
+@click.command()
+@click.argument("manifest")
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override: [dataset.]key=value.")
+@click.option("--lengths", metavar="8K,1M", help="Plan these lengths instead of the manifest's.")
+@click.option("--limit", type=click.IntRange(min=1), help="At most so many questions of each dataset, drawn by name.")
+@click.option("--probe", type=click.IntRange(min=1), default=5, show_default=True, help="Questions that are packed.")
+@click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Processes that read.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a dataset.")
+def plan(
+    manifest: str,
+    settings: tuple[str, ...],
+    lengths: str | None,
+    limit: int | None,
+    probe: int,
+    workers: int,
+    as_json: bool,
+) -> None:
+    """Say what MANIFEST would build: questions, examples, images, disk, time, and what runs out first at each length.
+
+    Sources are read, a few questions are packed; nothing is kept. Exits with 1 if a dataset could not be built.
+    """
+    from mmlongbench.building.engine import LocalEngine
+    from mmlongbench.building.planning import estimate
+    from mmlongbench.installed import find_manifest
+    from mmlongbench.manifest import load_manifest, narrowed
+    from mmlongbench.progress import Progress
+
+    loaded = narrowed(load_manifest(find_manifest(manifest), settings), lengths, limit)
+    has_problem = False
+    for found in estimate(loaded, LocalEngine(workers, Progress(False if as_json else None)), probe):
+        has_problem |= bool(found.problem)
+        if as_json:
+            click.echo(json.dumps(asdict(found)))
+        else:
+            _show(found)
+    if has_problem:
+        sys.exit(1)
+
+
+def _show(found: "DatasetEstimate") -> None:
+    from mmlongbench.packing.budget import format_length
+
+    if found.problem:
+        click.echo(f"{found.name}: cannot be built: {found.problem}")
+        return
+    rejected = ", ".join(f"{count} × {reason}" for reason, count in found.rejected.items())
+    click.echo(f"{found.name}: {found.questions:,} questions{f'; rejected: {rejected}' if rejected else ''}")
+    for cell in found.cells:
+        click.echo(
+            f"  {format_length(cell.length):>5}: {cell.examples:,} examples, {cell.images:.1f} images each, fill "
+            f"{cell.fill:.3f}, about {cell.bytes / _MB:.1f} MB and {cell.seconds:.0f} s"
+        )
+        if said := _shortage(cell, found.probed):
+            click.echo(f"         {said}")
+    click.echo(
+        f"  images: about {found.image_files:,} files, {found.image_bytes / _MB:,.0f} MB, {found.image_seconds:.0f} s "
+        f"(all from {found.probed} questions, one process)"
+    )
+
+
+def _shortage(cell: "CellEstimate", probed: int) -> str:
+    """What runs out, and what becomes of it."""
+    said = []
+    if cell.rejected:
+        said.append(f"{cell.rejected} of {probed} probed questions do not fit, and would be rejected at this length")
+    if cell.ran_dry:
+        said.append(
+            f"{cell.left_over or 'all'} units run out first, by up to {cell.missing:,}: contexts end there, nothing is "
+            "repeated, and the lock says so"
+        )
+    return "; ".join(said)

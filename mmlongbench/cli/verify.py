@@ -1,0 +1,126 @@
+"""The subcommands `verify` and `diff`: whether a release is whole, and what differs between two."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from mmlongbench.release.diff import FileDifference, Named, ReleaseDifference
+
+_RELEASE = click.Path(path_type=Path, exists=True, file_okay=False)
+
+
+@click.command()
+@click.argument("release", type=_RELEASE)
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Processes; what is found does not depend on it.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but problems.")
+def verify(release: Path, workers: int, as_json: bool, quiet: bool) -> None:
+    """Check that RELEASE is whole: every file as the lock has it, every image decodable, nothing beside them.
+
+    Of a public file that was changed it is said which examples differ, as far as that can be told. Exits with 1 if
+    anything is wrong.
+    """
+    from mmlongbench.progress import Progress
+    from mmlongbench.release.verify import verify as run
+
+    found = run(release, Progress(False if quiet or as_json else None), workers)
+    if as_json:
+        click.echo(json.dumps(found.summary()))
+    else:
+        for problem in found.problems:
+            _say(str(problem), err=True)
+        if not quiet:
+            said = f"{len(found.problems):,} problems" if found.problems else "whole"
+            _say(f"{release}: {said}; {found.files:,} files in the lock, {found.images:,} of them images")
+    if found.problems:
+        sys.exit(1)
+
+
+@click.command()
+@click.argument("a", type=_RELEASE)
+@click.argument("b", type=_RELEASE)
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=5,
+    show_default=True,
+    help="Examples of a file, and images, that are named; the others are counted.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def diff(a: Path, b: Path, limit: int, as_json: bool) -> None:
+    """Say what differs between the releases A and B: manifest, sources, files, examples, units of contexts, images.
+
+    Exits with 1 if anything does.
+    """
+    from mmlongbench.progress import Progress
+    from mmlongbench.release.diff import diff as run
+
+    found = run(a, b, Progress(False if as_json else None), limit)
+    if as_json:
+        click.echo(json.dumps({"a": str(a), "b": str(b), **found.summary()}))
+    else:
+        for line in _lines(found):
+            _say(line)
+        files = "1 file is" if found.same == 1 else f"{found.same:,} files are"
+        _say(f"A is {a}, B is {b}: {files} the same{', nothing differs' if found.is_same else ''}")
+    if not found.is_same:
+        sys.exit(1)
+
+
+def _lines(found: "ReleaseDifference") -> Iterator[str]:
+    for where, words in found.lock:
+        yield f"{where}: {words}"
+    for which, only in (("A", found.only_in_a), ("B", found.only_in_b)):
+        for folder, files in only.items():
+            yield from (f"{name}: only in {which}" for name in files.first)
+            yield from _more(files, f"{folder}: only in {which}: ")
+    for file in found.files:
+        yield f"{file.file}: {file.what or _counts(file)}"
+        yield from _examples(file)
+    if found.images.count:
+        yield f"images with other bytes: {found.images.count:,}"
+        yield from (f"  {words}" for words in found.images.first)
+        yield from _more(found.images, "  ")
+
+
+def _counts(file: "FileDifference") -> str:
+    parts = [
+        f"{file.differ:,} of {file.in_both:,} examples in both differ" if file.in_both else "no example is in both"
+    ]
+    parts += [f"{only.count:,} only in {which}" for which, only in _only(file) if only.count]
+    return ", ".join(parts)
+
+
+def _examples(file: "FileDifference") -> Iterator[str]:
+    for name, said in file.first.items():
+        yield from (f"  {name}: {words}" for words in said)
+    if file.differ > len(file.first):
+        yield f"  and {file.differ - len(file.first):,} more that differ"
+    for which, only in _only(file):
+        yield from (f"  {name}: only in {which}" for name in only.first)
+        yield from _more(only, f"  only in {which}: ")
+
+
+def _only(file: "FileDifference") -> tuple[tuple[str, "Named"], ...]:
+    return ("A", file.only_in_a), ("B", file.only_in_b)
+
+
+def _more(named: "Named", before: str) -> Iterator[str]:
+    if named.count > len(named.first):
+        yield f"{before}and {named.count - len(named.first):,} more"
+
+
+def _say(text: str, *, err: bool = False) -> None:
+    """Print what may hold a lone surrogate."""
+    click.echo(text.encode("utf-8", "backslashreplace").decode(), err=err)

@@ -1,0 +1,213 @@
+"""What differs between two releases: the locks key by key, the files example by example, the contexts unit by unit."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from mmlongbench.documents.pixels import header_size, unreadable
+from mmlongbench.errors import ReleaseError
+from mmlongbench.files import sha256_of
+from mmlongbench.progress import Progress
+from mmlongbench.release.examples import Examples, Lines, Members, Units
+from mmlongbench.release.inventory import names_there
+from mmlongbench.release.layout import IMAGES
+from mmlongbench.release.lock import read_lock
+from mmlongbench.release.opening import by_length
+from mmlongbench.release.words import against, contexts, differences
+
+_Pair: TypeAlias = tuple[Path, Path]
+_WRITTEN = "the same values, written otherwise"
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """So many of a kind, of which the first are named."""
+
+    count: int = 0
+    first: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, names: Sequence[str], limit: int | None = None) -> "Named":
+        """All of them, or the first."""
+        return cls(len(names), tuple(names[:limit]))
+
+
+@dataclass(frozen=True, slots=True)
+class FileDifference:
+    """A file that both have, with other bytes."""
+
+    file: str
+    what: str = ""
+    """In words, where it has no examples, or these do not differ or cannot be told."""
+    in_both: int = 0
+    """Examples."""
+    differ: int = 0
+    """Of those in both."""
+    only_in_a: Named = Named()
+    only_in_b: Named = Named()
+    first: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What differs in the first of those that do, by name."""
+
+
+@dataclass(slots=True)
+class ReleaseDifference:
+    """What differs between two releases."""
+
+    lock: list[tuple[str, str]]
+    """(where, in words): of the manifests, sources, versions and counts."""
+    only_in_a: dict[str, Named]
+    """Files, by the folder at the top."""
+    only_in_b: dict[str, Named]
+    files: list[FileDifference] = field(default_factory=list)
+    """All but images."""
+    images: Named = Named()
+    """With other bytes; each with what is seen of that."""
+    same: int = 0
+    """Files that are the same in both."""
+
+    @property
+    def is_same(self) -> bool:
+        """Whether nothing differs."""
+        return not (self.lock or self.only_in_a or self.only_in_b or self.files or self.images.count)
+
+    def summary(self) -> dict[str, Any]:
+        """One JSON object."""
+        return {"is_same": self.is_same, **asdict(self)}
+
+
+def diff(a: Path, b: Path, progress: Progress, limit: int = 5) -> ReleaseDifference:
+    """Compare two releases, by what is on the disk; of each file an index of its examples is held, and no more.
+
+    Args:
+        a: one release.
+        b: the other.
+        progress: where a bar is shown.
+        limit: how many examples of a file, and images, are named; the others are counted.
+
+    Raises:
+        ReleaseError: one is no release.
+
+    """
+    locks = read_lock(a), read_lock(b)
+    ours, theirs = {*names_there(a)}, {*names_there(b)}
+    both = sorted(ours & theirs)
+    only_in_a, only_in_b = (_by_folder(sorted(one), limit) for one in (ours - theirs, theirs - ours))
+    found = ReleaseDifference(list(_lock_differences(*locks)), only_in_a, only_in_b)
+    images: list[str] = []
+    with progress.bar("diff: files", len(both)) as advance:
+        for name in both:
+            pair = (a / name, b / name)
+            if _are_same(pair):
+                found.same += 1
+                found.lock.extend(_listed(name, *locks))
+            elif name.startswith(f"{IMAGES}/"):
+                images.append(f"{name}: {_image_words(pair)}" if len(images) < limit else "")
+            else:
+                found.files.append(_file_difference(name, pair, limit))
+            advance()
+    found.images = Named.of(images, limit)
+    found.files.sort(key=lambda file: by_length(file.file))
+    return found
+
+
+def _by_folder(names: Sequence[str], limit: int) -> dict[str, Named]:
+    """Files that one release has: all are named, but of images the first."""
+    folders: dict[str, list[str]] = {}
+    for name in names:
+        folders.setdefault(name.split("/")[0], []).append(name)
+    return {folder: Named.of(found, limit if folder == IMAGES else None) for folder, found in folders.items()}
+
+
+def _lock_differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    one, other = (_by_name(lock["manifest"]) for lock in (ours, theirs))
+    for where, words in differences(one, other):
+        name, _, key = where.partition(".")
+        yield f"sources: {name}.{key}" if "_sha256" in key or key == "corpus" else f"manifest: {where}", words
+    if list(one) != list(other) and one.keys() == other.keys():
+        yield "manifest: order of datasets", against(list(one), list(other))
+    for key in sorted((ours.keys() | theirs.keys()) - {"manifest", "files"}):
+        kind = "counts" if key == "datasets" else key
+        for where, words in differences(ours.get(key), theirs.get(key)):
+            yield f"{kind}: {where}" if where else kind, words
+
+
+def _by_name(manifest: Sequence[Any]) -> dict[str, Any]:
+    return {str(data.get("name") if isinstance(data, dict) else data): data for data in manifest}
+
+
+def _listed(name: str, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What the locks say of a file that is the same in both."""
+    entries = [lock["files"].get(name) for lock in (ours, theirs)]
+    if entries[0] != entries[1]:
+        yield f"files: {name}", f"the file is the same, the locks say {against(*entries)}"
+
+
+def _are_same(pair: _Pair) -> bool:
+    """Whether two files have the same bytes; what is no file is not opened."""
+    if not all(path.is_file() for path in pair):
+        return not any(path.is_file() for path in pair)
+    sizes = {path.stat().st_size for path in pair}
+    return len(sizes) == 1 and len({sha256_of(path) for path in pair}) == 1
+
+
+def _image_words(pair: _Pair) -> str:
+    return _both(pair, lambda path: f"{_pixels(path)}, {path.stat().st_size:,} bytes")
+
+
+def _pixels(path: Path) -> str:
+    try:
+        width, height = header_size(path)
+    except unreadable() as error:
+        return f"cannot be read ({type(error).__name__})"
+    return f"{width:,} × {height:,} pixels"
+
+
+def _both(pair: _Pair, said: Callable[[Path], str]) -> str:
+    one, other = map(said, pair)
+    return f"both {one}" if one == other else f"{one} against {other}"
+
+
+_KINDS: dict[str, Callable[[Path], Examples]] = {".jsonl": Lines, ".parquet": Units, ".json": Members}
+"""How the examples of a file are found, by its ending."""
+
+
+def _file_difference(name: str, pair: _Pair, limit: int) -> FileDifference:
+    if not all(path.is_file() for path in pair):
+        return FileDifference(name, "is a file in one of them only")
+    kind = _KINDS.get(pair[0].suffix)
+    if kind is None:
+        return FileDifference(name, _both(pair, lambda path: f"{path.stat().st_size:,} bytes"))
+    try:
+        return _example_differences(name, kind(pair[0]), kind(pair[1]), limit)
+    except ReleaseError as error:
+        return FileDifference(name, f"the bytes differ; {error}")
+
+
+def _example_differences(name: str, ours: Examples, theirs: Examples, limit: int) -> FileDifference:
+    both = [each for each in ours.digests if each in theirs.digests]
+    differ = [each for each in both if ours.digests[each] != theirs.digests[each]]
+    only_in_a, only_in_b = (
+        Named.of([each for each in one.digests if each not in other.digests], limit)
+        for one, other in ((ours, theirs), (theirs, ours))
+    )
+    what = ""
+    if not (differ or only_in_a.count or only_in_b.count):
+        is_ordered = list(ours.digests) == list(theirs.digests)
+        what = _WRITTEN if is_ordered else "the same examples in another order"
+    shown = differ[:limit]
+    read, other_read = ours.read(shown), theirs.read(shown)
+    first = {each: tuple(_said(read[each], other_read[each])) for each in shown}
+    return FileDifference(name, what, len(both), len(differ), only_in_a, only_in_b, first)
+
+
+def _said(one: object, other: object) -> list[str]:
+    """What differs between two examples: the fields of records, the units of contexts."""
+    try:
+        if isinstance(one, list) and isinstance(other, list):
+            said = list(contexts(one, other))
+        else:
+            said = [f"{where}: {words}" if where else words for where, words in differences(one, other)]
+    except RecursionError:
+        return ["values that are too deep to be compared"]
+    return said or [_WRITTEN]

@@ -1,0 +1,146 @@
+"""The examples of one file by their names: an index is held, the examples are read when they are asked for."""
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from hashlib import blake2b
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Protocol
+
+from mmlongbench.errors import ReleaseError
+from mmlongbench.formats import to_json
+
+_ROWS = 5_000
+"""Of items, that are held at a time."""
+
+
+class Examples(Protocol):
+    """The examples of a file."""
+
+    @property
+    def digests(self) -> Mapping[str, bytes]:
+        """What tells each example's bytes, by name, in the order of the file."""
+        ...
+
+    def read(self, names: Collection[str]) -> dict[str, Any]:
+        """Some of the examples, by name."""
+        ...
+
+
+def name_of(record: Mapping[str, Any]) -> str:
+    """The id of a record, and its placement where it has one.
+
+    >>> name_of({"id": "vh-3", "depth": 0.2})
+    'vh-3, depth 0.2'
+    """
+    placed = (f", {key} {record[key]}" for key in ("depth", "permutation", "placement") if record.get(key) is not None)
+    return f"{record.get('id')}{''.join(placed)}"
+
+
+class Lines:
+    """The examples of a file of one JSON object a line; what is none is a text, named by the line's number."""
+
+    def __init__(self, path: Path) -> None:
+        """Read the whole file once."""
+        self._path = path
+        self._starts: dict[str, int] = {}
+        self.digests: dict[str, bytes] = {}
+        self.unreadable: list[str] = []
+        """The lines that are no JSON object."""
+        names = _Names()
+        with path.open("rb") as file:
+            start = 0
+            for number, line in enumerate(file, 1):
+                value = _value(line)
+                name = names.free(name_of(value) if isinstance(value, dict) else f"line {number}")
+                if isinstance(value, str):
+                    self.unreadable.append(name)
+                self._starts[name], self.digests[name] = start, _digest(line)
+                start += len(line)
+
+    def read(self, names: Collection[str]) -> dict[str, Any]:
+        """Some of the examples, by name."""
+        found = {}
+        with self._path.open("rb") as file:
+            for name in names:
+                file.seek(self._starts[name])
+                found[name] = _value(file.readline())
+        return found
+
+
+class Units:
+    """The examples of a file of items: of each, the rows of its units in the order of the context."""
+
+    def __init__(self, path: Path) -> None:
+        """Read the whole file once.
+
+        Raises:
+            ReleaseError: it is no Parquet file of items.
+
+        """
+        self._path = path
+        self.digests = {name: _digest(repr(rows).encode("utf-8", "backslashreplace")) for name, rows in self._all()}
+
+    def read(self, names: Collection[str]) -> dict[str, Any]:
+        """Some of the examples, by name."""
+        return {name: rows for name, rows in self._all() if name in names} if names else {}
+
+    def _all(self) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        names = _Names()
+        try:
+            with pq.ParquetFile(self._path) as file:
+                rows = (row for batch in file.iter_batches(_ROWS) for row in batch.to_pylist())
+                for _, group in groupby(rows, key=lambda row: (row["id"], row["placement"])):
+                    units = list(group)
+                    yield names.free(name_of(units[0])), units
+        except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+            raise ReleaseError(f"{self._path.name}: is no Parquet file of items: {type(error).__name__}") from error
+
+
+class Members:
+    """The members of one JSON object, such as a public file that is no example a line; it is held whole."""
+
+    def __init__(self, path: Path) -> None:
+        """Read the whole file.
+
+        Raises:
+            ReleaseError: it is no JSON object.
+
+        """
+        value = _value(path.read_bytes())
+        if isinstance(value, str):
+            raise ReleaseError(f"{path.name}: is no JSON object")
+        self._members = value
+        self.digests = {name: _digest(to_json(member)) for name, member in value.items()}
+
+    def read(self, names: Collection[str]) -> dict[str, Any]:
+        """Some of the members, by name."""
+        return {name: self._members[name] for name in names}
+
+
+class _Names:
+    """Makes names distinct: from the second of each on they have a number."""
+
+    def __init__(self) -> None:
+        self._times: Counter[str] = Counter()
+
+    def free(self, name: str) -> str:
+        self._times[name] += 1
+        return name if self._times[name] == 1 else f"{name} ({self._times[name]})"
+
+
+def _digest(data: bytes) -> bytes:
+    return blake2b(data, digest_size=16).digest()
+
+
+def _value(line: bytes) -> dict[str, Any] | str:
+    """The object of a line; the line itself where it is none."""
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        value = None
+    return value if isinstance(value, dict) else line.decode("utf-8", "backslashreplace").removesuffix("\n")

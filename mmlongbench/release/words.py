@@ -1,0 +1,136 @@
+"""What differs between two values, or two contexts, in words."""
+
+import json
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
+from typing import Any
+
+SHORT = 70
+"""Characters that a value may have to be said whole; a SHA-256 has fewer."""
+_AROUND = 20
+"""Characters that are shown of a long text, from where it differs."""
+_UNITS = 5
+"""Units of each kind that are named."""
+_PLACED = ("position", "start")
+"""Of a unit, what follows from the units before it."""
+
+
+def differences(one: object, other: object, field: str = "") -> Iterator[tuple[str, str]]:
+    """(field, what differs in it) of two values; the fields of objects in objects have dots.
+
+    >>> dict(differences({"seed": 42, "pages": {"dpi": 144}}, {"seed": 7, "pages": {"dpi": 72}}))
+    {'seed': '42 against 7', 'pages.dpi': '144 against 72'}
+    """
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in dict.fromkeys([*one, *other]):
+            at = f"{field}.{key}" if field else str(key)
+            if key not in other:
+                yield at, f"{short(one[key])} against nothing"
+            elif key not in one:
+                yield at, f"nothing against {short(other[key])}"
+            else:
+                yield from differences(one[key], other[key], at)
+    elif one != other or type(one) is not type(other):
+        yield field, against(one, other)
+
+
+def against(one: object, other: object) -> str:
+    """Two values that differ: short ones as they are, long ones by their lengths and where they differ first.
+
+    >>> against("red", ["red"])
+    '"red" against ["red"]'
+    >>> against("a" * 100, "a" * 99 + "bc")
+    '100 against 101 characters, the first that differs is 99: "a" against "bc"'
+    """
+    if max(len(_json(one)), len(_json(other))) > SHORT:
+        if isinstance(one, str) and isinstance(other, str):
+            at = _common(one, other)
+            ends = (short(text[at : at + _AROUND]) for text in (one, other))
+            return f"{len(one):,} against {len(other):,} characters, the first that differs is {at}: {_joined(*ends)}"
+        if isinstance(one, list) and isinstance(other, list):
+            at = _common(one, other)
+            return f"{len(one):,} against {len(other):,} entries, {_first_entry(one, other, at)}"
+    return _joined(short(one), short(other))
+
+
+def short(value: object) -> str:
+    """A value as JSON, cut where it is long."""
+    text = _json(value)
+    return text if len(text) <= SHORT else f"{text[: SHORT - 1]}…"
+
+
+def contexts(one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """What differs between two contexts, by their units: removed, added, moved, and what else is said of each.
+
+    A unit is moved where it does not stand between the same others; the fewest that tell are named. Where nothing of
+    this differs, the tokens that units start at are compared.
+    """
+    ours, theirs = ({str(row.get("unit")): row for row in rows} for rows in (one, other))
+    both = [unit for unit in ours if unit in theirs]
+    yield from _named("removed", [unit for unit in ours if unit not in theirs])
+    yield from _named("added", [unit for unit in theirs if unit not in ours])
+    ranks = {unit: rank for rank, unit in enumerate(theirs)}
+    stay = _longest_rise([ranks[unit] for unit in both])
+    places = {unit: f"{unit} from {at} to {ranks[unit]}" for at, unit in enumerate(ours) if unit in theirs}
+    yield from _named("moved", [places[unit] for unit in both if ranks[unit] not in stay])
+    said = [f"{unit}: {words}" for unit in both if (words := _row(ours[unit], theirs[unit]))]
+    yield from _named("changed", said)
+    if list(ours) == list(theirs) and not said:
+        starts = {unit: [row[unit].get("start") for row in (ours, theirs)] for unit in both}
+        yield from _named(
+            "start elsewhere", [f"{unit} {against(*at)}" for unit, at in starts.items() if at[0] != at[1]]
+        )
+
+
+def _row(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
+    ours, theirs = ({key: value for key, value in row.items() if key not in _PLACED} for row in (one, other))
+    return ", ".join(f"{field} {words}" for field, words in differences(ours, theirs))
+
+
+def _named(kind: str, units: Sequence[str]) -> Iterator[str]:
+    if units:
+        more = f", and {len(units) - _UNITS:,} more" if len(units) > _UNITS else ""
+        yield f"{len(units):,} {'unit' if len(units) == 1 else 'units'} {kind}: {', '.join(units[:_UNITS])}{more}"
+
+
+def _longest_rise(numbers: Sequence[int]) -> set[int]:
+    """A longest part of distinct numbers that rises.
+
+    >>> sorted(_longest_rise([5, 0, 1, 3, 2]))
+    [0, 1, 2]
+    """
+    ends: list[int] = []  # the least number that ends a rise of each length
+    before: dict[int, int | None] = {}
+    for number in numbers:
+        at = bisect_left(ends, number)
+        before[number] = ends[at - 1] if at else None
+        ends[at : at + 1] = [number]
+    found: set[int] = set()
+    last = ends[-1] if ends else None
+    while last is not None:
+        found.add(last)
+        last = before[last]
+    return found
+
+
+def _first_entry(one: Sequence[object], other: Sequence[object], at: int) -> str:
+    if at == min(len(one), len(other)):
+        longer, name = (one, "first") if len(one) > len(other) else (other, "second")
+        return f"only the {name} has entry {at}: {short(longer[at])}"
+    said = "; ".join(f"{field} {words}".strip() for field, words in differences(one[at], other[at]))
+    return f"the first that differs is {at}: {said}"
+
+
+def _common(one: Sequence[object], other: Sequence[object]) -> int:
+    """How many entries are the same from the start on."""
+    pairs = zip(one, other, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
+def _joined(one: str, other: str) -> str:
+    return f"{one} against {other}"
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
