@@ -9,7 +9,7 @@ from mmlongbench.documents.pictures import Picture, Pictures
 from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError, Fault, Rejected, nearest
 from mmlongbench.passages.cutting import Mode, cut_text
-from mmlongbench.prompt import Image
+from mmlongbench.prompt import Image, escape_markers
 
 if TYPE_CHECKING:
     from mmlongbench.passages.info import Passage
@@ -117,6 +117,10 @@ class World:
         if len(texts) != len(document.pages):
             raise DraftError(f"document {id}: its texts were not read: set TaskSpec.page_texts")
         return texts
+
+    def page_text(self, id: str, index: int) -> str:
+        """The text of one page as a prompt shows it: stripped, its image markers escaped (see `page_texts`)."""
+        return escape_markers(self.page_texts(id)[index]).strip()
 
     def pool(self, name: str) -> tuple[str, ...]:
         """The ids of all things of a kind: `documents` and `pictures` sorted, `web_pages` as the source has them.

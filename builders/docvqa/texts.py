@@ -10,8 +10,7 @@ from builders.docvqa.template import text_unit
 
 def told(world: mm.World, page: mm.Unit) -> mm.Unit:
     """A page as the text that its PDF holds."""
-    text = world.page_texts(page.data["document"])[page.data["index"]]
-    return text_unit(page, mm.escape_markers(text).strip())
+    return text_unit(page, world.page_text(page.data["document"], page.data["index"]))
 
 
 def text_fields(row: DocumentQuestion, units: Sequence[mm.Unit]) -> dict[str, Any]:

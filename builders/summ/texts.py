@@ -9,8 +9,7 @@ from builders.summ.templates import page_number, text_unit
 
 def told(world: mm.World, page: mm.Unit) -> mm.Unit:
     """A page as the text that its PDF holds."""
-    text = world.page_texts(page.data["document"])[page_number(page.id)]
-    return text_unit(page, mm.escape_markers(text).strip())
+    return text_unit(page, world.page_text(page.data["document"], page_number(page.id)))
 
 
 def text_fields(pages: Sequence[mm.Unit]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from mmlongbench.draft import Closing, Draft, Question, Unit
+from mmlongbench.draft import Closing, Draft, Question, Retelling, Unit
 from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError, MMLongBenchError
 from mmlongbench.packing.budget import TokenBudget, format_length
@@ -233,7 +233,7 @@ def examples(
     while True:
         packed = pack(draft, budget, pricer, slack)
         if draft.retold:
-            return _retold(draft, packed, budget, placements, pricer, draws)
+            return _retold(draft, draft.retold, packed, budget, placements, pricer, draws)
         counts = {unit.id: pricer.unit(unit) for unit in packed.units}
         made = [e for placement in placements for e in _stood(draft, packed, counts, budget, placement, pricer, draws)]
         if not is_exact:
@@ -245,12 +245,15 @@ def examples(
 
 
 def _retold(
-    draft: Draft, packed: Packed, budget: TokenBudget, placements: Sequence[Placement], pricer: Pricer, draws: Draws
+    draft: Draft,
+    retold: Retelling,
+    packed: Packed,
+    budget: TokenBudget,
+    placements: Sequence[Placement],
+    pricer: Pricer,
+    draws: Draws,
 ) -> list[Example]:
     """The examples of a context whose units are shown in another form; they must fit as they are."""
-    retold = draft.retold
-    if retold is None:
-        raise DraftError(f"{draft.id}: no retelling")
     units = (tuple(retold.unit(unit) for unit in packed.required), tuple(retold.unit(unit) for unit in packed.taken))
     shown = replace(packed, required=units[0], taken=units[1])
     draft = replace(draft, instruction=retold.instruction)
