@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from mmlongbench.binding import bind_builder, check_reserve, placements_of
-from mmlongbench.building.assets import asset_shards
-from mmlongbench.building.dataset import open_dataset
 from mmlongbench.building.engine import Engine
 from mmlongbench.building.finish import finish
 from mmlongbench.building.plan import DatasetPlan, begun, plan_datasets, save_plans
-from mmlongbench.building.records import blocks_of, record_shards, rows_of
 from mmlongbench.building.rejects import sentence
 from mmlongbench.building.shards import forget
+from mmlongbench.building.stages import STAGES
 from mmlongbench.building.work import Shard, Work
 from mmlongbench.errors import BuildError, MMLongBenchError, StrictStop
 from mmlongbench.files import TEMPORARY, claim
@@ -175,24 +173,12 @@ def _same(before: list[dict[str, Any]], now: list[dict[str, Any]], out: Path) ->
 
 
 def _run_stages(plan: DatasetPlan, work: Work, engine: Engine, is_strict: bool) -> None:
-    name = plan.spec.name
-    documents = [Shard("documents", name, document) for document in plan.documents]
-    _stage(documents, f"{name}: documents", work, engine)
-    rows = [Shard("rows", name, "all")]
-    _stage(rows, f"{name}: questions", work, engine)
-    _refuse_rejects(rows, work, is_strict)
-    dataset = open_dataset(work.out, name)
-    kept = len(rows_of(work.out, name))
-    searched = [Shard("negatives", name, block) for block in blocks_of(kept)] if plan.corpus else []
-    _stage(searched, f"{name}: negatives", work, engine)
-    records = record_shards(work.out, name, plan.spec.lengths)
-    _stage(records, f"{name}: records", work, engine)
-    _refuse_rejects(records, work, is_strict)
-    _stage(asset_shards(work, dataset), f"{name}: images", work, engine)
-
-
-def _stage(shards: list[Shard], label: str, work: Work, engine: Engine) -> None:
-    engine.run(work.out, [shard for shard in shards if not work.is_done(shard)], label)
+    for stage, shards_of in STAGES.items():
+        shards = shards_of(plan, work)
+        left = [shard for shard in shards if not work.is_done(shard)]
+        engine.run(work.out, left, f"{plan.spec.name}: {'questions' if stage == 'rows' else stage}")
+        if stage in ("rows", "records"):
+            _refuse_rejects(shards, work, is_strict)
 
 
 def _refuse_rejects(shards: list[Shard], work: Work, is_strict: bool) -> None:

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from mmlongbench.building.build import go_on
 from mmlongbench.building.dataset import Dataset, limits_of, open_dataset
 from mmlongbench.building.engine import Engine
-from mmlongbench.building.plan import DatasetPlan, plan_datasets
+from mmlongbench.building.plan import DatasetPlan
 from mmlongbench.building.records import finished_record, pack_contexts, pack_row, rows_of
 from mmlongbench.building.shards import forget
+from mmlongbench.building.staging import prepare
 from mmlongbench.building.work import Shard, Work
 from mmlongbench.documents.page_store import images_of
 from mmlongbench.errors import MMLongBenchError, Rejected
@@ -87,12 +87,7 @@ def estimate(manifest: Manifest, engine: Engine, probe: int) -> Iterator[Dataset
 
 
 def _estimate(spec: DatasetSpec, work: Work, engine: Engine, probe: int) -> DatasetEstimate:
-    work.root.mkdir(parents=True)
-    plans = plan_datasets(Manifest(datasets=(spec,)), work, engine.progress)
-    go_on(plans, work)
-    (plan,) = plans
-    for shards in ([Shard("documents", spec.name, d) for d in plan.documents], [Shard("rows", spec.name, "all")]):
-        engine.run(work.out, shards, f"{spec.name}: read")
+    (plan,) = prepare(Manifest(datasets=(spec,)), work, engine)
     dataset, rows = open_dataset(work.out, spec.name), rows_of(work.out, spec.name)
     (counts,) = (line["counts"] for line in work.read(Shard("rows", spec.name, "all")) if "counts" in line)
     shown: Shown = {}

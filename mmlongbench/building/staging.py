@@ -7,28 +7,26 @@ mmlongbench finish R
 """
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mmlongbench.building.assets import asset_shards, forget_assets
 from mmlongbench.building.build import go_on
-from mmlongbench.building.dataset import open_dataset
 from mmlongbench.building.engine import Engine
 from mmlongbench.building.finish import finish
 from mmlongbench.building.plan import DatasetPlan, begun, load_plan, plan_datasets
-from mmlongbench.building.records import blocks_of, record_shards, rows_of
 from mmlongbench.building.shards import forget
+from mmlongbench.building.stages import STAGES
 from mmlongbench.building.work import Shard, Work
 from mmlongbench.errors import BuildError
 from mmlongbench.files import claim
 from mmlongbench.manifest import Manifest
 from mmlongbench.release.layout import LOCK
 
-STAGES = ("prepare", "negatives", "records", "images")
-"""In their order; each needs those before it."""
+PREPARED = ("documents", "rows")
+"""The stages that `prepare` does, at once: what the others are made of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +70,8 @@ def run_stage(manifest: Manifest, out: Path, engine: Engine, stage: str, share: 
         if share != WHOLE:
             raise BuildError("--stage prepare reads all rows at once: leave --shard out")
         with _claimed(work, is_alone=True):
-            return _prepare(manifest, work, engine)
+            plans = prepare(manifest, work, engine)
+            return sum(len(STAGES[each](plan, work)) for plan in plans for each in PREPARED)
     with _claimed(work, is_alone=False):
         plans = _saved(work)
         shards = [shard for plan in plans for shard in _shards(stage, plan, work)]
@@ -93,58 +92,36 @@ def finish_release(out: Path) -> dict[str, Any]:
     work = Work(out.resolve())
     with _claimed(work, is_alone=True):
         plans = _saved(work)
-        for stage in STAGES[1:]:
-            for plan in plans:
-                _shards(stage, plan, work, is_done=True)
+        for plan in plans:
+            _shards("images", plan, work, is_done=True)
         lock = finish(plans, work)
         shutil.rmtree(work.root)
     return lock
 
 
-def _prepare(manifest: Manifest, work: Work, engine: Engine) -> int:
+def prepare(manifest: Manifest, work: Work, engine: Engine) -> list[DatasetPlan]:
     """The plan, the documents and the rows of every dataset."""
     work.root.mkdir(parents=True, exist_ok=True)
     plans = plan_datasets(manifest, work, engine.progress)
     go_on(plans, work)
     forget()
-    done = 0
     for plan in plans:
-        name = plan.spec.name
-        for shards in ([Shard("documents", name, d) for d in plan.documents], [Shard("rows", name, "all")]):
-            engine.run(work.out, [shard for shard in shards if not work.is_done(shard)], f"{name}: prepare")
-            done += len(shards)
-    return done
+        for stage in PREPARED:
+            left = [shard for shard in STAGES[stage](plan, work) if not work.is_done(shard)]
+            engine.run(work.out, left, f"{plan.spec.name}: {stage}")
+    return plans
 
 
 def _shards(stage: str, plan: DatasetPlan, work: Work, *, is_done: bool = False) -> list[Shard]:
     """The shards of a stage of a dataset; those before it are done, and with `is_done` these too."""
-    name = plan.spec.name
-    for before, found in _before(stage, plan, work):
-        _require(before, found(), work)
-    of_stage: dict[str, Callable[[], list[Shard]]] = {
-        "negatives": lambda: _negatives(plan, work),
-        "records": lambda: record_shards(work.out, name, plan.spec.lengths),
-        "images": lambda: asset_shards(work, open_dataset(work.out, name)),
-    }
-    shards = of_stage[stage]()
-    if is_done:
-        _require(stage, shards, work)
-    return shards
-
-
-def _before(stage: str, plan: DatasetPlan, work: Work) -> Iterator[tuple[str, Callable[[], list[Shard]]]]:
-    """The stages before a stage, and their shards of a dataset, which are known once the former are done."""
-    name = plan.spec.name
-    yield "prepare", lambda: [*(Shard("documents", name, d) for d in plan.documents), Shard("rows", name, "all")]
-    if stage in ("records", "images"):
-        yield "negatives", lambda: _negatives(plan, work)
-    if stage == "images":
-        yield "records", lambda: record_shards(work.out, name, plan.spec.lengths)
-
-
-def _negatives(plan: DatasetPlan, work: Work) -> list[Shard]:
-    name = plan.spec.name
-    return [Shard("negatives", name, b) for b in blocks_of(len(rows_of(work.out, name)))] if plan.corpus else []
+    for before, shards_of in STAGES.items():
+        shards = shards_of(plan, work)
+        if before == stage and not is_done:
+            return shards
+        _require("prepare" if before in PREPARED else before, shards, work)
+        if before == stage:
+            return shards
+    raise BuildError(f"no stage {stage!r}: there are {', '.join(STAGES)}")
 
 
 def _require(stage: str, shards: Sequence[Shard], work: Work) -> None:
@@ -162,7 +139,6 @@ def _saved(work: Work) -> list[DatasetPlan]:
     if found is None:
         raise BuildError(f"--out {work.out}: nothing is prepared there; begin with --stage prepare")
     forget()
-    forget_assets()
     return [load_plan(work, data["spec"]["name"]) for data in found["datasets"]]
 
 

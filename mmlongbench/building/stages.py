@@ -1,0 +1,43 @@
+"""The stages of a build in their order, and the shards of each: the one list that every way of building follows."""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from mmlongbench.building.assets import asset_shards
+from mmlongbench.building.dataset import open_dataset
+from mmlongbench.building.plan import DatasetPlan
+from mmlongbench.building.records import blocks_of, record_shards, rows_of
+from mmlongbench.building.work import Shard, Work
+
+_List: TypeAlias = Callable[[DatasetPlan, Work], list[Shard]]
+
+
+def _documents(plan: DatasetPlan, work: Work) -> list[Shard]:
+    return [Shard("documents", plan.spec.name, document) for document in plan.documents]
+
+
+def _rows(plan: DatasetPlan, work: Work) -> list[Shard]:
+    return [Shard("rows", plan.spec.name, "all")]
+
+
+def _negatives(plan: DatasetPlan, work: Work) -> list[Shard]:
+    name = plan.spec.name
+    return [Shard("negatives", name, b) for b in blocks_of(len(rows_of(work.out, name)))] if plan.corpus else []
+
+
+def _records(plan: DatasetPlan, work: Work) -> list[Shard]:
+    return record_shards(work.out, plan.spec.name, plan.spec.lengths)
+
+
+def _images(plan: DatasetPlan, work: Work) -> list[Shard]:
+    return asset_shards(work, open_dataset(work.out, plan.spec.name))
+
+
+STAGES: dict[str, _List] = {
+    "documents": _documents,
+    "rows": _rows,
+    "negatives": _negatives,
+    "records": _records,
+    "images": _images,
+}
+"""By name; the shards of one are known once those before it are done."""
