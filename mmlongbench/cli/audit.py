@@ -91,12 +91,12 @@ def audit(
     if check:
         _require_bounds(asked)
     target = Target(paths, images, tokenizer, variant)
-    counters = sorted({file.dataset.counter.text.name for file in target.open().files if file.dataset})
     is_silent = quiet or as_json or as_csv
     with ExitStack() as stack:
         visit = _visit(stack, target, asked, per_example, items)
         found = run(target, Progress(False if is_silent else None), workers, asked, visit)
     opened = [each.open() for each in asked]
+    counters = sorted({each.tokenizer for each in found} - {""})
     if as_json or as_csv:
         _print_data(found, opened, as_csv=as_csv)
     else:

@@ -141,9 +141,11 @@ def audit_file(
     visit: Visit | None = None,
 ) -> FileAudit:
     """Count every example of one file again."""
-    name = file.dataset.builder.dataset if file.dataset else ""
+    name, tokenizer = "", ""
+    if file.dataset:
+        name, tokenizer = file.dataset.builder.dataset, file.dataset.counter.text.name
     tallies = {model.name: ModelTally() for model in models}
-    found = FileAudit(file.name, file.length, models=tallies, dataset=name)
+    found = FileAudit(file.name, file.length, models=tallies, dataset=name, tokenizer=tokenizer)
     if file.dataset is None:
         known = "known dataset" if opened.lock is None else "dataset of the lock"
         found.problem(f"no {known} has a file of this name", "the whole file")

@@ -128,6 +128,8 @@ class FileAudit:
     """Where each kind was found first, in words."""
     dataset: str = ""
     """The name of the dataset it is of; empty where none is known."""
+    tokenizer: str = ""
+    """What its text was counted by."""
 
     def problem(self, kind: str, where: str) -> None:
         """Note a problem."""
