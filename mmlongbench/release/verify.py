@@ -102,13 +102,9 @@ def undecodable(path: Path, pixels: int) -> str | None:
                     return f"{width:,} × {height:,} pixels, limits.pixels allows {pixels:,}"
                 picture.load()
             header_size(path)  # refuses several frames
-        except _undecodable() as error:
+        except unreadable() as error:
             return type(error).__name__ if str(path) in str(error) else f"{type(error).__name__}: {error}"
     return None
-
-
-def _undecodable() -> tuple[type[Exception], ...]:
-    return (*unreadable(), TypeError)  # of a TIFF without a size
 
 
 @dataclass(frozen=True, slots=True)

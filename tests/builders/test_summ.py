@@ -397,6 +397,9 @@ def broken(pdf: Path, how: str) -> None:
             for _ in range(14):
                 document.new_page(width=4000, height=4000).insert_text((72, 72), "What the agency has found. " * 4)
             pdf.write_bytes(document.tobytes())
+    elif how == "zero pages":
+        catalog = b"1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[]/Count 0>>endobj\n"
+        pdf.write_bytes(b"%PDF-1.4\n" + catalog + b"trailer<</Root 1 0 R/Size 3>>\n%%EOF\n")
     else:
         pdf.write_bytes(b"%PDF-1.4 nothing")
 
@@ -408,6 +411,7 @@ REASONS = {
     "nothing": "broken-document",
     "scanned": "document-without-text",
     "no summary": "no-summary-page",
+    "zero pages": "document-without-pages",
 }
 
 
