@@ -124,7 +124,13 @@ class TaskSpec:
 
     files: FilePattern
     metric: str
-    """The public scorer's name for the metric."""
+    """The public scorer's name for the metric: an entry of `mmlongbench.metrics`."""
+    further_metrics: tuple[str, ...] = ()
+    """Other metrics that its answers can be scored by; one that asks a judge has a name that begins with `judge-`."""
+    category: str = ""
+    """Whose average its datasets enter, as the paper groups them: VRAG, NIAH, ICL, Summ, DocVQA."""
+    counted_with: str = ""
+    """Datasets that share this name enter the average once, as their mean (MM-NIAH: reasoning over text and images)."""
     reserve: int = 256
     """Tokens kept free: to generate, and for a chat template; a manifest may say otherwise."""
     placements: Placements | None = None
@@ -155,7 +161,10 @@ class Builder(Protocol):
     asks about at all, before any is sampled; `suspects(rows, world) -> Iterable[Suspect]`, rows whose annotation may be
     wrong, as far as the texts of pages tell (`doctor`); and, where many questions share one context (ICL),
     `contexts(rows, world) -> Sequence[Draft]`, all contexts of the dataset over all rows that are in. Each question is
-    at home in one of them, and every context is packed to fit every question it is asked.
+    at home in one of them, and every context is packed to fit every question it is asked; for scoring,
+    `gold(record) -> Any`, the answer that a metric compares with (`record["answer"]` by default), and
+    `facets(record) -> Mapping[str, Sequence[str]]`, what a report breaks scores down by, the names of the groups that
+    a record is in for each (an answer's format, its evidence sources).
     """
 
     options_type: ClassVar[type[Any]]

@@ -1,0 +1,106 @@
+"""What a metric is: a function of one example and what a model said to it. Knows no task, no file, no metric by name.
+
+Metrics are found through the entry points `mmlongbench.metrics`, the built-in ones exactly as a stranger's: an entry is
+called with `Settings` and gives a metric.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
+
+from mmlongbench.task import Record
+
+Details: TypeAlias = Mapping[str, Any]
+"""What a metric says beside the score: numbers (reports show their means), flags, short texts; all of JSON's types."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One example, and what a model said to it."""
+
+    file: str
+    """Below `mmlb_data/`."""
+    dataset: str
+    record: Record
+    gold: Any
+    """The answer, as the builder gives it."""
+    prediction: str
+    """The model's words, untouched; empty where it said nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """What a metric makes of one example."""
+
+    score: float | None
+    """From 0 to 1; None: it could not be scored, which is counted apart and never as 0."""
+    details: Details = field(default_factory=dict)
+    failure: str = ""
+    """Why there is no score, in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """An endpoint that speaks OpenAI's protocol, and how it may be used."""
+
+    url: str
+    """Such as `http://127.0.0.1:8000/v1`."""
+    models: tuple[str, ...]
+    """One judge, or the members of a committee."""
+    cache: Path | None = None
+    """An SQLite file with every answer there was; a call that stands there is not made again."""
+    concurrency: int = 8
+    """Calls under way at once."""
+    timeout: float = 60.0
+    """Seconds that one call may take."""
+    attempts: int = 4
+    """How often a call that fails is made in all."""
+    samples: int = 1
+    """How often each judge of a committee is asked."""
+    is_dry: bool = False
+    """Count the calls that would be made, and make none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a metric may be told; each takes what it needs."""
+
+    judge: Judge | None = None
+    documents: Path | None = None
+    """The folder of PDFs that the questions are about, `<document>.pdf` (SMuDGE)."""
+    words: Path | None = None
+    """A list of words and boxes in place of the PDFs' own: lines of JSON (SMuDGE)."""
+    alphas: tuple[float, ...] = (0.25,)
+    """Weights of the match score; the first is the score's (SMuDGE)."""
+    is_walked: bool = False
+    """Do without the PDF's reading order (SMuDGE)."""
+    is_compatible: bool = False
+    """Refusals of yes/no questions as the public code counts them, by their place in the file."""
+    images: Path | None = None
+    """The release's folder of images (a committee sees the gold pages)."""
+
+
+class Metric(Protocol):
+    """Scores one example at a time.
+
+    It may have more: `concurrency`, how many examples may be scored at once, in threads (1 by default);
+    `totals(scored: Sequence[Scored]) -> Mapping[str, float]`, figures of a whole cell that are no mean of examples
+    (F1); `close()`; `usage() -> Mapping[str, float]`, calls, tokens and failures so far.
+    """
+
+    @property
+    def name(self) -> str:
+        """As the entry point has it."""
+        ...
+
+    def score(self, asked: Asked) -> Scored:
+        """The score of one example; never raises over what a model said."""
+        ...
+
+
+def totals_of(metric: Metric, scored: Sequence[Scored]) -> Mapping[str, float]:
+    """The figures of a cell that are no mean of its examples."""
+    totals = getattr(metric, "totals", None)
+    found: Mapping[str, float] = totals(scored) if totals else {}
+    return found
