@@ -14,7 +14,7 @@ BIN := .venv/bin
 	touch $@
 
 quickstart: .venv/installed  ## build a small release from drawn sources, and audit it
-	$(BIN)/mmlongbench build manifests/quickstart.yaml --out quickstart --workers 2
+	$(BIN)/mmlongbench build manifests/quickstart.yaml --out quickstart
 	$(BIN)/mmlongbench audit quickstart
 
 test: check  ## everything that must hold

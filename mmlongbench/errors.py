@@ -25,6 +25,10 @@ class ReleaseError(MMLongBenchError):
     """A release that cannot be read."""
 
 
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C, with what was being done and how to go on."""
+
+
 class StrictStop(MMLongBenchError):
     """The first reject of a build that was asked to be strict."""
 

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any, TypeVar
 
 from mmlongbench.errors import BuildError
@@ -19,35 +19,74 @@ class WorkerDiedError(BuildError):
     """A process ended without a word, as one does that the kernel kills for want of memory."""
 
 
-def each_done(
-    workers: int, function: Callable[..., T], calls: Sequence[tuple[Any, ...]], names: Sequence[object]
-) -> Generator[tuple[int, T], None, None]:
-    """(place in `calls`, result) of a function of each call's arguments, in the order in which they end.
+class Processes:
+    """Processes that are started once, for one round of calls after another."""
 
-    Raises:
-        WorkerDiedError: a worker died; `names` say from which call on.
+    def __init__(self, workers: int) -> None:
+        """At most so many; they are started when they are first needed."""
+        self._workers = workers
+        self._pool: ProcessPoolExecutor | None = None
+        self._others: set[Any] = set()
 
-    """
-    context = multiprocessing.get_context("spawn")  # a fork would share MuPDF's and the tokenizer's threads
-    waiting: dict[Future[T], int] = {}
-    others = set(multiprocessing.active_children())
-    with ProcessPoolExecutor(min(workers, len(calls)), context, initializer=_end_with_parent) as pool:
+    def each_done(
+        self, function: Callable[..., T], calls: Sequence[tuple[Any, ...]], names: Sequence[object]
+    ) -> Generator[tuple[int, T], None, None]:
+        """(place in `calls`, result) of a function of each call's arguments, in the order in which they end.
+
+        Raises:
+            WorkerDiedError: a worker died; `names` say from which call on.
+
+        """
+        waiting: dict[Future[T], int] = {}
         try:
+            pool = self._opened()
             with _interrupts_held():
                 for place, arguments in enumerate(calls):
                     waiting[pool.submit(function, *arguments)] = place
             for done in as_completed(waiting):
                 yield waiting[done], done.result()
         except BrokenProcessPool as error:
+            self.close()
             left = [names[place] for future, place in waiting.items() if not future.done() or future.exception()]
             first = f" (from {left[0]})" if left else ""
             raise WorkerDiedError(f"a worker died, perhaps for want of memory; run again to go on{first}") from error
         except (KeyboardInterrupt, GeneratorExit):
-            for worker in set(multiprocessing.active_children()) - others:
-                worker.terminate()
+            self._terminate()
             raise
         finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+            for future in waiting:
+                future.cancel()
+
+    def close(self) -> None:
+        """End them, once what they are at is done."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None
+
+    def _opened(self) -> ProcessPoolExecutor:
+        if self._pool is None:
+            context = multiprocessing.get_context("spawn")  # a fork would share MuPDF's and the tokenizer's threads
+            self._others = set(multiprocessing.active_children())
+            self._pool = ProcessPoolExecutor(self._workers, context, initializer=_end_with_parent)
+        return self._pool
+
+    def _terminate(self) -> None:
+        for worker in set(multiprocessing.active_children()) - self._others:
+            worker.terminate()
+        self.close()
+
+
+def each_done(
+    workers: int, function: Callable[..., T], calls: Sequence[tuple[Any, ...]], names: Sequence[object]
+) -> Generator[tuple[int, T], None, None]:
+    """One round of `Processes.each_done`, in processes of its own."""
+    with closing(Processes(min(workers, len(calls)))) as processes:
+        yield from processes.each_done(function, calls, names)
+
+
+def cores() -> int:
+    """How many processes may run at once here."""
+    return len(os.sched_getaffinity(0))
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeAlias
 
@@ -12,6 +12,8 @@ PATIENCE = 2.0
 
 Advance: TypeAlias = Callable[[int], None]
 """Moves a bar on by so many steps."""
+AdvanceGroup: TypeAlias = Callable[[str, int], None]
+"""Moves the bar of a group on by so many steps."""
 
 
 class Progress:
@@ -29,25 +31,37 @@ class Progress:
 
     @contextmanager
     def meter(self, label: str, total: int) -> Iterator[Advance]:
-        """A bar over `total` steps; the block calls what it is given with the steps that are done.
+        """A bar over `total` steps; the block calls what it is given with the steps that are done."""
+        with self.board({label: total}) as advance:
+            yield lambda steps: advance(label, steps)
 
-        It appears by the clock, so that a first step that takes long is seen to be under way.
+    @contextmanager
+    def board(self, totals: Mapping[str, int]) -> Iterator[AdvanceGroup]:
+        """A bar for each group that is under way: how many of its steps are done, how many a second, the time left.
+
+        They appear by the clock, so that a first step that takes long is seen to be under way.
         """
-        if not self.is_shown:
-            yield lambda steps: None
+        if not self.is_shown or not totals:
+            yield lambda group, steps: None
             return
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-        from rich.progress import Progress as Bars
+        from mmlongbench.bars import new_bars
 
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        bars = Bars(*columns, console=Console(stderr=True), transient=True)
-        task = bars.add_task(label, total=total)
+        bars = new_bars()
+        tasks = {group: bars.add_task(group, total=total, visible=False) for group, total in totals.items()}
+        bars.update(next(iter(tasks.values())), visible=True)
+
+        def advance(group: str, steps: int) -> None:
+            bars.advance(tasks[group], steps)
+            bars.update(tasks[group], visible=not bars.tasks[tasks[group]].finished)
+            if not any(task.visible for task in bars.tasks):
+                for task in [task for task in bars.tasks if not task.finished][:1]:
+                    bars.update(task.id, visible=True)
+
         patience = threading.Timer(PATIENCE, bars.start)
         patience.daemon = True
         patience.start()
         try:
-            yield lambda steps: bars.advance(task, steps)
+            yield advance
         finally:
             patience.cancel()
             patience.join()  # it may be just at it

@@ -23,8 +23,9 @@ def asset_shards(work: Work, dataset: Dataset) -> list[Shard]:
     name = dataset.spec.name
     shown = {path.split("/")[-2] for path in needed_images(work, dataset)}
     documents = [Shard("assets", name, document) for document in dataset.plan.documents if document in shown]
-    blocks = range(0, len(needed_pictures(work, dataset)), PICTURES)
-    return [*documents, *(Shard("pictures", name, f"{start // PICTURES:05d}") for start in blocks)]
+    pictures = len(needed_pictures(work, dataset))
+    blocks = [(f"{start // PICTURES:05d}", min(PICTURES, pictures - start)) for start in range(0, pictures, PICTURES)]
+    return [*documents, *(Shard("pictures", name, block, steps) for block, steps in blocks)]
 
 
 def render_document(work: Work, shard: Shard) -> Iterator[Any]:

@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,8 @@ from mmlongbench.building.engine import Engine
 from mmlongbench.building.finish import finish
 from mmlongbench.building.plan import DatasetPlan, begun, plan_datasets, save_plans
 from mmlongbench.building.rejects import sentence
+from mmlongbench.building.run_log import logged
+from mmlongbench.building.running import do_shards
 from mmlongbench.building.shards import forget
 from mmlongbench.building.stages import STAGES
 from mmlongbench.building.work import Shard, Work
@@ -50,19 +52,24 @@ def build(manifest: Manifest, out: Path, engine: Engine, *, is_strict: bool = Fa
     with _claimed(out) as work:
         if (work.out / LOCK).is_file():
             return _complete(manifest, work, engine)
-        plans = run_stages(manifest, work, engine, is_strict=is_strict)
-        lock = finish(plans, work)
+        with logged(work.out):
+            plans = run_stages(manifest, work, engine, is_strict=is_strict)
+            lock = finish(plans, work)
         shutil.rmtree(work.root)
     return Built(work.out, lock, was_complete=False)
 
 
 def run_stages(manifest: Manifest, work: Work, engine: Engine, *, is_strict: bool = False) -> list[DatasetPlan]:
-    """Plan, then do every shard of every dataset; the working folder then holds all that a release is made of."""
+    """Plan, then do every stage of all datasets; the working folder then holds all that a release is made of."""
     plans = plan_datasets(manifest, work, engine.progress)
     go_on(plans, work)
     forget()
-    for plan in plans:
-        _run_stages(plan, work, engine, is_strict)
+    with closing(engine):
+        for stage, shards_of in STAGES.items():
+            shards = [shard for plan in plans for shard in shards_of(plan, work)]
+            do_shards(stage, shards, work, engine)
+            if is_strict and stage in ("rows", "records"):
+                _refuse_rejects(shards, work)
     return plans
 
 
@@ -172,17 +179,7 @@ def _same(before: list[dict[str, Any]], now: list[dict[str, Any]], out: Path) ->
     raise BuildError(f"--out {out}: holds a build that also has {', '.join(named) or 'another order of datasets'}")
 
 
-def _run_stages(plan: DatasetPlan, work: Work, engine: Engine, is_strict: bool) -> None:
-    for stage, shards_of in STAGES.items():
-        shards = shards_of(plan, work)
-        left = [shard for shard in shards if not work.is_done(shard)]
-        engine.run(work.out, left, f"{plan.spec.name}: {'questions' if stage == 'rows' else stage}")
-        if stage in ("rows", "records"):
-            _refuse_rejects(shards, work, is_strict)
-
-
-def _refuse_rejects(shards: list[Shard], work: Work, is_strict: bool) -> None:
-    if is_strict:
-        for line in (line for shard in shards for line in work.read(shard)):
-            if "reject" in line:
-                raise StrictStop(f"--strict: {sentence(line['reject'])}")
+def _refuse_rejects(shards: list[Shard], work: Work) -> None:
+    for line in (line for shard in shards for line in work.read(shard)):
+        if "reject" in line:
+            raise StrictStop(f"--strict: {sentence(line['reject'])}")

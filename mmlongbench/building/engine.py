@@ -1,16 +1,24 @@
 """Engines map shards to processes. A shard's result does not depend on which engine, in which order, how many."""
 
-from collections.abc import Callable, Sequence
+import logging
+import time
+from collections import deque
+from collections.abc import Generator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from mmlongbench.building.shards import run_shard
 from mmlongbench.building.work import Shard, Work
 from mmlongbench.errors import BuildError
-from mmlongbench.processes import WorkerDiedError, each_done
+from mmlongbench.processes import Processes, WorkerDiedError
 from mmlongbench.progress import Progress
+
+Done: TypeAlias = tuple[Shard, float]
+"""A shard that is done, and the seconds it took."""
+PATIENCE = 1.0
+"""Seconds that a build goes on in one process before others are started, where nobody said how many to use."""
 
 
 class Engine(Protocol):
@@ -21,33 +29,51 @@ class Engine(Protocol):
         """Where bars are shown."""
         ...
 
-    def run(self, out: Path, shards: Sequence[Shard], label: str) -> None:
-        """Do all shards, or raise the first error."""
+    def run(self, out: Path, shards: Sequence[Shard]) -> Generator[Done, None, None]:
+        """Do all shards, each told as it ends; or raise the first error."""
+        ...
+
+    def close(self) -> None:
+        """End what it has started; a later `run` starts it again."""
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LocalEngine:
-    """Processes on this machine; with one worker, this process itself."""
+    """Processes on this machine, started once for all stages; with one worker, this process itself."""
 
     workers: int
     progress: Progress
+    patience: float = 0.0
+    """Seconds of work that are done in this process first: a small build ends before others would have started."""
+    _processes: Processes | None = field(default=None, init=False)
 
-    def run(self, out: Path, shards: Sequence[Shard], label: str) -> None:
-        """Do all shards, or raise the first error."""
-        with self.progress.bar(label, len(shards)) as advance:
-            if self.workers == 1 or len(shards) < 2:
-                for shard in shards:
-                    run_shard(out, shard)
-                    advance()
-                return
-            try:
-                _spread(self.workers, out, shards, advance)
-            except WorkerDiedError:
-                _once_more(out, shards, advance)
+    def run(self, out: Path, shards: Sequence[Shard]) -> Generator[Done, None, None]:
+        """Do all shards, each told as it ends; or raise the first error."""
+        left = deque(shards)
+        while left and (self.workers == 1 or len(shards) < 2 or self.patience > 0):
+            shard = left.popleft()
+            begun = time.perf_counter()
+            yield shard, run_shard(out, shard)
+            self.patience -= time.perf_counter() - begun
+        if left:
+            yield from self._spread(out, list(left))
+
+    def close(self) -> None:
+        """End the processes."""
+        if self._processes:
+            self._processes.close()
+        self._processes = None
+
+    def _spread(self, out: Path, shards: Sequence[Shard]) -> Generator[Done, None, None]:
+        self._processes = self._processes or Processes(self.workers)
+        try:
+            yield from _each_done(self._processes, out, shards)
+        except WorkerDiedError:
+            yield from _once_more(out, shards)
 
 
-def _once_more(out: Path, shards: Sequence[Shard], advance: Callable[[], None]) -> None:
+def _once_more(out: Path, shards: Sequence[Shard]) -> Generator[Done, None, None]:
     """What is left after a worker died, in one process: it has the memory alone, and its end tells the shard.
 
     Raises:
@@ -56,8 +82,10 @@ def _once_more(out: Path, shards: Sequence[Shard], advance: Callable[[], None]) 
     """
     work = Work(out)
     left = [shard for shard in shards if not work.is_done(shard)]
+    logging.getLogger(__name__).info("a worker died; %d shards are done in one process", len(left))
     try:
-        _spread(1, out, left, advance)
+        with closing(Processes(1)) as alone:
+            yield from _each_done(alone, out, left)
     except WorkerDiedError as error:
         shard = next(shard for shard in left if not work.is_done(shard))
         raise BuildError(
@@ -66,7 +94,7 @@ def _once_more(out: Path, shards: Sequence[Shard], advance: Callable[[], None]) 
         ) from error
 
 
-def _spread(workers: int, out: Path, shards: Sequence[Shard], advance: Callable[[], None]) -> None:
-    with closing(each_done(workers, run_shard, [(out, shard) for shard in shards], shards)) as done:
-        for _ in done:
-            advance()
+def _each_done(processes: Processes, out: Path, shards: Sequence[Shard]) -> Generator[Done, None, None]:
+    with closing(processes.each_done(run_shard, [(out, shard) for shard in shards], shards)) as done:
+        for place, seconds in done:
+            yield shards[place], seconds

@@ -5,12 +5,13 @@ another is forgotten.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mmlongbench.building.engine import Done
 from mmlongbench.building.shards import forget, run_shard
 from mmlongbench.building.work import Shard, Work
 from mmlongbench.errors import BuildError
@@ -27,46 +28,54 @@ class RayEngine:
     """Of a cluster (`auto`: the one of this machine); None starts one on this machine alone."""
     nodes: Counter[str] = field(default_factory=Counter)
     """How many shards each node has done."""
+    _connection: ExitStack = field(default_factory=ExitStack, init=False)
 
-    def run(self, out: Path, shards: Sequence[Shard], label: str) -> None:
-        """Do all shards, or raise the first error."""
+    def run(self, out: Path, shards: Sequence[Shard]) -> Generator[Done, None, None]:
+        """Do all shards, each told as it ends; or raise the first error."""
         if not shards:
             return
         ray = _ray()
-        with _connected(self.address), self.progress.bar(label, len(shards)) as advance:
-            plan = Work(out).plan
-            build = sha256_of(plan) if plan.is_file() else ""
-            task = ray.remote(num_cpus=1, max_retries=1, scheduling_strategy="SPREAD")(_run)
-            waiting = {task.remote(out, shard, build): shard for shard in shards}
-            try:
-                while waiting:
-                    (done,), _ = ray.wait(list(waiting), num_returns=1)
-                    self.nodes[_result(ray, done, waiting.pop(done))] += 1
-                    advance()
-            finally:
-                for left in waiting:
-                    ray.cancel(left, force=True)
+        self._connection.enter_context(_connected(self.address))
+        plan = Work(out).plan
+        build = sha256_of(plan) if plan.is_file() else ""
+        task = ray.remote(num_cpus=1, max_retries=1, scheduling_strategy="SPREAD")(_run)
+        waiting = {task.remote(out, shard, build): shard for shard in shards}
+        try:
+            while waiting:
+                (done,), _ = ray.wait(list(waiting), num_returns=1)
+                shard = waiting.pop(done)
+                node, seconds = _result(ray, done, shard)
+                self.nodes[node] += 1
+                yield shard, seconds
+        finally:
+            for left in waiting:
+                ray.cancel(left, force=True)
+
+    def close(self) -> None:
+        """End the connection, if it was made here."""
+        self._connection.close()
 
 
 _known = ""
 """The build that this worker knows of."""
 
 
-def _run(out: Path, shard: Shard, build: str) -> str:
-    """Do a shard on a node, and say on which."""
+def _run(out: Path, shard: Shard, build: str) -> tuple[str, float]:
+    """Do a shard on a node: (which, seconds)."""
     import ray
 
     global _known
     if _known != build:
         forget()
         _known = build
-    run_shard(out, shard)
-    return str(ray.get_runtime_context().get_node_id())
+    seconds = run_shard(out, shard)
+    return str(ray.get_runtime_context().get_node_id()), seconds
 
 
-def _result(ray: Any, done: Any, shard: Shard) -> str:  # noqa: ANN401  (Ray has no types of its own here)
+def _result(ray: Any, done: Any, shard: Shard) -> tuple[str, float]:  # noqa: ANN401  (Ray has no types of its own here)
     try:
-        return str(ray.get(done))
+        node, seconds = ray.get(done)
+        return str(node), float(seconds)
     except ray.exceptions.RayTaskError as error:
         raise error.cause from None
     except ray.exceptions.RayError as error:

@@ -31,11 +31,20 @@ def blocks_of(rows: int) -> list[str]:
     return [f"{block:05d}" for block in range((rows + BLOCK - 1) // BLOCK)]
 
 
+def questions_of(block: str, rows: int) -> int:
+    """How many questions a block has."""
+    return min(BLOCK, rows - int(block) * BLOCK)
+
+
 def record_shards(out: Path, name: str, lengths: tuple[int, ...]) -> list[Shard]:
     """The shards of all cells of a dataset, in the order of the files."""
-    is_shared = hasattr(open_dataset(out, name).builder, "contexts")
-    blocks = [TOGETHER] if is_shared else blocks_of(len(rows_of(out, name)))
-    return [Shard("records", name, f"{format_length(length)}/{block}") for length in lengths for block in blocks]
+    is_shared, rows = hasattr(open_dataset(out, name).builder, "contexts"), len(rows_of(out, name))
+    blocks = {TOGETHER: rows} if is_shared else {block: questions_of(block, rows) for block in blocks_of(rows)}
+    return [
+        Shard("records", name, f"{format_length(length)}/{block}", steps)
+        for length in lengths
+        for block, steps in blocks.items()
+    ]
 
 
 def block_rows(work: Work, dataset: str, block: str) -> tuple[Row, ...]:
@@ -54,11 +63,16 @@ def pack_block(work: Work, shard: Shard) -> Iterator[Any]:
     """One cell × block of questions: records and items, integers and paths, no pixels."""
     dataset = open_dataset(work.out, shard.dataset)
     cell, block = shard.name.split("/")
-    length = parse_length(cell)
-    if block == TOGETHER:
-        yield from _shared(dataset, rows_of(work.out, shard.dataset), length)
+    rows = rows_of(work.out, shard.dataset) if block == TOGETHER else block_rows(work, shard.dataset, block)
+    yield from pack_lines(dataset, rows, parse_length(cell))
+
+
+def pack_lines(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[Any]:
+    """The lines of some questions at a length; of all together, where questions share contexts."""
+    if hasattr(dataset.builder, "contexts"):
+        yield from _shared(dataset, rows, length)
         return
-    for row in block_rows(work, shard.dataset, block):
+    for row in rows:
         try:
             made = pack_row(dataset, row, length)
         except (DoesNotFitError, Rejected) as error:

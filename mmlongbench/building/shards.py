@@ -1,5 +1,6 @@
 """The shard functions of the stages; an engine maps them, in any order, over any processes."""
 
+import time
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -17,12 +18,13 @@ from mmlongbench.documents.page_store import keys_of, sizes_of, texts_of
 from mmlongbench.errors import SourceError
 
 
-def run_shard(out: Path, shard: Shard) -> None:
-    """Do one shard, unless it is done."""
-    work = Work(out)
+def run_shard(out: Path, shard: Shard) -> float:
+    """Do one shard, unless it is done; the seconds it took."""
+    work, begun = Work(out), time.perf_counter()
     with work.claim(shard):
         if not work.is_done(shard):
             work.write(shard, _STAGES[shard.stage](work, shard))
+    return time.perf_counter() - begun
 
 
 def forget() -> None:

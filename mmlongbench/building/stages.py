@@ -6,7 +6,7 @@ from typing import TypeAlias
 from mmlongbench.building.assets import asset_shards
 from mmlongbench.building.dataset import open_dataset
 from mmlongbench.building.plan import DatasetPlan
-from mmlongbench.building.records import blocks_of, record_shards, rows_of
+from mmlongbench.building.records import blocks_of, questions_of, record_shards, rows_of
 from mmlongbench.building.work import Shard, Work
 
 _List: TypeAlias = Callable[[DatasetPlan, Work], list[Shard]]
@@ -22,7 +22,8 @@ def _rows(plan: DatasetPlan, work: Work) -> list[Shard]:
 
 def _negatives(plan: DatasetPlan, work: Work) -> list[Shard]:
     name = plan.spec.name
-    return [Shard("negatives", name, b) for b in blocks_of(len(rows_of(work.out, name)))] if plan.corpus else []
+    rows = len(rows_of(work.out, name)) if plan.corpus else 0
+    return [Shard("negatives", name, block, questions_of(block, rows)) for block in blocks_of(rows)]
 
 
 def _records(plan: DatasetPlan, work: Work) -> list[Shard]:

@@ -8,7 +8,7 @@ mmlongbench finish R
 
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,8 @@ from mmlongbench.building.build import go_on
 from mmlongbench.building.engine import Engine
 from mmlongbench.building.finish import finish
 from mmlongbench.building.plan import DatasetPlan, begun, load_plan, plan_datasets
+from mmlongbench.building.run_log import logged
+from mmlongbench.building.running import do_shards
 from mmlongbench.building.shards import forget
 from mmlongbench.building.stages import STAGES
 from mmlongbench.building.work import Shard, Work
@@ -70,15 +72,15 @@ def run_stage(manifest: Manifest, out: Path, engine: Engine, stage: str, share: 
         if share != WHOLE:
             raise BuildError("--stage prepare reads all rows at once: leave --shard out")
         with _claimed(work, is_alone=True):
-            plans = prepare(manifest, work, engine)
+            with logged(work.out):
+                plans = prepare(manifest, work, engine)
             return sum(len(STAGES[each](plan, work)) for plan in plans for each in PREPARED)
     with _claimed(work, is_alone=False):
         plans = _saved(work)
         shards = [shard for plan in plans for shard in _shards(stage, plan, work)]
         chosen = share.pick(shards)
-        engine.run(
-            work.out, [shard for shard in chosen if not work.is_done(shard)], f"{stage} {share.number}/{share.of}"
-        )
+        with logged(work.out), closing(engine):
+            do_shards(f"{stage} {share.number}/{share.of}", chosen, work, engine)
         return len(chosen)
 
 
@@ -94,7 +96,8 @@ def finish_release(out: Path) -> dict[str, Any]:
         plans = _saved(work)
         for plan in plans:
             _shards("images", plan, work, is_done=True)
-        lock = finish(plans, work)
+        with logged(work.out):
+            lock = finish(plans, work)
         shutil.rmtree(work.root)
     return lock
 
@@ -105,10 +108,9 @@ def prepare(manifest: Manifest, work: Work, engine: Engine) -> list[DatasetPlan]
     plans = plan_datasets(manifest, work, engine.progress)
     go_on(plans, work)
     forget()
-    for plan in plans:
+    with closing(engine):
         for stage in PREPARED:
-            left = [shard for shard in STAGES[stage](plan, work) if not work.is_done(shard)]
-            engine.run(work.out, left, f"{plan.spec.name}: {stage}")
+            do_shards(stage, [shard for plan in plans for shard in STAGES[stage](plan, work)], work, engine)
     return plans
 
 

@@ -6,7 +6,7 @@ lock is written.
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -14,6 +14,13 @@ from mmlongbench.files import claim, write_whole
 from mmlongbench.formats import to_json
 
 Stage: TypeAlias = Literal["documents", "rows", "negatives", "records", "assets", "pictures"]
+_MADE = {
+    "documents": "documents",
+    "rows": "questions",
+    "negatives": "negatives",
+    "assets": "page images",
+    "pictures": "pictures",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +30,13 @@ class Shard:
     stage: Stage
     dataset: str
     name: str
+    steps: int = field(default=1, compare=False)
+    """How many questions or pictures that is, to show how far a build is."""
+
+    @property
+    def group(self) -> str:
+        """The cell it belongs to, or what is made of the dataset: a line of progress."""
+        return f"{self.dataset} {self.name.split('/')[0] if self.stage == 'records' else _MADE[self.stage]}"
 
     def __str__(self) -> str:
         return f"{self.stage}/{self.dataset}/{self.name}"

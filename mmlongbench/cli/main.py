@@ -12,6 +12,7 @@ from mmlongbench.cli.audit import audit, stats
 from mmlongbench.cli.corpus import corpus
 from mmlongbench.cli.count import count
 from mmlongbench.cli.doctor import doctor
+from mmlongbench.cli.interrupts import interrupted_soon
 from mmlongbench.cli.plan import plan
 from mmlongbench.cli.search import search
 from mmlongbench.cli.verify import diff, verify
@@ -34,6 +35,7 @@ Exit codes:
 """
 
 
+INTERRUPTED = "interrupted; the same command goes on from here"
 _OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 """Errors that end a build which can go on."""
 
@@ -66,9 +68,7 @@ def cli(debug: bool) -> None:
 @click.option(
     "--workers",
     type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="Processes; the bytes do not depend on it.",
+    help="Processes; all cores by default. The bytes do not depend on it.",
 )
 @click.option(
     "--engine",
@@ -94,7 +94,7 @@ def build(
     settings: tuple[str, ...],
     lengths: str | None,
     limit: int | None,
-    workers: int,
+    workers: int | None,
     engine_name: str,
     ray_address: str | None,
     strict: bool,
@@ -136,15 +136,18 @@ def build(
         sys.exit(1)
 
 
-def _engine(name: str, workers: int, address: str | None, progress: "Progress") -> "Engine":
-    from mmlongbench.building.engine import LocalEngine
+def _engine(name: str, workers: int | None, address: str | None, progress: "Progress") -> "Engine":
+    from mmlongbench.building.engine import PATIENCE, LocalEngine
+    from mmlongbench.processes import cores
 
     if name == "local":
         if address:
             raise click.UsageError("--ray-address needs --engine ray")
-        return LocalEngine(workers, progress)
+        return LocalEngine(workers or cores(), progress, 0 if workers else PATIENCE)
     from mmlongbench.building.ray_engine import RayEngine
 
+    if workers:
+        raise click.UsageError("--workers is for --engine local: Ray uses the cores of its nodes")
     return RayEngine(progress, address)
 
 
@@ -204,14 +207,15 @@ corpus.add_command(search)
 def main() -> NoReturn:
     """Run the command line; what a user can mend is one line, `--debug` shows where it came from."""
     try:
-        cli(standalone_mode=False)
+        with interrupted_soon(INTERRUPTED):
+            cli(standalone_mode=False)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.ClickException as error:
         error.show()
         sys.exit(2)
-    except (KeyboardInterrupt, click.Abort):
-        click.echo("interrupted; the same command goes on from here", err=True)
+    except (KeyboardInterrupt, click.Abort) as stop:
+        click.echo(str(stop.__cause__ or "") or INTERRUPTED, err=True)  # click raises Abort from it
         sys.exit(130)
     except (MMLongBenchError, TokenizationError, OSError) as error:
         if "--debug" in sys.argv:

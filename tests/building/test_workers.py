@@ -1,4 +1,5 @@
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -9,6 +10,12 @@ from pathlib import Path
 
 import pytest
 from tiny import build, hashes, leftovers
+
+from mmlongbench.building.build import build as make_release
+from mmlongbench.building.engine import LocalEngine
+from mmlongbench.manifest import load_manifest
+from mmlongbench.processes import Processes, cores
+from mmlongbench.progress import Progress
 
 SLOW = ("--set", "pages.dpi=500", "--set", "counter.image.patch=100")
 """A page takes long enough that a build can be met at its work."""
@@ -86,7 +93,12 @@ def test_an_interrupt_ends_a_build_at_once_with_one_line_and_it_goes_on(
         wait_for(is_rendering(out))
         send(process)
         _, said = process.communicate(timeout=60)
-    assert (process.returncode, said.lstrip("\n")) == (130, "interrupted; the same command goes on from here\n")
+    assert process.returncode == 130
+    assert re.fullmatch(
+        r"\n*interrupted at images: \d of \d shards of this stage are done and kept in \S+/out/\.build; "
+        r"the same command goes on from here\n",
+        said,
+    )
     wait_for(lambda: not of_session(process.pid))
     before = set((out / "mmlb_image").rglob("[!.]*_page*.jpg"))
     assert build(source, out, *SLOW).code == 0
@@ -125,9 +137,63 @@ def test_a_shard_that_kills_its_worker_again_is_named_and_the_build_goes_on(
     assert hashes(out) == hashes(finished)
 
 
+def test_other_processes_are_started_once_a_build_has_taken_a_while_and_they_stay(
+    source: Path, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[int] = []
+    make = Processes.__init__
+
+    def counted(self: Processes, workers: int) -> None:
+        started.append(workers)
+        make(self, workers)
+
+    monkeypatch.setattr(Processes, "__init__", counted)
+    manifest = load_manifest(source / "tiny.yaml")
+    for patience, expected in ((1e9, []), (0.0, [3])):
+        engine = LocalEngine(3, Progress(is_shown=False), patience)
+        make_release(manifest, tmp_path / str(patience), engine)
+        assert started == expected
+        assert hashes(tmp_path / str(patience)) == hashes(finished)
+
+
+def test_all_cores_are_the_default(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[LocalEngine] = []
+
+    def seen(workers: int, progress: Progress, patience: float) -> LocalEngine:
+        made.append(LocalEngine(workers, progress, patience))
+        return made[-1]
+
+    monkeypatch.setattr("mmlongbench.building.engine.LocalEngine", seen)
+    for number, args in enumerate(((), ("--workers", "1"))):
+        assert build(source, tmp_path / str(number), *args).code == 0
+    assert [engine.workers for engine in made] == [cores(), 1]
+    refused = build(source, tmp_path / "ray", "--engine", "ray", "--workers", "2")
+    assert (refused.code, "--workers is for --engine local" in refused.err) == (2, True)
+
+
 def killed(source: Path, out: Path, marker: Path) -> subprocess.CompletedProcess[str]:
     """A build of two workers; the one that renders `cedar` is killed unless the marker is there."""
     wrapper = out.with_name("wrapper.py")
     wrapper.write_text(WRAPPER.format(marker=str(marker)))
     command = [sys.executable, str(wrapper), "build", str(source / "tiny.yaml"), "--out", str(out), "--workers", "2"]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_an_interrupt_ends_a_command_in_the_middle_of_a_long_call_of_another_language() -> None:
+    deaf = """
+import ctypes
+from mmlongbench.cli.interrupts import interrupted_soon
+
+with interrupted_soon("interrupted; go on"):
+    print("begun", flush=True)
+    mutex = ctypes.create_string_buffer(64)
+    ctypes.CDLL(None).pthread_mutex_lock(mutex)
+    ctypes.CDLL(None).pthread_mutex_lock(mutex)  # for ever, and no step of Python's own
+"""
+    run = [sys.executable, "-c", deaf]
+    with subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begun\n"
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert (process.returncode, said) == (130, "\ninterrupted; go on\n")

@@ -4,9 +4,13 @@ import threading
 from pathlib import Path
 
 import pytest
+from rich.progress import TaskID
 from tiny import build, command
 
 from mmlongbench import progress
+from mmlongbench.building.build import build as make
+from mmlongbench.building.engine import LocalEngine
+from mmlongbench.manifest import load_manifest
 from mmlongbench.progress import Progress
 from mmlongbench.release.audit import audit_release
 from tokenization import TokenizationError
@@ -43,6 +47,34 @@ def test_no_bar_appears_where_none_is_asked_for(started: threading.Event, monkey
         advance(2)
         assert threading.active_count() == before
     assert not started.is_set()
+
+
+def test_a_build_shows_a_line_for_each_cell_that_is_under_way(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rich.progress import Progress as Bars
+
+    moved: dict[str, float] = {}
+    shown: list[list[str]] = []
+    advance = Bars.advance
+
+    def watched(self: Bars, task: TaskID, by: float = 1) -> None:
+        label = self.tasks[task].description
+        moved[label] = moved.get(label, 0) + by
+        shown.append([each.description for each in self.tasks if each.visible])
+        advance(self, task, by)
+
+    monkeypatch.setattr(Bars, "advance", watched)
+    manifest = load_manifest(source / "tiny.yaml")
+    make(manifest, tmp_path / "out", LocalEngine(1, Progress(is_shown=True)))
+    assert {label: steps for label, steps in moved.items() if ":" not in label} == {
+        "mmlongdoc documents": 4,
+        "mmlongdoc questions": 1,
+        "mmlongdoc 1K": 6,
+        "mmlongdoc 2K": 6,
+        "mmlongdoc page images": 4,
+    }
+    assert all(len(visible) == 1 for visible in shown)  # one process: one cell under way
 
 
 def test_the_bar_of_an_audit_moves_by_records(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
