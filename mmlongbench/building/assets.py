@@ -59,6 +59,12 @@ def copy_pictures(work: Work, shard: Shard) -> Iterator[Any]:
         yield _described(work, path)
 
 
+def images_of_shard(work: Work, shard: Shard) -> list[Path]:
+    """The images that a shard has made."""
+    is_of_images = shard.stage in ("assets", "pictures")
+    return [work.out / IMAGES / line["path"] for line in work.read(shard)] if is_of_images else []
+
+
 def _described(work: Work, path: str) -> dict[str, Any]:
     file = work.out / IMAGES / path
     return {"path": path, "bytes": file.stat().st_size, "sha256": sha256_of(file)}

@@ -29,7 +29,8 @@ from mmlongbench.release.lock import read_lock, versions
 class Built:
     """What a build left."""
 
-    out: Path
+    out: Path | str
+    """Its folder, or the URL it stands at."""
     lock: dict[str, Any]
     was_complete: bool
     """The release was there already, of the same manifest and sources."""

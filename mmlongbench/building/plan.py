@@ -281,10 +281,22 @@ def _fingerprint(path: Path, files: list[Path], hashes: Mapping[Path, str]) -> d
 
 
 def begun(work: Work) -> Any:  # noqa: ANN401  (JSON)
-    """The plan that an interrupted build has saved, or None."""
+    """The plan that an interrupted build has saved, or None; the build may have been moved since."""
     if not work.plan.is_file():
         return None
-    return json.loads(work.plan.read_bytes().decode("utf-8", "surrogateescape"))
+    saved = json.loads(work.plan.read_bytes().decode("utf-8", "surrogateescape"))
+    return _moved(saved, saved["root"], str(work.root))
+
+
+def _moved(saved: Any, before: str, now: str) -> Any:  # noqa: ANN401  (JSON)
+    """The same with the paths of a working folder as they are now: drawn samples and corpora stand in it."""
+    if before == now:
+        return saved
+    if isinstance(saved, str):
+        return now + saved.removeprefix(before) if saved.startswith(f"{before}/") else saved
+    if isinstance(saved, list):
+        return [_moved(each, before, now) for each in saved]
+    return {key: _moved(each, before, now) for key, each in saved.items()} if isinstance(saved, dict) else saved
 
 
 def save_plans(plans: list[DatasetPlan], work: Work) -> None:
@@ -302,7 +314,7 @@ def save_plans(plans: list[DatasetPlan], work: Work) -> None:
         }
         for plan in plans
     ]
-    saved = {"versions": versions(), "datasets": data}
+    saved = {"versions": versions(), "root": str(work.root), "datasets": data}
     write_whole(work.plan, [json.dumps(saved, ensure_ascii=False).encode("utf-8", "surrogateescape")])
 
 

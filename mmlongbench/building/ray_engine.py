@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mmlongbench.building.engine import Done
+from mmlongbench.building.remote import Remote, outputs
 from mmlongbench.building.shards import forget, run_shard
 from mmlongbench.building.work import Shard, Work
 from mmlongbench.errors import BuildError
@@ -19,15 +20,18 @@ from mmlongbench.files import sha256_of
 from mmlongbench.progress import Progress
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RayEngine:
     """Tasks of one CPU each; a shard whose worker dies is done once more."""
 
     progress: Progress
     address: str | None = None
     """Of a cluster (`auto`: the one of this machine); None starts one on this machine alone."""
+    remote: Remote | None = None
+    """Where the release is to stand, if the nodes see no common folder."""
     nodes: Counter[str] = field(default_factory=Counter)
     """How many shards each node has done."""
+    _rounds: int = field(default=0, init=False)
     _connection: ExitStack = field(default_factory=ExitStack, init=False)
 
     def run(self, out: Path, shards: Sequence[Shard]) -> Generator[Done, None, None]:
@@ -39,7 +43,9 @@ class RayEngine:
         plan = Work(out).plan
         build = sha256_of(plan) if plan.is_file() else ""
         task = ray.remote(num_cpus=1, max_retries=1, scheduling_strategy="SPREAD")(_run)
-        waiting = {task.remote(out, shard, build): shard for shard in shards}
+        self._rounds += 1
+        known = f"{build} {self._rounds}"
+        waiting = {task.remote(out, shard, known, self.remote): shard for shard in shards}
         try:
             while waiting:
                 (done,), _ = ray.wait(list(waiting), num_returns=1)
@@ -57,19 +63,25 @@ class RayEngine:
 
 
 _known = ""
-"""The build that this worker knows of."""
+"""The build, and the round of it, that this worker knows of."""
 
 
-def _run(out: Path, shard: Shard, build: str) -> tuple[str, float]:
+def _run(out: Path, shard: Shard, known: str, remote: Remote | None) -> tuple[str, float]:
     """Do a shard on a node: (which, seconds)."""
     import ray
 
     global _known
-    if _known != build:
+    node = str(ray.get_runtime_context().get_node_id())
+    here = remote.folder(node) if remote else out
+    if _known.split()[:1] != known.split()[:1]:
         forget()
-        _known = build
-    seconds = run_shard(out, shard)
-    return str(ray.get_runtime_context().get_node_id()), seconds
+    if remote and _known != known:  # what was done before this round
+        remote.pull(here, Work(here).root.name)
+    _known = known
+    seconds = run_shard(here, shard)
+    if remote:
+        remote.push(here, outputs(Work(here), shard))
+    return node, seconds
 
 
 def _result(ray: Any, done: Any, shard: Shard) -> tuple[str, float]:  # noqa: ANN401  (Ray has no types of its own here)

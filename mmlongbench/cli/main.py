@@ -3,6 +3,7 @@
 import errno
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -54,7 +55,10 @@ def cli(debug: bool) -> None:
 @cli.command()
 @click.argument("manifest")
 @click.option(
-    "--out", type=click.Path(path_type=Path), required=True, help="The release's folder: new, or a build to go on with."
+    "--out",
+    required=True,
+    metavar="PATH|URL",
+    help="The release's folder: new, or a build to go on with; or a URL that fsspec knows, such as s3://bucket/release.",
 )
 @click.option(
     "--set",
@@ -90,7 +94,7 @@ def cli(debug: bool) -> None:
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 def build(
     manifest: str,
-    out: Path,
+    out: str,
     settings: tuple[str, ...],
     lengths: str | None,
     limit: int | None,
@@ -108,6 +112,7 @@ def build(
     A build that was stopped goes on where it was, and ends with the same bytes.
     """
     from mmlongbench.building.build import build as run
+    from mmlongbench.building.remote import placed
     from mmlongbench.cli.tables import show_build
     from mmlongbench.installed import find_manifest
     from mmlongbench.manifest import load_manifest, narrowed
@@ -116,13 +121,13 @@ def build(
 
     loaded = narrowed(load_manifest(find_manifest(manifest), settings), lengths, limit)
     progress = Progress(False if quiet or as_json else None)
-    engine = _engine(engine_name, workers, ray_address, progress)
     if shard and not stage:
         raise click.UsageError("--shard needs --stage")
-    if stage:
-        _build_stage(loaded, out, engine, stage, shard, is_quiet=quiet or as_json)
-        return
-    built = run(loaded, out, engine, is_strict=strict)
+    with placed(out, _engine(engine_name, workers, ray_address, progress, out)) as (folder, engine):
+        if stage:
+            _build_stage(loaded, folder, engine, stage, shard, is_quiet=quiet or as_json)
+            return
+        built = replace(run(loaded, folder, engine, is_strict=strict), out=out)
     if as_json:
         click.echo(
             json.dumps({"out": str(out), "datasets": built.lock["datasets"], "was_complete": built.was_complete})
@@ -132,11 +137,11 @@ def build(
     counts = [data["questions"] for data in built.lock["datasets"].values()]
     if not any(count["kept"] for count in counts):
         read, rejected = (sum(count["read"] for count in counts), sum(sum(c["rejected"].values()) for c in counts))
-        click.echo(f"no question was kept: {read} read, {rejected} rejected, see {out / REJECTS}", err=True)
+        click.echo(f"no question was kept: {read} read, {rejected} rejected, see {out}/{REJECTS}", err=True)
         sys.exit(1)
 
 
-def _engine(name: str, workers: int | None, address: str | None, progress: "Progress") -> "Engine":
+def _engine(name: str, workers: int | None, address: str | None, progress: "Progress", out: str) -> "Engine":
     from mmlongbench.building.engine import PATIENCE, LocalEngine
     from mmlongbench.processes import cores
 
@@ -145,10 +150,11 @@ def _engine(name: str, workers: int | None, address: str | None, progress: "Prog
             raise click.UsageError("--ray-address needs --engine ray")
         return LocalEngine(workers or cores(), progress, 0 if workers else PATIENCE)
     from mmlongbench.building.ray_engine import RayEngine
+    from mmlongbench.building.remote import remote_of
 
     if workers:
         raise click.UsageError("--workers is for --engine local: Ray uses the cores of its nodes")
-    return RayEngine(progress, address)
+    return RayEngine(progress, address, remote_of(out))
 
 
 def _build_stage(
@@ -162,15 +168,19 @@ def _build_stage(
 
 
 @cli.command()
-@click.argument("release", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.argument("release")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
-def finish(release: Path, quiet: bool) -> None:
-    """Write the files of RELEASE, all stages of which are done (`build --stage`); the lock last."""
+def finish(release: str, quiet: bool) -> None:
+    """Write the files of RELEASE (a folder or a URL), all stages of which are done (`build --stage`); the lock last."""
     from mmlongbench.building.build import Built
+    from mmlongbench.building.engine import LocalEngine
+    from mmlongbench.building.remote import placed
     from mmlongbench.building.staging import finish_release
     from mmlongbench.cli.tables import show_build
+    from mmlongbench.progress import Progress
 
-    lock = finish_release(release)
+    with placed(release, LocalEngine(1, Progress(False))) as (folder, _):
+        lock = finish_release(folder)
     if not quiet:
         show_build(Built(release, lock, was_complete=False))
 

@@ -64,3 +64,12 @@ def test_an_error_of_a_shard_is_the_same_line_as_elsewhere(cluster: str, source:
 def test_a_cluster_that_is_not_there_and_an_address_without_ray_are_one_line(source: Path, tmp_path: Path) -> None:
     ran = command("build", source / "tiny.yaml", "--out", tmp_path / "out", "--ray-address", "auto")
     assert (ran.code, "--ray-address needs --engine ray" in ran.err) == (2, True)
+
+
+def test_nodes_that_share_nothing_but_a_url_give_the_same_bytes(
+    cluster: str, source: Path, finished: Path, tmp_path: Path
+) -> None:
+    args = ("--out", f"file://{tmp_path}/there", "--engine", "ray", "--ray-address", cluster)
+    ran = command("build", source / "tiny.yaml", *args)
+    assert ran.code == 0, ran.err
+    assert hashes(tmp_path / "there") == hashes(finished)

@@ -1,0 +1,101 @@
+"""A release at a URL: the same bytes as in a folder, done by machines that see nothing of each other but the URL."""
+
+import json
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from tiny import Ran, build, command, hashes
+
+from mmlongbench.building.remote import Remote
+
+
+def build_at(source: Path, url: str, machine: Path, *args: object) -> Ran:
+    """Build as a machine that has this folder for temporary files."""
+    machine.mkdir(exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", str(machine))
+        return command("build", source / "tiny.yaml", "--out", url, *args)
+
+
+def test_a_release_at_a_url_has_the_bytes_of_one_in_a_folder_and_nothing_is_left_here(
+    source: Path, finished: Path, tmp_path: Path
+) -> None:
+    url = f"file://{tmp_path}/there/release"
+    ran = build_at(source, url, tmp_path / "here")
+    assert ran.code == 0, ran.err
+    assert f"{url} is complete" in ran.out
+    assert hashes(tmp_path / "there" / "release") == hashes(finished)
+    assert not [path for path in (tmp_path / "here").rglob("*") if path.is_file()]
+    assert (tmp_path / "there" / "release.log").read_text().splitlines()[-1].endswith("ended well")
+    again = build_at(source, url, tmp_path / "here")
+    assert (again.code, "was complete already" in again.out) == (0, True)
+
+
+def test_machines_that_share_nothing_but_the_url_each_do_a_part(source: Path, finished: Path, tmp_path: Path) -> None:
+    url = f"file://{tmp_path}/there"
+    for number, stage in enumerate(("prepare", "records", "images")):
+        ran = build_at(source, url, tmp_path / str(number), "--stage", stage)
+        assert ran.code == 0, ran.err
+    with pytest.MonkeyPatch.context() as patch:
+        (tmp_path / "last").mkdir()
+        patch.setattr(tempfile, "tempdir", str(tmp_path / "last"))
+        assert command("finish", url).code == 0
+    assert hashes(tmp_path / "there") == hashes(finished)
+
+
+def test_a_build_that_stopped_goes_on_on_another_machine(source: Path, finished: Path, tmp_path: Path) -> None:
+    url = f"file://{tmp_path}/there"
+    assert build_at(source, url, tmp_path / "a", "--strict").code == 1
+    assert not (tmp_path / "there" / "build.lock.json").exists()
+    assert build_at(source, url, tmp_path / "b").code == 0
+    assert hashes(tmp_path / "there") == hashes(finished)
+    assert "documents: 4 shards, 4 of them done before" in (tmp_path / "there.log").read_text()
+
+
+def test_drawn_samples_are_found_where_another_machine_has_put_them(tmp_path: Path) -> None:
+    manifest = tmp_path / "cases.yaml"
+    manifest.write_text(
+        "datasets: [{name: lexsum, builder: summary, reader: multi_lexsum, source: sample, lengths: [8K], "
+        "sample: {n: 2}, options: {kind: case}, licence: none}]"
+    )
+    url = f"file://{tmp_path}/there"
+    for machine, stage in (("a", "prepare"), ("b", "records"), ("c", "images")):
+        (tmp_path / machine).mkdir()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(tempfile, "tempdir", str(tmp_path / machine))
+            ran = command("build", manifest, "--out", url, "--stage", stage)
+            assert ran.code == 0, ran.err
+        shutil.rmtree(tmp_path / machine)
+
+
+def test_a_url_that_nothing_knows_is_one_line(source: Path, tmp_path: Path) -> None:
+    refused = build_at(source, "nowhere://bucket/release", tmp_path / "here")
+    assert refused.code == 2
+    assert refused.err.startswith("error: --out nowhere://bucket/release: ")
+    assert refused.err.count("\n") == 1
+
+
+def test_a_half_built_release_may_be_moved(source: Path, finished: Path, tmp_path: Path) -> None:
+    assert build(source, tmp_path / "before", "--strict").code == 1
+    root = json.loads((tmp_path / "before" / ".build" / "plan.json").read_text())["root"]
+    (tmp_path / "before").rename(tmp_path / "after")
+    assert root == str(tmp_path / "before" / ".build")
+    assert build(source, tmp_path / "after").code == 0
+    assert hashes(tmp_path / "after") == hashes(finished)
+
+
+def test_only_what_is_new_is_put_there(tmp_path: Path) -> None:
+    remote, here = Remote(f"file://{tmp_path}/there"), tmp_path / "here"
+    (here / "claims").mkdir(parents=True)
+    (here / "claims" / "build").touch()
+    (here / "a").write_text("a")
+    remote.push_new(here)
+    (tmp_path / "there" / "a").write_text("z")  # of the same size: it is taken for the same
+    (here / "b").write_text("bb")
+    remote.push_new(here)
+    assert {path.name: path.read_text() for path in (tmp_path / "there").iterdir()} == {"a": "z", "b": "bb"}
+    (here / "b").unlink()
+    remote.pull(here)
+    assert (here / "b").read_text() == "bb"
