@@ -53,25 +53,37 @@ def build(manifest: Manifest, out: Path, engine: Engine, *, is_strict: bool = Fa
     with _claimed(out) as work:
         if (work.out / LOCK).is_file():
             return _complete(manifest, work, engine)
+        plans = plan_build(manifest, work, engine)
         with logged(work.out):
-            plans = run_stages(manifest, work, engine, is_strict=is_strict)
+            do_stages(plans, work, engine, is_strict=is_strict)
             lock = finish(plans, work)
         shutil.rmtree(work.root)
     return Built(work.out, lock, was_complete=False)
 
 
-def run_stages(manifest: Manifest, work: Work, engine: Engine, *, is_strict: bool = False) -> list[DatasetPlan]:
+def run_stages(manifest: Manifest, work: Work, engine: Engine) -> list[DatasetPlan]:
     """Plan, then do every stage of all datasets; the working folder then holds all that a release is made of."""
+    plans = plan_build(manifest, work, engine)
+    do_stages(plans, work, engine)
+    return plans
+
+
+def plan_build(manifest: Manifest, work: Work, engine: Engine) -> list[DatasetPlan]:
+    """Find and fingerprint the sources, and save the plan; or find the one that was saved to be the same."""
     plans = plan_datasets(manifest, work, engine.progress)
-    go_on(plans, work)
+    _go_on(plans, work)
     forget()
+    return plans
+
+
+def do_stages(plans: list[DatasetPlan], work: Work, engine: Engine, *, is_strict: bool = False) -> None:
+    """Every stage of all datasets, each over what the one before has left."""
     with closing(engine):
         for stage, shards_of in STAGES.items():
             shards = [shard for plan in plans for shard in shards_of(plan, work)]
             do_shards(stage, shards, work, engine)
             if is_strict and stage in ("rows", "records"):
                 _refuse_rejects(shards, work)
-    return plans
 
 
 def _complete(manifest: Manifest, work: Work, engine: Engine) -> Built:
@@ -86,7 +98,7 @@ def _complete(manifest: Manifest, work: Work, engine: Engine) -> Built:
     return Built(work.out, lock, was_complete=True)
 
 
-def go_on(plans: list[DatasetPlan], work: Work) -> None:
+def _go_on(plans: list[DatasetPlan], work: Work) -> None:
     """Save the plan, or find the one that was saved to be the same, so that no two builds are mixed.
 
     Raises:

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mmlongbench.building.build import go_on
+from mmlongbench.building.build import plan_build
 from mmlongbench.building.engine import Engine
 from mmlongbench.building.finish import finish
-from mmlongbench.building.plan import DatasetPlan, begun, load_plan, plan_datasets
+from mmlongbench.building.plan import DatasetPlan, begun, load_plan
 from mmlongbench.building.run_log import logged
 from mmlongbench.building.running import do_shards
 from mmlongbench.building.shards import forget
@@ -72,8 +72,7 @@ def run_stage(manifest: Manifest, out: Path, engine: Engine, stage: str, share: 
         if share != WHOLE:
             raise BuildError("--stage prepare reads all rows at once: leave --shard out")
         with _claimed(work, is_alone=True):
-            with logged(work.out):
-                plans = prepare(manifest, work, engine)
+            plans = prepare(manifest, work, engine)
             return sum(len(STAGES[each](plan, work)) for plan in plans for each in PREPARED)
     with _claimed(work, is_alone=False):
         plans = _saved(work)
@@ -105,10 +104,8 @@ def finish_release(out: Path) -> dict[str, Any]:
 def prepare(manifest: Manifest, work: Work, engine: Engine) -> list[DatasetPlan]:
     """The plan, the documents and the rows of every dataset."""
     work.root.mkdir(parents=True, exist_ok=True)
-    plans = plan_datasets(manifest, work, engine.progress)
-    go_on(plans, work)
-    forget()
-    with closing(engine):
+    plans = plan_build(manifest, work, engine)
+    with logged(work.out), closing(engine):
         for stage in PREPARED:
             do_shards(stage, [shard for plan in plans for shard in STAGES[stage](plan, work)], work, engine)
     return plans
