@@ -59,12 +59,6 @@ def copy_pictures(work: Work, shard: Shard) -> Iterator[Any]:
         yield _described(work, path)
 
 
-def images_of_shard(work: Work, shard: Shard) -> list[Path]:
-    """The images that a shard has made."""
-    is_of_images = shard.stage in ("assets", "pictures")
-    return [work.out / IMAGES / line["path"] for line in work.read(shard)] if is_of_images else []
-
-
 def _described(work: Work, path: str) -> dict[str, Any]:
     file = work.out / IMAGES / path
     return {"path": path, "bytes": file.stat().st_size, "sha256": sha256_of(file)}
@@ -92,9 +86,10 @@ def _needed(out: Path, name: str, lengths: tuple[int, ...]) -> tuple[frozenset[s
     pages: set[str] = set()
     pictures: dict[str, str] = {}
     for shard in record_shards(out, name, lengths):
-        for line in work.read(shard):
-            pages.update(item["image"] for item in line.get("items", ()) if item["image"])
-            for path, origin in line.get("pictures", {}).items():
+        shown = work.last(shard)
+        pages.update(shown["pages"])
+        for path, origins in shown["pictures"].items():
+            for origin in origins:
                 other = pictures.setdefault(path, origin)
                 if by_content:  # one path, one content: whichever name, so the first
                     pictures[path] = min(origin, other)

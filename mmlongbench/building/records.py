@@ -64,7 +64,20 @@ def pack_block(work: Work, shard: Shard) -> Iterator[Any]:
     dataset = open_dataset(work.out, shard.dataset)
     cell, block = shard.name.split("/")
     rows = rows_of(work.out, shard.dataset) if block == TOGETHER else block_rows(work, shard.dataset, block)
-    yield from pack_lines(dataset, rows, parse_length(cell))
+    yield from _and_shown(pack_lines(dataset, rows, parse_length(cell)))
+
+
+def _and_shown(lines: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The lines, and a last one: the images they show, which are needed before any line is read again."""
+    pages: set[str] = set()
+    pictures: dict[str, set[str]] = {}
+    for line in lines:
+        for path, origin in line.pop("pictures", {}).items():
+            pictures.setdefault(path, set()).add(origin)
+        pages.update(item["image"] for item in line.get("items", ()) if item["image"])
+        yield line
+    named = {path: sorted(origins) for path, origins in sorted(pictures.items())}
+    yield {"pages": sorted(pages - pictures.keys()), "pictures": named}
 
 
 def pack_lines(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[Any]:

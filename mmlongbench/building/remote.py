@@ -14,14 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mmlongbench.building.assets import images_of_shard
 from mmlongbench.building.engine import Done, Engine
 from mmlongbench.building.run_log import log_of
 from mmlongbench.building.work import Shard, Work
 from mmlongbench.errors import BuildError
 from mmlongbench.files import TEMPORARY, whole
 from mmlongbench.progress import Progress
-from mmlongbench.release.layout import LOCK
+from mmlongbench.release.layout import IMAGES, LOCK
 
 
 def is_url(out: str) -> bool:
@@ -141,7 +140,12 @@ class Mirrored:
 
 def outputs(work: Work, shard: Shard) -> list[Path]:
     """The files that a shard has written, its result last."""
-    return [*images_of_shard(work, shard), work.result(shard)]
+    files: list[str] = []
+    if shard.stage in ("assets", "pictures"):
+        files = [f"{IMAGES}/{line['path']}" for line in work.read(shard)]
+    if shard.stage == "cells":
+        files = list(next(work.read(shard))["files"])
+    return [*(work.out / file for file in files), work.result(shard)]
 
 
 def remote_of(out: str) -> Remote | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from mmlongbench.binding import bind_builder
 from mmlongbench.building.assets import copy_pictures, forget_assets, render_document
+from mmlongbench.building.cells import write_cell
 from mmlongbench.building.choose import choose_rows
 from mmlongbench.building.dataset import limits_of, open_dataset
 from mmlongbench.building.plan import DatasetPlan, load_plan
@@ -66,4 +67,5 @@ _STAGES: dict[Stage, Callable[[Work, Shard], Iterator[Any]]] = {
     "records": pack_block,
     "assets": render_document,
     "pictures": copy_pictures,
+    "cells": write_cell,
 }

@@ -5,6 +5,7 @@ from typing import TypeAlias
 
 from mmlongbench.building.assets import asset_shards
 from mmlongbench.building.dataset import open_dataset
+from mmlongbench.building.finish import cell_shards
 from mmlongbench.building.plan import DatasetPlan
 from mmlongbench.building.records import blocks_of, questions_of, record_shards, rows_of
 from mmlongbench.building.work import Shard, Work
@@ -40,5 +41,6 @@ STAGES: dict[str, _List] = {
     "negatives": _negatives,
     "records": _records,
     "images": _images,
+    "cells": lambda plan, work: cell_shards(plan),
 }
 """By name; the shards of one are known once those before it are done."""

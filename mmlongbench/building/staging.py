@@ -83,7 +83,7 @@ def run_stage(manifest: Manifest, out: Path, engine: Engine, stage: str, share: 
         return len(chosen)
 
 
-def finish_release(out: Path) -> dict[str, Any]:
+def finish_release(out: Path, engine: Engine) -> dict[str, Any]:
     """Write the files of a release whose shards are all done, the lock last; returns the lock.
 
     Raises:
@@ -95,7 +95,8 @@ def finish_release(out: Path) -> dict[str, Any]:
         plans = _saved(work)
         for plan in plans:
             _shards("images", plan, work, is_done=True)
-        with logged(work.out):
+        with logged(work.out), closing(engine):
+            do_shards("cells", [shard for plan in plans for shard in STAGES["cells"](plan, work)], work, engine)
             lock = finish(plans, work)
         shutil.rmtree(work.root)
     return lock

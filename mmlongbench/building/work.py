@@ -5,6 +5,7 @@ lock is written.
 """
 
 import json
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,13 +14,14 @@ from typing import Any, Literal, TypeAlias
 from mmlongbench.files import claim, write_whole
 from mmlongbench.formats import to_json
 
-Stage: TypeAlias = Literal["documents", "rows", "negatives", "records", "assets", "pictures"]
+Stage: TypeAlias = Literal["documents", "rows", "negatives", "records", "assets", "pictures", "cells"]
 _MADE = {
     "documents": "documents",
     "rows": "questions",
     "negatives": "negatives",
     "assets": "page images",
     "pictures": "pictures",
+    "cells": "files",
 }
 
 
@@ -74,6 +76,16 @@ class Work:
         """A shard's result, line by line."""
         with self.result(shard).open("rb") as lines:
             yield from map(json.loads, lines)
+
+    def last(self, shard: Shard) -> Any:  # noqa: ANN401  (JSON)
+        """The last line of a shard's result, without reading the others."""
+        with self.result(shard).open("rb") as lines:
+            size = lines.seek(0, os.SEEK_END)
+            block, tail = 1 << 16, b""
+            while b"\n" not in tail[:-1] and len(tail) < size:
+                lines.seek(-min(size, block), os.SEEK_END)
+                tail, block = lines.read(), block * 4
+        return json.loads(tail.splitlines()[-1])
 
     def claim(self, shard: Shard) -> Any:  # noqa: ANN401  (a context manager)
         """The right to write a shard."""

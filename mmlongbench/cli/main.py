@@ -173,14 +173,15 @@ def _build_stage(
 def finish(release: str, quiet: bool) -> None:
     """Write the files of RELEASE (a folder or a URL), all stages of which are done (`build --stage`); the lock last."""
     from mmlongbench.building.build import Built
-    from mmlongbench.building.engine import LocalEngine
+    from mmlongbench.building.engine import PATIENCE, LocalEngine
     from mmlongbench.building.remote import placed
     from mmlongbench.building.staging import finish_release
     from mmlongbench.cli.tables import show_build
+    from mmlongbench.processes import cores
     from mmlongbench.progress import Progress
 
-    with placed(release, LocalEngine(1, Progress(False))) as (folder, _):
-        lock = finish_release(folder)
+    with placed(release, LocalEngine(cores(), Progress(False if quiet else None), PATIENCE)) as (folder, engine):
+        lock = finish_release(folder, engine)
     if not quiet:
         show_build(Built(release, lock, was_complete=False))
 

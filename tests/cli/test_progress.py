@@ -73,6 +73,7 @@ def test_a_build_shows_a_line_for_each_cell_that_is_under_way(
         "mmlongdoc 1K": 6,
         "mmlongdoc 2K": 6,
         "mmlongdoc page images": 4,
+        "mmlongdoc files": 2,
     }
     assert all(len(visible) == 1 for visible in shown)  # one process: one cell under way
 
