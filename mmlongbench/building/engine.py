@@ -66,9 +66,10 @@ class LocalEngine:
         self._processes = None
 
     def _spread(self, out: Path, shards: Sequence[Shard]) -> Generator[Done, None, None]:
+        """The last first: the longest contexts, which would leave the other processes idle at the end."""
         self._processes = self._processes or Processes(self.workers)
         try:
-            yield from _each_done(self._processes, out, shards)
+            yield from _each_done(self._processes, out, shards[::-1])
         except WorkerDiedError:
             yield from _once_more(out, shards)
 

@@ -4,7 +4,9 @@ Kept by (tokenizer hash, text hash), one SQLite file a tokenizer; the text is th
 knows nothing. Processes may write at once. A file that is lost costs time, nothing else.
 """
 
+import errno
 import hashlib
+import os
 import sqlite3
 import weakref
 from collections.abc import Iterator
@@ -70,6 +72,8 @@ class KeptPrices:
         try:
             yield
         except (sqlite3.Error, OSError) as error:
+            if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path)) from error
             raise BuildError(f"the prices {self.path} cannot be used: {error}; remove that file") from error
 
 

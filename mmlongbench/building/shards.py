@@ -17,6 +17,7 @@ from mmlongbench.building.search import find_negatives
 from mmlongbench.building.work import Shard, Stage, Work
 from mmlongbench.documents.page_store import keys_of, sizes_of, texts_of
 from mmlongbench.errors import SourceError
+from mmlongbench.task import TaskSpec
 
 
 def run_shard(out: Path, shard: Shard) -> float:
@@ -36,14 +37,15 @@ def forget() -> None:
 
 
 @cache
-def _plan(out: Path, dataset: str) -> DatasetPlan:
-    return load_plan(Work(out), dataset)
+def _plan(out: Path, dataset: str) -> tuple[DatasetPlan, TaskSpec]:
+    plan = load_plan(Work(out), dataset)
+    return plan, bind_builder(plan.spec).spec
 
 
 def _read_document(work: Work, shard: Shard) -> Iterator[Any]:
     """One document: the sizes of its pages, and what else the task asks of them; or what is wrong with it."""
-    plan = _plan(work.out, shard.dataset)
-    document, limits, asked = plan.documents[shard.name].pages, limits_of(plan.spec), bind_builder(plan.spec).spec
+    plan, asked = _plan(work.out, shard.dataset)
+    document, limits = plan.documents[shard.name].pages, limits_of(plan.spec)
     try:
         read: dict[str, Any] = {"pages": sizes_of(document, plan.spec.pages.dpi, limits)}
         if asked.page_keys:

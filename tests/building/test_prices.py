@@ -31,3 +31,12 @@ def test_a_file_that_is_none_of_prices_is_named(tmp_path: Path) -> None:
     path.write_bytes(b"not a database, but longer than a header of one " * 40)
     with pytest.raises(BuildError, match="remove that file"):
         KeptPrices(tmp_path, "a" * 64)
+
+
+def test_a_full_disk_is_that_of_any_other_file(tmp_path: Path) -> None:
+    prices = KeptPrices(tmp_path, "0" * 64)
+    prices._database.execute("PRAGMA max_page_count = 2")
+    for number in range(1000):
+        prices[f"text {number}"] = number
+    with pytest.raises(OSError, match="No space left on device"):
+        prices.save()

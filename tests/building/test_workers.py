@@ -3,12 +3,12 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from lives import of_session, wait_for
 from tiny import build, hashes, leftovers
 
 from mmlongbench.building.build import build as make_release
@@ -50,26 +50,6 @@ def started(source: Path, out: Path, *args: object) -> Iterator[subprocess.Popen
         yield process
 
 
-def wait_for(seen: Callable[[], object], seconds: float = 30) -> None:
-    end = time.monotonic() + seconds
-    while not seen():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.005)
-
-
-def of_session(session: int) -> list[int]:
-    """The living processes of a session."""
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rsplit(")", 1)[1].split()
-        except OSError:
-            continue
-        if int(fields[3]) == session and fields[0] != "Z":
-            found.append(int(stat.parent.name))
-    return found
-
-
 def is_rendering(out: Path) -> Callable[[], bool]:
     return lambda: any((out / "mmlb_image").rglob("[!.]*_page*.jpg"))
 
@@ -104,17 +84,6 @@ def test_an_interrupt_ends_a_build_at_once_with_one_line_and_it_goes_on(
     assert build(source, out, *SLOW).code == 0
     assert before < set((out / "mmlb_image").rglob("[!.]*_page*.jpg"))
     assert not leftovers(out)
-
-
-def test_workers_end_with_a_build_that_was_killed_and_it_goes_on(source: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    with started(source, out, *SLOW, "--workers", 2) as process:
-        wait_for(is_rendering(out))
-        process.kill()
-    wait_for(lambda: not of_session(process.pid))
-    assert build(source, out, *SLOW).code == 0
-    assert build(source, tmp_path / "whole", *SLOW).code == 0
-    assert hashes(out) == hashes(tmp_path / "whole")
 
 
 def test_a_shard_whose_worker_is_killed_is_done_once_more(source: Path, finished: Path, tmp_path: Path) -> None:
