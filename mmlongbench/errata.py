@@ -17,8 +17,10 @@ from typing import Any, Protocol
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
+from mmlongbench.bounded import read_whole
 from mmlongbench.errors import Fault, ManifestError, SourceError
 from mmlongbench.task import RawRow, Row, RowFault, Sources, at_place
+from mmlongbench.yaml_text import load_yaml
 
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})(?:\.\d{1,17})?")
 REPAIR = "corrected-by-errata"
@@ -49,17 +51,10 @@ Errata = Mapping[str, Erratum]
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML in which all but true and false is text, as it is written, and no key stands twice.
+    """YAML in which all but true and false is text, as it is written.
 
     Other loaders make 14:04, 007, 0.50 and No another value than the one that is written.
     """
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """A mapping; raises YAMLError where a key stands twice."""
-        keys = [key.value for key, _ in node.value]
-        if twice := next((key for key in keys if keys.count(key) > 1), None):
-            raise yaml.YAMLError(f"{twice!r} stands twice")
-        return super().construct_mapping(node, deep)
 
 
 _Loader.yaml_implicit_resolvers = {}
@@ -86,14 +81,14 @@ def load_errata(path: Path) -> Errata:
 
     """
     try:
-        data = yaml.load(path.read_bytes(), _Loader)
-    except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
+        data = load_yaml(read_whole(path, "errata in YAML"), _Loader, twice=False)
+    except (SourceError, ValueError) as error:
         raise ManifestError(f"errata {path.name}: {' '.join(str(error).split())[:200]}") from error
     try:
         return TypeAdapter(dict[str, Erratum]).validate_python(data or {})
     except ValidationError as error:
         problem = error.errors()[0]
-        where = ".".join(map(str, problem["loc"]))
+        where = ".".join(map(str, problem["loc"]))[:200]
         raise ManifestError(f"errata {path.name}: {where}: {problem['msg'].removeprefix('Value error, ')}") from error
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from mmlongbench.bounded import MOST_BYTES, bounded_lines
 from mmlongbench.errors import ReleaseError
 from mmlongbench.packing.budget import K
 
@@ -83,8 +84,12 @@ class JsonLines:
     def lines(self, path: Path) -> Iterator[tuple[str, dict[str, Any] | ReleaseError]]:
         """Each line that is not blank, or what is wrong with it."""
         with path.open("rb") as lines:
-            for number, line in enumerate(lines, 1):
+            for number, _, line in bounded_lines(lines):
                 where = f"line {number}"
+                if line is None:
+                    bound = f"at most {MOST_BYTES} bytes"
+                    yield where, ReleaseError(f"{path.name}, {where}: expected {bound}, found more")
+                    continue
                 if not line.strip():
                     continue
                 try:

@@ -4,11 +4,11 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from mmlongbench.errors import ManifestError, nearest
 from mmlongbench.packing.budget import STANDARD_LENGTHS, K, parse_length
+from mmlongbench.yaml_text import MOST_BYTES, load_yaml
 from tokenization import CrossModalCounter, PatchRule, TokenizationError, load_tokenizer
 
 SAMPLE = "sample"
@@ -18,6 +18,8 @@ HUB = "hub:"
 _NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]*"
 
 
+_MOST_SHOWN = 300
+"""Characters of a wrong value in a message."""
 MOST_LENGTH = 1024 * 1024 * K
 """The longest length, in tokens: a bound for mistyped ones."""
 MOST_PIXELS = 178_956_970
@@ -223,7 +225,11 @@ def load_manifest(path: Path, settings: tuple[str, ...] = (), here: Path | None 
 
     """
     try:
-        text = path.read_text("utf-8")
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise ManifestError(f"{path}: expected at most {MOST_BYTES} bytes, found more")
+        text = data.decode()
     except (OSError, UnicodeDecodeError) as error:
         raise ManifestError(f"{path}: cannot be read: {error}") from error
     datasets = _datasets(_yaml(text, str(path)), path)
@@ -255,8 +261,8 @@ def narrowed(manifest: Manifest, lengths: str | None, limit: int | None) -> Mani
 
 def _yaml(text: str, where: str) -> Any:  # noqa: ANN401  (YAML)
     try:
-        return yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date that is none is a ValueError
+        return load_yaml(text)
+    except ValueError as error:
         raise ManifestError(f"{where}: expected YAML, found {' '.join(str(error).split())}") from error
 
 
@@ -265,7 +271,8 @@ def _datasets(data: object, path: Path) -> list[dict[str, Any]]:
         raise ManifestError(f"{path}: expected a mapping with the key 'datasets', found {type(data).__name__}")
     unknown = [key for key in data if key not in ("datasets", "defaults")]
     if unknown:
-        raise ManifestError(f"{path}: unknown key {unknown[0]!r}{nearest(str(unknown[0]), ('datasets', 'defaults'))}")
+        hint = nearest(str(unknown[0]), ("datasets", "defaults"))
+        raise ManifestError(f"{path}: unknown key {_shown(unknown[0])}{hint}")
     datasets, defaults = data.get("datasets"), data.get("defaults") or {}
     if not isinstance(datasets, list) or not all(isinstance(item, dict) for item in (*datasets, defaults)):
         raise ManifestError(f"{path}: expected 'datasets' to be a list of mappings, 'defaults' a mapping")
@@ -321,24 +328,27 @@ def explain(error: ValidationError, where: str, model: type[BaseModel], datasets
     problem = problems[0]
     place = _place(problem["loc"])
     inner = place[2:] if len(place) > 1 and place[0] == "datasets" else place
-    key = ".".join(str(part) for part in inner if not isinstance(part, int))
+    key = ".".join(str(part)[:_MOST_SHOWN] for part in inner if not isinstance(part, int))
     names = [datasets[part].get("name", part) for part in place[1:2] if isinstance(part, int) and part < len(datasets)]
-    prefix = f"{where}: " + (f"dataset {names[0]!r}: " if names else "")
+    prefix = f"{where}: " + (f"dataset {_shown(names[0])}: " if names else "")
     if problem["type"] == "extra_forbidden":
         return f"{prefix}unknown key {key!r}{nearest(str(place[-1]), _keys(model, place[:-1]))}"
     if problem["type"] == "missing":
         return f"{prefix}the key {key!r} is missing"
     same = [other for other in problems if len(place) < len(other["loc"]) and _place(other["loc"]) == place]
-    messages = dict.fromkeys(other["msg"].removeprefix("Value error, ") for other in (problem, *same))
+    messages = dict.fromkeys(
+        other["msg"].removeprefix("Value error, ")[: 2 * _MOST_SHOWN] for other in (problem, *same)
+    )
     return f"{prefix}{f'{key}: ' if key else ''}{' or '.join(messages)} (found {_shown(problem['input'])})"
 
 
 def _shown(value: object) -> str:
     """A value in words; Python writes no integer of thousands of digits."""
     try:
-        return repr(list(value) if isinstance(value, tuple) else value)
+        said = repr(list(value) if isinstance(value, tuple) else value)
     except ValueError:
         return f"a {type(value).__name__} with an integer of thousands of digits"
+    return said if len(said) <= _MOST_SHOWN else f"{said[:_MOST_SHOWN]}…"
 
 
 def _place(loc: tuple[int | str, ...]) -> list[int | str]:

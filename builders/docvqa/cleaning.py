@@ -1,11 +1,14 @@
 """A raw question made into a row: what all readers of document questions share."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from builders.docvqa.answers import literal_list, normalise
 from builders.docvqa.rows import DocumentQuestion
 from mmlongbench import Fault, escape_markers
+
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 def clean(
@@ -37,6 +40,8 @@ def clean(
     cleaned, found = normalise(answer, str(declared)), page_numbers(pages, field)
     if isinstance(cleaned, Fault):
         return cleaned
+    if _SURROGATE.search("".join(cleaned.values)):  # a literal can spell one in plain letters
+        return Fault("invalid-unicode", "valid Unicode", "a lone surrogate", field="answer")
     if cleaned.format == "None":
         repairs = cleaned.repairs if found == ((), ()) else (*cleaned.repairs, "pages-of-unanswerable-dropped")
         found = ((), ())
@@ -85,11 +90,12 @@ def faulty_text(raw: Mapping[str, Any], fields: Sequence[str]) -> Fault | None:
         if not isinstance(raw.get(field), str):
             found = type(raw[field]).__name__ if field in raw else "nothing"
             return Fault("missing-or-mistyped-field", "a string", found, field=field)
-        if any("\ud800" <= character <= "\udfff" for character in raw[field]):
+        if _SURROGATE.search(raw[field]):
             return Fault("invalid-unicode", "valid Unicode", "a lone surrogate", field=field)
     return None
 
 
 def texts_in(value: object) -> tuple[str, ...]:
     """The elements of a list as text; nothing of what is none."""
-    return tuple(escape_markers(str(item)) for item in value) if isinstance(value, list) else ()
+    texts = map(str, value) if isinstance(value, list) else ()
+    return tuple(escape_markers(text) for text in texts if not _SURROGATE.search(text))

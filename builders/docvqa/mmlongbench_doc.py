@@ -79,8 +79,8 @@ def _load(path: Path) -> list[Any]:
 
         try:
             table: list[Any] = pq.read_table(path).to_pylist()
-        except (pa.ArrowException, OSError) as error:
-            found = str(error).replace(f"{path.parent}/", "")
+        except (pa.ArrowException, OSError, ValueError) as error:  # ValueError: text that is not UTF-8
+            found = str(error).replace(f"{path.parent}/", "")[:200]
             raise SourceError(Fault("unreadable-source", "a Parquet file", found, path.name)) from error
         return table
     data = load_json(path, "a JSON array of rows")

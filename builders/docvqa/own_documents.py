@@ -30,6 +30,8 @@ from mmlongbench import (
     read_rows,
 )
 
+_MOST_BYTES = 256 * 1024 * 1024
+"""Of a table in CSV, which is read whole."""
 FIELDS = ("doc", "question", "answer", "pages")
 
 
@@ -95,6 +97,8 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any] | Fault]]:
 
 def _of_csv(path: Path) -> Iterator[tuple[str, dict[str, Any] | Fault]]:
     try:
+        if not path.is_file() or path.stat().st_size > _MOST_BYTES:
+            raise ValueError(f"no file of at most {_MOST_BYTES} bytes")
         text = path.read_bytes().decode("utf-8-sig")
         table = csv.DictReader(io.StringIO(text, newline=""), strict=True)
         lacking = [field for field in FIELDS if field not in (table.fieldnames or ())]

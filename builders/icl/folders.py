@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
-from builders.icl.rows import ClassifiedImage
-from mmlongbench import Fault, ImageClass, ImageClasses, Row, RowFault, Sources, at_place
+from builders.icl.rows import ClassifiedImage, is_unicode
+from mmlongbench import Fault, ImageClass, ImageClasses, Row, RowFault, Sources, at_place, file_inside
 
 ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 
@@ -31,6 +31,10 @@ class ImageFolders:
                         "unknown-ending", f"a picture that ends in {', '.join(ENDINGS)}", path.suffix or "none"
                     )
                     yield at_place(f"{split}/{name}", fault, name, "file")
+                elif not is_unicode(name):
+                    found = name.encode("ascii", "backslashreplace").decode()
+                    fault = Fault("invalid-unicode", "a name in UTF-8", found)
+                    yield at_place(f"{split}/{found}", fault, found, "name")
                 elif len(path.parts) < 2:
                     fault = Fault("no-class", f"{split}/<class>/{name}", f"{split}/{name}")
                     yield at_place(f"{split}/{name}", fault, name, "picture")
@@ -41,10 +45,8 @@ class ImageFolders:
 
     def image(self, sources: Sources, name: str) -> Path | None:
         """A picture by `<split>/<class>/<file>`; a name that leads out of its folder has none."""
-        split, *inner = PurePosixPath(name).parts
-        root = sources[split].resolve() if split in self.sources else Path()
-        path = root.joinpath(*inner).resolve()
-        return path if split in self.sources and path.is_relative_to(root) and path.is_file() else None
+        split, *inner = PurePosixPath(name).parts or ("",)
+        return file_inside(sources[split], "/".join(inner)) if split in self.sources else None
 
     def image_classes(self, sources: Sources) -> ImageClasses:
         """Every folder of pictures."""
@@ -75,4 +77,4 @@ def _pictures(root: Path) -> list[tuple[str, str]]:
     """(class, path below the root) of each picture; the class is its folder, which may lie in others (`a/abbey`)."""
     found = (PurePosixPath(name) for name in _files(root))
     pictures = (path for path in found if path.suffix.lower() in ENDINGS and len(path.parts) > 1)
-    return [(path.parent.as_posix(), path.as_posix()) for path in pictures]
+    return [(path.parent.as_posix(), path.as_posix()) for path in pictures if is_unicode(path.as_posix())]

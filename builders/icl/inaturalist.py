@@ -4,16 +4,25 @@ A class is a category; its domain is the supercategory (Birds, Plants, …), and
 named by `file_name` below one folder. Files may be gzipped.
 """
 
-import gzip
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
-from builders.icl.rows import ClassifiedImage
-from mmlongbench import Fault, ImageClass, ImageClasses, Row, RowFault, SourceError, Sources, at_place
+from builders.icl.rows import ClassifiedImage, is_unicode
+from mmlongbench import (
+    Fault,
+    ImageClass,
+    ImageClasses,
+    Row,
+    RowFault,
+    SourceError,
+    Sources,
+    at_place,
+    file_inside,
+    load_json,
+)
 
 _PARTS = ("images", "annotations", "categories")
 
@@ -56,12 +65,7 @@ class INaturalist:
 
     def image(self, sources: Sources, name: str) -> Path | None:
         """A picture below the folder; a name that leads out of it has none."""
-        root = sources["images"].resolve()
-        try:
-            path = (root / name).resolve()
-            return path if path.is_relative_to(root) and path.is_file() else None
-        except (OSError, ValueError):
-            return None
+        return file_inside(sources["images"], name)
 
     def image_classes(self, sources: Sources) -> ImageClasses:
         """Every category of the two files, by `<supercategory>/<name>`."""
@@ -130,17 +134,12 @@ def _annotated(path: Path) -> Annotated:
 
 
 def _named(each: Mapping[str, Any], *keys: str) -> bool:
-    return all(isinstance(each.get(key), str) and each[key].strip() for key in keys)
+    """Whether fields hold text, and text that can be written."""
+    return all(isinstance(each.get(key), str) and each[key].strip() and is_unicode(each[key]) for key in keys)
 
 
 def _read(path: Path) -> Mapping[str, list[Any]]:
-    try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            data = json.load(file)
-    except (ValueError, OSError, EOFError, RecursionError) as error:
-        raise SourceError(
-            Fault("unreadable-source", "a JSON object in COCO's form", str(error)[:120], path.name)
-        ) from error
+    data = load_json(path, "a JSON object in COCO's form")
     if not isinstance(data, dict) or not all(isinstance(data.get(part), list) for part in _PARTS):
         raise SourceError(Fault("unreadable-source", f"lists {', '.join(_PARTS)}", "something else", path.name))
     return data

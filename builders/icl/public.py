@@ -33,7 +33,7 @@ class OneObject:
         """Every pair of a set and a test image: a loader may ask any."""
         try:
             found = json.loads(path.read_bytes())
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise mm.ReleaseError(f"{path.name}: expected one JSON object, found {error}") from error
         if not isinstance(found, dict):
             raise mm.ReleaseError(f"{path.name}: expected a JSON object, found {type(found).__name__}")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from builders.icl.rows import ClassifiedImage
-from mmlongbench import Fault, ImageClass, ImageClasses, Row, RowFault, SourceError, Sources, at_place
+from mmlongbench import Fault, ImageClass, ImageClasses, Row, RowFault, SourceError, Sources, at_place, visible_files
 
 _TESTS = ("test", "validation", "valid", "val")
 _GROUPS = 8
@@ -33,7 +33,12 @@ class Cell:
 
     def read_bytes(self) -> bytes:
         """The picture's bytes; none where the cell is empty."""
-        value = _pictures(self.file, self.group)[self.row].as_py()
+        import pyarrow as pa
+
+        try:
+            value = _pictures(self.file, self.group)[self.row].as_py()
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise OSError(f"{self.file.name}: {error}") from error
         found = value.get("bytes") if isinstance(value, dict) else value
         return found if isinstance(found, bytes) else b""
 
@@ -125,7 +130,7 @@ def _place(cell: Cell) -> tuple[str, str]:
 def _splits(source: Path) -> tuple[Split, Split]:
     """The split of exemplars and the split of tests."""
     root = source if source.is_dir() else source.parent
-    files = sorted(source.rglob("*.parquet")) if source.is_dir() else [source]
+    files = [file for file in visible_files(source) if file.suffix == ".parquet"] if source.is_dir() else [source]
     split: dict[str, list[Path]] = {}
     for file in files:
         words = re.findall(r"[a-z]+", file.relative_to(root).as_posix().lower())
@@ -157,20 +162,32 @@ def _split(name: str, files: tuple[Path, ...]) -> Split:
             found = f"{kinds.field('label').type}"
             raise SourceError(Fault("labels-not-integers", "a column of integers", found, file.name, field="label"))
         names = names or _names(kinds.metadata or {})
-        labels += table.read(["label"]).column("label").to_pylist()
+        labels += _labels(table, file)
         sizes = [table.metadata.row_group(group).num_rows for group in range(table.num_row_groups)]
         places = [(group, row) for group, size in enumerate(sizes) for row in range(size)]
         cells += [Cell(file, *place, f"{file.name}, row {number}") for number, place in enumerate(places)]
     return Split(name, tuple(labels), names, tuple(cells))
 
 
+def _labels(table: Any, file: Path) -> list[int | None]:  # noqa: ANN401  (pyarrow has no types)
+    import pyarrow as pa
+
+    try:
+        labels: list[int | None] = table.read(["label"]).column("label").to_pylist()
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise SourceError(Fault("unreadable-source", "labels that can be read", str(error)[:200], file.name)) from error
+    return labels
+
+
 def _names(metadata: Mapping[bytes, bytes]) -> tuple[str, ...]:
     """The names of the classes, as `datasets` leaves them in a schema."""
     try:
         label = json.loads(metadata[b"huggingface"])["info"]["features"]["label"]
-        return tuple(map(str, label.get("names") or ()))
-    except (KeyError, ValueError, TypeError, AttributeError):
+        names = tuple(map(str, label.get("names") or ()))
+        "".join(names).encode()
+    except (KeyError, ValueError, TypeError, AttributeError, RecursionError):  # a lone surrogate is a ValueError
         return ()
+    return names
 
 
 @lru_cache(maxsize=_GROUPS)

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from builders.mm_niah.pages import WebPage
-from mmlongbench import Fault, Image, SourceError, json_line_at, json_lines
+from mmlongbench import Fault, Image, SourceError, json_line_at, json_lines, visible_files
 
 END = "END_OF_DOCUMENT_TOKEN_TO_BE_REPLACED"
 FOLDER = "obelics"
@@ -66,7 +66,7 @@ def _names(metadata: object, count: int) -> list[str]:
 def _files(source: Path) -> list[Path]:
     if source.is_file():
         return [source]
-    found = sorted(path for path in source.rglob("*") if path.suffix in (".jsonl", ".json", ".parquet"))
+    found = [path for path in visible_files(source) if path.suffix in (".jsonl", ".json", ".parquet")]
     if not found:
         raise SourceError(Fault("no-pages", "JSON Lines or Parquet files", "none in it", source.name))
     return found
@@ -77,7 +77,7 @@ def _pages(source: Path, file: Path, *, is_checked: bool = False) -> Iterator[tu
     stem = f"{FOLDER}/{file.relative_to(source).as_posix() if source.is_dir() else file.name}"
     if file.suffix == ".parquet":
         for number, (group, row) in enumerate(_places(file)):
-            read = _group(file, group)[row] if is_checked else None
+            read = _row(file, group, row) if is_checked else None
             yield f"{stem}-{number}", partial(_from_parquet, file, group, row), read
         return
     for number, (_, offset, raw) in enumerate(json_lines(file)):
@@ -89,7 +89,16 @@ def _from_line(file: Path, offset: int) -> WebPage:
 
 
 def _from_parquet(file: Path, group: int, row: int) -> WebPage:
-    return _readable(_group(file, group)[row])
+    return _readable(_row(file, group, row))
+
+
+def _row(file: Path, group: int, row: int) -> dict[str, Any] | Fault:
+    import pyarrow as pa
+
+    try:
+        return _group(file, group)[row]
+    except (pa.ArrowException, OSError, ValueError, IndexError) as error:
+        return Fault("unreadable-row", "a row that can be read", str(error)[:200])
 
 
 def _readable(raw: Mapping[str, Any] | Fault) -> WebPage:

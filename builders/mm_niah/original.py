@@ -17,6 +17,8 @@ from builders.mm_niah.rows import HaystackQuestion, HiddenNeedle
 from mmlongbench import Fault, Image, Rejected, Row, RowFault, Sources, at_place, json_line_at, json_lines
 
 MARKER = "<image>"
+_MOST_OF_A_NEEDLE = 10_000
+"""Characters; a needle is a sentence."""
 
 
 class MMNIAHRows:
@@ -117,6 +119,9 @@ def _needles(raw: Mapping[str, Any], context: str, images: Sequence[str]) -> tup
     needles = raw["meta"].get("needles")
     if not isinstance(needles, list) or not needles:
         _refuse("no-needles", "a list of needles", repr(needles)[:80], "meta.needles")
+    longest = max((len(needle) for needle in needles if isinstance(needle, str)), default=0)
+    if longest > _MOST_OF_A_NEEDLE:
+        _refuse("needle-too-long", f"at most {_MOST_OF_A_NEEDLE} characters", str(longest), "meta.needles")
     flat = " ".join(context.split())
     if all(isinstance(needle, str) and " ".join(needle.split()) in flat for needle in needles):
         texts = (" ".join(needle.split()) for needle in needles)

@@ -14,11 +14,25 @@ from typing import Any, ClassVar
 
 from builders.mm_niah.pages import Pages, WebPage, picture_file
 from builders.mm_niah.rows import HaystackQuestion, HiddenNeedle
-from mmlongbench import Fault, Image, Row, RowFault, SourceError, Sources, at_place, json_lines
+from mmlongbench import (
+    Fault,
+    Image,
+    Row,
+    RowFault,
+    SourceError,
+    Sources,
+    at_place,
+    file_inside,
+    json_lines,
+    visible_files,
+)
 
 ENDINGS = (".txt", ".md")
 PICTURES = (".jpg", ".jpeg", ".png", ".gif", ".webp", ".bmp", ".tif", ".tiff")
-_PICTURE = re.compile(r"!\[[^\]\n]*\]\(<?([^)>\s]+)>?[^)\n]*\)")
+_MOST_BYTES = 20_000_000
+"""Of a page."""
+_PICTURE = re.compile(r"!\[[^\[\]\n]*\]\(<?([^()>\s]{1,2000})(?:>|(?=[\s)]))[^)\n]{0,200}\)")
+"""Bounded, and nowhere two ways to match: a page of brackets alone is passed over in one go."""
 _LISTS = ("needles", "choices", "shown")
 
 
@@ -38,7 +52,7 @@ class OwnPages:
             id = given if isinstance(given, str) and given.strip() else f"mm-niah-{number - 1}"
             yield at_place(id, raw if isinstance(raw, Fault) else _row(id, raw), path.name, f"line {number}")
         for page, file in _files(sources["documents"]).items():
-            found = _text(file)
+            found = _text(sources["documents"], file)
             if isinstance(found, Fault):
                 yield at_place(page, found, page, "page")
 
@@ -52,8 +66,8 @@ class OwnPages:
 
     def web_pages(self, sources: Sources) -> Mapping[str, WebPage]:
         """The pages by their paths below the folder, sorted."""
-        files = _files(sources["documents"])
-        return Pages({page: partial(_page, page, file) for page, file in files.items()})
+        root = sources["documents"]
+        return Pages({page: partial(_page, root, page, file) for page, file in _files(root).items()})
 
     def draw_sample(self, folder: Path) -> dict[str, Path]:
         """Drawn pages with pictures, and questions about pictures hidden in them."""
@@ -71,22 +85,27 @@ def _files(source: Path) -> dict[str, Path]:
     """The pages by path below the folder."""
     if source.is_file():
         return {source.name: source}
-    found = {file.relative_to(source).as_posix(): file for file in source.rglob("*") if file.suffix.lower() in ENDINGS}
+    pages = (file for file in visible_files(source) if file.suffix.lower() in ENDINGS)
+    found = {file.relative_to(source).as_posix(): file for file in pages}
     if not found:
         raise SourceError(Fault("no-pages", f"files that end in {' or '.join(ENDINGS)}", "none", source.name))
     return dict(sorted(found.items()))
 
 
-def _text(file: Path) -> str | Fault:
+def _text(root: Path, file: Path) -> str | Fault:
+    if root.is_dir() and file_inside(root, file) is None:
+        return Fault("path-outside-source", "a page that lies in the folder", "a link out of it")
     try:
+        if (size := file.stat().st_size) > _MOST_BYTES:
+            return Fault("page-too-long", f"at most {_MOST_BYTES} bytes", str(size))
         return file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         return Fault("unreadable-page", "a text in UTF-8", str(error).replace(f"{file.parent}/", "")[:120])
 
 
-def _page(page: str, file: Path) -> WebPage:
+def _page(root: Path, page: str, file: Path) -> WebPage:
     """Texts, and the pictures of Markdown by their paths below the folder; nothing of a page that is no text."""
-    found = _text(file)
+    found = _text(root, file)
     if isinstance(found, Fault):
         return []
     texts = _PICTURE.split(found) if file.suffix.lower() == ".md" else [found]

@@ -24,6 +24,9 @@ from mmlongbench import (
     visible_files,
 )
 
+_MOST_BYTES = 64 * 1024 * 1024
+"""Of one report; the longest has a megabyte."""
+
 
 class GovReport:
     """GAO's reports."""
@@ -67,10 +70,16 @@ def _reports(source: Path) -> Iterator[tuple[str, str, dict[str, Any] | Fault]]:
         raise SourceError(Fault("no-reports", "files that end in .json", "none", source.name))
     for file in files:
         try:
-            found = json_object(file.read_bytes())
+            found = _report(file)
         except OSError as error:
             found = Fault("unreadable-source", "a JSON file", error.strerror or str(error))
         yield file.name if file == source else file.relative_to(source).as_posix(), "report", found
+
+
+def _report(file: Path) -> dict[str, Any] | Fault:
+    if (size := file.stat().st_size) > _MOST_BYTES:
+        return Fault("size-of-a-file", f"at most {_MOST_BYTES} bytes", str(size))
+    return json_object(file.read_bytes())
 
 
 def _is_one_report(file: Path) -> bool:

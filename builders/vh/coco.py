@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mmlongbench import Fault, SourceError
+from mmlongbench import Fault, SourceError, file_inside
 
 _KEPT = ("images", "annotations", "categories", "id", "file_name", "name")
 
@@ -72,7 +72,7 @@ def placing(annotations: Path, images: Path) -> Callable[[str], str]:
     def place(file: str) -> str:
         if "/" in file:
             return file
-        found = (name for name in folders if is_known or (images / name / file).is_file())
+        found = (name for name in folders if is_known or file_inside(images, f"{name}/{file}"))
         return "/".join((*(name for name in [next(found, "")] if name), file))
 
     return place
@@ -81,7 +81,7 @@ def placing(annotations: Path, images: Path) -> Callable[[str], str]:
 def _texts(data: Any, key: str, field: str, file: str) -> Iterator[tuple[Any, str]]:  # noqa: ANN401  (any JSON)
     """(id, text) of each item of a list."""
     for number, item in enumerate(_items(data, key, file)):
-        if not isinstance(item, dict) or not _is_id(item.get("id")) or not isinstance(item.get(field), str):
+        if not isinstance(item, dict) or not _is_id(item.get("id")) or not _is_text(item.get(field)):
             raise _fault(file, f"{key}, item {number}", f"an object with `id` and `{field}`", item)
         yield item["id"], item[field]
 
@@ -97,5 +97,9 @@ def _is_id(value: object) -> bool:
     return isinstance(value, int | str)
 
 
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and not any("\ud800" <= character <= "\udfff" for character in value)
+
+
 def _fault(file: str, place: str, expected: str, found: object) -> SourceError:
-    return SourceError(Fault("invalid-annotations", expected, str(found)[:200], file, place))
+    return SourceError(Fault("invalid-annotations", expected, ascii(found)[:200], file, place))

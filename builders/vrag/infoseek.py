@@ -24,6 +24,8 @@ from mmlongbench import (
 )
 
 _ENDINGS = (".jpg", ".JPEG", ".jpeg", ".JPG", ".png", ".PNG")
+_MOST_DIGITS = 18
+"""Of the number in an id."""
 _MOST = 1e300
 """No number of an answer is as large; neither infinity nor NaN is below it."""
 
@@ -66,7 +68,8 @@ class InfoSeek:
 def _id(raw: Mapping[str, Any] | Fault, place: str) -> str:
     data_id = "" if isinstance(raw, Fault) else str(raw.get("data_id", ""))
     digits = data_id.rpartition("_")[2]
-    return f"infoseek-{int(digits)}" if digits.isdecimal() else f"infoseek-{place.replace(' ', '-')}"
+    is_number = digits.isdecimal() and len(digits) <= _MOST_DIGITS
+    return f"infoseek-{int(digits) if is_number else place.replace(' ', '-')}"
 
 
 def _entities(path: Path) -> dict[str, tuple[str, str, str]]:
@@ -83,10 +86,11 @@ def _entities(path: Path) -> dict[str, tuple[str, str, str]]:
 def _row(id: str, raw: Mapping[str, Any], entities: Mapping[str, tuple[str, str, str]]) -> EntityQuestion | Fault:
     if fault := faulty_text(raw, ("data_id", "image_id", "question")):
         return fault
-    if not raw["data_id"].rpartition("_")[2].isdecimal():
-        return Fault("id-without-number", "an id that ends in _<number>", raw["data_id"], field="data_id")
+    digits, shown = raw["data_id"].rpartition("_")[2], raw["data_id"][:80]
+    if not digits.isdecimal() or len(digits) > _MOST_DIGITS:
+        return Fault("id-without-number", "an id that ends in _<number>", shown, field="data_id")
     if raw["data_id"] not in entities:
-        return Fault("no-entity", "a line of the entities file with this data_id", raw["data_id"], field="data_id")
+        return Fault("no-entity", "a line of the entities file with this data_id", shown, field="data_id")
     answers = _answers(raw)
     if isinstance(answers, Fault):
         return answers
@@ -114,7 +118,8 @@ def _answers(raw: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[float, floa
         return _number(numbers[0])
     named = [raw["answer"]] if isinstance(raw.get("answer"), str) else raw.get("answer")
     if not isinstance(named, list) or not named or not all(isinstance(text, str) for text in (*named, *values)):
-        return Fault("no-answer", "a list of strings, or a number with a range", json.dumps(named), field="answer")
+        shown = json.dumps(named)[:200]
+        return Fault("no-answer", "a list of strings, or a number with a range", shown, field="answer")
     answers = dict.fromkeys(escape_markers(text.strip()) for text in (*named, *values) if text.strip())
     if not answers:
         return Fault("no-answer", "an answer", "nothing", field="answer")
@@ -126,9 +131,8 @@ def _number(value: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[float, flo
     exact = value.get("wikidata")
     is_pair = isinstance(bounds, list) and len(bounds) == 2
     if not is_pair or not all(_is_number(n) for n in (exact, *(bounds or ()))):
-        return Fault(
-            "numerical-answer", "a number `wikidata` and a pair `range`", json.dumps(value), field="answer_eval"
-        )
+        shown = json.dumps(value)[:200]
+        return Fault("numerical-answer", "a number `wikidata` and a pair `range`", shown, field="answer_eval")
     low, high = sorted(float(bound) for bound in bounds or ())
     return tuple(number_spellings(float(exact or 0))), (low, high)
 

@@ -15,6 +15,9 @@ from builders.vrag.fields import faulty_text
 from builders.vrag.rows import EntityQuestion
 from mmlongbench import Fault, Row, RowFault, Sources, at_place, escape_markers, file_inside, json_lines
 
+_MOST_PAIRS = 100_000
+"""Words of one question times words of the other; more are not compared, which takes the square of it."""
+
 
 class ViQuAE:
     """ViQuAE: knowledge questions about people, places and things in pictures."""
@@ -93,6 +96,8 @@ def named_apart(original: str, asked: str) -> str:
     'Jackie Wilson'
     """
     words, others = original.split(), [word.casefold() for word in asked.split()]
+    if len(words) * len(others) > _MOST_PAIRS:
+        return ""
     matcher = SequenceMatcher(None, [word.casefold() for word in words], others, autojunk=False)
     runs = [words[a:b] for tag, a, b, _, _ in matcher.get_opcodes() if tag in ("replace", "delete")]
     named = sorted((run for run in runs if any(word[:1].isupper() for word in run)), key=len)

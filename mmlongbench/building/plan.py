@@ -245,6 +245,9 @@ def _sources(spec: DatasetSpec, reader: Reader, folder: Path) -> dict[str, Path]
             raise ManifestError(f"dataset {spec.name!r}: source.{name} is missing; --set source.{name}=PATH gives it")
         if not path.exists():
             raise ManifestError(f"dataset {spec.name!r}: source.{name}: no such file or folder: {path}")
+        if not (path.is_file() or path.is_dir()):  # a pipe would never end
+            asked = f"dataset {spec.name!r}: source.{name}"
+            raise ManifestError(f"{asked}: expected a file or a folder, found a pipe or a device: {path}")
         found[name] = path
     return found
 

@@ -9,11 +9,12 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from mmlongbench.documents.page_tree import tree_fault
 from mmlongbench.errors import BuildError, Fault, SourceError
 
 POINTS_PER_INCH = 72
@@ -169,6 +170,10 @@ def open_pdf(path: Path, limits: Limits) -> Iterator[Any]:
         with _named(path, "broken-document", "a PDF whose pages can be counted"):
             pages = int(document.page_count)
         _check(path, document, pages, limits)
+        with _named(path, "broken-document", "a PDF whose page tree can be walked"):
+            fault = tree_fault(document, limits.pages)
+        if fault:
+            raise SourceError(replace(fault, file=path.name))
         yield document
 
 

@@ -21,6 +21,8 @@ from mmlongbench.documents.pixels import (
 )
 from mmlongbench.errors import Fault, Rejected
 
+MOST_BYTES = 256 * 1024 * 1024
+"""Of a picture's file, which is read whole to be hashed and released."""
 _SAFE = re.compile(r"[^\x00-\x1f\x7f/\\\"<>:|?*\ud800-\udfff\s.-][^\x00-\x1f\x7f/\\\"<>:|?*\ud800-\udfff]*")
 
 
@@ -131,15 +133,17 @@ class Pictures:
         if file is None:
             raise Rejected(Fault("missing-image", f"a picture {name!r} among the sources", "none", field="image"))
         try:
+            if isinstance(file, Path) and (size := file.stat().st_size) > MOST_BYTES:
+                raise Rejected(Fault("size-of-an-image", f"at most {MOST_BYTES} bytes", str(size), file.name))
             width, height = header_size(file)
         except unreadable() as error:
             raise Rejected(_broken(file, error)) from error
         if width * height > self._most_pixels or min(width, height) < 1:
             bound = f"1 to {self._most_pixels} pixels"
             raise Rejected(Fault("size-of-an-image", bound, f"{width} × {height}", file.name))
-        size, scale = self._fitted((width, height), file.name)
+        fitted, scale = self._fitted((width, height), file.name)
         path, is_renamed = self._path(name, file)
-        return Picture(f"{self._folder}/{path}", *size, file, is_renamed, scale)
+        return Picture(f"{self._folder}/{path}", *fitted, file, is_renamed, scale)
 
     def _path(self, name: str, file: PictureFile) -> tuple[str, bool]:
         """Its place in the folder, and whether that is another name than the source's."""

@@ -4,6 +4,7 @@ import io
 import math
 import struct
 import warnings
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -51,14 +52,14 @@ def header_size(file: PictureFile) -> tuple[int, int]:
 
 @contextmanager
 def opened(file: Path | io.BytesIO) -> "Iterator[Image.Image]":
-    """A picture, without Pillow's warning from half of its limit on: what may be large is said by `limits.pixels`."""
+    """A picture, without Pillow's warnings: what is large is said by `limits.pixels`, what is broken by an error."""
     from PIL import Image
 
     with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module=r"PIL\.")
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-        picture = Image.open(file, formats=FORMATS)
-    with picture:
-        yield picture
+        with Image.open(file, formats=FORMATS) as picture:
+            yield picture
 
 
 def orientation(picture: "Image.Image") -> int:
@@ -91,7 +92,8 @@ def unreadable() -> tuple[type[Exception], ...]:
     from PIL import Image
 
     decoders = (OSError, ValueError, TypeError, SyntaxError, EOFError)  # TypeError: a TIFF without its size
-    return (*decoders, Image.DecompressionBombError, Image.DecompressionBombWarning)
+    parsers = (struct.error, zlib.error, LookupError, ArithmeticError)  # of broken EXIF, and of broken GIFs
+    return (*decoders, *parsers, Image.DecompressionBombError, Image.DecompressionBombWarning)
 
 
 def shrunk(size: tuple[int, int], scale: float) -> tuple[int, int]:

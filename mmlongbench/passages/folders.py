@@ -8,17 +8,23 @@ from mmlongbench.errors import Fault, SourceError
 from mmlongbench.passages.articles import MOST_CHARACTERS, Article
 from mmlongbench.passages.lines import Advance
 from mmlongbench.passages.rows import paragraphs_of
+from mmlongbench.sources import file_inside
 
 PDF_LIMITS = Limits(bytes=512 * 1024 * 1024, pages=5000, side=16_384)
 _MOST_BYTES = 4 * MOST_CHARACTERS
 
 
 def read_folder(root: Path, advance: Advance) -> Iterator[Article | Fault]:
-    """The articles of a folder and those below it, by path; the paragraphs of a PDF are its pages."""
+    """The articles of a folder and those below it, by path; the paragraphs of a PDF are its pages.
+
+    A link out of the folder is a fault: what it leads to was not given.
+    """
     for path in files_of(root):
         name = path.relative_to(root).as_posix()
         read = {".txt": _text, ".pdf": _pages}.get(path.suffix.lower())
-        if read is None:
+        if file_inside(root, name) is None:
+            yield Fault("path-outside-source", "a file that lies in the folder", "a link out of it", name)
+        elif read is None:
             yield Fault("unknown-kind", "a .txt or a .pdf", path.suffix or "no ending", name)
         else:
             found = read(path, name)

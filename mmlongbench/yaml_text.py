@@ -1,0 +1,61 @@
+"""YAML read within bounds of its size, its depth, and what its aliases unfold to. Knows nothing of what it says."""
+
+from collections import Counter
+from typing import Any
+
+import yaml
+
+MOST_BYTES = 1024 * 1024
+"""Of a text; PyYAML takes some fifteen seconds for so much."""
+MOST_NODES = 1_000_000
+"""Values and keys, those behind an alias counted each time: what is printed or checked unfolds them."""
+MOST_DEPTH = 100
+"""Levels of lists and mappings inside each other."""
+
+
+def load_yaml(text: str | bytes, loader: type[yaml.SafeLoader] = yaml.SafeLoader, *, twice: bool = True) -> Any:  # noqa: ANN401  (YAML)
+    """The value of a text; unless `twice`, no key may stand twice in a mapping.
+
+    Raises:
+        ValueError: it is no YAML, or over a bound.
+
+    """
+    if len(text) > MOST_BYTES:
+        raise ValueError(f"expected at most {MOST_BYTES} bytes, found {len(text)}")
+    try:
+        reader = loader(text)
+        node = reader.get_single_node()
+        if node is None:
+            return None
+        _unfolded(node, {}, 0, twice=twice)
+        return reader.construct_document(node)
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ValueError(" ".join(str(error).split())) from error
+    except (LookupError, AttributeError, TypeError, OverflowError) as error:  # as of `!!bool 7`, `!!timestamp x`
+        raise ValueError(f"a tag that does not fit its value ({type(error).__name__}: {error})") from error
+
+
+def _unfolded(node: yaml.Node, known: dict[int, int], depth: int, *, twice: bool) -> int:
+    """How many values a node stands for, once all aliases are written out."""
+    if depth > MOST_DEPTH:
+        raise ValueError(f"expected at most {MOST_DEPTH} levels of lists and mappings, found more")
+    if id(node) not in known:
+        inner = _inner(node, twice=twice)
+        known[id(node)] = 1 + sum(_unfolded(each, known, depth + 1, twice=twice) for each in inner)
+    if known[id(node)] > MOST_NODES:
+        raise ValueError(f"expected at most {MOST_NODES} values with all aliases written out, found more")
+    return known[id(node)]
+
+
+def _inner(node: yaml.Node, *, twice: bool) -> list[yaml.Node]:
+    """What a node holds itself, once its own text and keys are found fit."""
+    if isinstance(node, yaml.ScalarNode) and any("\ud800" <= character <= "\udfff" for character in node.value):
+        raise ValueError(f"expected text that can be written, found a lone surrogate in {ascii(node.value)[:80]}")
+    if isinstance(node, yaml.SequenceNode):
+        return list(node.value)
+    if not isinstance(node, yaml.MappingNode):
+        return []
+    keys = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
+    if not twice and (often := [key for key, count in keys.items() if count > 1]):
+        raise ValueError(f"{often[0]!r} stands twice")
+    return [each for pair in node.value for each in pair]

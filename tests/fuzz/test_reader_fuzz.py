@@ -1,0 +1,170 @@
+"""Whatever stands in a source, every installed reader gives rows, faults or a named error; a stranger's too."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mutated import TEXTS, changed_file, fuzzing, refusal_or_none
+
+from mmlongbench.documents.page_images import PageImages
+from mmlongbench.documents.page_store import Pages, keys_of, sizes_of, texts_of
+from mmlongbench.documents.pdf import Limits
+from mmlongbench.documents.pictures import Pictures
+from mmlongbench.errors import Fault, Rejected
+from mmlongbench.plugins import installed, reader_type
+from mmlongbench.task import Reader, Row, RowFault
+
+READERS = [plugin.name for plugin in installed("reader") if not plugin.problem]
+LIMITS = Limits(bytes=10_000_000, pages=50, side=4_000, pixels=4_000_000)
+
+
+@pytest.fixture(scope="module")
+def sample(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> "Sample":
+    """What a reader draws as its sample; each example moves it, so that nothing is remembered by its path."""
+    name = request.param
+    folder = tmp_path_factory.mktemp("fuzz") / "0"
+    folder.mkdir()
+    drawn = reader_type(name)().draw_sample(folder)
+    return Sample(folder, {key: path.relative_to(folder) for key, path in drawn.items() if key != "corpus"})
+
+
+class Sample:
+    """A drawn source whose files are changed and put right again."""
+
+    def __init__(self, folder: Path, sources: dict[str, Path]) -> None:
+        self.folder = folder
+        self._sources = sources
+        paths = [folder / path for path in sources.values()]
+        below = sorted(path for path in folder.rglob("*") if any(path.is_relative_to(root) for root in paths))
+        files = [path.relative_to(folder) for path in below if path.is_file()]
+        kinds = dict.fromkeys(path.suffix for path in files)
+        self.files = [[path for path in files if path.suffix == kind] for kind in kinds]
+        """By ending."""
+
+    @property
+    def sources(self) -> dict[str, Path]:
+        return {name: self.folder / path for name, path in self._sources.items()}
+
+    def move(self) -> None:
+        self.folder = self.folder.rename(self.folder.with_name(str(int(self.folder.name) + 1)))
+
+
+@pytest.mark.parametrize("sample", READERS, indirect=True, ids=READERS)
+def test_any_bytes_become_rows_faults_or_a_named_error(sample: Sample, request: pytest.FixtureRequest) -> None:
+    reader = reader_type(request.node.callspec.id)()
+
+    @fuzzing(examples=10)
+    @given(st.data())
+    def run(data: st.DataObject) -> None:
+        sample.move()
+        kind = data.draw(st.sampled_from(sample.files))
+        changed = sample.folder / data.draw(st.sampled_from(kind[:5]))
+        whole = changed.read_bytes()
+        changed.write_bytes(changed_file(data.draw, changed))
+        try:
+            for step in (rows, documents, pages, classes, pools):
+                with refusal_or_none():
+                    step(reader, sample.sources, changed)
+        finally:
+            changed.write_bytes(whole)
+
+    run()
+
+
+@pytest.mark.parametrize("sample", READERS, indirect=True, ids=READERS)
+def test_a_lone_surrogate_in_any_text_never_gets_into_a_row(sample: Sample, request: pytest.FixtureRequest) -> None:
+    reader = reader_type(request.node.callspec.id)()
+    for kind in sample.files:
+        if kind[0].suffix in (".json", ".jsonl"):
+            for changed in with_surrogates((sample.folder / kind[0]).read_bytes()):
+                sample.move()
+                path = sample.folder / kind[0]
+                before = path.read_bytes()
+                path.write_bytes(changed)
+                for step in (rows, pages, classes, pools):
+                    with refusal_or_none():
+                        step(reader, sample.sources, path)
+                path.write_bytes(before)
+
+
+def with_surrogates(data: bytes) -> Iterator[bytes]:
+    """JSON, or the first of its lines, with a lone surrogate in place of each different text in turn."""
+    try:
+        json.loads(data)
+    except ValueError:
+        data = data.splitlines()[0]
+    whole = json.dumps(json.loads(data))
+    texts = dict.fromkeys(json.dumps(text) for text in texts_of_value(json.loads(data)) if text)
+    for text in list(texts)[:8]:
+        yield whole.replace(text, r'"a\ud800"').encode()
+
+
+def rows(reader: Reader, sources: dict[str, Path], changed: Path) -> None:
+    """Every row can be written as it is, and the pictures it names lie among the sources."""
+    names = list(TEXTS[:10])
+    for found in reader.rows(sources):
+        assert isinstance(found, Row | RowFault)
+        fields = found.model_dump(mode="json") if isinstance(found, Row) else found.fault.fields()
+        json.dumps(fields, ensure_ascii=isinstance(found, RowFault)).encode()
+        assert len(str(found.fault)) < 2_000 if isinstance(found, RowFault) else True
+        names += texts_of_value(fields) if len(names) < 40 else ()
+    if (image := getattr(reader, "image", None)) is not None:
+        pictures = Pictures("x", lambda name: image(sources, name), LIMITS.pixels, longest=64)
+        for name in names:
+            look_at(pictures, name, sources)
+
+
+def texts_of_value(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from texts_of_value(inner)
+
+
+def look_at(pictures: Pictures, name: str, sources: dict[str, Path]) -> None:
+    try:
+        picture = pictures[name]
+        picture.released()
+    except Rejected:
+        return
+    if isinstance(picture.source, Path):
+        assert any(picture.source.resolve().is_relative_to(root.resolve().parent) for root in sources.values())
+
+
+def documents(reader: Reader, sources: dict[str, Path], changed: Path) -> None:
+    """The changed document is measured and read."""
+    for document in reader.documents(sources).values():
+        if not isinstance(document, Fault) and changed in files_of(document):
+            assert all(min(size) > 0 for size in sizes_of(document, 72, LIMITS))
+            assert all(isinstance(text, str) for text in texts_of(document, LIMITS))
+            assert all(isinstance(key, str) for key in keys_of(document, LIMITS))
+
+
+def files_of(document: Pages) -> tuple[Path, ...]:
+    return document.files if isinstance(document, PageImages) else (document,)
+
+
+def pages(reader: Any, sources: dict[str, Path], changed: Path) -> None:
+    """Web pages are texts and pictures."""
+    if hasattr(reader, "web_pages"):
+        found = reader.web_pages(sources)
+        for id in list(found)[:5]:
+            "".join(part if isinstance(part, str) else part.path for part in found[id]).encode()
+
+
+def classes(reader: Any, sources: dict[str, Path], changed: Path) -> None:
+    """The names of classes can be written."""
+    if hasattr(reader, "image_classes"):
+        for kind in reader.image_classes(sources).classes.values():
+            f"{kind.name}{kind.domain}".encode()
+
+
+def pools(reader: Any, sources: dict[str, Path], changed: Path) -> None:
+    """Pools of pictures have names that can be written."""
+    if hasattr(reader, "shows"):
+        "".join(reader.shows(sources)).encode()
