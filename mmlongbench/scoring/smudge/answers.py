@@ -1,0 +1,97 @@
+"""Gold answers and predictions as strings: what is compared with what. Knows no document.
+
+A gold answer of the format List has elements, each located and matched by itself, one to one with those that were said:
+the mean over the longer list. Any other list of golds holds alternatives, of which the best counts.
+"""
+
+import ast
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mmlongbench.scoring.metric import Asked
+
+MOST_ELEMENTS = 64
+"""Elements of a predicted list that are looked at; all of them count for its length."""
+MOST_SAID = 100_000
+"""Characters of a prediction that are read: with so many it matches no answer."""
+_LEAD = re.compile(r"\A[\s*_#]*answer[\s*_]*:[\s*_]*", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Golds:
+    """What a question's answer may be."""
+
+    values: tuple[str, ...]
+    is_list: bool
+    """Whether all of them are asked for, or any."""
+
+
+def golds_of(asked: Asked) -> Golds | None:
+    """The gold answers of an example; None where there is none that is a string or a number."""
+    is_list = asked.record.get("answer_format") == "List"
+    gold = asked.gold.get("answer") if isinstance(asked.gold, dict) else asked.gold
+    if is_list and isinstance(gold, str):
+        gold = _listed(gold) or gold
+    values = gold if isinstance(gold, list | tuple) else [gold]
+    texts = tuple(str(value) for value in values if _is_text(value) and str(value).strip())
+    return Golds(texts, is_list) if texts and len(texts) == len(values) else None
+
+
+def said_of(prediction: str) -> str:
+    """A prediction without the words that answers begin with, and without emphasis.
+
+    >>> said_of("**Answer:** up to 12 mgs"), said_of("*12*")
+    ('up to 12 mgs', '12')
+    """
+    return _LEAD.sub("", prediction[:MOST_SAID], count=1).strip().strip("*`").strip()
+
+
+def elements_of(said: str) -> list[str]:
+    r"""The elements of a predicted list: of JSON or Python, else of lines, else between semicolons or commas.
+
+    >>> elements_of('["a", 1]'), elements_of("- a\n- b, c"), elements_of("a, b"), elements_of("a")
+    (['a', '1'], ['a', 'b, c'], ['a', 'b'], ['a'])
+    """
+    if (values := _listed(said)) is not None:
+        return [str(value) for value in values if _is_text(value)]
+    for separator in ("\n", ";", ","):
+        if separator in said:
+            parts = (part.strip().lstrip("-*•").strip() for part in said.split(separator))
+            return [part for part in parts if part]
+    return [said] if said else []
+
+
+def paired(scores: Sequence[Sequence[float]]) -> list[tuple[int, int]]:
+    """Which gold goes with which prediction, the best pair first; scores are a row a gold, a column a prediction.
+
+    >>> paired([[0.2, 0.9, 0.9], [0.1, 1.0, 0.3]])
+    [(1, 1), (0, 2)]
+    """
+    cells = [(-score, gold, said) for gold, row in enumerate(scores) for said, score in enumerate(row)]
+    pairs = list[tuple[int, int]]()
+    golds, saids = set[int](), set[int]()
+    for _, gold, said in sorted(cells):
+        if gold not in golds and said not in saids:
+            golds.add(gold)
+            saids.add(said)
+            pairs.append((gold, said))
+    return pairs
+
+
+def _listed(text: str) -> list[Any] | None:
+    if not text.startswith("["):
+        return None
+    for read in (json.loads, ast.literal_eval):
+        try:
+            value = read(text)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            continue
+        return value if isinstance(value, list) else None
+    return None
+
+
+def _is_text(value: Any) -> bool:  # noqa: ANN401  (of JSON)
+    return isinstance(value, str | int | float) and not isinstance(value, bool)

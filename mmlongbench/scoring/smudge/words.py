@@ -1,0 +1,114 @@
+"""The words of a document and where they stand, in an order that can be searched. Knows no PDF and no answer."""
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from mmlongbench.errors import Fault, SourceError
+
+Array: TypeAlias = npt.NDArray[np.float64]
+Integers: TypeAlias = npt.NDArray[np.int64]
+
+MOST_WORDS = 2_000_000
+"""Of one document; with more it is refused."""
+_THOUSANDS = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
+_BEFORE = "([{\"'“‘«"
+_AFTER = ".,;:!?)]}\"'”’»"
+
+
+class Word(NamedTuple):
+    """A word as a source has it."""
+
+    page: int
+    """From 0, in the document."""
+    text: str
+    box: tuple[float, float, float, float]
+    """x0, y0, x1, y1 in units of the page's size: 0 to 1 for what stands on the page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The words of a document in reading order; a page is ` word word … word ` and a line break."""
+
+    text: str
+    starts: Integers
+    """Where each word begins in the text."""
+    ends: Integers
+    """And the place after its last character."""
+    boxes: Array
+    """One row a word."""
+    pages: Integers
+    """The pages that have words, ascending."""
+    firsts: Integers
+    """The first word of each, and the number of all words at the end."""
+
+    def __len__(self) -> int:
+        """The number of words."""
+        return len(self.starts)
+
+    def word(self, number: int) -> str:
+        """One word."""
+        return self.text[self.starts[number] : self.ends[number]]
+
+    def page_of(self, numbers: Integers) -> Integers:
+        """The pages that words stand on."""
+        return self.pages[np.searchsorted(self.firsts, numbers, side="right") - 1]
+
+    def range_of(self, page: int) -> range:
+        """The words of a page; none of one that has none."""
+        at = int(np.searchsorted(self.pages, page))
+        if at == len(self.pages) or self.pages[at] != page:
+            return range(0)
+        return range(int(self.firsts[at]), int(self.firsts[at + 1]))
+
+    @property
+    def weight(self) -> int:
+        """About how many bytes it takes."""
+        return len(self) * 48 + len(self.text) * 4
+
+
+def split(text: str) -> list[str]:
+    """The words of a string as they are compared: without case, thousands' commas, and brackets, quotes, stops around.
+
+    >>> split("The  ﬁrst (in 2019), of “Chapel Hill” ... 12,500 %.")
+    ['the', 'first', 'in', '2019', 'of', 'chapel', 'hill', '...', '12500', '%']
+    """
+    words = _THOUSANDS.sub("", unicodedata.normalize("NFKC", text).casefold()).split()
+    return [word.lstrip(_BEFORE).rstrip(_AFTER) or word for word in words]
+
+
+def words_of(source: Iterable[Word], name: str) -> Words:
+    """Make a document's words searchable; those of a page stand together, in the order they come.
+
+    Raises:
+        SourceError: there are too many.
+
+    """
+    found: list[tuple[int, str, tuple[float, float, float, float]]] = []
+    for word in source:
+        found += ((word.page, piece, word.box) for piece in split(word.text))
+        if len(found) > MOST_WORDS:
+            raise SourceError(Fault("words-of-a-document", f"at most {MOST_WORDS} words", "more", name))
+    found.sort(key=lambda each: each[0])  # stable
+    return _laid(found)
+
+
+def _laid(found: list[tuple[int, str, tuple[float, float, float, float]]]) -> Words:
+    numbers = np.array([page for page, _, _ in found], np.int64)
+    lengths = np.array([len(piece) for _, piece, _ in found], np.int64)
+    pages, firsts = np.unique(numbers, return_index=True)
+    turned = np.searchsorted(pages, numbers) if len(found) else numbers
+    # a blank before each word; before the first of a page also the blank and the line break that end the page before
+    starts = np.cumsum(lengths + 1) - lengths + 2 * turned
+    bounds = [*firsts.tolist(), len(found)]
+    text = "\n".join(
+        " " + " ".join(piece for _, piece, _ in found[first:last]) + " " for first, last in pairwise(bounds)
+    )
+    boxes = np.array([box for _, _, box in found], np.float64).reshape(-1, 4)
+    return Words(text, starts, starts + lengths, boxes, pages, np.array(bounds, np.int64))

@@ -1,0 +1,189 @@
+"""SMuDGE over drawn documents: words, places, scores, and what cannot be scored."""
+
+from pathlib import Path
+from typing import Any
+
+import pymupdf
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mmlongbench.scoring.errors import ScoringError
+from mmlongbench.scoring.metric import Asked, Settings
+from mmlongbench.scoring.smudge import SMuDGE
+from mmlongbench.scoring.smudge.metric import Compared
+from mmlongbench.scoring.smudge.places import Found, Place, distance_between
+
+Page = list[tuple[int, int, str]]
+LEAFLET: tuple[Page, ...] = (
+    [(60, 100, "Take up to 12 milligrams"), (300, 100, "Chapel Hill"), (60, 700, "26 tablets, batch 77")],
+    [(60, 100, "Store below 25 degrees"), (60, 400, "Made in Georgia"), (300, 700, "Chapel Hall")],
+    [],
+)
+
+
+def draw(path: Path, pages: tuple[Page, ...] = LEAFLET, scale: float = 1.0, rotation: int = 0) -> Path:
+    """A PDF whose words are the lines' words."""
+    document = pymupdf.open()
+    for lines in pages:
+        page = document.new_page(width=600 * scale, height=800 * scale)
+        for x, y, text in lines:
+            page.insert_text((x * scale, y * scale), text, fontsize=12 * scale)
+        page.set_rotation(rotation)
+    document.save(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def leaflets(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("leaflets")
+    draw(folder / "leaflet.pdf")
+    draw(folder / "large.pdf", scale=3)
+    draw(folder / "turned.pdf", rotation=90)
+    draw(folder / "scan.pdf", ([],))
+    (folder / "broken.pdf").write_bytes(b"%PDF-1.7 nothing")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def smudge(leaflets: Path) -> SMuDGE:
+    return SMuDGE(Settings(documents=leaflets))
+
+
+def asked(prediction: str, gold: Any = "up to 12 milligrams", doc: Any = "leaflet", **record: Any) -> Asked:
+    fields = {"id": "q", "doc_name": doc, "ans_page_list": [0], "answer_format": "String", **record}
+    return Asked("documentQA/d_K8.jsonl", "d", fields, gold, prediction)
+
+
+def score(metric: SMuDGE, *args: Any, **fields: Any) -> float:
+    scored = metric.score(asked(*args, **fields))
+    assert scored.score is not None, scored.failure
+    return scored.score
+
+
+def test_the_example_of_the_paper(smudge: SMuDGE) -> None:
+    assert score(smudge, "26", gold="12", doc="leaflet") < 0.25  # at the other end of the page
+    assert score(smudge, "99", gold="12") == 0  # nowhere in the document
+    for gold in ("12", "up to 12 milligrams"):
+        right = smudge.score(asked("up to 12 mgs", gold)).details
+        wrong = smudge.score(asked("up to 1z milligrams", gold)).details
+        assert right["match"] > 0.9
+        assert wrong["match"] == 0
+        assert right["alpha_0.25"] > wrong["alpha_0.25"] + 0.15
+
+
+@pytest.mark.parametrize("gold", ["12", "Chapel Hill", "up to 12 milligrams", "Take", "26 tablets"])
+@pytest.mark.parametrize("is_walked", [False, True])
+def test_a_gold_that_is_said_scores_1(leaflets: Path, gold: str, is_walked: bool) -> None:
+    metric = SMuDGE(Settings(documents=leaflets, is_walked=is_walked))
+    assert score(metric, gold, gold=gold) == 1
+    assert score(metric, f"Answer: {gold.upper()}", gold=gold) == 1
+
+
+def test_a_score_is_the_weighted_sum_by_hand(smudge: SMuDGE) -> None:
+    compared = Compared(0.5, 0.5, is_found=True)
+    assert compared.score(0.25) == pytest.approx(0.125 + 0.75 * 0.36787944)
+    scored = smudge.score(asked("Chapel Hill", gold="12"))
+    found, gold = (280, 100), (60, 100)  # about: the boxes are the words'
+    apart = (found[0] - gold[0]) / 600
+    assert scored.details["grounding"] == pytest.approx(2.718281828 ** (-apart / (1 - apart)), abs=0.1)
+    assert scored.score == pytest.approx(0.75 * scored.details["grounding"])
+
+
+def test_every_alpha_is_given_and_the_first_is_the_score(leaflets: Path) -> None:
+    metric = SMuDGE(Settings(documents=leaflets, alphas=(1.0, 0.5, 0.0)))
+    scored = metric.score(asked("up to 12 mgs"))
+    match, grounding = scored.details["match"], scored.details["grounding"]
+    assert scored.score == scored.details["alpha_1"] == match
+    assert scored.details["alpha_0.5"] == pytest.approx((match + grounding) / 2)
+    assert scored.details["alpha_0"] == grounding
+
+
+def test_what_stands_on_another_page_is_not_grounded(smudge: SMuDGE) -> None:
+    there = smudge.score(asked("Chapel Hall", gold="Chapel Hill"))
+    assert there.details["grounding"] == 0  # page 1 has it word for word
+    assert there.details["is_found"] is False
+    assert there.score == pytest.approx(0.25 * 10 / 11)
+    near = smudge.score(asked("Chapel Hiil", gold="Chapel Hill"))
+    assert near.details["grounding"] == 1  # nothing resembles it more than the gold
+
+
+def test_the_size_and_the_turn_of_a_page_do_not_matter(smudge: SMuDGE) -> None:
+    for said in ("up to 12 mgs", "Chapel Hill", "26 tablets"):
+        plain = score(smudge, said)
+        assert score(smudge, said, doc="large") == pytest.approx(plain, abs=1e-6)
+        assert score(smudge, said, doc="turned") == pytest.approx(plain, abs=1e-6)
+
+
+@given(st.text("12 acehilprstu", max_size=25), st.sampled_from(["12", "Chapel Hill", "up to 12 milligrams"]))
+def test_a_score_is_from_0_to_1(smudge: SMuDGE, said: str, gold: str) -> None:
+    assert 0 <= score(smudge, said, gold=gold) <= 1
+
+
+@given(st.tuples(st.floats(0, 1), st.floats(0, 1)), st.floats(0, 1), st.floats(0, 1))
+def test_further_away_scores_no_more(gold: tuple[float, float], x: float, further: float) -> None:
+    at = Found(1.0, (Place(0, *gold),))
+    near, far = (Found(1.0, (Place(0, gold[0] + step, gold[1]),)) for step in (x, x + further))
+    scores = [Compared(0.0, distance_between(at, found), is_found=True).score(0.25) for found in (near, far)]
+    assert scores[0] >= scores[1]
+
+
+def test_a_gold_that_its_page_has_in_other_words_is_not_taken_from_another_page(smudge: SMuDGE) -> None:
+    assert score(smudge, "Chapel Hall", gold="Chapel Hall") == 1  # page 0 has Chapel Hill
+
+
+def test_the_closest_of_equal_places_counts() -> None:
+    gold = Found(1.0, (Place(0, 0.1, 0.1), Place(2, 0.5, 0.5)))
+    said = Found(1.0, (Place(0, 0.9, 0.9), Place(1, 0.1, 0.1), Place(2, 0.5, 0.75)))
+    assert distance_between(gold, said) == 0.25
+    assert distance_between(gold, Found()) == 1
+
+
+def test_a_list_is_the_mean_of_its_elements_and_other_golds_are_alternatives(smudge: SMuDGE) -> None:
+    both = '["Chapel Hill", "26 tablets"]'
+    assert score(smudge, "26 tablets, Chapel Hill", gold=both, answer_format="List") == 1
+    assert score(smudge, "Chapel Hill", gold=both, answer_format="List") == 0.5
+    assert score(smudge, "Chapel Hill; 26 tablets; x; y", gold=both, answer_format="List") == pytest.approx(0.5)
+    assert score(smudge, "Chapel Hill", gold=["12", "Chapel Hill", "not there"]) == 1
+    assert score(smudge, "Chapel Hill, " * 100_000, gold=both, answer_format="List") < 0.001
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"gold": None}, "has not a gold answer that is text"),
+        ({"gold": {"claims": []}}, "has not a gold answer that is text"),
+        ({"doc": None}, "has not a document"),
+        ({"doc": "../leaflet"}, "missing-document"),
+        ({"doc": "elsewhere"}, "missing-document"),
+        ({"doc": "scan"}, "document-without-words"),
+        ({"doc": "broken"}, "broken.pdf"),
+        ({"ans_page_list": []}, "no evidence pages"),
+        ({"ans_page_list": "[0]"}, "no evidence pages"),
+        ({"ans_page_list": [2, 999]}, "is not on its evidence pages (2, 999)"),
+        ({"gold": "zzzzz qqqqq"}, "'zzzzz qqqqq' is not on its evidence pages (0)"),
+        ({"gold": '["Chapel Hill", "zzzzz"]', "answer_format": "List"}, "'zzzzz' is not on its evidence pages"),
+    ],
+)
+def test_what_cannot_be_scored_says_why(smudge: SMuDGE, fields: dict[str, Any], why: str) -> None:
+    scored = smudge.score(asked("12", **fields))
+    assert scored.score is None
+    assert why in scored.failure
+    assert "\n" not in scored.failure
+
+
+@pytest.mark.parametrize("said", ["", " ", "\x00", "\ud800", "(" * 5000, "x" * 10_000_000, "12 " * 200_000, "[" * 9999])
+def test_no_prediction_breaks_it(smudge: SMuDGE, said: str) -> None:
+    assert 0 <= score(smudge, said) < 0.1
+    assert 0 <= score(smudge, said, gold='["12", "26"]', answer_format="List") < 0.6
+
+
+def test_without_documents_it_says_how_to_name_them() -> None:
+    with pytest.raises(ScoringError, match="no documents: name their folder"):
+        SMuDGE(Settings())
+
+
+@pytest.mark.parametrize("alphas", [(), (1.5,), (0.25, -0.1)])
+def test_weights_are_from_0_to_1(leaflets: Path, alphas: tuple[float, ...]) -> None:
+    with pytest.raises(ScoringError, match="alphas: expected weights from 0 to 1, found"):
+        SMuDGE(Settings(documents=leaflets, alphas=alphas))
