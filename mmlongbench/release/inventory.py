@@ -7,7 +7,7 @@ from typing import Any
 from mmlongbench.files import TEMPORARY, sha256_of
 from mmlongbench.progress import Progress
 from mmlongbench.release.findings import FileAudit
-from mmlongbench.release.layout import DATA, IMAGES, ITEMS, LOCK, REJECTS
+from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, ITEMS, LOCK, REJECTS
 
 OTHER_BYTES = "the bytes are not those of the lock"
 _UNFINISHED = (TEMPORARY, ".build")
@@ -25,11 +25,11 @@ def entries_below(root: Path) -> Iterator[Path]:
 
 
 def names_there(release: Path) -> Iterator[str]:
-    """The path of all that stands in a release, below it, but for the lock; links are followed at the parts only."""
+    """All that a build leaves, but for the lock, as paths below the release; links are followed at the parts only."""
     for top in release.iterdir():
         is_part = top.name in (DATA, IMAGES, ITEMS)
         for path in entries_below(top) if is_part or not top.is_symlink() else (top,):
-            if path != release / LOCK:
+            if path != release / LOCK and not (top.name == DATA and path.name.endswith(CLAIMS)):
                 yield path.relative_to(release).as_posix()
 
 

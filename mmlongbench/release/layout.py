@@ -2,6 +2,8 @@
 
 DATA = "mmlb_data"
 """The public files: one a dataset and length."""
+CLAIMS = "_claims.jsonl"
+"""How the name ends of a file beside the public ones: gold summaries as claims, made by a judge after the build."""
 IMAGES = "mmlb_image"
 """The images, by the paths the records give."""
 ITEMS = "items"

@@ -16,7 +16,7 @@ from mmlongbench.manifest import DatasetSpec, load_manifest
 from mmlongbench.prompt import Prompt
 from mmlongbench.release.images import ImageSizes
 from mmlongbench.release.inventory import files_below
-from mmlongbench.release.layout import DATA, IMAGES, LOCK
+from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, LOCK
 from mmlongbench.release.lock import read_lock
 from mmlongbench.task import Builder, Record
 from tokenization import CrossModalCounter
@@ -87,7 +87,8 @@ def open_release(release: Path, tokenizer: str | None = None, variant: str = "")
         if path.startswith(f"{DATA}/")
     }
     root = release / DATA
-    there = {path.relative_to(root).as_posix(): path for path in files_below(root)}
+    public = (path for path in files_below(root) if not path.name.endswith(CLAIMS))
+    there = {path.relative_to(root).as_posix(): path for path in public}
     varied = _varied(datasets, variant)
     sizes = ImageSizes(release / IMAGES)
     opened = [_recognised(name, path, varied, sizes, files.get(name)) for name, path in there.items()]

@@ -276,3 +276,10 @@ def test_the_same_is_found_whatever_the_workers(release: Path) -> None:
     one, two = (mmlongbench("verify", release, "--workers", workers, "--json") for workers in (1, 2))
     assert one == two
     assert one.code == 1
+
+
+def test_claims_of_gold_summaries_that_were_made_later_are_no_fault(release: Path) -> None:
+    (release / "mmlb_data" / "summ").mkdir(parents=True)
+    (release / "mmlb_data" / "summ" / "gov_claims.jsonl").write_text('{"id": "a", "claims": ["It is so."]}\n')
+    assert command("verify", release).code == 0
+    assert command("audit", release).code == 0

@@ -1,0 +1,107 @@
+"""`mmlongbench claims`: the gold summaries of a release as atomic claims, by a judge."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from mmlongbench.errors import ReleaseError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mmlongbench.scoring.judge.claims import Claimed, Summaries
+
+_METRIC = "judge-fluency-f1"
+"""What needs claims."""
+
+
+@click.command()
+@click.argument("release", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.option("--judge-url", metavar="URL", required=True, help="An endpoint of OpenAI's protocol, with /v1.")
+@click.option("--judge-model", metavar="NAME", required=True, help="A model that it serves.")
+@click.option("--judge-cache", type=click.Path(path_type=Path, dir_okay=False), help="A file that keeps every answer.")
+@click.option("--judge-concurrency", type=click.IntRange(min=1), default=8, show_default=True, help="Calls at once.")
+@click.option(
+    "--judge-timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=60.0,
+    show_default=True,
+    help="Seconds that one call may take.",
+)
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Instead of the release's mmlb_data/.")
+@click.option("--dry-run", is_flag=True, help="Count the calls, and make none.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but failures.")
+def claims(
+    release: Path,
+    judge_url: str,
+    judge_model: str,
+    judge_cache: Path | None,
+    judge_concurrency: int,
+    judge_timeout: float,
+    out: Path | None,
+    dry_run: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Take the gold summaries of RELEASE apart into claims, once for all models to be scored.
+
+    A file is written when every summary of its dataset has claims: summ/<dataset>_claims.jsonl. Exits with 1 if one
+    has none; the same command goes on.
+    """
+    from mmlongbench.progress import Progress
+    from mmlongbench.release.layout import DATA
+    from mmlongbench.scoring.judge.claims import write_claims
+    from mmlongbench.scoring.judge.client import JudgeClient
+    from mmlongbench.scoring.judge.pace import Waits
+    from mmlongbench.scoring.metric import Judge
+
+    datasets = list(_summaries(release))
+    judge = Judge(judge_url, (judge_model,), judge_cache, judge_concurrency, judge_timeout, is_dry=dry_run)
+    progress = Progress(False if quiet or as_json else None)
+    with closing(JudgeClient(judge, Waits())) as client:
+        done = list(write_claims(client, release / DATA, out or release / DATA, datasets, progress))
+        usage = client.usage()
+    if as_json:
+        click.echo(json.dumps({"datasets": [asdict(each) for each in done], "usage": usage}))
+    else:
+        _show(done, usage, is_quiet=quiet, is_dry=dry_run)
+    if any(each.failures for each in done):
+        sys.exit(1)
+
+
+def _summaries(release: Path) -> Iterator["Summaries"]:
+    """The gold summaries of every dataset that is scored by claims, each once."""
+    from mmlongbench.release.opening import open_release
+    from mmlongbench.scoring.judge.claims import Summaries
+
+    found: dict[str, Summaries] = {}
+    for file in open_release(release).files:
+        if file.dataset is None or file.form is None or _METRIC not in file.dataset.builder.spec.further_metrics:
+            continue
+        builder = file.dataset.builder
+        gold = getattr(builder, "gold", lambda record: record["answer"])
+        golds = {str(record["id"]): str(gold(record)) for _, record in file.form.unbundle(file.path)}
+        before = found.get(builder.dataset)
+        found[builder.dataset] = Summaries(builder.dataset, file.name, {**(before.golds if before else {}), **golds})
+    if not found:
+        raise ReleaseError(f"{release}: no dataset is scored by {_METRIC}, so no summary is taken apart")
+    yield from found.values()
+
+
+def _show(done: list["Claimed"], usage: "Mapping[str, float]", *, is_quiet: bool, is_dry: bool) -> None:
+    for each in done:
+        for id, why in each.failures.items():
+            click.echo(f"{each.dataset}, {id}: no claims: {why}", err=True)
+        if each.failures:
+            click.echo(f"{each.file}: not written; the same command tries these again", err=True)
+        elif not is_quiet and not is_dry:
+            click.echo(f"{each.file}: {each.summaries:,} summaries, {each.claims:,} claims")
+    if not is_quiet:
+        click.echo(", ".join(f"{name.replace('_', ' ')}: {number:,}" for name, number in usage.items()))

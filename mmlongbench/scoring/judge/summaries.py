@@ -1,0 +1,77 @@
+"""Fluency-F1 of summaries: recall over the claims of the gold summary, precision over the prediction's sentences.
+
+Score = fluency (0 or 1) × F1, as HELMET and the benchmark have it. Their judge counts; ours names the claims and the
+sentences that hold, which can be looked up and cannot be more than there are. The rubrics are our own words.
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from mmlongbench.passages.splitting import sentences
+from mmlongbench.scoring.judge.calls import Call, fence, numbered
+from mmlongbench.scoring.judge.claims import GoldClaims
+from mmlongbench.scoring.judge.client import Failed
+from mmlongbench.scoring.judge.judged import Judged, unscored
+from mmlongbench.scoring.judge.pace import Waits
+from mmlongbench.scoring.judge.verdicts import Fluent, Supported
+from mmlongbench.scoring.metric import Asked, Scored, Settings
+
+_FLUENT = """You mark how a text reads, whatever it is about and whether it is true.
+
+fluent is 0 if the text is incoherent or gibberish, says the same again and again (in the same words or others), or is \
+no text at all but, say, a heading with nothing after it. fluent is 1 if it is coherent, grammatical and does not \
+repeat itself; a last sentence that is cut off does not count against it. In reason, say why in a sentence."""
+_RECALL = """You check which claims a summary makes. You are given claims that an expert's summary was taken apart \
+into, by number, and another summary.
+
+A claim holds if the summary says it, in whatever words; of a claim with several facts, most must be there. What the \
+summary only touches on, or contradicts, does not hold. supported lists the numbers of the claims that hold, each \
+once; it is empty if none does."""
+_PRECISION = """You check which sentences of a summary an expert's summary bears out. You are given the expert's \
+summary, and the sentences of another one by number.
+
+A sentence holds if its main facts stand in the expert's summary; minor details, such as a date, a name or the title \
+of a law, may be missing there. It does not hold if a main fact is missing there or contradicted. supported lists the \
+numbers of the sentences that hold, each once; it is empty if none does."""
+_PREFIX = "Summary:"
+"""Which models repeat after the prompt; the public scorer takes it off too."""
+
+
+class FluencyF1(Judged):
+    """Fluency × F1 of a summary: claims of the gold summary recalled, sentences that it bears out; by a judge."""
+
+    name: ClassVar[str] = "judge-fluency-f1"
+
+    def __init__(self, settings: Settings, waits: Waits | None = None) -> None:
+        """Claims that were released with the data are taken from there."""
+        super().__init__(settings, waits)
+        self._claims = GoldClaims(self.client, settings.data)
+
+    def score(self, asked: Asked) -> Scored:
+        """From 0 to 1; an empty prediction scores 0 without asking."""
+        prediction = asked.prediction.strip().removeprefix(_PREFIX).strip()
+        said = sentences(prediction)
+        if not said:
+            return Scored(0.0, {"is_empty": True})
+        claims = self._claims.of(asked.file, asked.dataset, str(asked.record.get("id")), str(asked.gold))
+        fluent = self.client.ask(Call(self.model, _FLUENT, fence("text", prediction), Fluent))
+        recalled = claims if isinstance(claims, Failed) else self._recalled(claims, prediction)
+        precise = self._supported(_PRECISION, fence("expert", str(asked.gold)), "sentences", said)
+        match claims, fluent, recalled, precise:  # all are asked: what is answered is kept for the next run
+            case tuple(), Fluent(), Supported(), Supported():
+                return _scored(fluent, recalled, len(claims), precise, len(said))
+        return unscored(next(found for found in (claims, fluent, recalled, precise) if isinstance(found, Failed)))
+
+    def _recalled(self, claims: tuple[str, ...], prediction: str) -> Supported | Failed:
+        return self._supported(_RECALL, fence("summary", prediction), "claims", claims)
+
+    def _supported(self, rubric: str, text: str, name: str, statements: Sequence[str]) -> Supported | Failed:
+        case = f"{text}\n\n{fence(name, numbered(statements))}"
+        return self.client.ask(Call(self.model, rubric, case, Supported, {"statements": len(statements)}))
+
+
+def _scored(fluent: Fluent, recalled: Supported, claims: int, precise: Supported, said: int) -> Scored:
+    recall, precision = len(recalled.supported) / claims, len(precise.supported) / said
+    f1 = 2 * recall * precision / (recall + precision) if recall + precision else 0.0
+    details = {"fluency": fluent.fluent, "f1": f1, "recall": recall, "precision": precision}
+    return Scored(fluent.fluent * f1, {**details, "claims": claims, "sentences": said})

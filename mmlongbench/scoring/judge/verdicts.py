@@ -1,0 +1,176 @@
+"""What judges answer: the forms, and how one is found in a judge's words. Strict: no value is turned into another type.
+
+A form may end with prose before it or a code fence around it; the last object that is one counts, since what stands
+before it may be quoted.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
+
+MOST_CHARACTERS = 200_000
+"""Of an answer; one that is longer is not looked at."""
+_MOST_STARTS = 200
+"""Places where an object may begin that are tried."""
+Mark = Annotated[int, Field(ge=0, le=1)]
+Numbers = tuple[Annotated[int, Field(ge=1)], ...]
+_EXTRACTED = Literal["Integer", "Float", "String", "List", "Not answerable", "Fail to answer"]
+
+
+class Verdict(BaseModel):
+    """What every verdict has."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Reasoned(Verdict):
+    """A verdict that gives its reason first."""
+
+    reason: str
+
+
+class Right(Reasoned):
+    """Whether an answer is right."""
+
+    correct: Mark
+
+
+class Covered(Reasoned):
+    """How much of a list is there."""
+
+    items_given: int = Field(ge=0)
+    """In the answer."""
+    items_covered: int = Field(ge=0)
+    """Of the reference."""
+
+    @model_validator(mode="after")
+    def _fits(self, info: ValidationInfo) -> "Covered":
+        most = (info.context or {}).get("items", self.items_covered)
+        if self.items_covered > most:
+            raise ValueError(f"items_covered is {self.items_covered}, the reference has {most}")
+        if self.items_covered and not self.items_given:
+            raise ValueError("items_covered is above 0, items_given is 0")
+        return self
+
+
+class Grade(Reasoned):
+    """How correct an answer is."""
+
+    score: int = Field(ge=1, le=5)
+
+
+class Fluent(Reasoned):
+    """Whether a text can be read."""
+
+    fluent: Mark
+
+
+class Claims(Verdict):
+    """A text taken apart."""
+
+    claims: tuple[str, ...] = Field(min_length=1, max_length=500)
+
+    @field_validator("claims")
+    @classmethod
+    def _say_something(cls, claims: tuple[str, ...]) -> tuple[str, ...]:
+        if not all(claim.strip() for claim in claims):
+            raise ValueError("a claim is empty")
+        return tuple(" ".join(claim.split()) for claim in claims)
+
+
+class Supported(Verdict):
+    """Which of some numbered statements hold."""
+
+    supported: Numbers
+
+    @model_validator(mode="after")
+    def _fits(self, info: ValidationInfo) -> "Supported":
+        most = (info.context or {}).get("statements", max(self.supported, default=0))
+        if wrong := [number for number in self.supported if number > most]:
+            raise ValueError(f"supported has {wrong[0]}, the last number is {most}")
+        if len(set(self.supported)) < len(self.supported):
+            raise ValueError("supported has a number twice")
+        return self
+
+
+class Extract(Verdict):
+    """The answer that a response comes to."""
+
+    format: _EXTRACTED
+    answer: tuple[str, ...]
+    """The elements of a List, else one text; none where there is no answer."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> "Extract":
+        if self.format in ("Integer", "Float", "String") and len(self.answer) != 1:
+            raise ValueError(f"answer has {len(self.answer)} texts, a {self.format} is one")
+        return self
+
+    @property
+    def text(self) -> str:
+        """As rules score it: a List is JSON."""
+        if self.format in ("Not answerable", "Fail to answer"):
+            return self.format
+        return json.dumps(self.answer, ensure_ascii=False) if self.format == "List" else self.answer[0]
+
+
+V = TypeVar("V", bound=Verdict)
+
+
+@dataclass(frozen=True, slots=True)
+class Unusable:
+    """Words that hold no verdict."""
+
+    fault: str
+    """What is wrong, in our words: a judge is told so."""
+    words: str = ""
+    """Theirs, the beginning."""
+
+    def __str__(self) -> str:
+        return f"{self.fault} in {self.words}" if self.words else self.fault
+
+
+def shape(verdict: type[Verdict]) -> dict[str, Any]:
+    """The JSON schema of a verdict, without its descriptions: a docstring is no part of a question."""
+    schema = verdict.model_json_schema()
+    schema.pop("description", None)
+    return schema
+
+
+def read_verdict(words: str, verdict: type[V], bounds: Mapping[str, int]) -> V | Unusable:
+    """The verdict in a judge's words, the last if there are several."""
+    if len(words) > MOST_CHARACTERS:
+        return Unusable(f"an answer of {len(words):,} characters, {MOST_CHARACTERS:,} are read")
+    found: V | None = None
+    wrong = Unusable("no JSON object", _quoted(words)) if words.strip() else Unusable("an empty answer")
+    for value in _objects(words):
+        try:
+            found = verdict.model_validate_json(json.dumps(value), context=dict(bounds))
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"]))[:60]
+            wrong = Unusable(f"{place + ': ' if place else ''}{first['msg']}", _quoted(json.dumps(value)))
+    return found or wrong
+
+
+def _objects(words: str) -> Iterator[dict[str, Any]]:
+    """Objects that stand in words, none inside another, in their order."""
+    decoder, at = json.JSONDecoder(), words.find("{")
+    for _ in range(_MOST_STARTS):
+        if at < 0:
+            return
+        try:
+            value, end = decoder.raw_decode(words, at)
+        except (ValueError, RecursionError):
+            end = at + 1
+        else:
+            yield value
+        at = words.find("{", end)
+
+
+def _quoted(words: str) -> str:
+    shown = " ".join(words[:400].split())
+    return repr(shown if len(shown) <= 80 else f"{shown[:79]}…")

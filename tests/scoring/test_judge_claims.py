@@ -1,0 +1,137 @@
+"""Gold summaries as claims: asked once, written when all are there, read as the public scorer reads them."""
+
+import json
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from click.testing import CliRunner, Result
+from judge_server import JudgeServer, Request, Said, client_of, good, in_turn, judging, text_of
+
+from builders.summ import Summary
+from builders.summ.options import SummaryOptions
+from mmlongbench.cli.claims import claims
+from mmlongbench.errors import ReleaseError
+from mmlongbench.formats import JSON_LINES
+from mmlongbench.progress import Progress
+from mmlongbench.release.images import ImageSizes
+from mmlongbench.release.opening import AuditedDataset, Opened, PublicFile
+from mmlongbench.scoring.judge.claims import Summaries, read_claims, write_claims
+
+GOLDS = {"a": "It was dredged. It cost a lot.", "b": "It was closed."}
+QUIET = Progress(is_shown=False)
+SUMMARIES = Summaries("gov", "summ/gov_K8.jsonl", GOLDS)
+
+
+def one_claim(request: Request) -> Said:
+    return good(claims=[text_of(request).splitlines()[1]])
+
+
+def test_a_file_is_written_when_every_summary_has_claims(tmp_path: Path) -> None:
+    with judging(in_turn(good(claims=["It was dredged."]), Said("hm"))) as server:
+        with client_of(server, cache=tmp_path / "c", concurrency=1, attempts=2) as client:
+            (done,) = write_claims(client, tmp_path, tmp_path, [SUMMARIES], QUIET)
+        assert (done.summaries, done.claims, list(done.failures)) == (2, 1, ["b"])
+        assert "no JSON object" in done.failures["b"]
+    assert not (tmp_path / "summ").exists()
+    with judging(one_claim) as server, client_of(server, cache=tmp_path / "c") as client:
+        (done,) = write_claims(client, tmp_path, tmp_path, [SUMMARIES], QUIET)
+        assert (done.file, done.claims, done.failures, len(server.requests)) == ("summ/gov_claims.jsonl", 2, {}, 1)
+        (again,) = write_claims(client, tmp_path, tmp_path / "other", [SUMMARIES], QUIET)
+        assert (again, len(server.requests)) == (done, 1)  # read from the file
+    written = tmp_path / done.file
+    lines = [json.loads(line) for line in written.read_text("utf-8").splitlines()]
+    assert lines == [{"id": "a", "claims": ["It was dredged."]}, {"id": "b", "claims": ["It was closed."]}]
+    assert (tmp_path / "other" / done.file).read_bytes() == written.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("said", "fault"),
+    [
+        ({"claims": []}, "claims: Tuple should have at least 1 item"),
+        ({"claims": ["a", " "]}, "claims: Value error, a claim is empty"),
+        ({"claims": "a"}, "claims: Input should be a valid array"),
+        ({"claims": ["a"] * 501}, "claims: Tuple should have at most 500 items"),
+    ],
+)
+def test_claims_that_are_none_are_a_failure(said: dict[str, Any], fault: str, tmp_path: Path) -> None:
+    with judging(in_turn(good(**said))) as server, client_of(server, attempts=1) as client:
+        (done,) = write_claims(client, tmp_path, tmp_path, [SUMMARIES], QUIET)
+    assert all(fault in why for why in done.failures.values())
+    assert len(done.failures) == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"id": "a"}', "line 2: claims: Field required"),
+        ('{"id": 7, "claims": []}', "line 2: id: Input should be a valid string"),
+        ('{"id": "a", "claims": [1]}', r"line 2: claims\.0: Input should be a valid string"),
+        ('{"id": "first", "claims": []}', "line 2: id 'first' stands there twice"),
+        ("[]", "line 2: expected a JSON object"),
+    ],
+)
+def test_a_released_line_that_is_none_is_named(line: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "gov_claims.jsonl"
+    path.write_text(f'{{"id": "first", "claims": ["x"]}}\n{line}\n')
+    with pytest.raises(ReleaseError, match=rf"gov_claims\.jsonl, {said}"):
+        read_claims(path)
+
+
+@pytest.fixture
+def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A release of two lengths, of which no more is there than a command about summaries reads."""
+    data = tmp_path / "release" / "mmlb_data"
+    dataset = AuditedDataset(Summary("gov", SummaryOptions()), cast(Any, None))
+    files = []
+    for length, ids in ((8, "a"), (16, "ab")):
+        name = f"summ/gov_K{length}.jsonl"
+        records = [{"id": id, "summary": [{"section_title": "T", "paragraphs": [GOLDS[id]]}]} for id in ids]
+        (data / name).parent.mkdir(parents=True, exist_ok=True)
+        (data / name).write_bytes(b"".join(JSON_LINES.bundle(records)))
+        files.append(PublicFile(name, data / name, dataset, length * 1024, JSON_LINES, ImageSizes(tmp_path)))
+    monkeypatch.setattr("mmlongbench.release.opening.open_release", lambda _: Opened(tuple(files), {}))
+    return tmp_path / "release"
+
+
+def run(release: Path, server: JudgeServer, *args: str) -> Result:
+    return CliRunner().invoke(claims, [str(release), "--judge-url", server.url, "--judge-model", "m", *args])
+
+
+def test_the_command_writes_claims_beside_the_data(release: Path) -> None:
+    with judging(in_turn(good(claims=["x", "y"]))) as server:
+        planned = run(release, server, "--dry-run")
+        assert (planned.exit_code, len(server.requests)) == (0, 0)
+        assert "planned calls: 2" in planned.output
+        done = run(release, server)
+        assert (done.exit_code, len(server.requests)) == (0, 2)
+    assert "summ/gov_claims.jsonl: 2 summaries, 4 claims\ncalls: 2, " in done.output
+    assert "input tokens: 20, output tokens: 6" in done.output
+    assert read_claims(release / "mmlb_data" / "summ" / "gov_claims.jsonl") == {"a": ("x", "y"), "b": ("x", "y")}
+    assert "T:\nIt was closed." in text_of(server.requests[1]) + text_of(server.requests[0])
+
+
+def test_the_command_prints_json_or_nothing_and_writes_elsewhere(release: Path, tmp_path: Path) -> None:
+    with judging(in_turn(good(claims=["x"]))) as server:
+        printed = run(release, server, "--json", "--out", str(tmp_path / "a"))
+        assert json.loads(printed.output)["datasets"][0]["claims"] == 2
+        assert json.loads(printed.output)["usage"]["calls"] == 2
+        assert run(release, server, "-q", "--out", str(tmp_path / "b")).output == ""
+    assert (tmp_path / "a" / "summ" / "gov_claims.jsonl").is_file()
+    assert not (release / "mmlb_data" / "summ" / "gov_claims.jsonl").exists()
+
+
+def test_summaries_without_claims_are_named_and_the_exit_code_is_1(release: Path) -> None:
+    with judging(in_turn(Said(status=400))) as server:
+        done = run(release, server)
+    assert done.exit_code == 1
+    assert "gov, a: no claims: m: HTTP 400" in done.stderr
+    assert "summ/gov_claims.jsonl: not written; the same command tries these again" in done.stderr
+
+
+def test_a_release_without_summaries_is_an_error(release: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mmlongbench.release.opening.open_release", lambda _: Opened((), {}))
+    with judging(in_turn(Said())) as server:
+        refused = run(release, server)
+    assert isinstance(refused.exception, ReleaseError)
+    assert "no dataset is scored by judge-fluency-f1" in str(refused.exception)

@@ -1,0 +1,88 @@
+"""Runs that are killed and go on, and runs side by side: every call is answered once."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+from judge_server import JudgeServer, Said, client_of, good, judging
+from lives import wait_for
+
+from mmlongbench.scoring.judge.calls import Call
+from mmlongbench.scoring.judge.client import JudgeClient
+from mmlongbench.scoring.judge.verdicts import Grade
+
+CALLS = 120
+AT_ONCE = 4
+RUN = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from mmlongbench.scoring.judge.calls import Call
+from mmlongbench.scoring.judge.client import JudgeClient
+from mmlongbench.scoring.judge.pace import Waits
+from mmlongbench.scoring.judge.verdicts import Grade
+from mmlongbench.scoring.metric import Judge
+
+url, cache, calls, at_once = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+client = JudgeClient(Judge(url, ("m",), cache, at_once), Waits())
+with ThreadPoolExecutor(at_once) as pool:
+    list(pool.map(client.ask, [Call("m", "Grade it.", str(number), Grade) for number in range(calls)]))
+client.close()
+"""
+
+
+def slowly(_: object) -> Said:
+    return Said(good(reason="", score=4).words, delay=0.01)
+
+
+@contextmanager
+def run(server: JudgeServer, cache: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Another process that makes the same calls."""
+    command = [sys.executable, "-c", RUN, server.url, str(cache), str(CALLS), str(AT_ONCE)]
+    with subprocess.Popen(command) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def make_calls(client: JudgeClient) -> list[int]:
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        found = pool.map(client.ask, [Call("m", "Grade it.", str(number), Grade) for number in range(CALLS)])
+        return [verdict.score for verdict in found if isinstance(verdict, Grade)]
+
+
+def answered(server: JudgeServer, least: int) -> Callable[[], bool]:
+    return lambda: sum(server.answered.values()) >= least
+
+
+def test_a_run_that_was_killed_goes_on_and_asks_again_only_what_was_under_way(tmp_path: Path) -> None:
+    cache = tmp_path / "judge.sqlite"
+    with judging(slowly) as server:
+        with run(server, cache) as killed:
+            wait_for(answered(server, CALLS // 3))
+            killed.send_signal(signal.SIGKILL)
+        before = sum(server.answered.values())
+        with client_of(server, cache=cache, concurrency=AT_ONCE) as client:
+            assert make_calls(client) == [4] * CALLS
+            usage = client.usage()
+        assert CALLS // 3 <= before < CALLS
+        assert len(server.answered) == CALLS
+        assert sum(server.answered.values()) - CALLS <= AT_ONCE
+        assert usage["calls"] + usage["from_cache"] == CALLS
+        assert usage["from_cache"] >= before - AT_ONCE
+
+
+def test_two_processes_that_share_a_file_make_each_call_once(tmp_path: Path) -> None:
+    cache = tmp_path / "judge.sqlite"
+    with judging(slowly) as server:
+        with run(server, cache) as other:
+            wait_for(answered(server, 1))
+            with client_of(server, cache=cache, concurrency=AT_ONCE) as client:
+                assert make_calls(client) == [4] * CALLS
+            assert other.wait(timeout=60) == 0
+        assert len(server.answered) == sum(server.answered.values()) == CALLS

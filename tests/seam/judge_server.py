@@ -1,0 +1,175 @@
+"""A judge over real HTTP on this machine, as scripted: good, slow, broken, rate-limiting, hanging, lying."""
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, TypeAlias
+
+from mmlongbench.scoring.judge.client import JudgeClient
+from mmlongbench.scoring.judge.pace import Waits
+from mmlongbench.scoring.metric import Judge
+
+QUICK = Waits(first=0.001, most=0.002, asked=1.0)
+Request: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a judge does with a request."""
+
+    words: str = ""
+    status: int = 200
+    body: bytes | None = None
+    """Sent in place of a chat completion."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    delay: float = 0.0
+    """Seconds before anything is sent."""
+    hangs: bool = False
+    """Never answers."""
+    breaks_off: bool = False
+    """Sends half of its body."""
+    drips: float = 0.0
+    """Seconds between two bytes."""
+
+
+Script: TypeAlias = Callable[[Request], Said]
+
+
+def good(**verdict: Any) -> Said:
+    """A verdict as the schema wants it."""
+    return Said(json.dumps(verdict))
+
+
+def form_of(request: Request) -> str:
+    """Which verdict is asked for."""
+    name = request["response_format"]["json_schema"]["name"]
+    assert isinstance(name, str)
+    return name
+
+
+def text_of(request: Request) -> str:
+    """The material of a request, without its pictures."""
+    content = request["messages"][-1]["content"]
+    text = content if isinstance(content, str) else content[-1]["text"]
+    assert isinstance(text, str)
+    return text
+
+
+def pictures_of(request: Request) -> list[str]:
+    """The data URLs of a request."""
+    content = request["messages"][-1]["content"]
+    return [] if isinstance(content, str) else [part["image_url"]["url"] for part in content[:-1]]
+
+
+class JudgeServer(ThreadingHTTPServer):
+    """Counts what comes in and what was answered."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, script: Script) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.script = script
+        self.requests: list[Request] = []
+        self.answered: Counter[str] = Counter()
+        """Material of requests whose answer was sent whole, with status 200 and words."""
+        self.under_way = 0
+        self.most_under_way = 0
+        self.guard = threading.Lock()
+        self.stopped = threading.Event()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}/v1"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away is part of the play."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: JudgeServer
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def do_POST(self) -> None:
+        request = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        server = self.server
+        with server.guard:
+            server.requests.append({**request, "path": self.path})
+            server.under_way += 1
+            server.most_under_way = max(server.most_under_way, server.under_way)
+            said = server.script(request)
+        try:
+            if said.hangs or server.stopped.wait(said.delay):
+                server.stopped.wait(60)
+                self.close_connection = True
+                return
+            self._say(said)
+            if said.status == 200 and said.words:
+                with server.guard:
+                    server.answered[f"{request['model']}: {text_of(request)}"] += 1
+        finally:
+            with server.guard:
+                server.under_way -= 1
+
+    def _say(self, said: Said) -> None:
+        body = completion(said.words) if said.body is None else said.body
+        self.send_response(said.status)
+        for name, value in {"content-type": "application/json", **said.headers}.items():
+            self.send_header(name, value)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        if said.breaks_off:
+            self.wfile.write(body[: len(body) // 2])
+            self.close_connection = True
+        elif said.drips:
+            for byte in body:
+                self.wfile.write(bytes([byte]))
+                if self.server.stopped.wait(said.drips):
+                    break
+        else:
+            self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Quiet."""
+
+
+def completion(words: str | None, **message: Any) -> bytes:
+    """A response as the protocol has it."""
+    said = {"role": "assistant", "content": words, **message}
+    usage = {"prompt_tokens": 10, "completion_tokens": 3, "total_tokens": 13}
+    return json.dumps({"choices": [{"index": 0, "message": said, "finish_reason": "stop"}], "usage": usage}).encode()
+
+
+@contextmanager
+def judging(script: Script) -> Iterator[JudgeServer]:
+    """A judge that listens until the block ends."""
+    with JudgeServer(script) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.stopped.set()
+            server.shutdown()
+            thread.join()
+
+
+@contextmanager
+def client_of(server: JudgeServer, **changes: Any) -> Iterator[JudgeClient]:
+    """A client whose waits are short."""
+    opened = JudgeClient(replace(Judge(server.url, ("m",), timeout=30.0), **changes), QUICK)
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+def in_turn(*said: Said) -> Script:
+    """What is said to the first request, the second, …; the last to all that follow."""
+    left = list(said)
+    return lambda request: left.pop(0) if len(left) > 1 else left[0]
