@@ -1,0 +1,41 @@
+"""The subcommand `report`: scores of several models and metrics side by side."""
+
+import json
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("scores", type=click.Path(path_type=Path, exists=True))
+@click.option(
+    "--metric",
+    "preferred",
+    multiple=True,
+    metavar="NAME",
+    help="Of datasets that several metrics scored, the one that the averages are made of; their own by default.",
+)
+@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write one page to look at.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+def report(scores: Path, preferred: tuple[str, ...], html: Path | None, as_json: bool, quiet: bool) -> None:
+    """Compare models by SCORES, a folder that `score` wrote into.
+
+    Dataset by length, averages as the paper forms them, by depth, by every facet of the questions, and between metrics,
+    with intervals; what is absent or failed is counted.
+    """
+    from mmlongbench.scoring.report import page
+    from mmlongbench.scoring.report import report as run
+
+    found = run(scores, preferred)
+    if html:
+        from mmlongbench.files import write_whole
+
+        text = page(f"Report of {scores.resolve().name}", found)
+        write_whole(html, [text.encode("utf-8", "backslashreplace")])
+    if as_json:
+        click.echo(json.dumps(found.summary()))
+    elif not quiet:
+        from mmlongbench.cli.report_tables import show_report
+
+        show_report(found)

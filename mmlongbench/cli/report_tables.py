@@ -1,0 +1,174 @@
+"""A report as tables for a terminal, as far as a hundred columns carry it; the page and the JSON have the rest."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+import click
+from rich.console import Console, ConsoleDimensions
+from rich.markup import escape
+from rich.table import Table
+
+from mmlongbench.scoring.report.agreement import Agreement
+from mmlongbench.scoring.report.breakdowns import EVERY, MIDDLE_LESS_ENDS
+from mmlongbench.scoring.report.estimates import Estimate
+from mmlongbench.scoring.report.grids import ALL, Grid, Row
+from mmlongbench.scoring.report.report import Report
+from mmlongbench.scoring.report.resampling import LEVEL, RESAMPLES
+
+_WIDTH = 100
+"""Columns where there is no terminal."""
+_ANY_WIDTH = 10_000
+"""Columns that any table fits."""
+_NAME = 22
+"""Columns that a name has at least; longer ones are folded where there is no room."""
+_LABEL = 20
+"""Columns that a model's name may have."""
+_NUMBER = 13
+"""Columns that a score with its interval takes, with the space beside it."""
+Labels: TypeAlias = Mapping[str, str]
+"""What models are called in tables."""
+
+
+def show_report(report: Report) -> None:
+    """Print what a terminal carries; the ends of intervals and every dataset's facets are in the page and the JSON."""
+    models = _labels(report.models)
+    counts = f"{len(models)} models, {len(report.metrics)} metrics, {len(report.datasets)} datasets"
+    click.echo(f"{report.lines:,} scores: {counts}")
+    click.echo(f"from 0 to 100, ± half of the {LEVEL:.0%} interval ({RESAMPLES:,} resamples of the questions)")
+    for model, label in models.items():
+        if label != model:
+            click.echo(f"{label}: {_clean(model)}")
+    _show_ladder("averages", report.averages, models)
+    _show_ladder("datasets", report.scores, models)
+    for grid in report.depths:
+        _show_depths(grid, models)
+    for grid in report.facets:
+        if grid.metric in report.own_metrics:
+            _show_facet(grid, models)
+    _show_numbers("figures of whole files, mean over lengths", report.totals, models)
+    _show_numbers("what metrics say beside the score, mean over lengths", report.details, models)
+    _show_agreement(report.agreement, models)
+    _show_missing(report)
+    for note in (*report.averages.notes, *report.notes):
+        click.echo(_clean(note))
+
+
+def _labels(models: Sequence[str]) -> dict[str, str]:
+    """Names as they are where they are short, else a number and as much of the name as there is room for."""
+    return {
+        model: _clean(model) if len(model) <= _LABEL else f"{number} {_clean(model)[: _LABEL - 3]}…"
+        for number, model in enumerate(models, 1)
+    }
+
+
+def _clean(text: str) -> str:
+    """Without what a terminal would obey."""
+    return "".join(letter if letter.isprintable() else "·" for letter in text)
+
+
+def _show_ladder(title: str, grid: Grid, models: Labels) -> None:
+    """Each row's name, and its models below it."""
+    table = _table(title, grid.columns)
+    for row in grid.rows:
+        table.add_row(f"[bold]{escape(_clean(row.name))}[/] {escape(_clean(row.metric))}")
+        for model, label in models.items():
+            cells = [grid.cells.get((model, row, column)) for column in grid.columns]
+            if any(cells):
+                table.add_row(f"  {escape(label)}", *map(_said, cells))
+    if grid.rows:
+        _print(table)
+
+
+def _show_depths(grid: Grid, models: Labels) -> None:
+    """All lengths together, a line a model."""
+    table = _table(f"depth: {grid.title}, {grid.metric}", [row.name for row in grid.rows])
+    for model, label in models.items():
+        cells = [grid.cells.get((model, row, ALL)) for row in grid.rows]
+        if any(cells):
+            table.add_row(
+                escape(label),
+                *(_said(cell, row == MIDDLE_LESS_ENDS) for cell, row in zip(cells, grid.rows, strict=True)),
+            )
+    _print(table)
+
+
+def _show_facet(grid: Grid, models: Labels) -> None:
+    """All datasets and lengths together, a column a model."""
+    pooled = [row for row in grid.rows if row.of == EVERY] or grid.rows
+    names = {row: row.name if row.of == EVERY else f"{row.of}: {row.name}" for row in pooled}
+    _show_columns(f"{grid.title}, {grid.metric}", grid, names, ALL, models, _said)
+
+
+def _show_numbers(title: str, grid: Grid, models: Labels) -> None:
+    names = {row: f"{row.of} {row.metric}: {row.name}" for row in grid.rows}
+    if grid.rows:
+        _show_columns(title, grid, names, grid.columns[-1], models, _number)
+
+
+def _show_columns(
+    title: str, grid: Grid, names: Mapping[Row, str], column: str, models: Labels, say: Callable[[Estimate | None], str]
+) -> None:
+    table = _table(title, models.values())
+    for row, name in names.items():
+        table.add_row(escape(_clean(name)), *(say(grid.cells.get((model, row, column))) for model in models))
+    _print(table)
+
+
+def _show_agreement(found: Agreement, models: Labels) -> None:
+    if found.reason:
+        click.echo(f"between metrics: {_clean(found.reason)}")
+        return
+    table = _table("between metrics: Kendall's τ of the models' ranking", ["examples", "τ"])
+    for pair in found.pairs:
+        tau = pair.reason if pair.tau is None else f"{pair.tau:.2f}"
+        table.add_row(escape(_clean(" and ".join(pair.metrics))), f"{pair.examples:,}", tau)
+    _print(table)
+    table = _table("volatility: how far a model moves between two metrics", ["points", "places", "pairs"])
+    for model, each in (found.volatility or {}).items():
+        table.add_row(escape(models[model]), f"{100 * each.score:.1f}", f"{each.rank:.2f}", f"{each.pairs}")
+    _print(table)
+
+
+def _show_missing(report: Report) -> None:
+    """Summed over files; the page and the JSON name each."""
+    if not report.missing:
+        return
+    table = _table("absent (0 in the means) and failed (not in the means)", ["files", "absent", "failed"])
+    for series in dict.fromkeys(each.series for each in report.missing):
+        found = [each for each in report.missing if each.series == series]
+        counts = (len(found), sum(each.absent for each in found), sum(each.failed for each in found))
+        table.add_row(escape(_clean(f"{series.model}, {series.metric}")), *(f"{count:,}" for count in counts))
+    _print(table)
+    for series, reason, times in report.failures:
+        click.echo(_clean(f"  {times:,} × {series.metric} of {series.model}: {reason}"))
+
+
+def _said(found: Estimate | None, has_interval: bool = True) -> str:
+    """A score, and half of its interval."""
+    if found is None or found.mean is None:
+        return "–"
+    is_given = has_interval and found.low is not None and found.high is not None
+    half = f" ±{50 * ((found.high or 0) - (found.low or 0)):.1f}" if is_given else ""
+    return f"{100 * found.mean:.1f}{half}"
+
+
+def _number(found: Estimate | None) -> str:
+    return "–" if found is None or found.mean is None else f"{found.mean:.3f}"
+
+
+def _table(title: str, columns: Iterable[str]) -> Table:
+    table = Table(title=f"\n[bold]{escape(_clean(title))}[/]", title_justify="left", title_style="", box=None)
+    table.padding, table.pad_edge = (0, 2, 0, 0), False
+    heads = [escape(_clean(column)) for column in columns]
+    table.add_column(overflow="fold", min_width=_NAME, max_width=max(_NAME, _WIDTH - _NUMBER * len(heads)))
+    for head in heads:
+        table.add_column(head, justify="right", overflow="fold", min_width=5)
+    return table
+
+
+def _print(table: Table) -> None:
+    """As wide as the terminal, or a hundred columns; wider where numbers would be cut."""
+    console = Console()
+    needed = console.measure(table, options=console.options.update(max_width=_ANY_WIDTH)).minimum
+    console.size = ConsoleDimensions(max(console.width if console.is_terminal else _WIDTH, needed), console.height)
+    console.print(table)

@@ -1,0 +1,124 @@
+"""Whether metrics agree on which model is better, and how far a model moves when the metric is exchanged.
+
+Kendall's τ-b of two rankings of the models. The volatility of a model is how far it moves between metrics, or between
+values of a metric's parameter: the mean, over the pairs of them, of |score − score′| and of |rank − rank′|, each pair
+over the examples that both scored for every model. SMuDGE's authors ask the same of leaderboards, whether models keep
+their scores and their places when answers are scored otherwise (Nourbakhsh et al., Findings of NAACL 2025); they relate
+the two by a regression over many models, we report both for each.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from mmlongbench.scoring.report.columns import Floats, Ints, Scores
+from mmlongbench.scoring.report.variants import Scored, vectors
+
+FEWEST = 3
+"""Models that a ranking needs to say anything: two are in one order or in the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two metrics over the same examples and models."""
+
+    metrics: tuple[str, str]
+    examples: int
+    scores: Mapping[str, tuple[float, float]]
+    """By model, under either metric: the mean over the files of the mean over their examples."""
+    tau: float | None
+    reason: str = ""
+    """Why there is no τ."""
+
+    def ranks(self) -> dict[str, tuple[float, float]]:
+        """By model: its place under either metric, 1 is the best; equals share the mean of their places."""
+        one, two = (_ranks([both[side] for both in self.scores.values()]) for side in (0, 1))
+        return dict(zip(self.scores, zip(one, two, strict=True), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Volatility:
+    """How far one model moves between metrics."""
+
+    score: float
+    rank: float
+    pairs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Of all metrics that share examples."""
+
+    pairs: tuple[Pair, ...] = ()
+    volatility: Mapping[str, Volatility] | None = None
+    reason: str = ""
+    """Why there is nothing."""
+
+
+def agreement(scores: Scores) -> Agreement:
+    """Compare every two metrics, or values of a metric's parameter, that scored examples in common."""
+    found = vectors(scores)
+    metrics = sorted(found.by_metric)
+    if len(metrics) < 2:
+        return Agreement(reason=f"n/a: one metric ({', '.join(metrics)}); there is nothing to compare it with")
+    if len(scores.models) < FEWEST:
+        return Agreement(
+            reason=f"n/a: {len(scores.models)} of the {FEWEST} models that a ranking needs to say anything"
+        )
+    pairs = [pair for both in combinations(metrics, 2) if (pair := _pair(found, both))]
+    if not pairs:
+        return Agreement(reason=f"n/a: no two metrics scored the same examples for {FEWEST} models")
+    return Agreement(tuple(pairs), _volatility(pairs))
+
+
+def _pair(found: Scored, metrics: tuple[str, str]) -> Pair | None:
+    """Over the examples that both metrics scored for each model that both scored at all."""
+    one, two = (found.by_metric[metric] for metric in metrics)
+    models = [model for model in one if model in two]
+    if len(models) < FEWEST:
+        return None
+    shared = np.flatnonzero(~np.isnan(sum(one[model] + two[model] for model in models)))
+    if not len(shared):
+        return None
+    scores = {model: (_mean(one[model], found.file, shared), _mean(two[model], found.file, shared)) for model in models}
+    tau, reason = kendall([first for first, _ in scores.values()], [second for _, second in scores.values()])
+    return Pair(metrics, len(shared), scores, tau, reason)
+
+
+def _mean(values: Floats, file: Ints, at: Ints) -> float:
+    """Each file once, so that none counts more for its placements."""
+    counts = np.bincount(file[at])
+    means = np.bincount(file[at], values[at])[counts > 0] / counts[counts > 0]
+    return math.fsum(means) / len(means)
+
+
+def kendall(one: Sequence[float], two: Sequence[float]) -> tuple[float | None, str]:
+    """Kendall's τ-b of two lists of scores, or why there is none."""
+    try:
+        from scipy.stats import kendalltau
+    except ImportError:
+        return None, 'n/a: Kendall\'s τ needs scipy: pip install "mmlongbench[scoring]"'
+    if len(set(one)) == 1 or len(set(two)) == 1:
+        return None, "n/a: under one of them all models are equal"
+    return float(kendalltau(one, two).statistic), ""
+
+
+def _ranks(scores: Sequence[float]) -> list[float]:
+    better = [sum(other > score for other in scores) for score in scores]
+    equal = [sum(other == score for other in scores) for score in scores]
+    return [more + (same + 1) / 2 for more, same in zip(better, equal, strict=True)]
+
+
+def _volatility(pairs: Sequence[Pair]) -> dict[str, Volatility]:
+    moves: dict[str, list[tuple[float, float]]] = {}
+    for pair in pairs:
+        for model, (one, two) in pair.ranks().items():
+            score, other = pair.scores[model]
+            moves.setdefault(model, []).append((abs(score - other), abs(one - two)))
+    return {
+        model: Volatility(sum(s for s, _ in found) / len(found), sum(r for _, r in found) / len(found), len(found))
+        for model, found in sorted(moves.items())
+    }

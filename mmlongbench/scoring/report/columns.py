@@ -1,0 +1,165 @@
+"""Scores as columns: one place a line in every array, so that a report is sums over arrays. Knows nothing by name."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmlongbench.scoring.metric import Scored
+
+Ints: TypeAlias = NDArray[np.int64]
+Floats: TypeAlias = NDArray[np.float64]
+STATES = ("scored", "absent", "failed")
+SCORED, ABSENT, FAILED = range(3)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Series:
+    """One model's answers, scored by one metric."""
+
+    model: str
+    metric: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ScoredFile:
+    """One public file."""
+
+    dataset: str
+    length: int
+    name: str
+    category: str
+    counted_with: str
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """The questions of a dataset; the files of several lengths share one where they hold the same questions."""
+
+    dataset: str
+    ids: tuple[str, ...]
+    """Sorted; a question's number is its place here."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Group:
+    """One of the groups that a facet divides examples into."""
+
+    facet: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """Every line, sorted by series, file, question and placement, whatever order they were read in."""
+
+    series: tuple[Series, ...]
+    files: tuple[ScoredFile, ...]
+    populations: tuple[Population, ...]
+    groups: tuple[Group, ...]
+    numbers: tuple[str, ...]
+    """The names of details that are numbers."""
+    of_series: Ints
+    of_file: Ints
+    of_population: Ints
+    question: Ints
+    """Its place in the population."""
+    placement: Ints
+    """The number of its depth or permutation."""
+    depth: Floats
+    """As asked for; NaN where there is none."""
+    status: Ints
+    score: Floats
+    """0 of what is absent, NaN of what failed."""
+    members: Ints
+    """Rows of (line, group)."""
+    details: Ints
+    """Rows of (line, name)."""
+    values: Floats
+    """The numbers that these details have."""
+    kept: Mapping[int, Scored]
+    """By line: whole, of the metrics that have `totals`."""
+    failures: Mapping[tuple[Series, str], int]
+    """How often each reason."""
+    default_metrics: Mapping[str, str]
+    """By dataset: the metric that its average is made of."""
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Each once, by name."""
+        return tuple(sorted({series.model for series in self.series}))
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Each once, by name."""
+        return tuple(sorted({series.metric for series in self.series}))
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """Each once, by name."""
+        return tuple(sorted({file.dataset for file in self.files}))
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """Each once, the shortest first."""
+        return tuple(sorted({file.length for file in self.files}))
+
+    @property
+    def model(self) -> "Column":
+        """Of each line."""
+        return column([series.model for series in self.series]).at(self.of_series)
+
+    @property
+    def metric(self) -> "Column":
+        """Of each line."""
+        return column([series.metric for series in self.series]).at(self.of_series)
+
+    @property
+    def dataset(self) -> "Column":
+        """Of each line."""
+        return column([file.dataset for file in self.files]).at(self.of_file)
+
+    @property
+    def length(self) -> "Column":
+        """Of each line."""
+        return column([file.length for file in self.files]).at(self.of_file)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A value a line, as its place among the values there are."""
+
+    values: Sequence[Any]
+    codes: Ints
+
+    def at(self, lines: Ints) -> "Column":
+        """Of these lines."""
+        return Column(self.values, self.codes[lines])
+
+
+def column(values: Sequence[Any]) -> Column:
+    """A value for each of some things."""
+    known = sorted(set(values))
+    places = {value: place for place, value in enumerate(known)}
+    return Column(known, np.array([places[value] for value in values], np.int64))
+
+
+def by_value(lines: Ints, *columns: Column) -> dict[tuple[Any, ...], Ints]:
+    """The lines of each combination of values that there is; each column has a value for each of these lines."""
+    return {
+        tuple(column.values[code] for column, code in zip(columns, key, strict=True)): found
+        for key, found in grouped(lines, *(column.codes for column in columns)).items()
+    }
+
+
+def grouped(lines: Ints, *columns: Ints) -> dict[tuple[int, ...], Ints]:
+    """The lines of each combination of numbers that there is, in the order of the numbers."""
+    if not len(lines):
+        return {}
+    order = np.lexsort(columns[::-1])
+    ordered = np.stack([column[order] for column in columns])
+    changes = np.flatnonzero(np.any(ordered[:, 1:] != ordered[:, :-1], axis=0)) + 1
+    keys = ordered[:, np.concatenate([[0], changes])].T.tolist()
+    return dict(zip(map(tuple, keys), np.split(lines[order], changes), strict=True))

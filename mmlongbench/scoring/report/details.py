@@ -1,0 +1,58 @@
+"""What metrics say beside the score: means of their details that are numbers, and figures that are no mean."""
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from mmlongbench.scoring.report.columns import FAILED, Column, Scores, by_value
+from mmlongbench.scoring.report.estimates import Estimate
+from mmlongbench.scoring.report.grids import MEAN, Grid, Row, length_name
+from mmlongbench.scoring.report.totals import Totals
+
+
+def detail_grid(scores: Scores) -> Grid:
+    """The mean of every detail that is a number or a flag (as 0 and 1), over the lines that have it."""
+    lines = scores.details[:, 0]
+    columns = (scores.dataset, scores.metric, scores.model, scores.length)
+    keyed = by_value(
+        np.arange(len(lines)), Column(scores.numbers, scores.details[:, 1]), *(c.at(lines) for c in columns)
+    )
+    cells = {
+        (model, Row(name, dataset, metric), length): Estimate(math.fsum(scores.values[at]) / len(at), examples=len(at))
+        for (name, dataset, metric, model, length), at in keyed.items()
+    }
+    return _grid("Details", scores, cells)
+
+
+def total_grid(scores: Scores, totals: Mapping[str, Totals]) -> Grid:
+    """The figures of each file that are no mean of its examples, by the metrics that have them."""
+    cells: dict[tuple[str, Row, int], Estimate] = {}
+    everything = np.arange(len(scores.score))
+    for (dataset, metric, model, length), at in by_value(
+        everything, scores.dataset, scores.metric, scores.model, scores.length
+    ).items():
+        if metric in totals:
+            failed = int(np.count_nonzero(scores.status[at] == FAILED))
+            found = totals[metric]([scores.kept[line] for line in at.tolist() if scores.status[line] != FAILED])
+            for name, value in found.items():
+                cells[model, Row(name, dataset, metric), length] = Estimate(value, examples=len(at), failed=failed)
+    return _grid("Totals", scores, cells)
+
+
+def _grid(title: str, scores: Scores, cells: Mapping[tuple[str, Row, int], Estimate]) -> Grid:
+    """By length, with the mean over the lengths that a row has; none where a length is missing."""
+    rows = sorted({row for _, row, _ in cells}, key=lambda row: (row.of, row.metric, row.name))
+    lengths = sorted({length for _, _, length in cells})
+    shown = {(model, row, length_name(length)): found for (model, row, length), found in cells.items()}
+    for row in rows:
+        wanted = [length for length in lengths if any((model, row, length) in cells for model in scores.models)]
+        for model in scores.models:
+            parts = [cells.get((model, row, length)) for length in wanted]
+            means = [part.mean for part in parts if part is not None and part.mean is not None]
+            if len(means) == len(wanted) > 1:
+                shown[model, row, MEAN] = Estimate(
+                    sum(means) / len(means), examples=sum(p.examples for p in parts if p)
+                )
+    names = [length_name(length) for length in lengths]
+    return Grid(title, tuple(rows), (*names, MEAN) if len(names) > 1 else tuple(names), shown)

@@ -1,0 +1,198 @@
+"""The report as one page: no network, no image files, no script; everything from data is escaped."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from html import escape
+
+from mmlongbench.scoring.report.agreement import Agreement, Pair
+from mmlongbench.scoring.report.breakdowns import EVERY, MIDDLE_LESS_ENDS
+from mmlongbench.scoring.report.charts import curves
+from mmlongbench.scoring.report.columns import Series
+from mmlongbench.scoring.report.grids import MEAN, Grid
+from mmlongbench.scoring.report.html_tables import WHOLE, beside, listing, multiples, points, ramp_of
+from mmlongbench.scoring.report.report import Report
+from mmlongbench.scoring.report.resampling import LEVEL, RESAMPLES
+from mmlongbench.scoring.report.style import STYLE
+
+HOW = (
+    "Scores are from 0 to 100. Below a score stands its "
+    f"{LEVEL:.0%} interval: the percentiles of {RESAMPLES:,} resamples of the questions (a question's placements stay "
+    "together; models, metrics and lengths are measured on the same resamples). None is given where one question "
+    "alone was asked; it has no width where every question scored the same.",
+    "An example without a prediction is absent and counts as 0. One that could not be scored has failed and is left "
+    "out of the means. Where there are any, a cell has a red edge and their number. A dash: nothing was scored, or an "
+    "average lacks a part, since the average of the rest would be another one.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One heading of the page; without a body it is left out."""
+
+    anchor: str
+    name: str
+    body: str
+    parts: Sequence[tuple[str, str]] = ()
+    """Headings below it: name and metric."""
+
+
+def page(title: str, report: Report) -> str:
+    """The whole page."""
+    sections = [section for section in _sections(report) if section.body]
+    said = "".join(f"<p>{escape(note)}</p>" for note in (*HOW, *report.notes))
+    body = "".join(f'<section><h2 id="{s.anchor}">{escape(s.name)}</h2>{s.body}</section>' for s in sections)
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{STYLE}</style></head><body>'
+        f"<h1>{escape(title)}</h1>{_state(report)}{_contents(sections)}{said}{body}</body></html>\n"
+    )
+
+
+def _state(report: Report) -> str:
+    absent, failed = (sum(getattr(each, kind) for each in report.missing) for kind in ("absent", "failed"))
+    counts = f"{report.lines:,} scores of {len(report.models):,} models by {len(report.metrics):,} metrics"
+    missing = f'<p class="bad">{absent:,} absent, {failed:,} failed</p>' if absent or failed else ""
+    return (
+        f"<p>{counts} on {len(report.datasets):,} datasets</p>{missing or '<p>nothing is absent, nothing failed</p>'}"
+    )
+
+
+def _sections(report: Report) -> list[Section]:
+    models = report.models
+    return [
+        Section("averages", "Averages", _averages(report.averages, models)),
+        Section("datasets", "Datasets by length", WHOLE.key() + beside(report.scores, models)),
+        Section("depth", "By depth", _depths(report.depths, models), [(g.title, g.metric) for g in report.depths]),
+        Section("facets", "By facet", _facets(report.facets, models), [(name, "") for name in _names(report.facets)]),
+        Section("agreement", "Between metrics", _agreement(report.agreement)),
+        Section("totals", "Figures of whole files", _totals(report.totals, models)),
+        Section("missing", "Absent and failed", _missing(report)),
+        Section("details", "What metrics say beside the score", _details(report.details, models)),
+    ]
+
+
+def _averages(grid: Grid, models: Sequence[str]) -> str:
+    if not grid.rows:
+        return f"<p>{escape('; '.join(grid.notes)) or 'no dataset is in a category'}</p>"
+    made = (
+        "A category is the mean of its datasets, each entering once, those in [brackets] as one; overall is the mean "
+        "of the categories. A dataset enters by the metric in parentheses."
+    )
+    notes = "".join(f"<p>{escape(note)}</p>" for note in (made, *grid.notes))
+    lengths = [column for column in grid.columns if column != MEAN]
+    drawn = curves(grid, models, lengths) if len(lengths) > 1 else ""
+    return f"{notes}{drawn}{WHOLE.key()}{beside(grid, models)}"
+
+
+def _depths(grids: Sequence[Grid], models: Sequence[str]) -> str:
+    note = (
+        "<p>Where the needle stands, as asked for: 0 is the beginning of the context, 1 its end. In the last row: the "
+        "mean of the middle depths less that of the first and the last; it is below 0 where models are lost in the "
+        "middle. Colours go from the lowest to the highest score of a dataset.</p>"
+    )
+    maps = ""
+    for at, grid in enumerate(grids):
+        maps += _head("depth", at, grid.title, grid.metric) + _maps(grid, models)
+    return note + maps if maps else ""
+
+
+def _facets(grids: Sequence[Grid], models: Sequence[str]) -> str:
+    """A heading a facet, and below it each metric; the first of them is open."""
+    text = "<p>All datasets are those that are in an average, where any is; n counts examples.</p>" if grids else ""
+    for at, name in enumerate(_names(grids)):
+        text += _head("facets", at, name, "")
+        for place, grid in enumerate(grid for grid in grids if grid.title == name):
+            state = "" if place else " open"
+            text += f"<details{state}><summary>{escape(grid.metric)}</summary>{_facet(grid, models)}</details>"
+    return text
+
+
+def _facet(grid: Grid, models: Sequence[str]) -> str:
+    """All datasets together, and each of them folded away below."""
+    pooled, single = ([row for row in grid.rows if (row.of == EVERY) == is_pooled] for is_pooled in (True, False))
+    shown = _maps(replace(grid, rows=tuple(pooled or single)), models)
+    if pooled:
+        folded = _maps(replace(grid, rows=tuple(single)), models)
+        shown += f"<details><summary>{escape(grid.metric)}, each dataset</summary>{folded}</details>"
+    return shown
+
+
+def _maps(grid: Grid, models: Sequence[str]) -> str:
+    """A heat map a model, on one ramp."""
+    ramp = ramp_of(grid, [row for row in grid.rows if row != MIDDLE_LESS_ENDS])
+    return ramp.key() + multiples(grid, models, ramp, MIDDLE_LESS_ENDS)
+
+
+def _names(grids: Sequence[Grid]) -> list[str]:
+    return list(dict.fromkeys(grid.title for grid in grids))
+
+
+def _totals(grid: Grid, models: Sequence[str]) -> str:
+    return beside(grid, models, are_scores=False) if grid.rows else ""
+
+
+def _details(grid: Grid, models: Sequence[str]) -> str:
+    if not grid.rows:
+        return ""
+    return f"<p>Means over the examples that have the detail; a flag is 0 or 1.</p>{multiples(grid, models)}"
+
+
+def _agreement(found: Agreement) -> str:
+    if found.reason:
+        return f"<p>{escape(found.reason)}</p>"
+    note = (
+        "Kendall's τ of the models' ranking under two metrics, or two values of a parameter, over the examples that "
+        "both scored for every model. Volatility of a model: how far it moves when the metric is exchanged, the mean "
+        "over these pairs of the difference of its scores (points) and of its ranks (places)."
+    )
+    models = sorted(found.volatility or {})
+    heads = ["metric", "metric", "examples", "τ", *(f"{model}: scores, ranks" for model in models)]
+    pairs = (
+        (*pair.metrics, pair.examples, pair.reason if pair.tau is None else pair.tau, *_moved(pair, models))
+        for pair in found.pairs
+    )
+    moves = ((model, 100 * each.score, each.rank, each.pairs) for model, each in (found.volatility or {}).items())
+    return (
+        f"<p>{note}</p>{listing(heads, pairs)}"
+        f"<h3>Volatility</h3>{listing(['model', 'points', 'places', 'pairs of metrics'], moves)}"
+    )
+
+
+def _moved(pair: Pair, models: Sequence[str]) -> list[str]:
+    """Of each model, its scores and its ranks under the two metrics; a dash where it was not scored by both."""
+    said = {
+        model: f"{points(pair.scores[model][0])} → {points(pair.scores[model][1])}, {one:g} → {two:g}"
+        for model, (one, two) in pair.ranks().items()
+    }
+    return [said.get(model, "–") for model in models]
+
+
+def _missing(report: Report) -> str:
+    if not report.missing:
+        return ""
+    rows = ((*_series(each.series), each.file, each.examples, each.absent, each.failed) for each in report.missing)
+    table = listing(["model", "metric", "file", "examples", "absent", "failed"], rows)
+    reasons = ((*_series(series), reason, times) for series, reason, times in report.failures)
+    failed = f"<h3>Why they failed</h3>{listing(['model', 'metric', 'reason', 'times'], reasons)}"
+    return table + (failed if report.failures else "")
+
+
+def _series(series: Series) -> tuple[str, str]:
+    return series.model, series.metric
+
+
+def _head(section: str, at: int, name: str, metric: str) -> str:
+    small = f" <span>{escape(metric)}</span>" if metric else ""
+    return f'<h3 id="{section}-{at}">{escape(name)}{small}</h3>'
+
+
+def _contents(sections: Sequence[Section]) -> str:
+    lines = ""
+    for section in sections:
+        parts = "".join(
+            f'<li><a href="#{section.anchor}-{at}">{escape(name)}</a>{f" {escape(metric)}" if metric else ""}</li>'
+            for at, (name, metric) in enumerate(section.parts)
+        )
+        inner = f"<ul>{parts}</ul>" if parts else ""
+        lines += f'<li><a href="#{section.anchor}">{escape(section.name)}</a>{inner}</li>'
+    return f'<nav aria-label="Contents"><ul>{lines}</ul></nav>'

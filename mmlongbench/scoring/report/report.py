@@ -1,0 +1,139 @@
+"""A report: everything that is computed from a folder of scores, before it is shown."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mmlongbench.scoring.report.agreement import Agreement, agreement
+from mmlongbench.scoring.report.averages import average_grid, cells, dataset_grid
+from mmlongbench.scoring.report.breakdowns import depth_grids, facet_grids
+from mmlongbench.scoring.report.columns import ABSENT, FAILED, Scores, Series, grouped
+from mmlongbench.scoring.report.details import detail_grid, total_grid
+from mmlongbench.scoring.report.grids import Grid
+from mmlongbench.scoring.report.resampling import LEVEL, RESAMPLES
+from mmlongbench.scoring.report.sorting import read
+from mmlongbench.scoring.report.totals import KnownTotals
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """What of one series on one file has no prediction, or no score."""
+
+    series: Series
+    file: str
+    examples: int
+    absent: int
+    failed: int
+
+    def counts(self) -> dict[str, str | int]:
+        """Without the series."""
+        return {"file": self.file, "examples": self.examples, "absent": self.absent, "failed": self.failed}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Everything there is to show; scores are from 0 to 1."""
+
+    lines: int
+    models: tuple[str, ...]
+    metrics: tuple[str, ...]
+    datasets: tuple[str, ...]
+    own_metrics: frozenset[str]
+    """Those that some dataset was read with first."""
+    averages: Grid
+    scores: Grid
+    depths: tuple[Grid, ...]
+    facets: tuple[Grid, ...]
+    details: Grid
+    totals: Grid
+    agreement: Agreement
+    missing: tuple[Missing, ...]
+    failures: tuple[tuple[Series, str, int], ...]
+    """How often each reason, the most frequent first."""
+    notes: tuple[str, ...]
+    """What a reader of all numbers must know."""
+
+    def summary(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        return {
+            "lines": self.lines,
+            "models": list(self.models),
+            "metrics": list(self.metrics),
+            "datasets": list(self.datasets),
+            "resamples": RESAMPLES,
+            "level": LEVEL,
+            "averages": self.averages.summary(),
+            "scores": self.scores.summary(),
+            "depths": [grid.summary() for grid in self.depths],
+            "facets": [grid.summary() for grid in self.facets],
+            "details": self.details.summary(),
+            "totals": self.totals.summary(),
+            "agreement": _agreement(self.agreement),
+            "missing": [{**asdict(each.series), **each.counts()} for each in self.missing],
+            "failures": [{**asdict(series), "reason": why, "times": times} for series, why, times in self.failures],
+            "notes": list(self.notes),
+        }
+
+
+def report(folder: Path, preferred: Sequence[str] = ()) -> Report:
+    """Everything about a folder of scores; `preferred` metrics enter the averages before the datasets' own.
+
+    Raises:
+        ReleaseError: the scores cannot be read, contradict each other, or were not made by a preferred metric.
+
+    """
+    metrics = KnownTotals()
+    scores = read(folder, metrics.has)
+    found = cells(scores)
+    return Report(
+        lines=len(scores.score),
+        models=scores.models,
+        metrics=scores.metrics,
+        datasets=scores.datasets,
+        own_metrics=frozenset(scores.default_metrics.values()),
+        averages=average_grid(scores, found, preferred),
+        scores=dataset_grid(scores, found),
+        depths=tuple(depth_grids(scores)),
+        facets=tuple(facet_grids(scores)),
+        details=detail_grid(scores),
+        totals=total_grid(scores, metrics.found),
+        agreement=agreement(scores),
+        missing=_missing(scores),
+        failures=_failures(scores),
+        notes=tuple(f"totals of {name} are not shown: {why}" for name, why in sorted(metrics.problems.items())),
+    )
+
+
+def _missing(scores: Scores) -> tuple[Missing, ...]:
+    """Every series and file with something absent or failed."""
+    found = []
+    everything = np.arange(len(scores.score))
+    for (series, file), at in grouped(everything, scores.of_series, scores.of_file).items():
+        absent, failed = (int(np.count_nonzero(scores.status[at] == state)) for state in (ABSENT, FAILED))
+        if absent or failed:
+            found.append(Missing(scores.series[series], scores.files[file].name, len(at), absent, failed))
+    return tuple(found)
+
+
+def _failures(scores: Scores) -> tuple[tuple[Series, str, int], ...]:
+    listed = ((series, reason, times) for (series, reason), times in scores.failures.items())
+    return tuple(sorted(listed, key=lambda each: (-each[2], each[0], each[1])))
+
+
+def _agreement(found: Agreement) -> dict[str, Any]:
+    pairs = [
+        {
+            "metrics": list(pair.metrics),
+            "examples": pair.examples,
+            "tau": pair.tau,
+            **({"reason": pair.reason} if pair.reason else {}),
+            "scores": {model: list(both) for model, both in pair.scores.items()},
+            "ranks": {model: list(both) for model, both in pair.ranks().items()},
+        }
+        for pair in found.pairs
+    ]
+    volatility = {model: asdict(each) for model, each in (found.volatility or {}).items()}
+    return {"pairs": pairs, "volatility": volatility, **({"reason": found.reason} if found.reason else {})}

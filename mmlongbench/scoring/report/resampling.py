@@ -1,0 +1,67 @@
+"""The bootstrap: how far a mean may be off, were other questions of the same kind asked.
+
+Questions are drawn with replacement, all placements of one together. A draw is a hash of the dataset and its ids, so
+all models, metrics and lengths of a dataset are measured on the same draws, and the same scores give the same bytes.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from mmlongbench.draws import digest
+from mmlongbench.scoring.report.columns import FAILED, Floats, Ints, Population, Scores, grouped
+
+RESAMPLES = 1000
+"""How often the questions are drawn anew."""
+LEVEL = 0.95
+"""The share of the draws that an interval holds."""
+_ONE = 1 << 32
+"""Scores are whole numbers of 2⁻³²: sums below 2⁵³ are exact in any order, so no library changes a bit of them."""
+_ROOM = 1 << 21
+"""Weights that are held at once."""
+
+
+def drawn_means(scores: Scores, targets: Sequence[Ints]) -> Floats:
+    """The mean score of each target (lines) in each resample: resamples × targets; NaN where no line has a score."""
+    sums, counts = np.zeros((2, RESAMPLES, len(targets)))
+    owner = np.repeat(np.arange(len(targets)), [len(lines) for lines in targets])
+    lines = np.concatenate([np.empty(0, np.int64), *targets])
+    has_score = scores.status[lines] != FAILED
+    owner, lines = owner[has_score], lines[has_score]
+    for (number,), at in grouped(np.arange(len(lines)), scores.of_population[lines]).items():
+        population = scores.populations[number]
+        columns, column = np.unique(owner[at], return_inverse=True)
+        shape = len(population.ids), len(columns)
+        cell = scores.question[lines[at]] * len(columns) + column
+        fixed = np.rint(scores.score[lines[at]] * _ONE)
+        summed = np.bincount(cell, fixed, shape[0] * shape[1]).reshape(shape)
+        counted = np.bincount(cell, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
+        for first, weights in _weights(population):
+            block = np.ix_(np.arange(first, first + len(weights)), columns)
+            sums[block] += weights @ summed
+            counts[block] += weights @ counted
+    with np.errstate(invalid="ignore"):
+        found: Floats = sums / counts / _ONE
+    return found
+
+
+def _weights(population: Population) -> Iterator[tuple[int, Floats]]:
+    """How often each question is in each resample, block by block: the block's first resample, then its rows."""
+    n = len(population.ids)
+    key = digest("bootstrap", population.dataset, *population.ids)
+    rows = max(1, min(RESAMPLES, _ROOM // n))
+    for first in range(0, RESAMPLES, rows):
+        here = range(first, min(RESAMPLES, first + rows))
+        drawn = b"".join(hashlib.shake_128(key + number.to_bytes(4, "big")).digest(4 * n) for number in here)
+        question = np.frombuffer(drawn, "<u4").astype(np.uint64) * n >> np.uint64(32)
+        row = np.repeat(np.arange(len(here)), n) * n
+        weights = np.bincount(row + question.astype(np.int64), minlength=n * len(here))
+        yield first, weights.reshape(len(here), n).astype(np.float64)
+
+
+def interval(draws: Floats) -> tuple[float, float]:
+    """The ends of the interval of one target's draws, by percentiles; draws without a score are left out."""
+    ends = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
+    low, high = np.quantile(draws[~np.isnan(draws)], ends)
+    return float(low), float(high)

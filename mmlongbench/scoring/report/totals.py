@@ -1,0 +1,48 @@
+"""Finding the metrics that have figures of whole files, by the names that stand in the scores."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from inspect import getattr_static
+from typing import TypeAlias
+
+from mmlongbench.errors import MMLongBenchError
+from mmlongbench.plugins import metric_type
+from mmlongbench.scoring.metric import Metric, Scored, Settings
+
+Totals: TypeAlias = Callable[[Sequence[Scored]], Mapping[str, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTotals:
+    """The installed metrics, loaded as their names are met; one that cannot be loaded costs its totals only."""
+
+    found: dict[str, Totals] = field(default_factory=dict)
+    problems: dict[str, str] = field(default_factory=dict)
+    """By metric: why nothing is known of it."""
+    without: set[str] = field(default_factory=set)
+
+    def has(self, name: str) -> bool:
+        """Whether a metric has figures that are no mean of its examples."""
+        if name not in self.found and name not in self.problems and name not in self.without:
+            self._look_for(name)
+        return name in self.found
+
+    def _look_for(self, name: str) -> None:
+        try:
+            totals = _totals(metric_type(name))
+        except MMLongBenchError as error:
+            self.problems[name] = " ".join(str(error).split())
+            return
+        if totals:
+            self.found[name] = totals
+        else:
+            self.without.add(name)
+
+
+def _totals(metric: Callable[[Settings], Metric]) -> Totals | None:
+    """The `totals` of a metric's class; a metric is made only where they need one, since making it may need a judge."""
+    if not hasattr(metric, "totals"):
+        return None
+    is_free = isinstance(getattr_static(metric, "totals"), (staticmethod, classmethod))
+    found: Totals = getattr(metric if is_free else metric(Settings()), "totals")  # noqa: B009  (no part of the protocol)
+    return found
