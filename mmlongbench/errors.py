@@ -14,7 +14,7 @@ class ManifestError(MMLongBenchError):
 
 
 class PluginError(MMLongBenchError):
-    """A builder or reader that is unknown, ambiguous or broken."""
+    """A builder, reader or metric that is unknown, ambiguous or broken."""
 
 
 class BuildError(MMLongBenchError):

@@ -1,23 +1,26 @@
-"""Builders and readers by name, through entry points; the built-in ones are found exactly as a stranger's."""
+"""Builders, readers and metrics by name, through entry points; the built-in ones are found exactly as a stranger's."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from mmlongbench.errors import PluginError, nearest
+from mmlongbench.scoring.metric import Metric, Settings
 from mmlongbench.task import Builder, Reader
 
 _PARTS = {
     "builder": ("options_type", "draft", "record", "prompt"),
     "reader": ("row_type", "sources", "image_folder", "rows", "documents"),
+    "metric": ("name", "score"),
 }
 """What a plug-in must have to be called one."""
-GROUPS = {"builder": "mmlongbench.builders", "reader": "mmlongbench.readers"}
+GROUPS = {"builder": "mmlongbench.builders", "reader": "mmlongbench.readers", "metric": "mmlongbench.metrics"}
 
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """An installed builder or reader, loaded or not."""
+    """An installed builder, reader or metric, loaded or not."""
 
     kind: str
     name: str
@@ -37,6 +40,12 @@ def builder_type(name: str) -> type[Builder]:
 def reader_type(name: str) -> type[Reader]:
     """The class of a reader."""
     found: type[Reader] = _load("reader", name)
+    return found
+
+
+def metric_type(name: str) -> Callable[[Settings], Metric]:
+    """The class of a metric."""
+    found: Callable[[Settings], Metric] = _load("metric", name)
     return found
 
 

@@ -6,13 +6,14 @@ context may agree in these.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
 import mmlongbench as mm
 from builders.docvqa.checks import check_answer, evidence_keys, pages_asked, span_of
+from builders.docvqa.facets import METRICS, facets_of
 from builders.docvqa.options import DocVQAOptions
 from builders.docvqa.padding import Padding
 from builders.docvqa.paths import NAMES_PAGE, page_index, runs_between
@@ -41,7 +42,14 @@ class DocVQA:
         balance = "evidence_has_text" if is_text else ""
         paper = PAPER_IMAGES.get(self.dataset, ())
         return mm.TaskSpec(
-            files, metric="doc_qa", page_keys=True, page_texts=is_text, balance=balance, paper_images=paper
+            files,
+            metric="doc_qa",
+            further_metrics=METRICS,
+            category="" if is_text else "DocVQA",
+            page_keys=True,
+            page_texts=is_text,
+            balance=balance,
+            paper_images=paper,
         )
 
     def draft(self, row: DocumentQuestion, world: mm.World, draws: mm.Draws) -> mm.Draft:
@@ -96,6 +104,10 @@ class DocVQA:
             units = [text_unit(unit, text) for unit, text in zip(units, texts, strict=True)]
         instruction = INSTRUCTION if texts is None else TEXT_INSTRUCTION
         return mm.assemble((instruction,), units, "\n\n", question_parts(record["doc_name"], record["question"]))
+
+    def facets(self, record: mm.Record) -> Mapping[str, Sequence[str]]:
+        """Format, evidence, pages and types."""
+        return facets_of(record)
 
     def suspects(self, rows: Sequence[DocumentQuestion], world: mm.World) -> Iterable[mm.Suspect]:
         """Questions whose answer pages may be wrong."""

@@ -54,7 +54,12 @@ class ManyShot:
     def spec(self) -> mm.TaskSpec:
         """The record has a fixed order of exemplars; the public file is made of the records."""
         return mm.TaskSpec(
-            _FROZEN, "cls_acc", most_tokens=2048, bundle=_PUBLIC, paper_images=_PAPER_IMAGES.get(self.dataset, ())
+            _FROZEN,
+            "cls_acc",
+            category="ICL",
+            most_tokens=2048,
+            bundle=_PUBLIC,
+            paper_images=_PAPER_IMAGES.get(self.dataset, ()),
         )
 
     def selects(self, world: mm.World) -> Callable[[ClassifiedImage], bool]:
@@ -101,6 +106,11 @@ class ManyShot:
         """The prompt of a frozen record, or of a set and a test image of the public file."""
         units = [_exemplar(str(place), each["image"], each["id"]) for place, each in enumerate(record["exemplars"])]
         return mm.assemble((INSTRUCTION,), units, "\n\n", _ask(record["image"]))
+
+    def facets(self, record: mm.Record) -> Mapping[str, Sequence[str]]:
+        """The domain, of a source that has several."""
+        domain = record.get("domain", self.dataset)
+        return {} if domain == self.dataset else {"domain": [domain]}
 
     def _table(self, world: mm.World, domain: str) -> tuple[str, ...]:
         """The classes of a domain that both splits have, in the order in which a sample goes through them.

@@ -63,7 +63,13 @@ class MMNIAH:
         metric = "soft_acc" if task == "counting" else "sub_em" if is_text else "mc_acc"
         balance = "answer" if metric == "mc_acc" else ""
         return mm.TaskSpec(
-            _FILES, metric, placements=_PERMUTED if is_several else _AT_DEPTHS, balance=balance, longest_side=1024
+            _FILES,
+            metric,
+            category="NIAH",
+            counted_with=f"MM-NIAH {task}",
+            placements=_PERMUTED if is_several else _AT_DEPTHS,
+            balance=balance,
+            longest_side=1024,
         )
 
     def draft(self, row: HaystackQuestion, world: mm.World, draws: mm.Draws) -> mm.Draft:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 import mmlongbench as mm
+from builders.summ.gold import joined_summary
 from builders.summ.options import SummaryOptions
 from builders.summ.removal import removed_pages
 from builders.summ.rows import Summarised
@@ -35,7 +36,16 @@ class Summary:
         reads = self.options.pages_as == "text" or self.options.kind == "report"
         span = mm.FullPrompt(below=4 * 1024, above=24 * 1024)
         paper = _PAPER_IMAGES.get(self.dataset, ())
-        return mm.TaskSpec(files, "rouge", reserve=520, page_texts=reads, full_prompt=span, paper_images=paper)
+        return mm.TaskSpec(
+            files,
+            "rouge",
+            further_metrics=("judge-fluency-f1",),
+            category="" if self.options.pages_as == "text" else "Summ",
+            reserve=520,
+            page_texts=reads,
+            full_prompt=span,
+            paper_images=paper,
+        )
 
     def draft(self, row: Summarised, world: mm.World, draws: mm.Draws) -> mm.Draft:
         """Each document from its beginning; the first page of the one that is longest is always there."""
@@ -82,6 +92,10 @@ class Summary:
         if texts is not None:
             units = [text_unit(unit, text) for unit, text in zip(units, texts, strict=True)]
         return mm.assemble((INSTRUCTIONS[self.options.kind],), units, "\n\n", ask(self.options.kind))
+
+    def gold(self, record: mm.Record) -> str:
+        """The summary as one text."""
+        return joined_summary(record["summary"])
 
     def _unit(self, world: mm.World, row: Summarised, number: int, page: mm.Page) -> mm.Unit:
         """A page of the row's document of that number, in the form it is chosen in."""

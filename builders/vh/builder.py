@@ -4,7 +4,7 @@ One needle stands at six depths, several stand in three permutations (public fil
 question's own negatives and then photographs of the pool that do not show the anchor object, each in a drawn order.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import ClassVar, Literal
@@ -48,7 +48,14 @@ class VisualHaystack:
         at_depths, permuted = mm.Placements(mm.Depth, mm.DEPTHS), mm.Placements(mm.Permutation, (0, 1, 2))
         is_single = self.options.needles == "single"
         placements = at_depths if is_single else permuted
-        return mm.TaskSpec(_FILES, "binary_acc", placements=placements, balance="answer", paper_images=_PAPER_IMAGES)
+        return mm.TaskSpec(
+            _FILES,
+            "binary_acc",
+            category="NIAH",
+            placements=placements,
+            balance="answer",
+            paper_images=_PAPER_IMAGES,
+        )
 
     def draft(self, row: PhotographQuestion, world: mm.World, draws: mm.Draws) -> mm.Draft:
         """The needles at their depths; distractors stand in the order in which they are taken, which is drawn."""
@@ -72,6 +79,11 @@ class VisualHaystack:
         """The prompt of a released line."""
         units = [mm.Unit(path, "negative", mm.Image(path), ()) for path in record["ctxs"]]
         return mm.assemble((INSTRUCTION,), units, "\n", _ask(record["question"]))
+
+    def facets(self, record: mm.Record) -> Mapping[str, Sequence[str]]:
+        """The answer, and how many photographs it rests on."""
+        needles = [str(len(record["needles"]))] if "needles" in record else []
+        return {"answer": [record["answer"]], **({"needles": needles} if needles else {})}
 
 
 @dataclass(frozen=True, slots=True)

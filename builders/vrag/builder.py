@@ -48,7 +48,8 @@ class VRAG:
     @property
     def spec(self) -> mm.TaskSpec:
         """Several gold passages are permuted, a single one stands at depths."""
-        return mm.TaskSpec(_FILES, "sub_em", placements=_PERMUTED if self.options.gold == "lead" else _AT_DEPTHS)
+        placements = _PERMUTED if self.options.gold == "lead" else _AT_DEPTHS
+        return mm.TaskSpec(_FILES, "sub_em", category="VRAG", placements=placements)
 
     def draft(self, row: EntityQuestion, world: mm.World, draws: mm.Draws) -> mm.Draft:
         """Gold at its depths; hard negatives in rank, then random ones where the manifest allows these."""

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from mmlongbench.cli.audit import audit, stats
+from mmlongbench.cli.claims import claims
 from mmlongbench.cli.corpus import corpus
 from mmlongbench.cli.count import count
 from mmlongbench.cli.doctor import doctor
 from mmlongbench.cli.interrupts import interrupted_soon
 from mmlongbench.cli.plan import plan
+from mmlongbench.cli.report import report
+from mmlongbench.cli.score import score
 from mmlongbench.cli.search import search
 from mmlongbench.cli.verify import diff, verify
 from mmlongbench.errors import MMLongBenchError, StrictStop
@@ -29,8 +32,8 @@ EXIT_CODES = """
 \b
 Exit codes:
   0    done; an audit or `verify` found nothing wrong, two releases are the same
-  1    an audit or `verify` found something wrong, two releases differ, --strict stopped at a reject, or a build kept no
-       question
+  1    an audit or `verify` found something wrong, two releases differ, --strict stopped at a reject, a build kept no
+       question, a prediction is absent or fits nothing, or a score or claim could not be made
   2    the arguments, the manifest, a source or the output folder need mending
   130  interrupted; the same command goes on
 """
@@ -189,14 +192,14 @@ def finish(release: str, quiet: bool) -> None:
 @cli.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def list_installed(as_json: bool) -> None:
-    """List the builders, readers and manifests that are installed; a broken one is shown with its cause."""
+    """List the builders, readers, metrics and manifests that are installed; a broken one is shown with its cause."""
     from dataclasses import asdict
 
     from mmlongbench.cli.tables import show_list
     from mmlongbench.installed import installed_manifests
-    from mmlongbench.plugins import installed
+    from mmlongbench.plugins import GROUPS, installed
 
-    plugins = [*installed("builder"), *installed("reader")]
+    plugins = [plugin for kind in GROUPS for plugin in installed(kind)]
     if as_json:
         manifests = sorted(installed_manifests())
         click.echo(json.dumps({"plugins": [asdict(plugin) for plugin in plugins], "manifests": manifests}))
@@ -206,11 +209,14 @@ def list_installed(as_json: bool) -> None:
 
 cli.add_command(audit)
 cli.add_command(stats)
+cli.add_command(claims)
 cli.add_command(count)
 cli.add_command(corpus)
 cli.add_command(diff)
 cli.add_command(doctor)
 cli.add_command(plan)
+cli.add_command(report)
+cli.add_command(score)
 cli.add_command(verify)
 corpus.add_command(search)
 

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from mmlongbench.building.build import Built
 from mmlongbench.packing.budget import format_length
-from mmlongbench.plugins import Plugin
+from mmlongbench.plugins import GROUPS, Plugin
 from mmlongbench.release.findings import FileAudit, Histogram, ModelTally, Spread
 from mmlongbench.release.models import Model
 from mmlongbench.release.page import heat_text, short
@@ -37,7 +37,7 @@ def show_build(built: Built) -> None:
         )
         for length, cell in data["cells"].items():
             table.add_row(length, f"{cell['examples']:,}", f"{cell['rejected']:,}", f"{cell['ran_dry']:,}")
-        _print(table)
+        print_table(table)
         _say(f"questions: {counts['read']} read, {counts['kept']} kept, {counts['not_sampled']} not sampled")
         _say_cells(data["cells"])
         for length in (length for length, cell in data["cells"].items() if not cell["examples"] and counts["kept"]):
@@ -93,7 +93,7 @@ def show_audit(audits: list[FileAudit]) -> None:
             f"{found.images.mean:.1f} ± {found.images.deviation:.1f}",
             str(found.problems.total()),
         )
-    _print(table, max((len(found.file) - _FILE for found in audits), default=0))
+    print_table(table, max((len(found.file) - _FILE for found in audits), default=0))
 
 
 _HEADS = ("file", "length", "examples", "fill_mean", "fill_min", "fill_max", "text", "image", "images", "problems")
@@ -140,7 +140,7 @@ def show_models(audits: list[FileAudit], models: Sequence[Model]) -> None:
     counted = [found for found in audits if found.examples and found.models]
     for found in counted:
         table.add_row(escape(found.file), *(_cost(found, found.models[model.name]) for model in models))
-    _print(table, max((len(found.file) - _FILE for found in audits), default=0))
+    print_table(table, max((len(found.file) - _FILE for found in audits), default=0))
     for model in models:
         for found in counted:
             tally = found.models[model.name]
@@ -180,7 +180,7 @@ def show_histograms(audits: list[FileAudit]) -> None:
         shown += [(name, tally.shares, _spread(tally.tokens)) for name, tally in bounded]
         for name, histogram, numbers in shown:
             table.add_row(escape(found.file), escape(name), _bars(histogram), *(f"{number:,.0f}" for number in numbers))
-    _print(table, max((len(found.file) - _FILE for found in audits), default=0))
+    print_table(table, max((len(found.file) - _FILE for found in audits), default=0))
 
 
 def _spread(spread: Spread) -> list[float]:
@@ -211,7 +211,7 @@ def show_table3(rows: Sequence[Row], *, beside_paper: bool) -> None:
         table.add_row(escape(row.dataset), *cells)
         if beside_paper:
             table.add_row("  paper", *(f"{row.paper[at]:.1f}" if at in row.paper else "–" for at in lengths))
-    _print(table)
+    print_table(table)
 
 
 def show_counts(rows: Sequence[Mapping[str, Any]], models: Sequence[str], is_own: bool) -> None:
@@ -224,7 +224,7 @@ def show_counts(rows: Sequence[Mapping[str, Any]], models: Sequence[str], is_own
     for model in dict.fromkeys(("mmlongbench", *models)):
         cells = [row["tokens"][model] for row in rows]
         table.add_row(escape(model), *(f"{cell:,}" if isinstance(cell, int) else "refused" for cell in cells))
-    _print(table)
+    print_table(table)
     for row in rows:
         for model, cell in row["tokens"].items():
             if isinstance(cell, str):
@@ -241,8 +241,8 @@ def show_problems(audits: list[FileAudit]) -> None:
 
 
 def show_list(plugins: list[Plugin], manifests: Mapping[str, Path]) -> None:
-    """Builders, readers, manifests."""
-    for kind in ("builder", "reader"):
+    """Builders, readers, metrics, manifests."""
+    for kind in GROUPS:
         _say(f"{kind}s")
         for plugin in plugins:
             if plugin.kind == kind:
@@ -258,7 +258,7 @@ def _say(text: str) -> None:
     click.echo(text)
 
 
-def _print(table: Table, folds: int = 0) -> None:
+def print_table(table: Table, folds: int = 0) -> None:
     """Print a table as wide as the terminal; wider where a number would be cut, or where there is no terminal.
 
     Its texts may be folded by so many columns.

@@ -12,7 +12,11 @@ from typing import Any, Protocol, TypeAlias
 from mmlongbench.task import Record
 
 Details: TypeAlias = Mapping[str, Any]
-"""What a metric says beside the score: numbers (reports show their means), flags, short texts; all of JSON's types."""
+"""What a metric says beside the score: numbers (reports show their means), flags, short texts; all of JSON's types.
+
+A detail called `<parameter>_<value>`, such as `alpha_0.5`, is the score under another value of a parameter; reports
+compare these.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,10 @@ class Asked:
     """The answer, as the builder gives it."""
     prediction: str
     """The model's words, untouched; empty where it said nothing."""
+    lead: str = ""
+    """What the public code put before the words, of its own output files, such as `Answer:`."""
+    place: int = 0
+    """Its number among the examples of the file that have a prediction, from 0, in the order of the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +66,8 @@ class Judge:
     """How often a call that fails is made in all."""
     samples: int = 1
     """How often each judge of a committee is asked."""
+    prices: tuple[float, float] | None = None
+    """Of a million tokens of input, and of output, to report the cost."""
     is_dry: bool = False
     """Count the calls that would be made, and make none."""
 
@@ -76,9 +86,12 @@ class Settings:
     is_walked: bool = False
     """Do without the PDF's reading order (SMuDGE)."""
     is_compatible: bool = False
-    """Refusals of yes/no questions as the public code counts them, by their place in the file."""
+    """The benchmark's own metrics to the last case as the public code has them: the prompt's last words before each
+    prediction, and refusals of yes/no questions answered by their place in the file."""
     images: Path | None = None
     """The release's folder of images (a committee sees the gold pages)."""
+    data: Path | None = None
+    """The release's folder of public files (claims of gold summaries stand beside them)."""
 
 
 class Metric(Protocol):
@@ -86,7 +99,9 @@ class Metric(Protocol):
 
     It may have more: `concurrency`, how many examples may be scored at once, in threads (1 by default);
     `totals(scored: Sequence[Scored]) -> Mapping[str, float]`, figures of a whole cell that are no mean of examples
-    (F1); `close()`; `usage() -> Mapping[str, float]`, calls, tokens and failures so far.
+    (F1); `out_of_scope(asked) -> str`, why an example is none that the metric could score, whatever a model said (it
+    is left out, and counted by reason); `absent(asked) -> Details`, what `totals` must know of an example without
+    prediction; `close()`; `usage() -> Mapping[str, float]`, calls, tokens and failures so far.
     """
 
     @property

@@ -21,6 +21,8 @@ class ScoreLine(BaseModel):
     model: str
     """Whose predictions they are."""
     metric: str
+    is_own: bool = False
+    """Whether it is the metric that the dataset enters averages by: its task's own."""
     file: str
     """Below `mmlb_data/`."""
     dataset: str

@@ -1,0 +1,40 @@
+"""What scores of document questions are broken down by, told from a released record alone."""
+
+from collections.abc import Mapping, Sequence
+
+import mmlongbench as mm
+from builders.docvqa.answers import NOT_ANSWERABLE
+
+METRICS = ("mmlongbench-doc", "anls", "smudge", "judge-mmlongbench-doc", "judge-answers", "judge-committee")
+"""What answers about documents can be scored by, beside the benchmark's rules."""
+_TEXT_SOURCES = ("Text", "Pure-text (Plain-text)")
+"""Evidence that running text holds; of all else it must be seen, layout too."""
+_PAGES = ((1, 4), (5, 8), (9, 16), (17, 32), (33, 64), (65, 128))
+
+
+def facets_of(record: mm.Record) -> Mapping[str, Sequence[str]]:
+    """The groups a question is in; those its source does not tell are left out."""
+    sources = record.get("answer_sources") or []
+    needs = [] if not sources else ["text only" if set(sources) <= set(_TEXT_SOURCES) else "vision needed"]
+    found = {
+        "answer format": [record.get("answer_format", "")],
+        "evidence source": sources,
+        "evidence": needs,
+        "evidence pages": [_evidence_pages(record)],
+        "pages shown": [_pages_shown(len(record.get("page_list", ())))],
+        "document type": [record.get("doc_type", "")],
+        "question type": [record.get("question_type", "")],
+    }
+    kept = {name: [group for group in groups if group] for name, groups in found.items()}
+    return {name: groups for name, groups in kept.items() if groups}
+
+
+def _evidence_pages(record: mm.Record) -> str:
+    """As MMLongBench-Doc has them: where no page is named but there is an answer, it is over pages."""
+    if record.get("answer") == NOT_ANSWERABLE:
+        return "unanswerable"
+    return "single-page" if len(record.get("ans_page_list", ())) == 1 else "cross-page"
+
+
+def _pages_shown(count: int) -> str:
+    return next((f"{first}-{last}" for first, last in _PAGES if count <= last), f"{_PAGES[-1][1] + 1} and more")

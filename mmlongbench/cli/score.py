@@ -1,0 +1,207 @@
+"""The subcommand `score`: a model's predictions against a release, by the metrics that its datasets declare."""
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from mmlongbench.scoring.metric import Judge, Settings
+    from mmlongbench.scoring.problems import Problems
+    from mmlongbench.scoring.running import Outcome
+
+_FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
+_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+
+
+def _judge_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed(
+        (
+            click.option("--judge-url", metavar="URL", help="An endpoint that speaks OpenAI's protocol: …/v1."),
+            click.option(
+                "--judge-model", "judges", multiple=True, metavar="NAME", help="A judge; several: a committee."
+            ),
+            click.option(
+                "--judge-cache",
+                type=click.Path(path_type=Path, dir_okay=False),
+                help="Keep every answer in this SQLite file, and make no call twice.",
+            ),
+            click.option(
+                "--judge-samples",
+                type=click.IntRange(min=1),
+                default=1,
+                show_default=True,
+                help="How often each judge of a committee is asked.",
+            ),
+            click.option(
+                "--judge-concurrency",
+                type=click.IntRange(min=1),
+                default=8,
+                show_default=True,
+                help="Calls under way at once.",
+            ),
+            click.option(
+                "--judge-timeout",
+                type=click.FloatRange(min=0, min_open=True),
+                default=60.0,
+                show_default=True,
+                help="Seconds that one call may take.",
+            ),
+            click.option(
+                "--judge-prices",
+                nargs=2,
+                type=click.FloatRange(min=0),
+                metavar="IN OUT",
+                help="Prices of a million tokens of input and of output, to report the cost.",
+            ),
+            click.option("--dry-run", is_flag=True, help="Count the calls to judges, make none and write nothing."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def _smudge_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed(
+        (
+            click.option("--documents", type=_FOLDER, help="The PDFs that questions are about (smudge)."),
+            click.option(
+                "--words", type=_FILE, help="Words and boxes in place of the PDFs' own: lines of JSON (smudge)."
+            ),
+            click.option(
+                "--alpha",
+                "alphas",
+                multiple=True,
+                type=click.FloatRange(0, 1),
+                help="Weight of the match; the first is the score's (smudge).  [default: 0.25]",
+            ),
+            click.option("--walk", is_flag=True, help="Do without the PDFs' reading order (smudge)."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+@click.command()
+@click.argument("release", type=click.Path(path_type=Path, exists=True))
+@click.argument("predictions", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
+@click.option(
+    "--metrics",
+    default="default",
+    show_default=True,
+    metavar="A,B",
+    help="default: the benchmark's own; judge: all that ask a judge; or names, such as anls (`list` has them).",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("scores"),
+    show_default=True,
+    help="The folder for <model>.<metrics>.jsonl.",
+)
+@click.option("--model", help="Whose predictions they are; the name of PREDICTIONS by default.")
+@click.option("--partial", is_flag=True, help="Leave out files without any prediction; else their examples score 0.")
+@click.option("--compat", is_flag=True, help="The public code to the last case: refusals of yes/no questions by place.")
+@_judge_options
+@_smudge_options
+@click.option("--images", type=_FOLDER, help="The images, where they are not in mmlb_image/ of RELEASE.")
+@click.option("--tokenizer", help="The tokenizer RELEASE was counted with, where that is a file of yours.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but problems.")
+def score(
+    release: Path,
+    predictions: tuple[Path, ...],
+    metrics: str,
+    out: Path,
+    model: str | None,
+    partial: bool,
+    compat: bool,
+    images: Path | None,
+    tokenizer: str | None,
+    as_json: bool,
+    quiet: bool,
+    **further: Any,  # noqa: ANN401  (the options of judges and of SMuDGE)
+) -> None:
+    """Score PREDICTIONS of a model against RELEASE, a folder of this engine, or public files that others made.
+
+    PREDICTIONS are lines of JSON {"file", "id", "depth" or "permutation", "prediction"}, output files of the public
+    code's eval.py, or folders of these. What does not fit is counted by reason; examples without a prediction score 0.
+    Exits with 1 if there is any, or a score could not be made.
+    """
+    from mmlongbench.cli.score_tables import show_scores
+    from mmlongbench.progress import Progress
+    from mmlongbench.release.layout import DATA, IMAGES
+    from mmlongbench.scoring.joining import open_scorable
+    from mmlongbench.scoring.predictions import read_predictions
+    from mmlongbench.scoring.problems import Problems
+    from mmlongbench.scoring.running import Run
+    from mmlongbench.scoring.running import score as run
+
+    names = tuple(dict.fromkeys(name.strip() for name in metrics.split(",") if name.strip()))
+    name = model or predictions[0].resolve().stem
+    folder = images or next((path for path in (release / IMAGES, release.parent / IMAGES) if path.is_dir()), None)
+    data = next((path for path in (release / DATA, release) if path.is_dir()), None)
+    settings = _settings(further, folder, data, is_compatible=compat)
+    file = out / f"{name.replace('/', '_')}.{'+'.join(names)}.jsonl"
+    problems, is_dry = Problems(), bool(further["dry_run"])
+    opened = open_scorable(release, images, tokenizer)
+    with read_predictions(predictions, problems) as read:
+        asked = Run(name, names, settings, partial)
+        progress = Progress(False if quiet or as_json else None)
+        outcome = run(asked, opened, read, None if is_dry else file, problems, progress)
+    if as_json:
+        click.echo(json.dumps(_summary(outcome, problems, None if is_dry else file)))
+    else:
+        show_scores(outcome, problems, None if is_dry else file, is_quiet=quiet)
+    if problems or (not is_dry and any(tally.failed for tally in outcome.tallies.cells.values())):
+        sys.exit(1)
+
+
+def _settings(further: Mapping[str, Any], images: Path | None, data: Path | None, *, is_compatible: bool) -> "Settings":
+    from mmlongbench.scoring.metric import Settings
+
+    return Settings(
+        judge=_judge(further),
+        documents=further["documents"],
+        words=further["words"],
+        alphas=tuple(further["alphas"]) or (0.25,),
+        is_walked=further["walk"],
+        is_compatible=is_compatible,
+        images=images,
+        data=data,
+    )
+
+
+def _judge(further: Mapping[str, Any]) -> "Judge | None":
+    from mmlongbench.scoring.metric import Judge
+
+    if not further["judge_url"] and not further["judges"]:
+        return None
+    if not further["judge_url"] or not further["judges"]:
+        raise click.UsageError("--judge-url and --judge-model go together")
+    return Judge(
+        further["judge_url"],
+        tuple(further["judges"]),
+        further["judge_cache"],
+        concurrency=further["judge_concurrency"],
+        timeout=further["judge_timeout"],
+        samples=further["judge_samples"],
+        prices=further["judge_prices"],
+        is_dry=further["dry_run"],
+    )
+
+
+def _summary(outcome: "Outcome", problems: "Problems", out: Path | None) -> dict[str, Any]:
+    scores: dict[str, dict[str, dict[str, Any]]] = {}
+    for (metric, dataset, length), tally in outcome.tallies.cells.items():
+        scores.setdefault(metric, {}).setdefault(dataset, {})[str(length)] = tally.summary()
+    return {
+        "out": str(out) if out else None,
+        "scores": scores,
+        "problems": problems.summary(),
+        "usage": outcome.usage,
+        "notes": list(outcome.notes),
+    }

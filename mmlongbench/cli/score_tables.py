@@ -1,0 +1,81 @@
+"""Tables for people: scores by dataset and length, and what was wrong with predictions."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import click
+from rich.markup import escape
+from rich.table import Table
+
+from mmlongbench.cli.tables import print_table
+from mmlongbench.packing.budget import format_length
+from mmlongbench.scoring.problems import REASONS, Problems
+from mmlongbench.scoring.running import Outcome
+from mmlongbench.scoring.tallies import Tally
+
+
+def show_scores(outcome: Outcome, problems: Problems, out: Path | None, *, is_quiet: bool) -> None:
+    """A table of each metric, what it cost, and what was wrong; only the latter if quiet."""
+    if not is_quiet:
+        if out:
+            _show_tables(outcome.tallies.cells)
+        for line in _costs(outcome):
+            _say(line)
+    for line in _wrong(outcome, problems):
+        _say(line, err=True)
+    if not is_quiet:
+        _say(f"{out}: written; `mmlongbench report {out.parent}` compares models" if out else "nothing is written")
+
+
+def _show_tables(cells: Mapping[tuple[str, str, int], Tally]) -> None:
+    lengths = sorted({length for _, _, length in cells})
+    rows: dict[tuple[str, str], dict[int, Tally]] = {}
+    for (metric, dataset, length), tally in cells.items():
+        rows.setdefault((metric, dataset), {})[length] = tally
+    table = Table(title="scores of 100 (examples)", title_justify="left", box=None)
+    table.padding, table.pad_edge = (0, 2, 0, 0), False
+    for name in ("dataset", "metric"):
+        table.add_column(name, no_wrap=True)
+    for length in lengths:
+        table.add_column(format_length(length), justify="right", no_wrap=True)
+    for (metric, dataset), tallies in rows.items():
+        shown = (
+            _cell(tallies[length].mean, tallies[length].examples) if length in tallies else "" for length in lengths
+        )
+        table.add_row(escape(dataset), escape(metric), *shown)
+        for figure in next(iter(tallies.values())).further:
+            values = (tallies[length].further.get(figure) if length in tallies else None for length in lengths)
+            table.add_row("", escape(f"  {figure}"), *(_percent(value) for value in values))
+    print_table(table)
+
+
+def _cell(mean: float | None, examples: int) -> str:
+    return f"{_percent(mean)} ({examples:,})"
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:.1f}"
+
+
+def _costs(outcome: Outcome) -> Iterator[str]:
+    yield from outcome.notes
+    for metric, usage in outcome.usage.items():
+        yield f"{metric}: {', '.join(f'{name} {value:,.10g}' for name, value in usage.items())}"
+
+
+def _wrong(outcome: Outcome, problems: Problems) -> Iterator[str]:
+    for reason, found in problems.summary().items():
+        first = "; ".join(found["first"])
+        more = ", …" if found["count"] > len(found["first"]) else ""
+        yield f"{reason}: {found['count']:,} {REASONS[reason]}: {first}{more}"
+    cells = outcome.tallies.cells.items()
+    for name in dict.fromkeys(metric for metric, _, _ in outcome.tallies.cells):
+        failed = [tally for (metric, _, _), tally in cells if metric == name and tally.failed]
+        if failed:
+            count = sum(tally.failed for tally in failed)
+            yield f"failed: {name}: {count:,} examples have no score, first {failed[0].first_failure}"
+
+
+def _say(text: str, *, err: bool = False) -> None:
+    """Print what may hold a lone surrogate."""
+    click.echo(text.encode("utf-8", "backslashreplace").decode(), err=err)

@@ -1,0 +1,56 @@
+"""Which metrics score which dataset: what its builder declares, by the names that a user gives."""
+
+from collections.abc import Mapping, Sequence
+
+from mmlongbench.errors import nearest
+from mmlongbench.scoring.errors import ScoringError
+from mmlongbench.task import Builder, TaskSpec
+
+DEFAULT = "default"
+"""The metric of the benchmark for each dataset."""
+JUDGE = "judge"
+"""All that ask a judge."""
+
+
+def chosen_metrics(names: Sequence[str], builders: Sequence[Builder]) -> dict[str, tuple[str, ...]]:
+    """The metrics of each dataset, by its name.
+
+    Raises:
+        ScoringError: no dataset declares a metric that is asked for.
+
+    """
+    for name in names:
+        if not any(_of_spec(name, builder.spec) for builder in builders):
+            raise ScoringError(f"--metrics {name}: no dataset here declares it{_what_there_is(name, builders)}")
+    chosen = {}
+    for builder in builders:
+        of_each = (_of_spec(name, builder.spec) for name in names)
+        chosen[builder.dataset] = tuple(dict.fromkeys(found for some in of_each for found in some))
+    return chosen
+
+
+def said_of_choice(names: Sequence[str], chosen: Mapping[str, Sequence[str]]) -> list[str]:
+    """The datasets that are passed over, in words."""
+    without = [dataset for dataset, metrics in chosen.items() if not metrics]
+    if not without:
+        return []
+    return [f"not scored, for they do not declare {', '.join(names)}: {', '.join(without)}"]
+
+
+def _of_spec(name: str, spec: TaskSpec) -> tuple[str, ...]:
+    if name == DEFAULT:
+        return (spec.metric,)
+    if name == JUDGE:
+        return tuple(each for each in spec.further_metrics if each.startswith(f"{JUDGE}-"))
+    return (name,) if name in (spec.metric, *spec.further_metrics) else ()
+
+
+def _what_there_is(name: str, builders: Sequence[Builder]) -> str:
+    declared: dict[str, list[str]] = {}
+    for builder in builders:
+        for metric in (builder.spec.metric, *builder.spec.further_metrics):
+            declared.setdefault(metric, []).append(builder.dataset)
+    if not declared:
+        return "; no file here is one whose name is known"
+    said = "; ".join(f"{metric}: {', '.join(dict.fromkeys(names))}" for metric, names in sorted(declared.items()))
+    return f"{nearest(name, declared)}; declared are {said}"

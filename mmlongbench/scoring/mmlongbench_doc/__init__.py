@@ -1,0 +1,33 @@
+"""MMLongBench-Doc's protocol: response → concise answer → rules; ANLS; accuracy and F1 over many answers."""
+
+from mmlongbench.scoring.mmlongbench_doc.anls import anls
+from mmlongbench.scoring.mmlongbench_doc.extraction import extract_answer
+from mmlongbench.scoring.mmlongbench_doc.metrics import (
+    ANLS,
+    Rules,
+    absent_details,
+    scored_extracted,
+    totals_of_extracted,
+)
+from mmlongbench.scoring.mmlongbench_doc.rules import (
+    FAIL_TO_ANSWER,
+    NOT_ANSWERABLE,
+    Judged,
+    accuracy_and_f1,
+    score_extracted,
+)
+
+__all__ = [
+    "ANLS",
+    "FAIL_TO_ANSWER",
+    "NOT_ANSWERABLE",
+    "Judged",
+    "Rules",
+    "absent_details",
+    "accuracy_and_f1",
+    "anls",
+    "extract_answer",
+    "score_extracted",
+    "scored_extracted",
+    "totals_of_extracted",
+]

@@ -1,0 +1,189 @@
+"""Predictions by the example they are for: lines of JSON, or the output files of the public code.
+
+A line is `{"file", "id", "depth" | "permutation", "prediction"}`, the file below `mmlb_data/`. Of lines only their
+places are held, and each is read again when it is scored, so that memory does not grow with what models said. Knows no
+release: whether there is such an example is told when they are joined.
+"""
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Self, TypeAlias
+
+from mmlongbench.bounded import bounded_lines
+from mmlongbench.release.layout import DATA
+from mmlongbench.scoring.errors import ScoringError
+from mmlongbench.scoring.official import Official, read_official
+from mmlongbench.scoring.problems import Problems
+
+Key: TypeAlias = tuple[str, str, float]
+"""The id, `depth`, `permutation` or nothing, and its value."""
+_JUDGED = "-gpt4eval_o.json"
+"""How the public code names the judged copies of its outputs; in a folder they are passed over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """Where one stands, or what it says."""
+
+    path: Path
+    place: str
+    offset: int = 0
+    """Of its line."""
+    text: str | None = None
+    """Of an output of the public code, which is read whole."""
+    lead: str = ""
+    """See `Asked.lead`."""
+
+    def __str__(self) -> str:
+        return f"{self.path.name}, {self.place}"
+
+
+class Predictions:
+    """All predictions of a model; to be closed."""
+
+    def __init__(self) -> None:
+        self.by_file: dict[str, dict[Key, list[Prediction]]] = defaultdict(lambda: defaultdict(list))
+        """Below `mmlb_data/`, in the order they were read."""
+        self.samples: dict[str, int] = {}
+        """Of outputs of the public code: how many examples it was told to draw from a file."""
+        self._open: dict[Path, BinaryIO] = {}
+        self._stack = ExitStack()
+
+    def text(self, prediction: Prediction) -> str:
+        """What the model said."""
+        if prediction.text is not None:
+            return prediction.text
+        if prediction.path not in self._open:
+            self._open[prediction.path] = self._stack.enter_context(prediction.path.open("rb"))
+        file = self._open[prediction.path]
+        file.seek(prediction.offset)
+        said: str = json.loads(file.readline())["prediction"]
+        return said
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+
+def read_predictions(paths: Sequence[Path], problems: Problems) -> Predictions:
+    """Every prediction of some files, or of the files of folders; what cannot be used is counted.
+
+    Raises:
+        ScoringError: there is no file.
+
+    """
+    found = Predictions()
+    files = [file for path in paths for file in _files(path)]
+    if not files:
+        raise ScoringError(f"{', '.join(map(str, paths))}: no predictions there: *.jsonl, or *.json of the public code")
+    for file in files:
+        if file.suffix == ".json":
+            _add_official(found, file, problems)
+        else:
+            _add_lines(found, file, problems)
+    return found
+
+
+def key_of(fields: Mapping[str, Any]) -> Key:
+    """What tells an example of a file apart, of a record or of a prediction; raises ValueError where it is no key."""
+    id = fields.get("id")
+    if isinstance(id, bool) or not isinstance(id, str | int):
+        raise ValueError(f"id is {id!r:.80}, expected a text")
+    for kind in ("depth", "permutation"):
+        value = fields.get(kind)
+        if value is not None:
+            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+                raise ValueError(f"{kind} is {value!r:.80}, expected a number")
+            return str(id), kind, round(float(value), 4)
+    return str(id), "", 0.0
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    named = (file for file in path.rglob("*") if file.suffix in (".jsonl", ".json") and file.is_file())
+    return sorted(file for file in named if not file.name.endswith(_JUDGED) and not file.name.startswith("."))
+
+
+def _add_lines(found: Predictions, path: Path, problems: Problems) -> None:
+    with path.open("rb") as lines:
+        for number, offset, line in bounded_lines(lines):
+            prediction = Prediction(path, f"line {number}", offset)
+            if line is None:
+                problems.add("line-too-long", str(prediction))
+            elif line.strip() and (fields := _fields(line)) is None:
+                problems.add("unreadable-line", str(prediction))
+            elif line.strip() and fields is not None:
+                _add(found, fields, prediction, problems)
+
+
+def _add(found: Predictions, fields: Mapping[str, Any], prediction: Prediction, problems: Problems) -> None:
+    if missing := [name for name in ("file", "id", "prediction") if name not in fields]:
+        problems.add("missing-field", f"{prediction}: {missing[0]}")
+        return
+    try:
+        key = key_of(fields)
+        file = _below_data(fields["file"])
+    except ValueError as error:
+        problems.add("mistyped-field", f"{prediction}: {error}")
+        return
+    if isinstance(fields["prediction"], str):
+        found.by_file[file][key].append(prediction)
+    else:
+        problems.add("not-a-text", f"{prediction}: {type(fields['prediction']).__name__}")
+
+
+def _add_official(found: Predictions, path: Path, problems: Problems) -> None:
+    official = read_official(path)
+    if not isinstance(official, Official):
+        problems.add("unreadable-file", f"{path.name}: {official}")
+        return
+    file = _below_data(official.file)
+    if official.sample is not None:
+        found.samples[file] = official.sample
+    for number, row in enumerate(official.rows):
+        prediction = Prediction(path, f"data {number}", text=row.text, lead=row.lead)
+        try:
+            key = key_of(row.fields)
+        except ValueError as error:
+            problems.add("mistyped-field", f"{prediction}: {error}")
+            continue
+        if row.text is None:
+            problems.add("not-a-text", str(prediction))
+        else:
+            found.by_file[file][key].append(prediction)
+
+
+def _fields(line: bytes) -> dict[str, Any] | None:
+    try:
+        fields = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return fields if isinstance(fields, dict) else None
+
+
+def _below_data(name: object) -> str:
+    if not isinstance(name, str):
+        raise ValueError(f"file is {name!r:.80}, expected a path below {DATA}/")
+    return name.removeprefix("./").removeprefix(f"{DATA}/")
+
+
+def unclaimed(
+    predictions: Mapping[Key, Sequence[Prediction]], taken: Mapping[Key, int]
+) -> Iterator[tuple[str, Key, Prediction]]:
+    """(reason, key, prediction) of each that no example of its file took; `taken` has the examples of each key."""
+    ids = {id for id, _, _ in taken}
+    for key, queue in predictions.items():
+        reason = "duplicate" if key in taken else "wrong-placement" if key[0] in ids else "unknown-id"
+        for prediction in queue[taken.get(key, 0) :]:
+            yield reason, key, prediction

@@ -1,0 +1,49 @@
+"""What was wrong with predictions: each thing counted by its reason, with the first places named."""
+
+from collections import Counter, defaultdict
+from typing import Any
+
+REASONS = {
+    "unreadable-file": "files that are neither predictions nor an output of the public code",
+    "unreadable-line": "lines that are no JSON object in UTF-8",
+    "line-too-long": "lines too long to be read",
+    "missing-field": "predictions without a field they need",
+    "mistyped-field": "predictions with a field of another type",
+    "not-a-text": "predictions that are no text; taken as not made",
+    "unknown-file": "predictions for a file that the release does not have",
+    "unknown-id": "predictions for an id that the file does not have",
+    "wrong-placement": "predictions for a placement that the example does not have",
+    "duplicate": "predictions for an example that has one; the first counts",
+    "absent": "examples without a prediction; they score 0",
+    "no-predictions": "files without any prediction, left out by --partial",
+    "lost-output": "examples of a sample without an output; which ones cannot be told, so they are not scored",
+    "missing-file": "files that the release's lock names and that are not there",
+}
+"""In the order they are shown."""
+_NAMED = 3
+"""Places named of each reason."""
+
+
+class Problems:
+    """Counts problems by reason."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self._first: dict[str, list[str]] = defaultdict(list)
+
+    def add(self, reason: str, place: str, count: int = 1) -> None:
+        """Count one more, or several of one place."""
+        self._counts[reason] += count
+        if len(self._first[reason]) < _NAMED:
+            self._first[reason].append(place)
+
+    def __bool__(self) -> bool:
+        return bool(self._counts)
+
+    def summary(self) -> dict[str, dict[str, Any]]:
+        """Of each reason there is, how often, and the first places."""
+        return {
+            reason: {"count": self._counts[reason], "first": self._first[reason]}
+            for reason in REASONS
+            if self._counts[reason]
+        }

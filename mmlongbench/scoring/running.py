@@ -1,0 +1,211 @@
+"""Scores a model: joins its predictions with a release, asks the metrics that were chosen, writes one line a score.
+
+Examples go by one after another; held are the places of predictions, the examples under way and the tallies.
+"""
+
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from mmlongbench.files import whole
+from mmlongbench.formats import to_json
+from mmlongbench.plugins import metric_type
+from mmlongbench.progress import Progress
+from mmlongbench.release.opening import Opened
+from mmlongbench.scoring.choosing import chosen_metrics, said_of_choice
+from mmlongbench.scoring.joining import Joined, ScorableFile, join, predictions_for, scorable_files
+from mmlongbench.scoring.metric import Asked, Metric, Scored, Settings
+from mmlongbench.scoring.predictions import Predictions
+from mmlongbench.scoring.problems import Problems
+from mmlongbench.scoring.scores import ScoreLine
+from mmlongbench.scoring.tallies import Tallies
+
+_AHEAD = 4
+"""Examples under way for each that is scored at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What is to be scored, and how."""
+
+    model: str
+    metrics: tuple[str, ...]
+    """Names, `default` or `judge`."""
+    settings: Settings
+    is_partial: bool = False
+    """Leave files out that have no prediction at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of it."""
+
+    tallies: Tallies
+    notes: Sequence[str] = ()
+    usage: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Of each metric that reports it: calls, tokens, failures."""
+
+
+def score(
+    run: Run, opened: Opened, predictions: Predictions, out: Path | None, problems: Problems, progress: Progress
+) -> Outcome:
+    """Score every example of the datasets that declare a chosen metric.
+
+    `out` is the scores file; None is a dry run, which counts what is wrong and what judges would be asked.
+
+    Raises:
+        ScoringError: no dataset declares a metric that is asked for.
+
+    """
+    files = scorable_files(opened)
+    choice = chosen_metrics(run.metrics, [file.builder for file in files])
+    _count_strangers(files, predictions, opened, problems)
+    tallies, outside = Tallies(), Counter[tuple[str, str]]()
+    with ExitStack() as stack:
+        metrics = _open_metrics(sorted({name for names in choice.values() for name in names}), run.settings, stack)
+        threads = max((_concurrency(metric) for metric in metrics.values()), default=1)
+        pool = ThreadPoolExecutor(threads)
+        stack.callback(pool.shutdown, cancel_futures=True)
+        writer = stack.enter_context(whole(out)) if out else None
+        asked = [file for file in files if choice[file.builder.dataset] and _is_asked(file, run, predictions, problems)]
+        advance = stack.enter_context(progress.bar("files scored", len(asked)))
+        for file in asked:
+            chosen = [metrics[name] for name in choice[file.builder.dataset]]
+            jobs = _jobs(file, chosen, predictions, problems, outside)
+            for job, scored in _in_threads(jobs, pool, _AHEAD * threads):
+                if writer:
+                    line = _line(run.model, file, job, scored)
+                    tallies.add(line, scored, job.metric)
+                    _write(writer, line)
+            tallies.end_cell()
+            advance()
+        usage = {name: dict(metric.usage()) for name, metric in metrics.items() if hasattr(metric, "usage")}
+    left_out = [f"{name}: {count:,} examples left out: {why}" for (name, why), count in sorted(outside.items())]
+    return Outcome(tallies, [*said_of_choice(run.metrics, choice), *left_out], usage)
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """One example for one metric."""
+
+    metric: Metric
+    asked: Asked
+    is_absent: bool
+    turn: int | None
+
+
+def _jobs(
+    file: ScorableFile,
+    metrics: Sequence[Metric],
+    predictions: Predictions,
+    problems: Problems,
+    outside: Counter[tuple[str, str]],
+) -> Iterator[_Job]:
+    """What is to be scored; `outside` counts, by metric and reason, examples that are none for a metric."""
+    for joined in join(file, predictions, problems):
+        asked = _asked(file, joined, predictions)
+        for metric in metrics:
+            out_of_scope = getattr(metric, "out_of_scope", None)
+            if why := out_of_scope(asked) if out_of_scope else "":
+                outside[metric.name, why] += 1
+            else:
+                yield _Job(metric, asked, joined.prediction is None, joined.turn)
+
+
+def _asked(file: ScorableFile, joined: Joined, predictions: Predictions) -> Asked:
+    builder, record, found = file.builder, joined.record, joined.prediction
+    gold = builder.gold(record) if hasattr(builder, "gold") else record.get("answer")
+    said, lead = (predictions.text(found), found.lead) if found else ("", "")
+    return Asked(file.file.name, builder.dataset, record, gold, said, lead, joined.place)
+
+
+def _scored(job: _Job) -> Scored:
+    if job.is_absent:
+        absent = getattr(job.metric, "absent", None)
+        return Scored(0.0, absent(job.asked) if absent else {})
+    return job.metric.score(job.asked)
+
+
+def _in_threads(jobs: Iterable[_Job], pool: ThreadPoolExecutor, ahead: int) -> Iterator[tuple[_Job, Scored]]:
+    """Each job with its score, in order; those of metrics that are asked one at a time are done here and now."""
+    under_way: deque[tuple[_Job, Future[Scored]]] = deque()
+    for job in jobs:
+        if _concurrency(job.metric) > 1 and not job.is_absent:
+            under_way.append((job, pool.submit(_scored, job)))
+        else:
+            done: Future[Scored] = Future()
+            done.set_result(_scored(job))
+            under_way.append((job, done))
+        while under_way and (len(under_way) > ahead or under_way[0][1].done()):
+            first, future = under_way.popleft()
+            yield first, future.result()
+    for job, future in under_way:
+        yield job, future.result()
+
+
+def _line(model: str, file: ScorableFile, job: _Job, scored: Scored) -> ScoreLine:
+    record, spec, builder = job.asked.record, file.builder.spec, file.builder
+    return ScoreLine.model_construct(
+        model=model,
+        metric=job.metric.name,
+        file=file.file.name,
+        dataset=builder.dataset,
+        category=spec.category,
+        counted_with=spec.counted_with,
+        length=file.file.length,
+        id=str(record["id"]),
+        depth=record.get("depth"),
+        permutation=record.get("permutation", job.turn),
+        is_own=job.metric.name == spec.metric,
+        status="absent" if job.is_absent else "scored" if scored.score is not None else "failed",
+        score=scored.score,
+        details=dict(scored.details),
+        facets=builder.facets(record) if hasattr(builder, "facets") else {},
+        failure=scored.failure,
+    )
+
+
+def _write(writer: BinaryIO, line: ScoreLine) -> None:
+    fields: dict[str, Any] = {**line.model_dump(exclude_defaults=True), "score": line.score}
+    writer.write(to_json(fields))
+
+
+def _concurrency(metric: Metric) -> int:
+    return int(getattr(metric, "concurrency", 1))
+
+
+@contextmanager
+def _closed(metric: Metric) -> Iterator[Metric]:
+    try:
+        yield metric
+    finally:
+        if hasattr(metric, "close"):
+            metric.close()
+
+
+def _open_metrics(names: Sequence[str], settings: Settings, stack: ExitStack) -> dict[str, Metric]:
+    return {name: stack.enter_context(_closed(metric_type(name)(settings))) for name in names}
+
+
+def _is_asked(file: ScorableFile, run: Run, predictions: Predictions, problems: Problems) -> bool:
+    if run.is_partial and not predictions_for(file, predictions):
+        problems.add("no-predictions", file.file.name)
+        return False
+    return True
+
+
+def _count_strangers(
+    files: Sequence[ScorableFile], predictions: Predictions, opened: Opened, problems: Problems
+) -> None:
+    """Predictions for files that are not there, and files that should be."""
+    known = {name for file in files for name in file.names}
+    for name, found in predictions.by_file.items():
+        if name not in known:
+            first = next(iter(found.values()))[0]
+            problems.add("unknown-file", f"{first}: {name}", sum(map(len, found.values())))
+    for name in opened.missing:
+        problems.add("missing-file", name)

@@ -1,0 +1,59 @@
+"""Scores added up as they are made: each metric of each dataset at each length."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from mmlongbench.scoring.metric import Metric, Scored, totals_of
+from mmlongbench.scoring.scores import ScoreLine
+
+
+@dataclass(slots=True)
+class Tally:
+    """One metric over the examples of a dataset at a length."""
+
+    examples: int = 0
+    absent: int = 0
+    failed: int = 0
+    first_failure: str = ""
+    total: float = 0.0
+    further: Mapping[str, float] = field(default_factory=dict)
+    """Figures that are no mean of examples."""
+
+    @property
+    def mean(self) -> float | None:
+        """Over all that could be scored; one without prediction counts as 0."""
+        scored = self.examples - self.failed
+        return self.total / scored if scored else None
+
+    def summary(self) -> dict[str, Any]:
+        """As JSON's types."""
+        counts = {"examples": self.examples, "absent": self.absent, "failed": self.failed}
+        return {"score": self.mean, **counts, **self.further}
+
+
+class Tallies:
+    """Tallies by metric, dataset and length."""
+
+    def __init__(self) -> None:
+        self.cells: dict[tuple[str, str, int], Tally] = {}
+        self._held: dict[tuple[str, str, int], tuple[Metric, list[Scored]]] = {}
+
+    def add(self, line: ScoreLine, scored: Scored, metric: Metric) -> None:
+        """Count one more score; it is held until the cell ends where the metric has totals."""
+        key = (line.metric, line.dataset, line.length)
+        tally = self.cells.setdefault(key, Tally())
+        tally.examples += 1
+        tally.total += scored.score or 0.0
+        tally.absent += line.status == "absent"
+        if line.status == "failed":
+            tally.failed += 1
+            tally.first_failure = tally.first_failure or f"{line.file}: {line.id}: {line.failure}"
+        if hasattr(metric, "totals"):
+            self._held.setdefault(key, (metric, []))[1].append(scored)
+
+    def end_cell(self) -> None:
+        """Work out the totals of the file that is done."""
+        for key, (metric, scored) in self._held.items():
+            self.cells[key].further = totals_of(metric, scored)
+        self._held.clear()

@@ -1,0 +1,296 @@
+"""`mmlongbench score`: predictions against public files and a release, from the command line to the scores file."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from threading import Barrier
+from typing import Any, ClassVar
+
+import pytest
+from tiny import Ran, command, records
+
+from mmlongbench.progress import Progress
+from mmlongbench.scoring import running
+from mmlongbench.scoring.joining import open_scorable
+from mmlongbench.scoring.metric import Asked, Scored, Settings
+from mmlongbench.scoring.predictions import read_predictions
+from mmlongbench.scoring.problems import Problems
+from mmlongbench.scoring.running import Run, score
+from mmlongbench.scoring.scores import ScoreLine, read_scores
+
+Line = dict[str, Any]
+VH = "NIAH/vh_multi_test_2_K8_dep3.jsonl"
+COUNTS = "NIAH/counting-text_test_K8_dep3.jsonl"
+ICL = "ICL/food101_K8.frozen.jsonl"
+DOCS = "documentQA/mmlongdoc_K8.jsonl"
+
+
+def write(path: Path, lines: list[Line]) -> Path:
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    return path
+
+
+def run(public: Path, lines: list[Line], folder: Path, *options: str) -> Ran:
+    return command("score", public, write(folder / "m.jsonl", lines), "--out", folder / "scores", *options)
+
+
+def means(found: Ran) -> dict[tuple[str, str, str], float]:
+    """(metric, dataset, length) → score, of what --json printed."""
+    scores: Mapping[str, Any] = json.loads(found.out)["scores"]
+    return {
+        (metric, dataset, length): cell["score"]
+        for metric, datasets in scores.items()
+        for dataset, lengths in datasets.items()
+        for length, cell in lengths.items()
+    }
+
+
+def test_gold_answers_score_full_on_every_task(public: Path, golds: list[Line], tmp_path: Path) -> None:
+    found = run(public, golds, tmp_path, "--json")
+    assert (found.code, found.err) == (0, "")
+    assert set(means(found).values()) == {1.0}
+    assert len({dataset for _, dataset, _ in means(found)}) == 7
+    lines = list(read_scores(tmp_path / "scores"))
+    assert len(lines) == len(golds)
+    assert {line.status for line in lines} == {"scored"}
+    assert {(line.dataset, line.metric, line.category, line.counted_with) for line in lines} == {
+        ("viquae", "sub_em", "VRAG", ""),
+        ("vh_multi", "binary_acc", "NIAH", ""),
+        ("counting-text", "soft_acc", "NIAH", "MM-NIAH counting"),
+        ("retrieval-image", "mc_acc", "NIAH", "MM-NIAH retrieval"),
+        ("food101", "cls_acc", "ICL", ""),
+        ("gov", "rouge", "Summ", ""),
+        ("mmlongdoc", "doc_qa", "DocVQA", ""),
+    }
+
+
+@pytest.mark.parametrize("said", ["", "Not answerable"])
+def test_refusals_do_not_score_full(said: str, public: Path, golds: list[Line], tmp_path: Path) -> None:
+    found = run(public, [{**line, "prediction": said} for line in golds], tmp_path, "--json")
+    assert found.code == 0
+    assert {key: mean for key, mean in means(found).items() if mean > 0.2} == {}
+
+
+def test_scores_have_placements_facets_and_details(public: Path, golds: list[Line], tmp_path: Path) -> None:
+    run(public, golds, tmp_path, "--model", "A/B: C")
+    lines = list(read_scores(tmp_path / "scores/A_B: C.default.jsonl"))
+    assert {line.model for line in lines} == {"A/B: C"}
+    assert [line.permutation for line in lines if line.file == VH] == [0, 1, 2, 0, 1, 2]
+    assert [line.depth for line in lines if line.dataset == "retrieval-image"] == [0.0, 0.2, 0.4]
+    facets = {line.id: dict(line.facets) for line in lines if line.file == DOCS}
+    assert facets["mmlongdoc_0"] == {
+        "answer format": ["Integer"],
+        "evidence source": ["Chart"],
+        "evidence": ["vision needed"],
+        "evidence pages": ["single-page"],
+        "pages shown": ["1-4"],
+    }
+    assert facets["mmlongdoc_1"]["evidence"] == ["text only"]
+    assert [facets[f"mmlongdoc_{n}"]["evidence pages"] for n in (2, 4)] == [["cross-page"], ["unanswerable"]]
+    assert next(line.details for line in lines if line.dataset == "vh_multi") == {"refused": False}
+
+
+def test_every_kind_of_bad_prediction_is_named_and_counted(public: Path, golds: list[Line], tmp_path: Path) -> None:
+    vh = [line for line in golds if line["file"] == VH]
+    bad = [
+        *(line for line in golds if line["file"] not in (VH, ICL)),
+        {**vh[0], "prediction": 1},
+        vh[1],
+        {**vh[1], "prediction": "No"},
+        {key: value for key, value in vh[2].items() if key != "permutation"},
+        {**vh[3], "permutation": 7},
+        {**vh[4], "depth": 0.2},
+        {**vh[5], "id": "vh_multi-99"},
+        {**vh[5], "file": "NIAH/vh_multi_test_2_K64_dep3.jsonl"},
+    ]
+    found = run(public, bad, tmp_path, "--json")
+    assert found.code == 1
+    problems = json.loads(found.out)["problems"]
+    assert {reason: each["count"] for reason, each in problems.items()} == {
+        "not-a-text": 1,
+        "duplicate": 1,
+        "wrong-placement": 3,
+        "unknown-id": 1,
+        "unknown-file": 1,
+        "absent": 5 + 2,
+    }
+    start = len(golds) - len(vh) - 2
+    assert problems["duplicate"]["first"] == [f"m.jsonl, line {start + 3}: {VH}: vh_multi-0, permutation 1"]
+    assert problems["wrong-placement"]["first"][0] == f"m.jsonl, line {start + 4}: {VH}: vh_multi-0"
+    assert problems["absent"]["first"][0] == f"{ICL}: test-1"
+    lines = [line for line in read_scores(tmp_path / "scores") if line.file == VH]
+    assert [(line.status, line.score) for line in lines] == [("absent", 0.0), ("scored", 1.0), *[("absent", 0.0)] * 4]
+
+
+def test_what_is_wrong_is_said_in_words(public: Path, golds: list[Line], tmp_path: Path) -> None:
+    found = run(public, [golds[0], golds[0], *golds[2:]], tmp_path)
+    assert found.code == 1
+    assert "duplicate: 1 predictions for an example that has one; the first counts: m.jsonl, line 2: vrag/" in found.err
+    assert (
+        "absent: 1 examples without a prediction; they score 0: vrag/viquae_K8_dep6.jsonl: viquae-1, depth 0.2\n"
+        in (found.err)
+    )
+    assert "vh_multi         binary_acc  100.0 (6)" in found.out
+    assert run(public, golds[1:], tmp_path, "-q").out == ""
+
+
+def test_files_without_any_prediction_score_0_or_are_left_out(public: Path, golds: list[Line], tmp_path: Path) -> None:
+    vh = [line for line in golds if line["file"] == VH]
+    whole = run(public, vh, tmp_path, "--json")
+    assert Counter(means(whole).values()) == {1.0: 1, 0.0: 7}
+    partial = run(public, vh, tmp_path, "--json", "--partial")
+    assert means(partial) == {("binary_acc", "vh_multi", "8192"): 1.0}
+    assert json.loads(partial.out)["problems"]["no-predictions"]["count"] == 7
+    assert partial.code == 1
+
+
+def test_rows_that_only_their_order_tells_apart_take_predictions_in_order(public: Path, tmp_path: Path) -> None:
+    lines = [{"file": COUNTS, "id": "mm-niah-1", "prediction": said} for said in ("3", "no idea", "[5]", "[6]")]
+    found = run(public, lines, tmp_path, "--partial", "--json")
+    scored = read_scores(tmp_path / "scores")
+    assert [(line.permutation, line.score) for line in scored] == [(0, 1.0), (1, 0.0), (2, 1.0)]
+    assert json.loads(found.out)["problems"]["duplicate"]["count"] == 1
+
+
+def test_many_shot_predictions_may_name_either_file(public: Path, golds: list[Line], tmp_path: Path) -> None:
+    named = [{**line, "file": "mmlb_data/ICL/food101_K8.json"} for line in golds if line["file"] == ICL]
+    found = run(public, named, tmp_path, "--partial", "--json")
+    assert means(found) == {("cls_acc", "food101", "8192"): 1.0}
+    assert {line.file for line in read_scores(tmp_path / "scores")} == {ICL}
+
+
+def test_a_many_shot_file_of_others_asks_each_question_once(public: Path, golds: list[Line], tmp_path: Path) -> None:
+    named = [line for line in golds if line["file"] == ICL]
+    found = run(public / "ICL/food101_K8.json", named, tmp_path, "--json")
+    assert (found.code, means(found)) == (0, {("cls_acc", "food101", "8192"): 1.0})
+    assert len(list(read_scores(tmp_path / "scores"))) == 2
+
+
+def output(path: Path, file: str, rows: list[Line], sample: int | None) -> Path:
+    args = {"test_files": file, "max_test_samples": sample}
+    path.write_text(json.dumps({"args": args, "data": rows}), "utf-8")
+    return path
+
+
+def test_an_output_of_the_public_code_is_scored_over_its_sample(
+    public: Path, records: dict[str, list[Line]], tmp_path: Path
+) -> None:
+    rows = [{**row, "output": "Answer: Yes"} for row in records[VH] if row["id"] == "vh_multi-0"]
+    for sample, kept, lost in ((1, 3, 0), (2, 3, 1), (None, 6, 0)):
+        made = output(tmp_path / "out.json", VH, rows, sample)
+        found = command("score", public, made, "--partial", "--json", "--out", tmp_path / "scores")
+        cells, problems = json.loads(found.out)["scores"]["binary_acc"]["vh_multi"], json.loads(found.out)["problems"]
+        assert (cells["8192"]["examples"], problems.get("lost-output", {"count": 0})["count"]) == (kept, lost)
+    assert problems["absent"]["count"] == 3
+
+
+def test_compatible_refusals_follow_the_order_of_what_was_answered(
+    public: Path, records: dict[str, list[Line]], tmp_path: Path
+) -> None:
+    rows = [{**row, "output": "Answer: I cannot tell"} for row in records[VH]]
+    made = output(tmp_path / "out.json", VH, rows, None)
+    command("score", public, made, "--partial", "--compat", "--out", tmp_path / "scores")
+    defaults, golds = (0, 1, 1, 0, 0, 1), (1, 1, 1, 0, 0, 0)
+    assert [line.score for line in read_scores(tmp_path / "scores")] == [
+        a == b for a, b in zip(defaults, golds, strict=True)
+    ]
+
+
+def test_several_metrics_make_one_file_and_f1_is_no_mean(public: Path, golds: list[Line], tmp_path: Path) -> None:
+    found = run(public, golds, tmp_path, "--metrics", "mmlongbench-doc,anls,default", "--json")
+    cells = json.loads(found.out)["scores"]
+    assert cells["mmlongbench-doc"]["mmlongdoc"]["8192"] == {
+        "score": 1.0,
+        "examples": 5,
+        "absent": 0,
+        "failed": 0,
+        "accuracy": 1.0,
+        "f1": 1.0,
+    }
+    assert set(cells["anls"]) == {"mmlongdoc"}
+    assert (tmp_path / "scores/m.mmlongbench-doc+anls+default.jsonl").is_file()
+    assert "f1" in run(public, golds, tmp_path, "--metrics", "mmlongbench-doc").out
+
+
+def test_a_metric_that_no_dataset_declares_is_an_error_that_names_those(
+    public: Path, golds: list[Line], tmp_path: Path
+) -> None:
+    found = run(public, golds, tmp_path, "--metrics", "anl")
+    assert found.code == 2
+    assert found.err.startswith(
+        "error: --metrics anl: no dataset here declares it; did you mean 'anls'?; declared are "
+    )
+    assert "doc_qa: mmlongdoc; " in found.err
+    assert not (tmp_path / "scores").exists()
+
+
+def test_a_dry_run_writes_nothing(public: Path, golds: list[Line], tmp_path: Path) -> None:
+    found = run(public, golds, tmp_path, "--dry-run")
+    assert (found.code, found.out) == (0, "nothing is written\n")
+    assert not (tmp_path / "scores").exists()
+
+
+def test_a_judge_needs_an_address_and_a_name(public: Path, golds: list[Line], tmp_path: Path) -> None:
+    found = run(public, golds, tmp_path, "--judge-model", "m")
+    assert found.code == 2
+    assert "--judge-url and --judge-model go together" in found.err
+
+
+def test_a_release_is_scored_by_its_lock(finished: Path, tmp_path: Path) -> None:
+    lines = [
+        {"file": f"documentQA/mmlongdoc_K{k}.jsonl", "id": record["id"], "prediction": record["answer"]}
+        for k in (1, 2)
+        for record in records(finished, f"{k}K")
+    ]
+    found = run(finished, lines, tmp_path, "--json")
+    assert (found.code, set(means(found).values())) == (0, {1.0})
+    assert {line.length for line in read_scores(tmp_path / "scores")} == {1024, 2048}
+
+
+class InThreads:
+    """Scores only where three are at it at once."""
+
+    name: ClassVar[str] = "doc_qa"
+    concurrency = 3
+
+    def __init__(self, settings: Settings) -> None:
+        self.barrier = Barrier(3, timeout=60)
+        self.closed = 0
+
+    def score(self, asked: Asked) -> Scored:
+        if asked.record["id"] == "mmlongdoc_4":
+            return Scored(None, {}, "it was asked too much")
+        if asked.record["id"] != "mmlongdoc_3":
+            self.barrier.wait()
+        return Scored(0.5, {"said": asked.prediction})
+
+    def usage(self) -> Mapping[str, float]:
+        return {"calls": 3}
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def test_a_metric_may_score_in_threads_and_fail_and_lines_keep_their_order(
+    public: Path, golds: list[Line], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metric, problems, out = InThreads(Settings()), Problems(), tmp_path / "s.jsonl"
+    monkeypatch.setattr(running, "metric_type", lambda name: lambda settings: metric)
+    said = write(tmp_path / "m.jsonl", [line for line in golds if line["file"] == DOCS])
+    with read_predictions([said], problems) as read:
+        opened = open_scorable(public / "documentQA/mmlongdoc_K8.jsonl", None, None)
+        outcome = score(Run("m", ("default",), Settings()), opened, read, out, problems, Progress(is_shown=False))
+    lines = list(read_scores(out))
+    assert [line.id for line in lines] == [f"mmlongdoc_{n}" for n in range(5)]
+    assert (lines[4].status, lines[4].score, lines[4].failure) == ("failed", None, "it was asked too much")
+    (tally,) = outcome.tallies.cells.values()
+    assert (tally.mean, tally.failed, outcome.usage) == (0.5, 1, {"doc_qa": {"calls": 3}})
+    assert metric.closed == 1
+    assert not problems
+
+
+def test_scores_lines_hold_what_a_report_needs(public: Path, golds: list[Line], tmp_path: Path) -> None:
+    run(public, [{**line, "prediction": "\ud800"} for line in golds], tmp_path)
+    for line in (tmp_path / "scores/m.default.jsonl").read_text("utf-8").splitlines():
+        ScoreLine.model_validate(json.loads(line))
