@@ -19,7 +19,14 @@ from builders.summ.sample import draw_reports as draw_government
 from builders.vrag.sample import draw_infoseek, draw_viquae
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("README.md", "manifests/README.md", "mmlongbench/release/README.md", "builders/README.md", "CONTRIBUTING.md")
+PAGES = (
+    "README.md",
+    "manifests/README.md",
+    "mmlongbench/release/README.md",
+    "mmlongbench/scoring/README.md",
+    "builders/README.md",
+    "CONTRIBUTING.md",
+)
 FENCE = re.compile(r"^```(\w+)(?: file=(\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
