@@ -59,9 +59,14 @@ class Processes:
 
     def close(self) -> None:
         """End them, once what they are at is done."""
-        if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
-            self._pool = None
+        pool, self._pool = self._pool, None
+        if pool is None:
+            return
+        try:
+            pool.shutdown(wait=True, cancel_futures=True)
+        except KeyboardInterrupt:  # while the others end after an error of one
+            self._terminate()
+            raise
 
     def _opened(self) -> ProcessPoolExecutor:
         if self._pool is None:
@@ -73,7 +78,7 @@ class Processes:
     def _terminate(self) -> None:
         for worker in set(multiprocessing.active_children()) - self._others:
             worker.terminate()
-        self.close()
+        self.close()  # at once, for they are gone
 
 
 def each_done(

@@ -20,7 +20,7 @@ from mmlongbench.building.shards import forget
 from mmlongbench.building.staging import prepare
 from mmlongbench.building.work import Shard, Work
 from mmlongbench.documents.page_store import images_of
-from mmlongbench.errors import MMLongBenchError, Rejected
+from mmlongbench.errors import Interrupted, MMLongBenchError, Rejected
 from mmlongbench.formats import to_json
 from mmlongbench.manifest import DatasetSpec, Manifest
 from mmlongbench.packing.pack import DoesNotFitError, Example
@@ -80,6 +80,8 @@ def estimate(manifest: Manifest, engine: Engine, probe: int) -> Iterator[Dataset
             work = Work(Path(folder) / "release")
             try:
                 yield _estimate(spec, work, engine, probe)
+            except Interrupted as stop:
+                raise Interrupted("interrupted; nothing was built") from stop
             except MMLongBenchError as error:
                 yield DatasetEstimate(spec.name, str(error))
             finally:

@@ -47,7 +47,8 @@ def logged(out: Path) -> Iterator[None]:
     finally:
         logger.setLevel(before)
         logger.removeHandler(handler)
-        handler.close()
+        with suppress(OSError):  # what could not be written
+            handler.close()
 
 
 class _Quiet(logging.FileHandler):

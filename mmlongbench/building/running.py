@@ -33,6 +33,6 @@ def do_shards(stage: str, shards: Sequence[Shard], work: Work, engine: Engine) -
                 _log.info("%s: done in %.2f s", shard, seconds)
     except KeyboardInterrupt as stop:
         raise Interrupted(
-            f"interrupted at {stage}: {done:,} of {len(shards):,} shards of this stage are done and kept in "
-            f"{work.root}; the same command goes on from here"
+            f"interrupted at {stage}: {done:,} of {len(shards):,} shards of this stage are done and kept; "
+            "the same command goes on from here"
         ) from stop

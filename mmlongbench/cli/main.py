@@ -39,7 +39,7 @@ Exit codes:
 """
 
 
-INTERRUPTED = "interrupted; the same command goes on from here"
+INTERRUPTED = "interrupted; what is written is whole, the same command goes on"
 _OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 """Errors that end a build which can go on."""
 

@@ -45,3 +45,9 @@ def test_where_no_log_can_be_written_the_build_goes_on_without(source: Path, fin
     assert build(source, tmp_path / "out").code == 0
     assert hashes(tmp_path / "out") == hashes(finished)
     shutil.rmtree(tmp_path / "out.log")
+
+
+def test_a_log_that_cannot_be_written_to_its_end_is_no_fault(source: Path, finished: Path, tmp_path: Path) -> None:
+    (tmp_path / "out.log").symlink_to("/dev/full")
+    assert build(source, tmp_path / "out").code == 0
+    assert hashes(tmp_path / "out") == hashes(finished)

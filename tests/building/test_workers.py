@@ -75,7 +75,7 @@ def test_an_interrupt_ends_a_build_at_once_with_one_line_and_it_goes_on(
         _, said = process.communicate(timeout=60)
     assert process.returncode == 130
     assert re.fullmatch(
-        r"\n*interrupted at images: \d of \d shards of this stage are done and kept in \S+/out/\.build; "
+        r"\n*interrupted at images: \d of \d shards of this stage are done and kept; "
         r"the same command goes on from here\n",
         said,
     )
@@ -167,3 +167,34 @@ with interrupted_soon("interrupted; go on"):
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
     assert (process.returncode, said) == (130, "\ninterrupted; go on\n")
+
+
+def test_an_interrupt_ends_a_build_that_waits_for_the_others_after_an_error_of_one(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(
+        """
+import sys, time
+from mmlongbench.cli.interrupts import interrupted_soon
+from mmlongbench.processes import Processes
+
+def work(number):
+    if number:
+        time.sleep(1000)
+    raise ValueError("wrong")
+
+if __name__ == "__main__":
+    processes = Processes(2)
+    with interrupted_soon("late"):
+        try:
+            list(processes.each_done(work, [(0,), (1,)], ["a", "b"]))
+        except ValueError:
+            print("wrong", flush=True)
+            processes.close()
+"""
+    )
+    run = [sys.executable, str(tmp_path / "slow.py")]
+    with subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "wrong\n"
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert said.splitlines()[-1] == "KeyboardInterrupt"

@@ -81,7 +81,10 @@ def test_exit_codes_are_what_the_help_says(source: Path, finished: Path, tmp_pat
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("mmlongbench.building.build.plan_datasets", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         stopped = build(source, tmp_path / "stopped")
-    assert (stopped.code, stopped.err.strip()) == (130, "interrupted; the same command goes on from here")
+    assert (stopped.code, stopped.err.strip()) == (
+        130,
+        "interrupted; what is written is whole, the same command goes on",
+    )
     assert all(f"\n  {code} " in EXIT_CODES for code in (0, 1, 2, 130))
 
 
