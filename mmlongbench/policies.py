@@ -6,7 +6,7 @@ exception is `Rounds`, whose number of classes follows a table of lengths.
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from mmlongbench.draft import Supply, Unit
@@ -173,6 +173,8 @@ class Rounds:
     """Tokens: above this length there may be more than `most` classes, where the pictures of one run out."""
     more: tuple[str, ...] = ()
     """These."""
+    counts: dict[str, int] = field(default_factory=dict, compare=False, repr=False)
+    """The pictures of the classes that were counted; the wider ones know them too."""
 
     def shown(self, length: int) -> tuple[str, ...]:
         """The classes of a context of this length, in the order of their labels."""
@@ -191,11 +193,15 @@ class Rounds:
         """With one class more, above 128K; one that has no fewer pictures than those that are shown."""
         if length <= self.most_up_to or self._table(length) < self.most:
             return None
-        counts = {name: sum(1 for _ in self.exemplars(name)) for name in self.classes}
-        least = min(counts[name] for name in self.shown(length))
-        others = (name for name in self.classes[self.most :] if name not in self.more and counts[name] >= least)
+        least = min(map(self._count, self.shown(length)))
+        others = (n for n in self.classes[self.most :] if n not in self.more and self._count(n) >= least)
         found = next(others, None)
         return replace(self, more=(*self.more, found)) if found else None
+
+    def _count(self, name: str) -> int:
+        if name not in self.counts:
+            self.counts[name] = sum(1 for _ in self.exemplars(name))
+        return self.counts[name]
 
     def _table(self, length: int) -> int:
         """How many classes the table asks for at a length."""

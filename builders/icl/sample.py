@@ -19,8 +19,8 @@ def draw_folders(folder: Path) -> dict[str, Path]:
     return {"train": folder / "train", "test": folder / "test"}
 
 
-def draw_tables(folder: Path) -> dict[str, Path]:
-    """One Parquet file a split, as `datasets` writes pictures with class labels."""
+def draw_tables(folder: Path, train: int = TRAIN) -> dict[str, Path]:
+    """One Parquet file a split, as `datasets` writes pictures with class labels; of each class so many to be shown."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -30,7 +30,7 @@ def draw_tables(folder: Path) -> dict[str, Path]:
     kinds = [("image", pa.struct([("bytes", pa.binary()), ("path", pa.string())])), ("label", pa.int64())]
     schema = pa.schema(kinds, metadata=metadata)
     rows: dict[str, list[dict[str, object]]] = {"train": [], "test": []}
-    for split, shape, number, data in _pictures():
+    for split, shape, number, data in _pictures(train):
         path = f"{split}-{number}.jpg"
         rows[split].append({"image": {"bytes": data, "path": path}, "label": CLASSES.index(shape)})
     root = folder / "data"
@@ -66,9 +66,9 @@ def _categories() -> list[dict[str, object]]:
     ]
 
 
-def _pictures() -> Iterator[tuple[str, Shape, int, bytes]]:
+def _pictures(train: int = TRAIN) -> Iterator[tuple[str, Shape, int, bytes]]:
     """(split, class, number, JPEG) of each."""
-    for split, count in (("train", TRAIN), ("test", TESTS)):
+    for split, count in (("train", train), ("test", TESTS)):
         for shape in CLASSES:
             for number in range(count):
                 yield split, shape, number, draw_shape(shape, f"{split} {number}")

@@ -18,14 +18,14 @@ CODES = ("gannet", "quince", "mortar", "sextant", "bellows", "trellis", "ferrule
 PLACES = ("north pier", "salt mill", "upper lock", "signal house", "old kiln", "rope walk", "glass tower", "west weir")
 
 
-def draw_hidden_sentences(folder: Path) -> dict[str, Path]:
-    """`questions.jsonl` in MM-NIAH's form, its pictures, and `obelics.jsonl`."""
+def draw_hidden_sentences(folder: Path, pages: int = PAGES, questions: int = ROWS) -> dict[str, Path]:
+    """`questions.jsonl` in MM-NIAH's form, its pictures, and `obelics.jsonl`; more pages go on where these end."""
     draws, images = Draws(("hidden sentences",)), folder / "images"
     images.mkdir(parents=True, exist_ok=True)
     with (folder / "obelics.jsonl").open("w", encoding="utf-8", newline="\n") as file:
-        for number in range(PAGES):
+        for number in range(pages):
             file.write(json.dumps(_obelics(draws, number, images)) + "\n")
-    rows = (_row(draws, number, images) for number in range(ROWS))
+    rows = (_row(draws, number, images) for number in range(questions))
     (folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     return {"questions": folder / "questions.jsonl", "images": images, "obelics": folder / "obelics.jsonl"}
 

@@ -24,9 +24,9 @@ DRAWS = Draws(("drawn photographs",))
 Row = dict[str, Any]
 
 
-def draw_single(folder: Path) -> dict[str, Path]:
+def draw_single(folder: Path, count: int = COUNT) -> dict[str, Path]:
     """Write questions with one needle as the original has them, photographs and annotations, and say where."""
-    photographs = plan_photographs(COUNT, DRAWS)
+    photographs = plan_photographs(count, DRAWS)
     questions = folder / "visual_haystack_10.json"
     rows = [
         {"pos_image": needles, "neg_image": negatives, "conversations": _conversation(question, answer)}

@@ -9,15 +9,16 @@ from typing import Any
 
 from mmlongbench.building.dataset import Dataset, kept_rows, open_dataset
 from mmlongbench.building.rejects import reject_row
+from mmlongbench.building.widening import wider
 from mmlongbench.building.work import Shard, Work
-from mmlongbench.draft import Draft
+from mmlongbench.draft import Draft, Question
 from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError, Fault, Rejected
 from mmlongbench.packing.budget import format_length, parse_length
 from mmlongbench.packing.pack import DoesNotFitError, Example, NothingAskedError, examples
 from mmlongbench.packing.placing import Depth
 from mmlongbench.policies import Without
-from mmlongbench.prompt import Image, Prompt
+from mmlongbench.prompt import Image
 from mmlongbench.task import Row
 
 BLOCK = 32
@@ -110,10 +111,9 @@ def pack_contexts(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterato
         drafts = list(family)
         made = [_tried(dataset, draft, length) for draft in drafts]
         while _shown_units(made, must_be_dry=True):
-            wider = [draft.supply.wider(length) for draft in drafts]
-            wide = [replace(draft, supply=supply) for draft, supply in zip(drafts, wider, strict=True) if supply]
+            wide = wider(dataset, drafts, length)
             tried = [_tried(dataset, draft, length) for draft in wide]
-            if len(wide) < len(drafts) or _shown_units(tried) <= _shown_units(made):
+            if _shown_units(tried) <= _shown_units(made):
                 break
             drafts, made = wide, tried
         yield from zip(drafts, made, strict=True)
@@ -122,7 +122,7 @@ def pack_contexts(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterato
 def _shown_units(made: Sequence[list[Example] | DoesNotFitError], *, must_be_dry: bool = False) -> int:
     """The fewest units that a context shows; none where one does not fit, or where none ran dry that must."""
     found = [contexts[0] for contexts in made if isinstance(contexts, list)]
-    if len(found) < len(made) or (must_be_dry and not any(example.ran_dry for example in found)):
+    if not found or len(found) < len(made) or (must_be_dry and not any(example.ran_dry for example in found)):
         return 0
     return min(len(example.items) for example in found)
 
@@ -147,15 +147,20 @@ def _packed(dataset: Dataset, draft: Draft, draws: Draws, length: int) -> list[E
     while True:
         whole = replace(draft, supply=Without(draft.supply, broken)) if broken else draft
         made = examples(whole, dataset.budget(length), dataset.placements(), dataset.pricer, draws)
-        shown = {path for example in made for path in example.prompt.images}
+        shown = {*made[0].prompt.images, *(path for example in made for path in _asked(example.question))}
         found = {path: reason for path in sorted(shown) if (reason := dataset.world.fault_of(path))}
         if not found:
             return made
         required = {unit.body.path for unit in draft.required if isinstance(unit.body, Image)}
-        asked = {path for question in draft.questions for path in Prompt.of(question.parts).images}
+        asked = {path for question in draft.questions for path in _asked(question)}
         if changed := (required | asked) & found.keys():
             raise DoesNotFitError(f"{draft.id}: {min(changed)} cannot be decoded")  # checked before: it has changed
         broken |= found
+
+
+def _asked(question: Question) -> Iterator[str]:
+    """The pictures beside a question."""
+    return (part.path for part in question.parts if isinstance(part, Image))
 
 
 def _shared(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[Any]:

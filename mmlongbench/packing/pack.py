@@ -105,8 +105,13 @@ class Example:
 
 def assemble(instruction: Sequence[Part], units: Sequence[Unit], separator: str, question: Sequence[Part]) -> Prompt:
     """The prompt of an example; builders use it to rebuild one from a record."""
+    return Prompt.of((*_context(instruction, units, separator), *question))
+
+
+def _context(instruction: Sequence[Part], units: Sequence[Unit], separator: str) -> tuple[Part, ...]:
+    """What stands before the question, neighbouring texts joined."""
     between = [part for unit in units for part in (*unit.parts, separator)][:-1]
-    return Prompt.of((*instruction, *between, *question))
+    return Prompt.of((*instruction, *between)).parts
 
 
 def pack(draft: Draft, budget: TokenBudget, pricer: Pricer, slack: int = 0) -> Packed:
@@ -282,12 +287,13 @@ def _stood(
     counts = {**counts, **{unit.id: pricer.unit(unit) for unit in standing.units if unit.needles}}
     items, context = _items(standing, counts, pricer.opening(draft).total, separator)
     needles = tuple(_needles(packed, standing, items, counts, pricer))
+    before = _context(draft.instruction, standing.units, draft.separator)  # many questions share it
     for question in packed.questions:
         yield Example(
             question.id,
             question,
             items,
-            assemble(draft.instruction, standing.units, draft.separator, question.parts),
+            Prompt.of((*before, *question.parts)),
             context + pricer.frame(draft, question),
             budget.reserve,
             placement,

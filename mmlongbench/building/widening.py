@@ -1,0 +1,49 @@
+"""How many groups more contexts show that run dry: ICL above 128K, where the pictures of a class end."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from mmlongbench.building.dataset import Dataset
+from mmlongbench.draft import Draft
+from mmlongbench.errors import Rejected
+from mmlongbench.packing.pack import DoesNotFitError, pack
+
+
+def wider(dataset: Dataset, drafts: list[Draft], length: int) -> list[Draft]:
+    """The drafts with as many groups more as it takes that none runs dry, else with those that fill them most, if any.
+
+    To try a number packs every context anew, so it is found in steps that double and then halve.
+    """
+    steps = [drafts]
+    low, high, stride = 0, 0, 1
+    best = (_packed_units(dataset, drafts, length)[0], 0)
+    full = 0
+    while not high or high - low > 1:
+        middle = (low + high) // 2 if high else low + stride
+        units, is_dry = _packed_units(dataset, _step(steps, middle, length), length)
+        best = max(best, (units, -middle))  # more units, then fewer groups
+        if is_dry:
+            low, stride = middle, 2 * stride
+        else:
+            high, full = middle, units
+    if full:
+        return steps[high]
+    return steps[-best[1]] if best[1] else []
+
+
+def _step(steps: list[list[Draft]], number: int, length: int) -> list[Draft]:
+    """The drafts of step 0, wider by so many groups; none where there are not as many."""
+    while len(steps) <= number and steps[-1]:
+        supplies = [draft.supply.wider(length) for draft in steps[-1]]
+        found = [replace(draft, supply=supply) for draft, supply in zip(steps[-1], supplies, strict=True) if supply]
+        steps.append(found if len(found) == len(supplies) else [])
+    return steps[number] if number < len(steps) else []
+
+
+def _packed_units(dataset: Dataset, drafts: Sequence[Draft], length: int) -> tuple[int, bool]:
+    """The fewest units that a context is packed with, 0 where one does not fit; and whether one runs dry."""
+    try:
+        packed = [pack(draft, dataset.budget(length), dataset.pricer) for draft in drafts]
+    except (DoesNotFitError, Rejected):
+        return 0, False
+    return min((len(each.units) for each in packed), default=0), any(each.ran_dry for each in packed)

@@ -1,0 +1,90 @@
+"""Contexts that run dry show as many groups more as one more after another would; found in fewer steps."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from mmlongbench.building.widening import wider
+from mmlongbench.draft import Draft, Question, Unit
+from mmlongbench.packing.budget import K, TokenBudget
+from mmlongbench.packing.pack import DoesNotFitError, pack
+from mmlongbench.packing.pricing import Pricer
+from mmlongbench.policies import Rounds
+from mmlongbench.prompt import Image
+from tokenization import CrossModalCounter, PatchRule, load_tokenizer
+
+LENGTH = 256 * K
+SIZE = (896, 896)
+"""1,024 tokens: some 250 of them fill the length."""
+Counts = dict[int, int]
+
+
+class Counted:
+    """What is needed of a dataset; each pack asks for a budget, which is counted."""
+
+    def __init__(self) -> None:
+        self.pricer = Pricer(CrossModalCounter(load_tokenizer("llama2"), PatchRule()), _OneSize())
+        self.asked = 0
+
+    def budget(self, length: int) -> TokenBudget:
+        self.asked += 1
+        return TokenBudget(length, 256)
+
+
+class _OneSize(dict[str, tuple[int, int]]):
+    def __missing__(self, path: str) -> tuple[int, int]:
+        return SIZE
+
+
+def context(pictures: int, barred: Counts, classes: int, most: int) -> Draft:
+    """So many pictures of each class, of some of which the first few are barred."""
+
+    def unit(kind: str, name: str, label: int, turn: int) -> Unit:
+        is_barred = int(name.rpartition(" ")[2]) < barred.get(int(kind), 0)
+        return Unit(name, "exemplar", Image(name), (), group=kind, barred="broken" if is_barred else "")
+
+    rounds = Rounds(
+        tuple(map(str, range(classes))),
+        lambda kind: [f"{kind} {n}" for n in range(pictures)],
+        unit,
+        lambda _, found: found,
+        most=most,
+    )
+    return Draft("d", ("Look.\n",), (Question("q", ("\nWhich?",)),), (), rounds)
+
+
+def units(dataset: Any, draft: Draft) -> tuple[int, bool]:
+    try:
+        packed = pack(draft, dataset.budget(LENGTH), dataset.pricer)
+    except DoesNotFitError:
+        return 0, False
+    return len(packed.units), packed.ran_dry
+
+
+def one_after_another(dataset: Any, draft: Draft) -> Draft:
+    """Wider by one until it is full, or by the number that fills it most."""
+    found = [draft]
+    while units(dataset, found[-1])[1] and (supply := found[-1].supply.wider(LENGTH)):
+        found.append(replace(found[-1], supply=supply))
+    return max(found, key=lambda each: (units(dataset, each)[0], -len(each.supply.more)))  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("pictures", "barred", "classes"),
+    [
+        (4, {}, 100),  # full with 61 or so
+        (24, {}, 12),  # full with one more
+        (2, {}, 100),  # all are not enough
+        (3, {40: 3}, 100),  # a class that cannot be shown is where it ends
+        (5, {20: 1}, 100),  # a class with fewer to show, and then it goes on
+        (5, {10: 5}, 100),  # the first one more cannot be shown
+        (4, {}, 10),  # there are none more
+    ],
+)
+def test_as_many_groups_more_as_one_after_another(pictures: int, barred: Counts, classes: int) -> None:
+    draft, dataset = context(pictures, barred, classes, most=10), Counted()
+    found = wider(dataset, [draft], LENGTH)  # type: ignore[arg-type]
+    assert dataset.asked <= 2 * (classes - 10).bit_length() + 3
+    expected = one_after_another(Counted(), draft)
+    assert [each.supply for each in found] == ([expected.supply] if expected is not draft else [])
