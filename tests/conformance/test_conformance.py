@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -28,12 +28,15 @@ from mmlongbench.installed import find_manifest
 from mmlongbench.manifest import Manifest, load_manifest, narrowed
 from mmlongbench.packing.budget import K
 from mmlongbench.packing.pack import Example, NothingAskedError
-from mmlongbench.plugins import installed
+from mmlongbench.plugins import installed, metric_type
 from mmlongbench.progress import Progress
 from mmlongbench.release.audit import audit_release
 from mmlongbench.release.images import ImageSizes
 from mmlongbench.release.layout import DATA, IMAGES
+from mmlongbench.release.opening import open_release
 from mmlongbench.retrieval.text import contains
+from mmlongbench.scoring.joining import scorable_files
+from mmlongbench.scoring.metric import Asked, Settings
 from mmlongbench.task import Row
 
 GOLDENS = Path(__file__).parent / "goldens"
@@ -278,3 +281,28 @@ def _built(out: Path, seed: str, workers: int) -> dict[str, str]:
     environment: dict[str, Any] = {**os.environ, "PYTHONHASHSEED": seed}
     subprocess.run([*command, "--out", out, "--workers", str(workers), "-q"], env=environment, check=True)
     return {path.relative_to(out).as_posix(): sha256_of(path) for path in sorted(out.rglob("*")) if path.is_file()}
+
+
+@every
+def test_gold_answers_fed_back_score_full_and_no_answer_scores_nothing(world: World, name: str) -> None:
+    builder = world.datasets[name].builder
+    metric = metric_type(builder.spec.metric)(Settings())
+    gold_of = getattr(builder, "gold", lambda found: found["answer"])
+    opened = [each for each in scorable_files(open_release(world.release)) if each.builder.dataset == name]
+    assert {each.file.length for each in opened} <= set(LENGTHS)
+    for file in (each.file for each in opened if each.file.form and each.file.length == 16 * K):
+        assert file.form is not None
+        for _, record in file.form.unbundle(file.path):
+            gold = gold_of(record)
+            asked = Asked(file.name, name, record, gold, _said(gold, metric.name))
+            assert metric.score(asked).score == 1.0
+            for nothing in ("", "Not answerable"):
+                found = metric.score(replace(asked, prediction=nothing)).score
+                assert found == 1.0 if nothing == gold else found is not None and found < 0.5
+
+
+def _said(gold: Any, metric: str) -> str:
+    """What a model that knows the answer says."""
+    if metric == "mc_acc":
+        return chr(ord("A") + gold)
+    return str(gold[0] if metric == "sub_em" and isinstance(gold, list) else gold)
