@@ -83,7 +83,7 @@ def _pieces(documents: Path) -> Iterator[list[str]]:
 
 def _prepared(root: Path, pieces: list[list[str]], questions: int) -> Work:
     """A build of drawn sources whose negatives are found."""
-    _write_sources(root, pieces, questions)
+    write_sources(root, pieces, questions)
     images = root / "images"
     common = {"builder": "vrag", "corpus": root / "corpus.json", "lengths": ["8K"]}
     infoseek = {"questions": root / "infoseek.jsonl", "entities": root / "entities.jsonl", "images": images}
@@ -98,7 +98,7 @@ def _prepared(root: Path, pieces: list[list[str]], questions: int) -> Work:
     return work
 
 
-def _write_sources(root: Path, pieces: list[list[str]], questions: int) -> None:
+def write_sources(root: Path, pieces: list[list[str]], questions: int) -> None:
     articles = [
         {
             "_id": f"{n}",

@@ -14,7 +14,7 @@ import pymupdf
 from haystacks import draw_photographs
 from many_shot import draw_table
 from PIL import Image
-from vrag import _write_sources
+from vrag import write_sources
 from zipf import rows as zipf_rows
 
 from builders.mm_niah.sample import draw_hidden_sentences
@@ -79,7 +79,7 @@ def classes(root: Path) -> Source:
 def passages(root: Path) -> Source:
     """Questions about single passages of a corpus of 12,000."""
     pieces = [words[: 60 + number * 37 % 41] for number, words in enumerate(zipf_rows(0, 12_000))]
-    _write_sources(root, pieces, QUESTIONS)
+    write_sources(root, pieces, QUESTIONS)
     source = {"questions": root / "viquae.jsonl", "images": root / "images"}
     retrieval = {"k": 10_000}
     return {
