@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from vrag import SHORTEST, STEP, _write_sources
+from vrag import SHORTEST, STEP, write_sources
 from zipf import WORDS, rows
 
 from builders.docvqa.sample import read_reports, sample_row
@@ -33,7 +33,7 @@ def draw_reports(root: Path, copies: int) -> dict[str, Any]:
 def draw_visual_questions(root: Path, questions: int) -> dict[str, Any]:
     """Passages of words with Zipf frequencies, kept as a corpus, and questions about some of them; a VRAG dataset."""
     pieces = [piece[: SHORTEST + n * STEP % (WORDS - SHORTEST + 1)] for n, piece in enumerate(rows(0, PASSAGES))]
-    _write_sources(root, pieces, questions)
+    write_sources(root, pieces, questions)
     make_corpus(str(root / "corpus.json"), root / "corpus")
     source = {"questions": root / "infoseek.jsonl", "entities": root / "entities.jsonl", "images": root / "images"}
     about = {"name": "infoseek", "builder": "vrag", "reader": "infoseek", "options": {"gold": "lead"}}

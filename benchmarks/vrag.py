@@ -99,6 +99,7 @@ def _prepared(root: Path, pieces: list[list[str]], questions: int) -> Work:
 
 
 def write_sources(root: Path, pieces: list[list[str]], questions: int) -> None:
+    """Articles of given pieces of text as Wikipedia's own dump has them, and questions about them."""
     articles = [
         {
             "_id": f"{n}",
