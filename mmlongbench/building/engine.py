@@ -66,10 +66,9 @@ class LocalEngine:
         self._processes = None
 
     def _spread(self, out: Path, shards: Sequence[Shard]) -> Generator[Done, None, None]:
-        """The last first: the longest contexts, which would leave the other processes idle at the end."""
         self._processes = self._processes or Processes(self.workers)
         try:
-            yield from _each_done(self._processes, out, shards[::-1])
+            yield from _each_done(self._processes, out, shards)
         except WorkerDiedError:
             yield from _once_more(out, shards)
 

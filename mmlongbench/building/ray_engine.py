@@ -46,7 +46,7 @@ class RayEngine:
         task = ray.remote(num_cpus=1, max_retries=1, scheduling_strategy="SPREAD")(_run)
         self._rounds += 1
         known = f"{build} {self._rounds}"
-        waiting = {task.remote(out, shard, known, self.remote): shard for shard in shards[::-1]}  # see LocalEngine
+        waiting = {task.remote(out, shard, known, self.remote): shard for shard in shards}
         try:
             while waiting:
                 (done,), _ = ray.wait(list(waiting), num_returns=1)

@@ -38,13 +38,16 @@ def questions_of(block: str, rows: int) -> int:
 
 
 def record_shards(out: Path, name: str, lengths: tuple[int, ...]) -> list[Shard]:
-    """The shards of all cells of a dataset, in the order of the files."""
+    """The shards of all cells of a dataset, block after block, the longest contexts first.
+
+    So what a process has read and priced for some questions serves all their lengths, and none is idle at the end.
+    """
     is_shared, rows = hasattr(open_dataset(out, name).builder, "contexts"), len(rows_of(out, name))
     blocks = {TOGETHER: rows} if is_shared else {block: questions_of(block, rows) for block in blocks_of(rows)}
     return [
         Shard("records", name, f"{format_length(length)}/{block}", steps)
-        for length in lengths
         for block, steps in blocks.items()
+        for length in sorted(lengths, reverse=True)
     ]
 
 

@@ -75,7 +75,7 @@ def test_a_build_shows_a_line_for_each_cell_that_is_under_way(
         "mmlongdoc page images": 4,
         "mmlongdoc files": 2,
     }
-    assert all(len(visible) == 1 for visible in shown)  # one process: one cell under way
+    assert {len(visible) for visible in shown} <= {1, 2}  # the two lengths are made side by side
 
 
 def test_the_bar_of_an_audit_moves_by_records(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
