@@ -187,3 +187,12 @@ def test_without_documents_it_says_how_to_name_them() -> None:
 def test_weights_are_from_0_to_1(leaflets: Path, alphas: tuple[float, ...]) -> None:
     with pytest.raises(ScoringError, match="alphas: expected weights from 0 to 1, found"):
         SMuDGE(Settings(documents=leaflets, alphas=alphas))
+
+
+def test_the_score_at_a_weight_does_not_depend_on_the_order_of_weights(leaflets: Path) -> None:
+    found = [
+        SMuDGE(Settings(documents=leaflets, alphas=alphas)).score(asked("1200", ["12", "1201"])).details
+        for alphas in ((0.25, 1.0), (1.0, 0.25))
+    ]
+    for name in ("alpha_0.25", "alpha_1"):
+        assert found[0][name] == found[1][name]

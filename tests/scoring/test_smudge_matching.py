@@ -37,6 +37,9 @@ def test_the_kind_of_a_string(text: str, kind: str) -> None:
         ("5 million dollars", "5000000 dollars", 11 / (10 + 1 / (1 - 8 / 15))),
         ("2019-04-01", "2019-04-01", 1),
         ("from 1 to 2", "from 100 to 200", 1),
+        ("Fig. 5", "Fig.5", 11 / (10 + 1 / 1)),
+        ("10-20", "10–20", 1),
+        ("12.", "12", 1),
         ("from 1 to 2", "from 100 to 2", 0),
     ],
 )

@@ -38,4 +38,4 @@ def test_golds_that_stand_on_their_pages_score_1_and_empty_or_absent_ones_do_not
         for said in ("", "Not answerable.", "\u4e2d\u6587"):
             other = metric.score(Asked(asked.file, asked.dataset, asked.record, asked.gold, said))
             assert other.score is not None
-            assert other.score < 0.1
+            assert other.score < 0.2

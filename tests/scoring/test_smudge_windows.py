@@ -45,7 +45,8 @@ def brute(words: Words, needle: str, above: float) -> tuple[float, set[tuple[int
         for first in inside:
             for last in range(first, inside.stop):
                 run = " ".join(map(words.word, range(first, last + 1)))
-                similar = 1 - plain_distance(run, needle) / max(len(run), len(needle))
+                longest = max(len(run), len(needle))
+                similar = (longest - plain_distance(run, needle)) / longest
                 if similar > best:
                     best, runs = similar, set()
                 if similar == best > above:
@@ -83,7 +84,7 @@ def test_a_needle_of_whole_machine_words_is_found_with_one_letter_wrong(length: 
     words = document(["other", text, "words"])
     for wrong in (0, length // 2, length - 1):
         needle = text[:wrong] + "Z" + text[wrong + 1 :]
-        assert searched(words, needle, LEAST_SIMILARITY) == (1 - 1 / length, {(1, 1)})
+        assert searched(words, needle, LEAST_SIMILARITY) == ((length - 1) / length, {(1, 1)})
 
 
 @given(PAGES, st.lists(WORDS, min_size=1, max_size=3))
@@ -120,3 +121,7 @@ def test_pages_without_words_and_pages_out_of_order_are_in_their_place() -> None
     assert words.text == " a \n b c "
     assert [list(words.range_of(page)) for page in (0, 1, 2, 4, 9)] == [[], [0], [], [1, 2], []]
     assert [words.word(n) for n in range(3)] == ["a", "b", "c"]
+
+
+def test_a_run_that_is_similar_by_no_more_than_the_bound_is_none() -> None:
+    assert searched(document(["mgs"]), "milligrams", LEAST_SIMILARITY)[1] == set()  # 3 of 10 letters

@@ -15,6 +15,8 @@ from mmlongbench.scoring.metric import Asked
 
 MOST_ELEMENTS = 64
 """Elements of a predicted list that are looked at; all of them count for its length."""
+MOST_OF_ELEMENT = 128
+"""Characters of an element; a longer one matches no element of a gold answer."""
 MOST_SAID = 100_000
 """Characters of a prediction that are read: with so many it matches no answer."""
 _LEAD = re.compile(r"\A[\s*_#]*answer[\s*_]*:[\s*_]*", re.IGNORECASE)

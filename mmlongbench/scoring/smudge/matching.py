@@ -16,29 +16,32 @@ Kind: TypeAlias = Literal["numeric", "textual", "hybrid"]
 Number: TypeAlias = tuple[str, str, int]
 """Sign, digits without zeros at either end, and the power of ten they are multiplied by; of zero no digits."""
 
-_NUMBER = re.compile(r"(?:(?<![^\s($€£¥])[-+−])?(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+)(?:\.[0-9]+)?|\.[0-9]+")
+_NUMBER = re.compile(
+    r"(?:(?<![^\s($€£¥])[-+])?(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+)(?:\.[0-9]+)?|(?<![\w.])\.[0-9]+"
+)
+_DASHES = dict.fromkeys(map(ord, "‐‑‒–—―−"), "-")
 _SCALES = (0, 2, 3, 6, 9)
 """Powers of ten that two ways to write a number may differ by: as such, per cent, thousand, million, billion."""
 _NUMBERS_WEIGHT, _TEXT_WEIGHT = 10, 1
 
 
 def plain(text: str) -> str:
-    r"""A string as it is compared: compatible characters made one, without case, blanks made single.
+    r"""A string as it is compared: compatible characters made one, without case, single blanks, no stop at its end.
 
-    >>> plain(" Up  to 12\nMGS ")
-    'up to 12 mgs'
+    >>> plain(" Up  to 10–12\nMGS. ")
+    'up to 10-12 mgs'
     """
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    return " ".join(unicodedata.normalize("NFKC", text).translate(_DASHES).casefold().split()).rstrip(".,;:!?")
 
 
 def similarity(one: str, other: str) -> float:
     """The normalised Levenshtein similarity of two strings as they stand, from 0 to 1.
 
     >>> similarity("milligrams", "mgs"), similarity("", "")
-    (0.30000000000000004, 1.0)
+    (0.3, 1.0)
     """
     longest = max(len(one), len(other))
-    return 1 - distance(one, other) / longest if longest else 1.0
+    return (longest - distance(one, other)) / longest if longest else 1.0
 
 
 def distance(one: str, other: str) -> int:
@@ -110,12 +113,12 @@ def _apart(text: str) -> tuple[tuple[Number, ...], str]:
 
 
 def _number(text: str) -> Number:
-    whole, _, fraction = text.lstrip("+-−").replace(",", "").partition(".")
+    whole, _, fraction = text.lstrip("+-").replace(",", "").partition(".")
     digits = (whole + fraction).lstrip("0")
     kept = digits.rstrip("0")
     if not kept:
         return "", "", 0
-    return "-" if text[0] in "-−" else "", kept, len(digits) - len(kept) - len(fraction)
+    return "-" if text[0] == "-" else "", kept, len(digits) - len(kept) - len(fraction)
 
 
 def _harmonic(numbers: float, text: float) -> float:

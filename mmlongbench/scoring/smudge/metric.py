@@ -6,6 +6,7 @@ places alike, those count that are closest to each other. A gold that its own pa
 of pictures), and a question without evidence, are not scored: these answers are not extractive.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -13,7 +14,15 @@ from typing import Any
 from mmlongbench.errors import Fault
 from mmlongbench.scoring.errors import ScoringError
 from mmlongbench.scoring.metric import Asked, Details, Scored, Settings
-from mmlongbench.scoring.smudge.answers import MOST_ELEMENTS, Golds, elements_of, golds_of, paired, said_of
+from mmlongbench.scoring.smudge.answers import (
+    MOST_ELEMENTS,
+    MOST_OF_ELEMENT,
+    Golds,
+    elements_of,
+    golds_of,
+    paired,
+    said_of,
+)
 from mmlongbench.scoring.smudge.library import Library, Text
 from mmlongbench.scoring.smudge.matching import kind_of, match_score
 from mmlongbench.scoring.smudge.places import Found, distance_between, grounding_score
@@ -99,35 +108,40 @@ class SMuDGE:
             pages = ", ".join(map(str, evidence[:8]))
             return Scored(None, failure=f"smudge: {absent[:80]!r} is not on its evidence pages ({pages})")
         parts = elements_of(said) if golds.is_list else [said]
+        if golds.is_list:
+            parts = [part if len(part) <= MOST_OF_ELEMENT else "" for part in parts]
         table = [[_compare(text, gold, located[gold], part) for part in parts[:MOST_ELEMENTS]] for gold in there]
-        first = self._alphas[0]
-        pairs = paired([[each.score(first) for each in row] for row in table])
-        if not golds.is_list:
-            pairs = pairs[:1]
-        chosen = [table[gold][part] for gold, part in pairs]
         over = max(len(there), len(parts)) if golds.is_list else 1
+        chosen = {alpha: _chosen(table, alpha, is_list=golds.is_list) for alpha in self._alphas}
         exact = [located[gold].similarity == 1 for gold in there]
         return self._scored(chosen, over, {"type": kind_of(there[0]), "is_gold_exact": all(exact)})
 
-    def _scored(self, chosen: list[Compared], over: int, about: Details) -> Scored:
-        """The mean of some pairs over as many as there should be."""
+    def _scored(self, chosen: dict[float, list[Compared]], over: int, about: Details) -> Scored:
+        """The mean of the pairs chosen at each weight over as many as there should be; of the first, what it is of."""
 
-        def mean(values: list[float]) -> float:
+        def mean(values: Iterable[float]) -> float:
             return sum(values) / over
 
+        first = chosen[self._alphas[0]]
         details: dict[str, Any] = {
-            "match": mean([each.match for each in chosen]),
-            "grounding": mean([grounding_score(each.distance) for each in chosen]),
-            "is_found": bool(chosen) and all(each.is_found for each in chosen),
+            "match": mean(each.match for each in first),
+            "grounding": mean(grounding_score(each.distance) for each in first),
+            "is_found": bool(first) and all(each.is_found for each in first),
             **about,
         }
-        scores = {alpha: mean([each.score(alpha) for each in chosen]) for alpha in self._alphas}
+        scores = {alpha: mean(each.score(alpha) for each in pairs) for alpha, pairs in chosen.items()}
         details |= {f"alpha_{alpha:g}": score for alpha, score in scores.items()}
         return Scored(scores[self._alphas[0]], details)
 
     def _located(self, name: str, gold: str, evidence: tuple[int, ...]) -> Found:
         text = self._library.open(name)
         return Found() if isinstance(text, Fault) else text.locator.best(" ".join(split(gold)), evidence)
+
+
+def _chosen(table: list[list[Compared]], alpha: float, *, is_list: bool) -> list[Compared]:
+    """The pairs of gold and prediction that score best at a weight; of alternatives the best one."""
+    pairs = paired([[each.score(alpha) for each in row] for row in table])
+    return [table[gold][part] for gold, part in (pairs if is_list else pairs[:1])]
 
 
 def _compare(text: Text, gold: str, located: Found, said: str) -> Compared:

@@ -115,7 +115,7 @@ def _run(letters: Letters, length: int, table: Bits, lanes: Integers, best: Best
         if step + _ROUNDING >= best.similarity * length:  # a shorter run has too many errors for its length alone
             ended = np.flatnonzero(letters.is_end[at] & (at <= limits))
             if len(ended):
-                best.take(1 - errors[ended] / max(step, length), lanes[ended], at[ended])
+                best.take((max(step, length) - errors[ended]) / max(step, length), lanes[ended], at[ended])
             if is_first and best.runs:
                 return
         if not step % _THINNED:
