@@ -101,7 +101,9 @@ class Metric(Protocol):
     `totals(scored: Sequence[Scored]) -> Mapping[str, float]`, figures of a whole cell that are no mean of examples
     (F1); `out_of_scope(asked) -> str`, why an example is none that the metric could score, whatever a model said (it
     is left out, and counted by reason); `absent(asked) -> Details`, what `totals` must know of an example without
-    prediction; `close()`; `usage() -> Mapping[str, float]`, calls, tokens and failures so far.
+    prediction; `usage() -> Mapping[str, float]`, calls, tokens and failures so far; `close()`; `stop()`, called before
+    that where a run ends by an error or Ctrl-C: threads inside `score` give up what they wait for, since they are
+    waited for next.
     """
 
     @property

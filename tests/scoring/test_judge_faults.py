@@ -34,7 +34,7 @@ FAULTS = {
     "too much": (Said('{"reason": "", "score": 6}'), "score: Input should be less than or equal to 5"),
     "no number": (Said('{"reason": "", "score": NaN}'), "score"),
     "a field missing": (Said('{"score": 4}'), "reason: Field required"),
-    "a field more": (Said('{"reason": "", "score": 4, "bonus": 1}'), "bonus: Extra inputs are not permitted"),
+    "a field more": (Said('{"reason": "", "score": 4, "bonus": 1}'), ": Extra inputs are not permitted in"),
     "a lone surrogate": (Said('{"reason": "\\ud800", "score": "x"}'), "score"),
     "a million braces": (Said("{" * 1_000_000), "an answer of 1,000,000 characters"),
     "braces": (Said('{"a":' * 30_000), "no JSON object"),
@@ -95,16 +95,16 @@ def test_a_call_that_failed_is_not_made_again_by_this_run_but_by_the_next(tmp_pa
     [
         '```json\n{"reason": "because", "score": 4}\n```',
         '<think>{"reason": "they say", "score": 5}</think> I say {"reason": "because", "score": 4}.',
-        'The answer says {"score": 5}. {"reason": "because", "score": 4} {"score": 5}',
+        'The answer says {"score": 5}, a {set}. {"reason": "because", "score": 4} So it is.',
     ],
 )
 def test_a_verdict_is_found_among_words_and_the_last_counts(words: str) -> None:
     assert ask(in_turn(Said(words)))[0] == Grade(reason="because", score=4)
 
 
-def test_an_endpoint_that_refuses_the_schema_is_asked_in_words_from_then_on() -> None:
+def test_an_endpoint_that_refuses_the_schema_by_name_is_asked_in_words_from_then_on() -> None:
     def plain(request: dict[str, Any]) -> Said:
-        return Said(status=400, body=b'{"error": "no schemas"}') if "response_format" in request else GOOD
+        return Said(status=400, body=b'{"detail": "no schemas"}') if "response_format" in request else GOOD
 
     with judging(plain) as server, client_of(server) as opened:
         other = replace(CALL, case=fence("answer", "red"))
@@ -185,6 +185,7 @@ def test_an_endpoint_that_fails_one_call_after_another_is_given_up() -> None:
         ({"url": "http://[::1/v1"}, "expected an address such as"),
         ({"models": ()}, "--judge-model"),
         ({"models": (" ",)}, "--judge-model"),
+        ({"models": ("a", "b", "a")}, "--judge-model: a, b, a: one is named twice"),
         ({"attempts": 0}, "the attempts of a call: expected a number above 0, found 0"),
         ({"timeout": float("inf")}, "--judge-timeout"),
         ({"concurrency": -1}, "--judge-concurrency"),

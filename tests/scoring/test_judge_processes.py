@@ -6,9 +6,11 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from threading import Event
 
-from judge_server import JudgeServer, Said, client_of, good, judging
+from judge_server import JudgeServer, Request, Said, client_of, good, judging, text_of
 from lives import wait_for
 
 from mmlongbench.scoring.judge.calls import Call
@@ -31,6 +33,7 @@ url, cache, calls, at_once = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), i
 client = JudgeClient(Judge(url, ("m",), cache, at_once), Waits())
 with ThreadPoolExecutor(at_once) as pool:
     list(pool.map(client.ask, [Call("m", "Grade it.", str(number), Grade) for number in range(calls)]))
+sys.stdout.write(str(client.usage()["calls"]))
 client.close()
 """
 
@@ -43,7 +46,7 @@ def slowly(_: object) -> Said:
 def run(server: JudgeServer, cache: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Another process that makes the same calls."""
     command = [sys.executable, "-c", RUN, server.url, str(cache), str(CALLS), str(AT_ONCE)]
-    with subprocess.Popen(command) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         try:
             yield process
         finally:
@@ -77,12 +80,23 @@ def test_a_run_that_was_killed_goes_on_and_asks_again_only_what_was_under_way(tm
         assert usage["from_cache"] >= before - AT_ONCE
 
 
-def test_two_processes_that_share_a_file_make_each_call_once(tmp_path: Path) -> None:
-    cache = tmp_path / "judge.sqlite"
-    with judging(slowly) as server:
-        with run(server, cache) as other:
-            wait_for(answered(server, 1))
-            with client_of(server, cache=cache, concurrency=AT_ONCE) as client:
+def test_two_processes_that_share_a_file_call_at_once_and_make_each_call_once(tmp_path: Path) -> None:
+    cache, other_is_done = tmp_path / "judge.sqlite", Event()
+
+    def script(request: Request) -> Said:
+        return replace(slowly(request), until=other_is_done if text_of(request) == "held" else None)
+
+    with judging(script) as server, client_of(server, cache=cache, concurrency=AT_ONCE + 1) as client:
+        with ThreadPoolExecutor(1) as pool:
+            held = pool.submit(client.ask, Call("m", "Grade it.", "held", Grade))
+            wait_for(lambda: server.under_way)
+            with run(server, cache) as other:
+                wait_for(answered(server, 1))  # it has opened the file, while a call of this process was under way
                 assert make_calls(client) == [4] * CALLS
-            assert other.wait(timeout=60) == 0
-        assert len(server.answered) == sum(server.answered.values()) == CALLS
+                made, _ = other.communicate(timeout=60)
+            other_is_done.set()
+            assert held.result() == Grade(reason="", score=4)
+        assert other.returncode == 0
+        assert 0 < int(made) <= CALLS
+        assert client.usage()["calls"] + int(made) == CALLS + 1
+        assert len(server.answered) == sum(server.answered.values()) == CALLS + 1

@@ -34,6 +34,11 @@ class Said:
     """Sends half of its body."""
     drips: float = 0.0
     """Seconds between two bytes."""
+    raw: bytes | None = None
+    """Sent in place of a response, status, headers and all."""
+    finish_reason: str = "stop"
+    until: threading.Event | None = None
+    """Nothing is sent before it."""
 
 
 Script: TypeAlias = Callable[[Request], Said]
@@ -79,6 +84,8 @@ class JudgeServer(ThreadingHTTPServer):
         """Material of requests whose answer was sent whole, with status 200 and words."""
         self.under_way = 0
         self.most_under_way = 0
+        self.abandoned = 0
+        """Responses that a client did not wait for."""
         self.guard = threading.Lock()
         self.stopped = threading.Event()
 
@@ -88,6 +95,8 @@ class JudgeServer(ThreadingHTTPServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that went away is part of the play."""
+        with self.guard:
+            self.abandoned += 1
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -108,6 +117,8 @@ class _Handler(BaseHTTPRequestHandler):
                 server.stopped.wait(60)
                 self.close_connection = True
                 return
+            if said.until:
+                said.until.wait(60)
             self._say(said)
             if said.status == 200 and said.words:
                 with server.guard:
@@ -117,7 +128,10 @@ class _Handler(BaseHTTPRequestHandler):
                 server.under_way -= 1
 
     def _say(self, said: Said) -> None:
-        body = completion(said.words) if said.body is None else said.body
+        body = completion(said.words, said.finish_reason) if said.body is None else said.body
+        if said.raw is not None:
+            self._drip(said.raw, said.drips)
+            return
         self.send_response(said.status)
         for name, value in {"content-type": "application/json", **said.headers}.items():
             self.send_header(name, value)
@@ -127,22 +141,26 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body[: len(body) // 2])
             self.close_connection = True
         elif said.drips:
-            for byte in body:
-                self.wfile.write(bytes([byte]))
-                if self.server.stopped.wait(said.drips):
-                    break
+            self._drip(body, said.drips)
         else:
             self.wfile.write(body)
+
+    def _drip(self, sent: bytes, seconds: float) -> None:
+        for byte in sent:
+            self.wfile.write(bytes([byte]))
+            if self.server.stopped.wait(seconds):
+                break
 
     def log_message(self, format: str, *args: Any) -> None:
         """Quiet."""
 
 
-def completion(words: str | None, **message: Any) -> bytes:
+def completion(words: str | None, finish_reason: str = "stop", **message: Any) -> bytes:
     """A response as the protocol has it."""
     said = {"role": "assistant", "content": words, **message}
     usage = {"prompt_tokens": 10, "completion_tokens": 3, "total_tokens": 13}
-    return json.dumps({"choices": [{"index": 0, "message": said, "finish_reason": "stop"}], "usage": usage}).encode()
+    choice = {"index": 0, "message": said, "finish_reason": finish_reason}
+    return json.dumps({"choices": [choice], "usage": usage}).encode()
 
 
 @contextmanager

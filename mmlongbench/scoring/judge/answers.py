@@ -6,9 +6,9 @@
 import json
 from typing import Any, ClassVar
 
-from mmlongbench.scoring.judge.calls import Call, fence, numbered
+from mmlongbench.scoring.judge.calls import Call, fence, listed
 from mmlongbench.scoring.judge.client import Failed
-from mmlongbench.scoring.judge.judged import Judged, question_of, reason_of, unscored
+from mmlongbench.scoring.judge.judged import Judged, question_of, reason_of, too_long, unscored
 from mmlongbench.scoring.judge.verdicts import Covered, Right
 from mmlongbench.scoring.metric import Asked, Scored
 
@@ -58,7 +58,10 @@ class Answers(Judged):
 
     def _list(self, asked: Asked) -> Scored:
         items = items_of(asked.gold)
-        case = _case(asked, fence("reference", numbered(items)))
+        reference = listed("reference", items)
+        if reference is None:
+            return unscored(too_long("items", items))
+        case = _case(asked, reference)
         found = self.client.ask(Call(self.model, _COVERED, case, Covered, {"items": len(items)}))
         if isinstance(found, Failed):
             return unscored(found)

@@ -20,6 +20,8 @@ _PATIENCE = 60.0
 """Seconds to wait for another process that writes."""
 _LOOK = 0.05
 """Seconds between two looks whether another process has ended a call."""
+_OPENING = 1 << 61
+"""The byte of the lock file that is held to open the other; those of calls lie below, under way in any process."""
 _TABLE = """
 CREATE TABLE IF NOT EXISTS answers (
     call TEXT PRIMARY KEY, model TEXT NOT NULL, verdict TEXT NOT NULL,
@@ -51,7 +53,7 @@ class Cache:
             if path:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 self._lock = path.with_name(f"{path.name}.lock").open("ab")
-                fcntl.lockf(self._lock, fcntl.LOCK_EX)  # two that open a new file at once
+                fcntl.lockf(self._lock, fcntl.LOCK_EX, 1, _OPENING)  # two that open a new file at once
             self._database = sqlite3.connect(
                 path or ":memory:", timeout=_PATIENCE, isolation_level=None, check_same_thread=False
             )
@@ -60,7 +62,7 @@ class Cache:
             self._database.execute("PRAGMA synchronous=NORMAL")  # what is written outlives the process
             self._database.execute(_TABLE)
             if self._lock:
-                fcntl.lockf(self._lock, fcntl.LOCK_UN)
+                fcntl.lockf(self._lock, fcntl.LOCK_UN, 1, _OPENING)
 
     def get(self, key: str) -> Answer | None:
         """The answer to a call, if there is one."""

@@ -5,7 +5,6 @@
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from mmlongbench.release.layout import CLAIMS
 from mmlongbench.scoring.judge.calls import Call, fence
 from mmlongbench.scoring.judge.client import Failed, JudgeClient
 from mmlongbench.scoring.judge.verdicts import Claims
+from mmlongbench.scoring.threads import threads
 
 _RUBRIC = """You take a summary apart into claims. A claim is one short sentence that says one fact and can be \
 understood without the others: write names out instead of pronouns, and keep numbers, dates and conditions as they \
@@ -124,7 +124,7 @@ def write_claims(
     """Take the gold summaries of datasets apart, and write a file for each that is whole."""
     known = GoldClaims(client, data)
     for summaries in datasets:
-        found = _found(known, summaries, client.judge.concurrency, progress)
+        found = _found(known, summaries, client, progress)
         good = {id: claims for id, claims in found.items() if not isinstance(claims, Failed)}
         failures = {id: claims.why for id, claims in found.items() if isinstance(claims, Failed)}
         path = claims_file(summaries.file, summaries.dataset)
@@ -135,7 +135,7 @@ def write_claims(
 
 
 def _found(
-    known: GoldClaims, summaries: Summaries, concurrency: int, progress: Progress
+    known: GoldClaims, summaries: Summaries, client: JudgeClient, progress: Progress
 ) -> dict[str, tuple[str, ...] | Failed]:
     def one(item: tuple[str, str]) -> tuple[str, ...] | Failed:
         found = known.of(summaries.file, summaries.dataset, *item)
@@ -144,6 +144,6 @@ def _found(
 
     with (
         progress.bar(f"claims: {summaries.dataset}", len(summaries.golds)) as advance,
-        ThreadPoolExecutor(concurrency) as pool,
+        threads(client.judge.concurrency, [client.stop]) as pool,
     ):
         return dict(zip(summaries.golds, pool.map(one, summaries.golds.items()), strict=True))

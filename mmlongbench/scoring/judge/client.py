@@ -50,9 +50,15 @@ class JudgeClient:
         self._over: JudgeError | None = None
         """Why no call is made any more."""
 
-    def close(self) -> None:
-        """Let go of files and connections; calls under way end soon, as failed."""
+    def stop(self) -> None:
+        """Make no call any more; those under way end at once, as failed."""
         self._pace.stop()
+        if self._endpoint:
+            self._endpoint.stop()
+
+    def close(self) -> None:
+        """Stop, and let go of files and connections."""
+        self.stop()
         if self._endpoint:
             self._endpoint.close()
         self._cache.close()
@@ -123,6 +129,8 @@ class JudgeClient:
         if isinstance(outcome, Trouble):
             return outcome
         self._count(input_tokens=outcome.input_tokens, output_tokens=outcome.output_tokens)
+        if outcome.fault:
+            return Unusable(outcome.fault)
         found = read_verdict(outcome.words, call.verdict, call.bounds)
         if not isinstance(found, Unusable):
             answer = Answer(call.model, found.model_dump_json(), outcome.input_tokens, outcome.output_tokens)
@@ -141,8 +149,9 @@ class JudgeClient:
         last, tries = troubles[-1], len(troubles)
         if tries == self.judge.attempts and all(trouble.kind == "unreachable" for trouble in troubles):
             raise self._lost_endpoint(f"no judge answers there ({last.why}); start it, or mend --judge-url")
-        with self._guard:
-            self._lost = 0 if last.kind == "unusable" else self._lost + 1
+        if last.kind != "never":  # an endpoint that refuses this very call is there, and may answer others
+            with self._guard:
+                self._lost = 0 if last.kind == "unusable" else self._lost + 1
         if self._lost >= MOST_LOST:
             raise self._lost_endpoint(f"{self._lost} calls failed one after another, the last: {last.why}")
         if tries == 1:
@@ -170,6 +179,11 @@ def _check(judge: Judge) -> None:
     """Refuse what cannot be meant."""
     if not judge.models or not all(model.strip() for model in judge.models):
         raise JudgeError("--judge-model: expected the name of a model that the endpoint serves, found none")
+    if len(set(judge.models)) < len(judge.models):
+        raise JudgeError(
+            f"--judge-model: {', '.join(judge.models)}: one is named twice, and its grades would count twice; name "
+            "each once, and ask it more often with --judge-samples"
+        )
     for name, value in (
         ("--judge-concurrency", judge.concurrency),
         ("--judge-timeout", judge.timeout),

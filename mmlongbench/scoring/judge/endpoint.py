@@ -5,8 +5,7 @@ The client library's own retries are off, so that attempts are counted here.
 
 import importlib
 import os
-import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -14,15 +13,14 @@ from urllib.parse import urlsplit
 from mmlongbench.scoring.errors import missing
 from mmlongbench.scoring.judge.calls import Call, V
 from mmlongbench.scoring.judge.errors import JudgeError
+from mmlongbench.scoring.judge.options import named_in, of_the_form, options_of
 from mmlongbench.scoring.judge.pace import retry_after
 from mmlongbench.scoring.judge.replies import Outcome, Reply, Trouble, read_reply
-from mmlongbench.scoring.judge.verdicts import shape
+from mmlongbench.scoring.judge.wire import Wire
 
 if TYPE_CHECKING:
     import openai
 
-MOST_TOKENS = 8192
-"""Of an answer, with what a model thinks before it."""
 MOST_BYTES = 16 * 1024 * 1024
 """Of a response."""
 _CONNECT = 10.0
@@ -39,42 +37,70 @@ class Endpoint:
         """Open the client; nothing is sent yet."""
         self.url = _checked(url)
         self._timeout = timeout
-        self._bare: set[str] = set()
-        """Models that take no options."""
-        self._client = _client(url, timeout)
+        self._key = os.environ.get("OPENAI_API_KEY", "")
+        self._unknown: dict[str, frozenset[str]] = {}
+        """Options that a model refused by their names."""
         http = importlib.import_module(_library().DefaultHttpxClient.__bases__[0].__module__)
+        self._wire = Wire(_library(), http, timeout)
+        self._client = self._opened(url)
         self._unreachable: tuple[type[Exception], ...] = (http.ConnectError, http.ConnectTimeout)
-        self._late: tuple[type[Exception], ...] = (_library().APITimeoutError, http.TimeoutException, TimeoutError)
+        self._late: tuple[type[Exception], ...] = (_library().APITimeoutError, http.TimeoutException)
         self._broken_off: tuple[type[Exception], ...] = (_library().APIConnectionError, http.HTTPError)
 
+    def _opened(self, url: str) -> "openai.OpenAI":
+        library = _library()
+        limits = library.Timeout(self._timeout, connect=min(self._timeout, _CONNECT))
+        client: openai.OpenAI = library.OpenAI(
+            base_url=url, api_key=self._key or "none", timeout=limits, max_retries=0, http_client=self._wire.client
+        )
+        return client
+
+    def stop(self) -> None:
+        """Cut the connections of calls under way, which fail; no call is answered any more."""
+        self._wire.stop()
+
     def close(self) -> None:
-        """Close its connections."""
+        """Let go of everything."""
         self._client.close()
 
     def ask(self, call: Call[V], note: str = "") -> Outcome:
-        """Make a call once; once more without options where the endpoint refuses them."""
-        if call.model in self._bare:
-            return self._request(call, note, {})
-        found = self._request(call, note, _options(call))
-        if isinstance(found, Reply) or found.status not in _REFUSES_OPTIONS:
-            return found
-        bare = self._request(call, note, {})
-        if isinstance(bare, Reply):
-            self._bare.add(call.model)
-        return replace(bare, requests=2)
+        """Make a call; again without an option that the endpoint refuses.
 
-    def _request(self, call: Call[V], note: str, options: dict[str, Any]) -> Outcome:
-        library = _library()
+        An option that a refusal names is left out of all calls of that model from then on. Where it names none, it may
+        be about the call itself, and what one call is refused is no reason to ask the next one otherwise.
+        """
+        unknown, requests = self._unknown.get(call.model, frozenset()), 1
+        options = _without(unknown, options_of(call))
+        found = self._request(call, note, options)
+        while isinstance(found, Trouble) and found.status in _REFUSES_OPTIONS:
+            named = named_in(found.why, options)
+            left_out = named or of_the_form(options)
+            if not left_out:
+                break
+            unknown, options, requests = unknown | named, _without(left_out, options), requests + 1
+            found = self._request(call, note, options)
+        if isinstance(found, Reply):
+            self._unknown[call.model] = self._unknown.get(call.model, frozenset()) | unknown
+        return replace(found, requests=requests)
+
+    def _request(self, call: Call[V], note: str, options: Mapping[str, Any]) -> Outcome:
         said: dict[str, Any] = {"model": call.model, "messages": call.messages(note), **options}
-        ends = time.monotonic() + self._timeout
+        with self._wire.request() as deadline:
+            found = self._exchanged(said)
+        if isinstance(found, Trouble):
+            found = replace(found, why=self._without_key(found.why))
+        is_away = isinstance(found, Trouble) and found.kind == "unreachable"
+        return self._late_trouble() if deadline.is_over and not is_away else found
+
+    def _exchanged(self, said: dict[str, Any]) -> Outcome:
         try:
             with self._client.chat.completions.with_streaming_response.create(**said) as response:
-                body = self._body(response.iter_bytes(), ends)
-        except library.APIStatusError as error:
+                body = _body(response.iter_bytes())
+        except _library().APIStatusError as error:
             return self._refused(error)
         except self._late as error:
             is_away = isinstance(error.__cause__, self._unreachable)
-            return Trouble(f"no answer in {self._timeout:g} s", "unreachable" if is_away else "again")
+            return replace(self._late_trouble(), kind="unreachable" if is_away else "again")
         except self._broken_off as error:
             cause = error.__cause__ or error
             is_away = isinstance(cause, self._unreachable)
@@ -82,16 +108,12 @@ class Endpoint:
             return Trouble(why, "unreachable") if is_away else Trouble(f"the connection broke: {why}")
         return read_reply(body) if isinstance(body, bytes) else body
 
-    def _body(self, chunks: Iterable[bytes], ends: float) -> bytes | Trouble:
-        """A whole response within time and bounds, however slowly it drips."""
-        body = bytearray()
-        for chunk in chunks:
-            body += chunk
-            if len(body) > MOST_BYTES:
-                return Trouble(f"a response of more than {MOST_BYTES:,} bytes")
-            if time.monotonic() > ends:
-                raise TimeoutError
-        return bytes(body)
+    def _late_trouble(self) -> Trouble:
+        return Trouble(f"no answer in {self._timeout:g} s")
+
+    def _without_key(self, said: str) -> str:
+        """Words of an endpoint, which may say the key, for files that are shown around."""
+        return said.replace(self._key, "<key>") if self._key else said
 
     def _refused(self, error: "openai.APIStatusError") -> Trouble:
         """A status that is no success.
@@ -101,7 +123,8 @@ class Endpoint:
 
         """
         status = error.status_code
-        said = " ".join(str(error.message).removeprefix(f"Error code: {status}").removeprefix(" - ").split())[:200]
+        message = str(error.message).removeprefix(f"Error code: {status}").removeprefix(" - ")
+        said = self._without_key(" ".join((message or error.response.text).split()))[:200]
         if status == 401:
             raise JudgeError(f"{self.url}: the judge's endpoint refuses the key ({said or status}); set OPENAI_API_KEY")
         if status == 404:
@@ -117,15 +140,18 @@ class Endpoint:
         )
 
 
-def _options(call: Call[V]) -> dict[str, Any]:
-    """What is asked for beside the words."""
-    form = {"name": call.verdict.__name__, "schema": shape(call.verdict), "strict": True}
-    options = {
-        "response_format": {"type": "json_schema", "json_schema": form},
-        "temperature": call.temperature,
-        "max_completion_tokens": MOST_TOKENS,
-    }
-    return {**options, "seed": call.sample} if call.temperature else options
+def _body(chunks: Iterable[bytes]) -> bytes | Trouble:
+    """A whole response within bounds."""
+    body = bytearray()
+    for chunk in chunks:
+        body += chunk
+        if len(body) > MOST_BYTES:
+            return Trouble(f"a response of more than {MOST_BYTES:,} bytes")
+    return bytes(body)
+
+
+def _without(names: frozenset[str], options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if name not in names}
 
 
 def _checked(url: str) -> str:
@@ -146,11 +172,3 @@ def _library() -> Any:  # noqa: ANN401  (the module)
         return importlib.import_module("openai")
     except ImportError as error:
         raise missing("openai", "a judge") from error
-
-
-def _client(url: str, timeout: float) -> "openai.OpenAI":
-    library = _library()
-    limits = library.Timeout(timeout, connect=min(timeout, _CONNECT))
-    key = os.environ.get("OPENAI_API_KEY") or "none"
-    client: openai.OpenAI = library.OpenAI(base_url=url, api_key=key, timeout=limits, max_retries=0)
-    return client

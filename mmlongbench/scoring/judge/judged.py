@@ -1,6 +1,6 @@
 """What all judged metrics have: a client for their judges, and the rubrics' common parts."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from mmlongbench.scoring.judge.client import Failed, JudgeClient
@@ -40,6 +40,10 @@ class Judged:
         """Calls, tokens and failures so far."""
         return self.client.usage()
 
+    def stop(self) -> None:
+        """Ask nothing any more; who waits for an answer gets none, soon."""
+        self.client.stop()
+
     def close(self) -> None:
         """Let go of the cache and the connections."""
         self.client.close()
@@ -48,6 +52,11 @@ class Judged:
 def unscored(failed: Failed) -> Scored:
     """An example whose judge gave no usable answer."""
     return Scored(None, failure=failed.why)
+
+
+def too_long(name: str, texts: Sequence[str]) -> Failed:
+    """Why texts are not judged that a judge cannot be shown whole."""
+    return Failed(f"too long to be judged: {len(texts):,} {name}, {sum(map(len, texts)):,} characters")
 
 
 def question_of(asked: Asked) -> str:

@@ -18,6 +18,8 @@ class Reply:
     output_tokens: int
     requests: int = 1
     """How many it took."""
+    fault: str = ""
+    """Why it cannot be used, whatever it says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,8 @@ class Trouble:
 
 
 Outcome: TypeAlias = Reply | Trouble
+_CUT_OFF = {"length": "cut off at its bound of tokens", "content_filter": "cut off by the endpoint's filter"}
+"""Ends of an answer that is not whole: its last words may be a quotation."""
 
 
 class _Message(BaseModel):
@@ -65,7 +69,9 @@ def read_reply(body: bytes) -> Outcome:
         return Trouble(f"the judge refuses: {' '.join(message.refusal.split())[:120]}")
     words = (message.content or "").encode("utf-8", "replace").decode()
     usage = read.usage if isinstance(read.usage, dict) else {}
-    return Reply(words, _whole(usage.get("prompt_tokens")), _whole(usage.get("completion_tokens")))
+    cut_off = _CUT_OFF.get(read.choices[0].finish_reason or "")
+    fault = f"an answer that was {cut_off}" if cut_off else ""
+    return Reply(words, _whole(usage.get("prompt_tokens")), _whole(usage.get("completion_tokens")), fault=fault)
 
 
 def _whole(value: object) -> int:

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from mmlongbench.passages.splitting import sentences
-from mmlongbench.scoring.judge.calls import Call, fence, numbered
+from mmlongbench.scoring.judge.calls import Call, blocks, fence, listed
 from mmlongbench.scoring.judge.claims import GoldClaims
 from mmlongbench.scoring.judge.client import Failed
-from mmlongbench.scoring.judge.judged import Judged, unscored
+from mmlongbench.scoring.judge.judged import Judged, too_long, unscored
 from mmlongbench.scoring.judge.pace import Waits
 from mmlongbench.scoring.judge.verdicts import Fluent, Supported
 from mmlongbench.scoring.metric import Asked, Scored, Settings
@@ -33,6 +33,8 @@ summary, and the sentences of another one by number.
 A sentence holds if its main facts stand in the expert's summary; minor details, such as a date, a name or the title \
 of a law, may be missing there. It does not hold if a main fact is missing there or contradicted. supported lists the \
 numbers of the sentences that hold, each once; it is empty if none does."""
+_MOST_BLOCKS = 10
+"""Calls that the statements of one text are judged in."""
 _PREFIX = "Summary:"
 """Which models repeat after the prompt; the public scorer takes it off too."""
 
@@ -58,20 +60,27 @@ class FluencyF1(Judged):
         recalled = claims if isinstance(claims, Failed) else self._recalled(claims, prediction)
         precise = self._supported(_PRECISION, fence("expert", str(asked.gold)), "sentences", said)
         match claims, fluent, recalled, precise:  # all are asked: what is answered is kept for the next run
-            case tuple(), Fluent(), Supported(), Supported():
+            case tuple(), Fluent(), int(), int():
                 return _scored(fluent, recalled, len(claims), precise, len(said))
         return unscored(next(found for found in (claims, fluent, recalled, precise) if isinstance(found, Failed)))
 
-    def _recalled(self, claims: tuple[str, ...], prediction: str) -> Supported | Failed:
+    def _recalled(self, claims: tuple[str, ...], prediction: str) -> int | Failed:
         return self._supported(_RECALL, fence("summary", prediction), "claims", claims)
 
-    def _supported(self, rubric: str, text: str, name: str, statements: Sequence[str]) -> Supported | Failed:
-        case = f"{text}\n\n{fence(name, numbered(statements))}"
-        return self.client.ask(Call(self.model, rubric, case, Supported, {"statements": len(statements)}))
+    def _supported(self, rubric: str, text: str, name: str, statements: Sequence[str]) -> int | Failed:
+        """How many statements hold; each is shown, in as many calls as that takes."""
+        calls: list[Call[Supported]] = []
+        for block in blocks(statements):
+            if not (shown := listed(name, block)) or len(calls) == _MOST_BLOCKS:
+                return too_long(name, statements)
+            calls.append(Call(self.model, rubric, f"{text}\n\n{shown}", Supported, {"statements": len(block)}))
+        found = [self.client.ask(call) for call in calls]  # all, as above
+        failed = next((each for each in found if isinstance(each, Failed)), None)
+        return failed or sum(len(each.supported) for each in found if isinstance(each, Supported))
 
 
-def _scored(fluent: Fluent, recalled: Supported, claims: int, precise: Supported, said: int) -> Scored:
-    recall, precision = len(recalled.supported) / claims, len(precise.supported) / said
+def _scored(fluent: Fluent, recalled: int, claims: int, precise: int, said: int) -> Scored:
+    recall, precision = recalled / claims, precise / said
     f1 = 2 * recall * precision / (recall + precision) if recall + precision else 0.0
     details = {"fluency": fluent.fluent, "f1": f1, "recall": recall, "precision": precision}
     return Scored(fluent.fluent * f1, {**details, "claims": claims, "sentences": said})

@@ -1,11 +1,11 @@
 """What judges answer: the forms, and how one is found in a judge's words. Strict: no value is turned into another type.
 
-A form may end with prose before it or a code fence around it; the last object that is one counts, since what stands
-before it may be quoted.
+There may be prose before it or a code fence around it. The last object counts, since what stands before it may be
+quoted; if that is no verdict, or a broken one stands behind or around it, there is none, whatever is quoted.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 
 MOST_CHARACTERS = 200_000
 """Of an answer; one that is longer is not looked at."""
-_MOST_STARTS = 200
-"""Places where an object may begin that are tried."""
+_MOST_BROKEN = 1000
+"""Braces that open no object."""
 Mark = Annotated[int, Field(ge=0, le=1)]
 Numbers = tuple[Annotated[int, Field(ge=1)], ...]
 _EXTRACTED = Literal["Integer", "Float", "String", "List", "Not answerable", "Fail to answer"]
@@ -144,31 +144,43 @@ def read_verdict(words: str, verdict: type[V], bounds: Mapping[str, int]) -> V |
     """The verdict in a judge's words, the last if there are several."""
     if len(words) > MOST_CHARACTERS:
         return Unusable(f"an answer of {len(words):,} characters, {MOST_CHARACTERS:,} are read")
-    found: V | None = None
-    wrong = Unusable("no JSON object", _quoted(words)) if words.strip() else Unusable("an empty answer")
-    for value in _objects(words):
-        try:
-            found = verdict.model_validate_json(json.dumps(value), context=dict(bounds))
-        except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(map(str, first["loc"]))[:60]
-            wrong = Unusable(f"{place + ': ' if place else ''}{first['msg']}", _quoted(json.dumps(value)))
-    return found or wrong
+    if not words.strip():
+        return Unusable("an empty answer")
+    value = _last_object(words)
+    if isinstance(value, str):
+        return Unusable(value, _quoted(words))
+    try:
+        return verdict.model_validate_json(json.dumps(value), context=dict(bounds))
+    except ValidationError as error:
+        first = error.errors()[0]
+        is_ours = first["type"] != "extra_forbidden"  # else the place is a name that the judge made up
+        place = f"{'.'.join(map(str, first['loc']))}: " if first["loc"] and is_ours else ""
+        return Unusable(f"{place}{first['msg']}", _quoted(json.dumps(value)))
 
 
-def _objects(words: str) -> Iterator[dict[str, Any]]:
-    """Objects that stand in words, none inside another, in their order."""
-    decoder, at = json.JSONDecoder(), words.find("{")
-    for _ in range(_MOST_STARTS):
-        if at < 0:
-            return
+def _last_object(words: str) -> dict[str, Any] | str:
+    """The last object that stands in words, none inside another; or why there is none to rely on.
+
+    >>> _last_object('Not {"a": 1}, but {"a": 2}.'), _last_object('{"a": 1} {"a": "cut o')
+    ({'a': 2}, 'braces behind or around the last JSON object')
+    """
+    decoder, found, end = json.JSONDecoder(), None, 0
+    start, broken, unclosed = words.find("{"), 0, 0
+    while start >= 0:
         try:
-            value, end = decoder.raw_decode(words, at)
+            found, after = decoder.raw_decode(words, start)
         except (ValueError, RecursionError):
-            end = at + 1
+            broken, after = broken + 1, start + 1
         else:
-            yield value
-        at = words.find("{", end)
+            unclosed += words.count("{", end, start) - words.count("}", end, start)
+            end = after
+        if broken > _MOST_BROKEN:
+            return f"more than {_MOST_BROKEN:,} braces that open no JSON object"
+        start = words.find("{", after)
+    if found is None:
+        return "no JSON object"
+    is_last = "{" not in words[end:] and "}" not in words[end:]
+    return found if is_last and not unclosed else "braces behind or around the last JSON object"
 
 
 def _quoted(words: str) -> str:
