@@ -127,6 +127,8 @@ class TaskSpec:
     """The public scorer's name for the metric: an entry of `mmlongbench.metrics`."""
     further_metrics: tuple[str, ...] = ()
     """Other metrics that its answers can be scored by; one that asks a judge has a name that begins with `judge-`."""
+    averaged_metric: str = ""
+    """The metric its datasets enter averages by where it was scored; `metric` otherwise."""
     category: str = ""
     """Whose average its datasets enter, as the paper groups them: VRAG, NIAH, ICL, Summ, DocVQA."""
     counted_with: str = ""

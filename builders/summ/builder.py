@@ -40,6 +40,7 @@ class Summary:
             files,
             "rouge",
             further_metrics=("judge-fluency-f1",),
+            averaged_metric="judge-fluency-f1",
             category="" if self.options.pages_as == "text" else "Summ",
             reserve=520,
             page_texts=reads,

@@ -13,7 +13,7 @@ import click
     "preferred",
     multiple=True,
     metavar="NAME",
-    help="Of datasets that several metrics scored, the one that the averages are made of; their own by default.",
+    help="Of datasets that several metrics scored, the one that averages are made of; by default as builders say.",
 )
 @click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write one page to look at.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")

@@ -141,12 +141,16 @@ def score(
     from mmlongbench.scoring.running import score as run
 
     names = tuple(dict.fromkeys(name.strip() for name in metrics.split(",") if name.strip()))
-    name = model or predictions[0].resolve().stem
+    if not names:
+        raise click.UsageError(f"--metrics {metrics!r}: names no metric; `list` has them")
+    name = model or _name(predictions[0].resolve())
     folder = images or next((path for path in (release / IMAGES, release.parent / IMAGES) if path.is_dir()), None)
     data = next((path for path in (release / DATA, release) if path.is_dir()), None)
     settings = _settings(further, folder, data, is_compatible=compat)
     file = out / f"{name.replace('/', '_')}.{'+'.join(names)}.jsonl"
     problems, is_dry = Problems(), bool(further["dry_run"])
+    if not is_dry:
+        _refuse_another(file, name)
     opened = open_scorable(release, images, tokenizer)
     with read_predictions(predictions, problems) as read:
         asked = Run(name, names, settings, partial)
@@ -158,6 +162,22 @@ def score(
         show_scores(outcome, problems, None if is_dry else file, is_quiet=quiet)
     if problems or (not is_dry and any(tally.failed for tally in outcome.tallies.cells.values())):
         sys.exit(1)
+
+
+def _name(path: Path) -> str:
+    """Of a folder all of its name, which may have dots in it (Qwen2.5-VL-7B-Instruct)."""
+    return path.name if path.is_dir() else path.stem
+
+
+def _refuse_another(file: Path, model: str) -> None:
+    """Refuse to write over the scores of another model."""
+    from mmlongbench.scoring.errors import ScoringError
+    from mmlongbench.scoring.scores import read_scores
+
+    first = next(read_scores(file), None) if file.is_file() else None
+    if first and first.model != model:
+        todo = "give --model another name, or another --out"
+        raise ScoringError(f"{file}: holds scores of {first.model!r}, not of {model!r}; {todo}")
 
 
 def _settings(further: Mapping[str, Any], images: Path | None, data: Path | None, *, is_compatible: bool) -> "Settings":

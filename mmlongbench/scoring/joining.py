@@ -1,7 +1,7 @@
 """The examples of a release and the predictions for them, side by side in the order of the file."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,8 +9,11 @@ from mmlongbench.errors import ReleaseError
 from mmlongbench.release.examples import name_of
 from mmlongbench.release.layout import IMAGES, LOCK
 from mmlongbench.release.opening import Opened, PublicFile, open_public, open_release
-from mmlongbench.scoring.predictions import Key, Prediction, Predictions, key_of, unclaimed
+from mmlongbench.scoring.errors import ScoringError
+from mmlongbench.scoring.official import is_called
+from mmlongbench.scoring.predictions import Key, Prediction, Predictions, key_of
 from mmlongbench.scoring.problems import Problems
+from mmlongbench.scoring.rows import shared_out, told_by
 from mmlongbench.task import Builder, Record
 
 
@@ -52,6 +55,29 @@ def scorable_files(opened: Opened) -> list[ScorableFile]:
     return [each for each in found if not each.is_repeated or (each.builder.dataset, each.file.length) not in plain]
 
 
+def leave_out_others(files: Sequence[ScorableFile], predictions: Predictions, problems: Problems) -> None:
+    """Leave out outputs of the public code that asked a file for another dataset than its own (ablations).
+
+    Raises:
+        ScoringError: of two names for one file, neither is the file's own.
+
+    """
+    for file in files:
+        name = file.builder.dataset
+        claims = [output for output in predictions.outputs if output.file in file.names and output.dataset]
+        own = [output for output in claims if is_called(output.dataset, name)]
+        exact = [output for output in own if output.dataset == name] or own
+        if len({output.dataset for output in exact}) > 1:
+            raise ScoringError(
+                f"{exact[0]} and {exact[1]}: only one can be what {name} is; take the other away, or change its "
+                "args.datasets"
+            )
+        for output in claims:
+            if output not in exact:
+                predictions.leave_out(output)
+                problems.add("other-dataset", str(output))
+
+
 def predictions_for(file: ScorableFile, predictions: Predictions) -> dict[Key, list[Prediction]]:
     """Those for one file, by whatever name they call it."""
     joined: dict[Key, list[Prediction]] = {}
@@ -64,30 +90,81 @@ def predictions_for(file: ScorableFile, predictions: Predictions) -> dict[Key, l
 def join(file: ScorableFile, predictions: Predictions, problems: Problems) -> Iterator[Joined]:
     """Each example that was asked, with its prediction or none; what does not fit is counted.
 
-    Rows that nothing but their order tells apart take the predictions for them in their order. Of an output of the
-    public code that was told to draw a sample, examples without any output were not asked.
+    Of an output of the public code that was told to draw a sample of the ids, those without any output were not asked.
     """
-    claims, taken, place = predictions_for(file, predictions), Counter[Key](), 0
-    sample = next((predictions.samples[name] for name in file.names if name in predictions.samples), None)
-    answered = {id for id, _, _ in claims}
-    unasked = set[str]()
+    found, taken, place = predictions_for(file, predictions), Counter[Key](), 0
+    sample = predictions.sample(file.names)
+    has_turns = file.builder.spec.placements is not None and any(not kind for _, kind, _ in found)
+    rows = _rows(file) if has_turns or sample is not None else {}
+    claims = _shared_out(file, rows, found, problems)
+    unasked = _unasked(file, rows, found, sample, problems)
     for record, key in _records(file):
-        queue, at = claims.get(key, []), taken[key]
+        queue, at = claims.get(key, ()), taken[key]
         taken[key] += 1
         turn = at if file.builder.spec.placements and not key[1] else None
-        if at < len(queue):
-            yield Joined(record, queue[at], place, turn)
+        if prediction := queue[at] if at < len(queue) else None:
+            yield Joined(record, prediction, place, turn)
             place += 1
-        elif sample is not None and key[0] not in answered:
-            unasked.add(key[0])
-        else:
+        elif key[0] not in unasked:
             problems.add("absent", f"{file.file.name}: {name_of(record)}")
             yield Joined(record, None, 0, turn)
-    for reason, key, prediction in unclaimed(claims, taken):
+    for reason, key, prediction in _unclaimed(claims, taken):
         problems.add(reason, f"{prediction}: {file.file.name}: {_said(key)}")
+
+
+def _rows(file: ScorableFile) -> dict[Key, list[bytes | None]]:
+    """What tells the rows of each key apart."""
+    rows: dict[Key, list[bytes | None]] = {}
+    for record, key in _records(file):
+        rows.setdefault(key, []).append(told_by(record))
+    return rows
+
+
+def _shared_out(
+    file: ScorableFile,
+    rows: Mapping[Key, Sequence[bytes | None]],
+    claims: Mapping[Key, Sequence[Prediction]],
+    problems: Problems,
+) -> dict[Key, Sequence[Prediction | None]]:
+    """The predictions of each key in the order of its rows; see `shared_out`."""
+    shared: dict[Key, Sequence[Prediction | None]] = {}
+    for key, queue in claims.items():
+        shared[key] = queue
+        if key in rows:
+            shared[key], is_ambiguous = shared_out(rows[key], queue)
+            if is_ambiguous:
+                said = f"{len(queue)} predictions for {len(rows[key])} rows"
+                problems.add("ambiguous", f"{file.file.name}: {_said(key)}: {said}")
+    return shared
+
+
+def _unasked(
+    file: ScorableFile,
+    rows: Mapping[Key, object],
+    claims: Mapping[Key, object],
+    sample: int | None,
+    problems: Problems,
+) -> set[str]:
+    """The ids without any output of which a sample was drawn; none where the sample is of all ids."""
+    ids = {id for id, _, _ in rows}
+    if sample is None or sample >= len(ids):
+        return set()
+    unasked = ids - {id for id, _, _ in claims}
+    if (lost := sample - (len(ids) - len(unasked))) > 0:
+        problems.add("lost-output", file.file.name, lost)
+    return unasked
+
+
+def _unclaimed(
+    predictions: Mapping[Key, Sequence[Prediction | None]], taken: Mapping[Key, int]
+) -> Iterator[tuple[str, Key, Prediction]]:
+    """(reason, key, prediction) of each that no example of its file took; `taken` has the examples of each key."""
     ids = {id for id, _, _ in taken}
-    if lost := min(sample or 0, len(ids)) - (len(ids) - len(unasked)) if sample is not None else 0:
-        problems.add("lost-output", file.file.name, max(lost, 0))
+    for key, queue in predictions.items():
+        reason = "duplicate" if key in taken else "wrong-placement" if key[0] in ids else "unknown-id"
+        for prediction in queue[taken.get(key, 0) :]:
+            if prediction:
+                yield reason, key, prediction
 
 
 def _records(file: ScorableFile) -> Iterator[tuple[Record, Key]]:

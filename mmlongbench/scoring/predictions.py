@@ -1,14 +1,15 @@
 """Predictions by the example they are for: lines of JSON, or the output files of the public code.
 
 A line is `{"file", "id", "depth" | "permutation", "prediction"}`, the file below `mmlb_data/`. Of lines only their
-places are held, and each is read again when it is scored, so that memory does not grow with what models said. Knows no
-release: whether there is such an example is told when they are joined.
+places are held, and each is read again when it is scored, so that memory does not grow with what models said; of
+outputs of the public code, what they said is held. Knows no release: whether there is such an example is told when they
+are joined.
 """
 
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any, BinaryIO, Self, TypeAlias
 from mmlongbench.bounded import bounded_lines
 from mmlongbench.release.layout import DATA
 from mmlongbench.scoring.errors import ScoringError
-from mmlongbench.scoring.official import Official, read_official
+from mmlongbench.scoring.official import Official, Output, read_official
 from mmlongbench.scoring.problems import Problems
 
 Key: TypeAlias = tuple[str, str, float]
@@ -39,6 +40,8 @@ class Prediction:
     """Of an output of the public code, which is read whole."""
     lead: str = ""
     """See `Asked.lead`."""
+    told: bytes | None = None
+    """Of an output of the public code: see `told_by`."""
 
     def __str__(self) -> str:
         return f"{self.path.name}, {self.place}"
@@ -50,8 +53,8 @@ class Predictions:
     def __init__(self) -> None:
         self.by_file: dict[str, dict[Key, list[Prediction]]] = defaultdict(lambda: defaultdict(list))
         """Below `mmlb_data/`, in the order they were read."""
-        self.samples: dict[str, int] = {}
-        """Of outputs of the public code: how many examples it was told to draw from a file."""
+        self.outputs: list[Output] = []
+        """Those of the public code."""
         self._open: dict[Path, BinaryIO] = {}
         self._stack = ExitStack()
 
@@ -65,6 +68,21 @@ class Predictions:
         file.seek(prediction.offset)
         said: str = json.loads(file.readline())["prediction"]
         return said
+
+    def sample(self, names: Sequence[str]) -> int | None:
+        """How many ids the public code was told to draw from a file of these names; None: all, or it did not say."""
+        drawn = [output.sample for output in self.outputs if output.file in names]
+        return None if None in drawn else max((each for each in drawn if each is not None), default=None)
+
+    def leave_out(self, output: Output) -> None:
+        """Without what an output of the public code says."""
+        self.outputs.remove(output)
+        kept = {
+            key: [each for each in queue if each.path != output.path]
+            for key, queue in self.by_file.pop(output.file, {}).items()
+        }
+        if there := {key: queue for key, queue in kept.items() if queue}:
+            self.by_file[output.file].update(there)
 
     def __enter__(self) -> Self:
         return self
@@ -102,10 +120,18 @@ def key_of(fields: Mapping[str, Any]) -> Key:
     for kind in ("depth", "permutation"):
         value = fields.get(kind)
         if value is not None:
-            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-                raise ValueError(f"{kind} is {value!r:.80}, expected a number")
-            return str(id), kind, round(float(value), 4)
+            return str(id), kind, round(_number(kind, value), 4)
     return str(id), "", 0.0
+
+
+def _number(kind: str, value: object) -> float:
+    try:
+        found = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+    except OverflowError:
+        found = math.inf
+    if not math.isfinite(found):
+        raise ValueError(f"{kind} is {value!r:.80}, expected a number")
+    return found
 
 
 def _files(path: Path) -> list[Path]:
@@ -149,10 +175,9 @@ def _add_official(found: Predictions, path: Path, problems: Problems) -> None:
         problems.add("unreadable-file", f"{path.name}: {official}")
         return
     file = _below_data(official.file)
-    if official.sample is not None:
-        found.samples[file] = official.sample
+    found.outputs.append(Output(path, file, official.dataset, official.sample))
     for number, row in enumerate(official.rows):
-        prediction = Prediction(path, f"data {number}", text=row.text, lead=row.lead)
+        prediction = Prediction(path, f"data {number}", text=row.text, lead=row.lead, told=row.told)
         try:
             key = key_of(row.fields)
         except ValueError as error:
@@ -176,14 +201,3 @@ def _below_data(name: object) -> str:
     if not isinstance(name, str):
         raise ValueError(f"file is {name!r:.80}, expected a path below {DATA}/")
     return name.removeprefix("./").removeprefix(f"{DATA}/")
-
-
-def unclaimed(
-    predictions: Mapping[Key, Sequence[Prediction]], taken: Mapping[Key, int]
-) -> Iterator[tuple[str, Key, Prediction]]:
-    """(reason, key, prediction) of each that no example of its file took; `taken` has the examples of each key."""
-    ids = {id for id, _, _ in taken}
-    for key, queue in predictions.items():
-        reason = "duplicate" if key in taken else "wrong-placement" if key[0] in ids else "unknown-id"
-        for prediction in queue[taken.get(key, 0) :]:
-            yield reason, key, prediction

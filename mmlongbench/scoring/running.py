@@ -17,12 +17,20 @@ from mmlongbench.plugins import metric_type
 from mmlongbench.progress import Progress
 from mmlongbench.release.opening import Opened
 from mmlongbench.scoring.choosing import chosen_metrics, said_of_choice
-from mmlongbench.scoring.joining import Joined, ScorableFile, join, predictions_for, scorable_files
+from mmlongbench.scoring.joining import (
+    Joined,
+    ScorableFile,
+    join,
+    leave_out_others,
+    predictions_for,
+    scorable_files,
+)
 from mmlongbench.scoring.metric import Asked, Metric, Scored, Settings
 from mmlongbench.scoring.predictions import Predictions
 from mmlongbench.scoring.problems import Problems
 from mmlongbench.scoring.scores import ScoreLine
 from mmlongbench.scoring.tallies import Tallies
+from mmlongbench.scoring.threads import threads
 
 _AHEAD = 4
 """Examples under way for each that is scored at once."""
@@ -58,25 +66,26 @@ def score(
     `out` is the scores file; None is a dry run, which counts what is wrong and what judges would be asked.
 
     Raises:
-        ScoringError: no dataset declares a metric that is asked for.
+        ScoringError: no dataset declares a metric that is asked for, or two outputs of the public code claim one file.
 
     """
     files = scorable_files(opened)
     choice = chosen_metrics(run.metrics, [file.builder for file in files])
+    leave_out_others(files, predictions, problems)
     _count_strangers(files, predictions, opened, problems)
     tallies, outside = Tallies(), Counter[tuple[str, str]]()
     with ExitStack() as stack:
         metrics = _open_metrics(sorted({name for names in choice.values() for name in names}), run.settings, stack)
-        threads = max((_concurrency(metric) for metric in metrics.values()), default=1)
-        pool = ThreadPoolExecutor(threads)
-        stack.callback(pool.shutdown, cancel_futures=True)
+        at_once = max((_concurrency(metric) for metric in metrics.values()), default=1)
+        stops = [metric.stop for metric in metrics.values() if hasattr(metric, "stop")]
+        pool = stack.enter_context(threads(at_once, stops))
         writer = stack.enter_context(whole(out)) if out else None
         asked = [file for file in files if choice[file.builder.dataset] and _is_asked(file, run, predictions, problems)]
         advance = stack.enter_context(progress.bar("files scored", len(asked)))
         for file in asked:
             chosen = [metrics[name] for name in choice[file.builder.dataset]]
             jobs = _jobs(file, chosen, predictions, problems, outside)
-            for job, scored in _in_threads(jobs, pool, _AHEAD * threads):
+            for job, scored in _in_threads(jobs, pool, _AHEAD * at_once):
                 if writer:
                     line = _line(run.model, file, job, scored)
                     tallies.add(line, scored, job.metric)
@@ -161,6 +170,7 @@ def _line(model: str, file: ScorableFile, job: _Job, scored: Scored) -> ScoreLin
         depth=record.get("depth"),
         permutation=record.get("permutation", job.turn),
         is_own=job.metric.name == spec.metric,
+        averaged_metric=spec.averaged_metric,
         status="absent" if job.is_absent else "scored" if scored.score is not None else "failed",
         score=scored.score,
         details=dict(scored.details),

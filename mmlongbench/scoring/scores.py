@@ -22,7 +22,9 @@ class ScoreLine(BaseModel):
     """Whose predictions they are."""
     metric: str
     is_own: bool = False
-    """Whether it is the metric that the dataset enters averages by: its task's own."""
+    """Whether it is its task's own: the dataset enters averages by it, unless `averaged_metric` scored every model."""
+    averaged_metric: str = ""
+    """See `TaskSpec`."""
     file: str
     """Below `mmlb_data/`."""
     dataset: str

@@ -33,6 +33,18 @@ def asked(said: str, gold: str, kind: str = "String", lead: str = "") -> Asked:
         ("The provided document does not mention any such number.", "Integer", NA),
         ("This cannot be determined from the pages", "String", NA),
         ("It is not stated in the report.", "Float", NA),
+        ("It doesn't mention the harbour.", "String", NA),
+        ("The toll isn't mentioned.", "Integer", NA),
+        ("The toll isn’t stated on this page, page 3", "Integer", NA),
+        ("Not provided", "Float", NA),
+        ("There is no information about it", "String", NA),
+        ("Answer: N/A.", "Float", NA),
+        ("The file couldn't be opened; I can't open the file", "String", FAIL),
+        ("The COVID-19 share is 45%", "Float", "45%"),
+        ("GPT-4 reached 87 in 2019-2020", "Integer", "87"),
+        ("From -5.5 to 2", "Float", "-5.5"),
+        ("FY2019", "Integer", "2019"),
+        ("US$1,577.50", "Float", "1577.50"),
         ("I'm unable to view the images, so I cannot answer", "String", FAIL),
         ("I can’t read the document", "List", FAIL),
         ("", "Integer", ""),
@@ -43,7 +55,9 @@ def test_answers_are_read_out_by_rules(response: str, kind: str, answer: str) ->
     assert extract_answer(response, kind) == answer
 
 
-@pytest.mark.parametrize("said", ["It does not include taxes", "a fileless design", "notable"])
+@pytest.mark.parametrize(
+    "said", ["It does not include taxes", "a fileless design", "notable", "no information security officer", "N/A, 3"]
+)
 def test_an_answer_that_denies_something_is_no_refusal(said: str) -> None:
     assert extract_answer(said, "String") == said
 
@@ -127,6 +141,7 @@ def test_the_anls_metric_takes_the_nearest_answer_without_case() -> None:
         ('["Is it safe?", "1.3", "a.m."]', "List"),
         ("1,066", "Integer"),
         ("1.5 million", "Float"),
+        ("N/A", "String"),
         (NA, "None"),
     ],
 )
@@ -145,6 +160,8 @@ def test_totals_are_accuracy_and_f1_over_what_was_answered() -> None:
     absent = Scored(0.0, rules.absent(asked("", "red")))
     assert rules.totals(scored) == {"accuracy": 0.5, "f1": pytest.approx(0.5)}  # recall 1 / 2, precision 1 / 2
     assert rules.totals([*scored, absent]) == {"accuracy": 0.4, "f1": pytest.approx(1 / 3)}
+    denied = rules.score(asked("N/A", "N/A"))
+    assert rules.totals([denied, rules.score(asked(NA, "red"))]) == {"accuracy": 0.5, "f1": pytest.approx(2 / 3)}
     assert rules.totals([]) == {"accuracy": 0.0, "f1": 0.0}
 
 

@@ -53,6 +53,11 @@ def test_a_line_is_told_by_file_id_and_placement(tmp_path: Path) -> None:
             "mistyped-field",
             "a.jsonl, line 2: depth is nan",
         ),
+        (
+            b'{"file": "a", "id": "b", "depth": ' + b"9" * 400 + b', "prediction": ""}',
+            "mistyped-field",
+            f"a.jsonl, line 2: depth is {'9' * 80}, expected a number",
+        ),
         ({**LINE, "file": 3}, "mistyped-field", "a.jsonl, line 2: file is 3, expected a path below mmlb_data/"),
         ({**LINE, "prediction": 3}, "not-a-text", "a.jsonl, line 2: int"),
         ({**LINE, "prediction": ["Yes"]}, "not-a-text", "a.jsonl, line 2: list"),
@@ -118,7 +123,7 @@ def test_outputs_of_the_public_code_are_read_without_the_prefix_it_put_there(tmp
         ("test-1", "", 0.0): [("label:", "label: 3")],
         ("vh-2", "", 0.0): [("", "as it is")],
     }
-    assert found.samples == {FILE: 50}
+    assert found.sample([FILE]) == 50
     assert {reason: each["count"] for reason, each in problems.summary().items()} == {
         "mistyped-field": 2,
         "not-a-text": 1,
@@ -131,6 +136,15 @@ def test_another_json_file_is_said_to_be_no_output(found: str, tmp_path: Path) -
     problems = Problems()
     read_predictions([tmp_path], problems)
     assert problems.summary()["unreadable-file"]["first"][0].startswith("a.json: expected ")
+
+
+def test_an_output_too_large_to_be_read_whole_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded, "MOST_OF_A_FILE", 10)
+    problems = Problems()
+    read_predictions([official(tmp_path / "out.json", [])], problems)
+    (said,) = problems.summary()["unreadable-file"]["first"]
+    assert said.startswith("out.json: ")
+    assert "at most 10 bytes" in said
 
 
 def test_a_folder_is_read_file_after_file_without_judged_copies(tmp_path: Path) -> None:

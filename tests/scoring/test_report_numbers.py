@@ -30,10 +30,9 @@ def test_where_all_failed_there_is_no_score_rather_than_0(tmp_path: Path) -> Non
     assert there is not None
     assert (there.mean, there.low, there.failed) == (None, None, 2)
     assert cell(found.scores, "docs", "mean") is None
-    assert (
-        cell(found.averages, "Docs", "8K") is not None
-        or ("m", found.averages.rows[0], "8K") not in found.averages.cells
-    )
+    assert cell(found.averages, "Docs", "8K") is None
+    assert mean(found.averages, "Docs", "16K") == 1.0
+    assert cell(found.averages, "Docs", "mean") is None
 
 
 def test_a_category_counts_each_dataset_once_and_datasets_counted_together_as_one(tmp_path: Path) -> None:
@@ -66,6 +65,39 @@ def test_an_average_that_lacks_a_part_is_not_given(tmp_path: Path) -> None:
     assert mean(found.averages, "Docs", "8K", "all") == 1.0
     assert cell(found.averages, "Docs", "8K", "some") is None
     assert mean(found.scores, "a", "8K", "some") == 1.0
+    assert found.averages.notes == ("averages of some lack b at 8K; those that need it are left empty",)
+
+
+def test_a_row_of_averages_has_the_same_members_at_every_length(tmp_path: Path) -> None:
+    three: list[Any] = [("a", "Docs"), ("b", "Docs"), ("c", "NIAH")]
+    lines = [line(1, 1.0, name, category=category) for name, category in three]
+    lines += [line(1, 0.5, "a", 16), line(1, 0.5, "c", 16, category="NIAH"), line(1, 0.5, "a", 32)]
+    grid = reported(tmp_path, lines).averages
+    shown = {row.name: [bool(cell(grid, row.name, column)) for column in grid.columns] for row in grid.rows}
+    assert grid.columns == ("8K", "16K", "32K", "mean")
+    assert shown == {
+        "Docs": [True, False, False, False],
+        "NIAH": [True, True, False, False],
+        "overall": [True, False, False, False],
+    }
+    assert grid.notes == (
+        "averages lack b at 16K; those that need it are left empty",
+        "averages lack b, c at 32K; those that need it are left empty",
+    )
+
+
+def test_summaries_enter_averages_by_the_judged_metric_where_every_model_and_file_has_it(tmp_path: Path) -> None:
+    about: dict[str, Any] = {"averaged_metric": "flu", "category": "Summ"}
+    both = [(model, k) for model in ("m", "n") for k in (8, 16)]
+    rouge = [line(1, 0.2, "gov", k, model=model, metric="rouge", is_own=True, **about) for model, k in both]
+    judged = [line(1, 0.6, "gov", k, model=model, metric="flu", **about) for model, k in both]
+    complete, partial = reported(tmp_path, rouge + judged), reported(tmp_path, rouge + judged[1:])
+    assert (mean(complete.averages, "Summ", "8K"), complete.averages.notes) == (0.6, ())
+    assert [row.metric for row in complete.scores.rows] == ["rouge", "flu"]
+    assert mean(partial.averages, "Summ", "8K", "n") == 0.2
+    assert partial.averages.notes == ("gov enter by rouge; the paper's averages take flu",)
+    assert mean(reported(tmp_path, rouge + judged[1:], "flu").averages, "Summ", "16K") == 0.6
+    assert mean(reported(tmp_path, judged).averages, "Summ", "16K") == 0.6
 
 
 def test_a_dataset_enters_averages_by_its_own_metric_or_by_the_one_that_is_asked_for(tmp_path: Path) -> None:

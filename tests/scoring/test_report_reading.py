@@ -57,8 +57,8 @@ def test_a_line_that_is_there_twice(tmp_path: Path) -> None:
         ({"category": "else"}, "docs_K8.jsonl is of .*category 'else'.*elsewhere of .*category 'Docs'"),
         ({"length": 4096}, "docs_K8.jsonl is of .*length 4096"),
         ({"file": "docs2_K8.jsonl"}, "dataset 'docs' has two files of 8,192 tokens, docs2_K8.jsonl and docs_K8.jsonl"),
-        ({"model": "n"}, "em, docs_K8.jsonl: m was asked 1 examples, n 1; only m has id '1'"),
-        ({"model": "n", "id": "1", "permutation": 2}, "only m has id '1'"),
+        ({"model": "n"}, r"em, docs_K8.jsonl: models were asked different examples \(m 1, n 1\) and share none"),
+        ({"model": "n", "id": "1", "permutation": 2}, "and share none"),
     ],
 )
 def test_scores_of_two_releases_in_one_folder(tmp_path: Path, other: dict[str, Any], message: str) -> None:
@@ -69,6 +69,20 @@ def test_scores_of_two_releases_in_one_folder(tmp_path: Path, other: dict[str, A
 def test_models_and_metrics_may_lack_whole_files(tmp_path: Path) -> None:
     lines = [line(1, 1.0), line(1, 1.0, k=16), line(1, 1.0, model="n"), line(1, 1.0, metric="other")]
     assert report(write(tmp_path, lines)).lines == 4
+
+
+def test_models_asked_different_examples_are_compared_on_those_they_share(tmp_path: Path) -> None:
+    kept = [line(n, n / 10, model=model, depth=0.2, details={"x": n}) for n in (2, 3) for model in ("m", "n")]
+    more = [line(n, 1.0, facets={"kind": ["a"]}, depth=0.2, details={"x": 9, "y": 1}) for n in (1, 4)]
+    more += [line(2, 1.0, model="n", depth=0.4), line(5, None, model="n", depth=0.2, failure="down")]
+    alone = line(1, 1.0, "other")
+    found, wanted = (report(write(tmp_path / f"{len(some)}", [*some, alone])) for some in ([*more, *kept], kept))
+    assert (
+        found.notes[0]
+        == "docs_K8.jsonl, em: models were asked different examples (m 4, n 4); here are the 2 they share"
+    )
+    assert found.notes[1:] == wanted.notes
+    assert {**found.summary(), "notes": []} == {**wanted.summary(), "notes": []}
 
 
 def test_odd_names_stay_apart(tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ def test_gold_answers_score_full_on_every_task(public: Path, golds: list[Line], 
     assert set(means(found).values()) == {1.0}
     assert len({dataset for _, dataset, _ in means(found)}) == 7
     lines = list(read_scores(tmp_path / "scores"))
+    assert {line.dataset: line.averaged_metric for line in lines if line.averaged_metric} == {"gov": "judge-fluency-f1"}
     assert len(lines) == len(golds)
     assert {line.status for line in lines} == {"scored"}
     assert {(line.dataset, line.metric, line.category, line.counted_with) for line in lines} == {
@@ -167,8 +168,8 @@ def test_a_many_shot_file_of_others_asks_each_question_once(public: Path, golds:
     assert len(list(read_scores(tmp_path / "scores"))) == 2
 
 
-def output(path: Path, file: str, rows: list[Line], sample: int | None) -> Path:
-    args = {"test_files": file, "max_test_samples": sample}
+def output(path: Path, file: str, rows: list[Line], sample: int | None, dataset: str | None = None) -> Path:
+    args = {"test_files": file, "max_test_samples": sample, "datasets": dataset}
     path.write_text(json.dumps({"args": args, "data": rows}), "utf-8")
     return path
 
@@ -176,13 +177,92 @@ def output(path: Path, file: str, rows: list[Line], sample: int | None) -> Path:
 def test_an_output_of_the_public_code_is_scored_over_its_sample(
     public: Path, records: dict[str, list[Line]], tmp_path: Path
 ) -> None:
-    rows = [{**row, "output": "Answer: Yes"} for row in records[VH] if row["id"] == "vh_multi-0"]
-    for sample, kept, lost in ((1, 3, 0), (2, 3, 1), (None, 6, 0)):
-        made = output(tmp_path / "out.json", VH, rows, sample)
+    rows = [{**row, "output": f"Answer: {row['answer']}"} for row in records[DOCS][:2]]
+    counts = []
+    for sample in (2, 3, 5, 100, None):
+        made = output(tmp_path / "out.json", DOCS, rows, sample)
         found = command("score", public, made, "--partial", "--json", "--out", tmp_path / "scores")
-        cells, problems = json.loads(found.out)["scores"]["binary_acc"]["vh_multi"], json.loads(found.out)["problems"]
-        assert (cells["8192"]["examples"], problems.get("lost-output", {"count": 0})["count"]) == (kept, lost)
-    assert problems["absent"]["count"] == 3
+        cells, problems = json.loads(found.out)["scores"]["doc_qa"]["mmlongdoc"], json.loads(found.out)["problems"]
+        of_each = (problems.get(reason, {"count": 0})["count"] for reason in ("lost-output", "absent"))
+        counts.append((cells["8192"]["examples"], *of_each))
+    assert counts == [(2, 0, 0), (2, 1, 0), (5, 0, 3), (5, 0, 3), (5, 0, 3)]
+
+
+def test_rows_that_share_a_key_take_outputs_by_what_these_say_of_them(
+    public: Path, records: dict[str, list[Line]], tmp_path: Path
+) -> None:
+    rows = [{**row, "output": f"Answer: {sum(row['answer'])}"} for row in records[COUNTS]]
+    made = output(tmp_path / "m.json", COUNTS, rows[1:], None)  # the model returned nothing for the first row
+    found = command("score", public, made, "--partial", "--json", "--out", tmp_path / "scores")
+    assert [line.score for line in read_scores(tmp_path / "scores")] == [0.0, 1.0, 1.0]
+    assert json.loads(found.out)["problems"]["absent"]["count"] == 1
+    assert "ambiguous" not in found.out
+
+
+def test_fewer_predictions_than_rows_that_nothing_tells_apart_count_for_none(public: Path, tmp_path: Path) -> None:
+    lines = [{"file": COUNTS, "id": "mm-niah-1", "prediction": said} for said in ("[4]", "[5]")]
+    found = run(public, lines, tmp_path, "--partial", "--json")
+    problems = json.loads(found.out)["problems"]
+    assert [line.status for line in read_scores(tmp_path / "scores")] == ["absent"] * 3
+    assert problems["ambiguous"]["first"] == [f"{COUNTS}: mm-niah-1: 2 predictions for 3 rows"]
+    assert (problems["absent"]["count"], len(problems)) == (3, 3)
+
+
+def test_outputs_of_ablations_are_left_out_of_the_file_that_they_read(
+    public: Path, records: dict[str, list[Line]], tmp_path: Path
+) -> None:
+    folder, file = tmp_path / "Qwen2.5-VL-7B", "vrag/viquae_K8_dep6.jsonl"
+    folder.mkdir()
+    for dataset, said in (("occ_vrag", "?"), ("triviaqa", "?"), ("viquae", "Answer: Mott")):
+        rows = [{**row, "output": said} for row in records[file]]
+        output(folder / f"{dataset}.json", file, rows, None if dataset == "viquae" else 1, dataset)
+    found = command("score", public, folder, "--partial", "--json", "--out", tmp_path / "scores")
+    problems = json.loads(found.out)["problems"]
+    assert means(found) == {("sub_em", "viquae", "8192"): 1.0}
+    assert problems["other-dataset"] == {
+        "count": 2,
+        "first": [f"occ_vrag.json: occ_vrag on {file}", f"triviaqa.json: triviaqa on {file}"],
+    }
+    assert {line.model for line in read_scores(tmp_path / "scores")} == {folder.name}
+
+
+@pytest.mark.parametrize(
+    ("dataset", "file"),
+    [("gov-report", "summ/gov_K8.jsonl"), ("mm_niah_retrieval-image", "NIAH/retrieval-image_test_K8_dep6.jsonl")],
+)
+def test_outputs_may_call_a_dataset_as_the_public_code_does(
+    dataset: str, file: str, public: Path, records: dict[str, list[Line]], tmp_path: Path
+) -> None:
+    made = output(tmp_path / "m.json", file, [{**row, "output": "A"} for row in records[file]], None, dataset)
+    assert command("score", public, made, "--partial", "-q", "--out", tmp_path / "s").err.startswith("no-predictions")
+
+
+def test_two_outputs_that_both_may_be_a_file_s_own_are_an_error(
+    public: Path, records: dict[str, list[Line]], tmp_path: Path
+) -> None:
+    for dataset in ("my_mmlongdoc", "mmlongdoc-again"):
+        output(tmp_path / f"{dataset}.json", DOCS, [{**records[DOCS][0], "output": "12"}], None, dataset)
+    found = command("score", public, tmp_path, "--out", tmp_path / "scores")
+    assert found.code == 2
+    assert f"mmlongdoc-again.json: mmlongdoc-again on {DOCS} and my_mmlongdoc.json: my_mmlongdoc on" in found.err
+
+
+def test_scores_of_another_model_are_not_replaced(public: Path, golds: list[Line], tmp_path: Path) -> None:
+    run(public, golds, tmp_path, "--model", "A/B", "-q")
+    before = (tmp_path / "scores/A_B.default.jsonl").read_bytes()
+    found = run(public, golds[:1], tmp_path, "--model", "A_B", "--partial")
+    assert found.code == 2
+    assert "A_B.default.jsonl: holds scores of 'A/B', not of 'A_B'; give --model another name" in found.err
+    assert (tmp_path / "scores/A_B.default.jsonl").read_bytes() == before
+    assert run(public, golds, tmp_path, "--model", "A/B", "-q").code == 0
+
+
+@pytest.mark.parametrize("metrics", ["", " , "])
+def test_metrics_that_name_none_are_an_error(metrics: str, public: Path, golds: list[Line], tmp_path: Path) -> None:
+    found = run(public, golds, tmp_path, "--metrics", metrics)
+    assert found.code == 2
+    assert "names no metric" in found.err
+    assert not (tmp_path / "scores").exists()
 
 
 def test_compatible_refusals_follow_the_order_of_what_was_answered(

@@ -18,18 +18,24 @@ _MARKER = re.compile(r".*\banswer\s?:", re.DOTALL | re.IGNORECASE)
 _FORMAT = re.compile(r"\banswer format\s?:", re.IGNORECASE)
 _INTRODUCTION = re.compile(r"(?:so,? |thus,? |therefore,? )?(?:the )?(?:final |correct )?answer is:? ", re.IGNORECASE)
 _DOCUMENT = r"(?:the |this |these |those |any |your )?(?:\w+ ){0,2}(?:documents?|pages?|images?|reports?|texts?|files?)"
-_CANNOT = r"(?:cannot|can ?not|can't|could not|couldn't|unable to|not able to)"
+_CANNOT = r"(?:can ?not|could not|unable to|not able to)"
 _LOOK = "(?:read|see|view|access|open|display|process)"
 _FAILED = re.compile(rf"\b{_CANNOT} (?:\w+ ){{0,2}}{_LOOK} {_DOCUMENT}\b|\bfail to answer\b")
 _HOLD = "(?:mention|provide|specify|contain|state|include|give)"
+_KNOWN = "(?:mentioned|specified|provided|stated|given|available)"
 _UNANSWERABLE = re.compile(
-    r"\bnot answerable\b|\bunanswerable\b"
+    r"\bnot answerable\b|\bunanswerable\b|^\W?n/a[\]).:]?(?:\s|$)"
     rf"|\b{_CANNOT} (?:be )?(?:answer|determine|tell|find)"
     rf"|\b(?:does|do) not (?:{_HOLD}|answer)\b.{{0,80}}\b(?:information|question)"
     rf"|\b{_DOCUMENT} (?:does|do) not {_HOLD}\b"
-    rf"|\bnot (?:mentioned|specified|provided|stated|given|included) (?:in|by|on) {_DOCUMENT}\b",
+    r"|\b(?:does|do|did) not (?:mention|specify|state)\b"
+    rf"|\bnot (?:{_KNOWN}|included) (?:in|by|on) {_DOCUMENT}\b"
+    rf"|(?:^|\b(?:is|are|was|were|information) )not {_KNOWN}[.!]?$"
+    r"|\b(?:no|not any|not enough) (?:\w+ )?information(?: (?:about|in|on|regarding|to|is|was|given|provided)\b|[.!]?$)"
 )
-_NUMBER = re.compile(r"[-+−]?[$£€]?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?\s?%?|[-+−]?\.\d+\s?%?")
+_NUMBER = re.compile(r"(?:(?<!\w)[-+−])?(?:[$£€](?=\.?\d))?(?:(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+)\s?%?")
+_ALONE = re.compile(rf"(?<![\w.])(?<!\w[-−]){_NUMBER.pattern}")
+"""A number that is no part of a name: not the 19 of COVID-19."""
 _WORDS = "zero one two three four five six seven eight nine ten eleven twelve"
 _NUMBER_WORD = re.compile(rf"\b(?:{'|'.join(_WORDS.split())})\b", re.IGNORECASE)
 _BULLET = re.compile(r"\s*(?:[-*•]|\d{1,2}[.)])\s+(.*)")
@@ -46,8 +52,8 @@ def extract_answer(response: str, answer_format: str) -> str:
     >>> extract_answer("The document does not mention it.", "String"), extract_answer("I cannot read the image", "None")
     ('Not answerable', 'Fail to answer')
     """
-    answer = _concise(response)
-    lowered = answer.lower().replace("’", "'")
+    answer = concise(response)
+    lowered = answer.lower().replace("’", "'").replace("can't", "can not").replace("n't", " not")
     if _FAILED.search(lowered):
         return FAIL_TO_ANSWER
     if _UNANSWERABLE.search(lowered):
@@ -55,7 +61,7 @@ def extract_answer(response: str, answer_format: str) -> str:
     return _BY_FORMAT.get(answer_format, _string)(answer)
 
 
-def _concise(response: str) -> str:
+def concise(response: str) -> str:
     """What stands behind the last "answer:", before "answer format:", without bold type."""
     found = _MARKER.match(response)
     answer = (response[found.end() :] if found else response).strip()[:MOST_CHARACTERS]
@@ -66,8 +72,8 @@ def _concise(response: str) -> str:
 
 
 def _number(answer: str) -> str:
-    """The first number, without commas and currency; else the first that is written as a word."""
-    if found := _NUMBER.search(answer):
+    """The first number, of a name if need be, without commas and currency; else the first written as a word."""
+    if found := _ALONE.search(answer) or _NUMBER.search(answer):
         return re.sub(r"[,$£€\s+]", "", found[0]).replace("−", "-")
     if word := _NUMBER_WORD.search(answer):
         return str(_WORDS.split().index(word[0].lower()))

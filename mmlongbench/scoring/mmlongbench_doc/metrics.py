@@ -9,7 +9,7 @@ from mmlongbench.scoring.benchmark.documents import cleaned as number_alone
 from mmlongbench.scoring.benchmark.texts import after_prefix, single_blanks
 from mmlongbench.scoring.metric import Asked, Details, Scored, Settings
 from mmlongbench.scoring.mmlongbench_doc.anls import anls
-from mmlongbench.scoring.mmlongbench_doc.extraction import extract_answer
+from mmlongbench.scoring.mmlongbench_doc.extraction import concise, extract_answer
 from mmlongbench.scoring.mmlongbench_doc.lists import gold_list
 from mmlongbench.scoring.mmlongbench_doc.rules import (
     NOT_ANSWERABLE,
@@ -53,7 +53,7 @@ def totals_of_extracted(scored: Iterable[Scored]) -> Mapping[str, float]:
 class Rules:
     """MMLongBench-Doc offline: the answer read out by rules, then its rules; the answer as it stands counts if better.
 
-    So a gold answer that ends with a full stop earns all.
+    So a gold answer that ends with a full stop, or is "N/A", earns all.
     """
 
     settings: Settings
@@ -63,9 +63,8 @@ class Rules:
         """From 0 to 1."""
         said = asked.prediction.strip()
         extracted = extract_answer(said, str(asked.record.get("answer_format")))
-        found = [scored_extracted(asked, answer) for answer in dict.fromkeys((extracted, said))]
-        best = max((each.score or 0.0) for each in found)
-        return found[0] if found[0].score is None else Scored(best, found[0].details)
+        found = [scored_extracted(asked, answer) for answer in dict.fromkeys((extracted, concise(said), said))]
+        return max(found, key=lambda each: each.score or 0.0)
 
     def absent(self, asked: Asked) -> Details:
         """Whether it could be answered."""

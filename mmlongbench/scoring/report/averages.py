@@ -1,6 +1,6 @@
 """Means by dataset and length, and the averages over datasets and categories as the paper forms them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -35,32 +35,36 @@ def dataset_grid(scores: Scores, found: Cells) -> Grid:
 def average_grid(scores: Scores, found: Cells, preferred: Sequence[str] = ()) -> Grid:
     """Category by length, then overall: the mean of the categories.
 
-    A dataset enters its category once, datasets that share `counted_with` as their mean. One that several metrics
-    scored enters by the first of `preferred` that scored it, else by its own metric, or the first that was read.
+    A dataset enters its category once, datasets that share `counted_with` as their mean, by the metric that
+    `counted_metrics` says. A row has the same members at every length: where one is missing, there is no number.
     """
-    metrics = counted_metrics(scores, preferred)
-    wanted = sorted({file for _, file in found if file.category})
-    categories = sorted({file.category for file in wanted})
-    rows = {category: Row(category, of=_members(wanted, category, metrics)) for category in categories}
+    metrics = counted_metrics(scores, found, preferred)
+    files = {(file.dataset, file.length): file for file in scores.files if file.category}
+    members = {file.dataset: file for file in sorted(files.values())}
+    categories = sorted({file.category for file in members.values()})
+    rows = {category: Row(category, of=_members(members.values(), category, metrics)) for category in categories}
     by_length: dict[tuple[str, Row, int], Sample | None] = {}
     overall = Row(OVERALL, of="mean of " + ", ".join(categories))
+    gaps: dict[tuple[str, int], list[str]] = {}
     for model in scores.models:
-        for length in scores.lengths:
-            here = [file for file in wanted if file.length == length]
-            parts = []
-            for category in sorted({file.category for file in here}):
-                files = [file for file in here if file.category == category]
-                found_here = {file: found.get((Series(model, metrics[file.dataset]), file)) for file in files}
-                parts.append(_category(found_here))
-                by_length[model, rows[category], length] = parts[-1]
-            if parts:
-                by_length[model, overall, length] = averaged(parts)
+        for length in sorted({length for _, length in files}):
+            at = {name: (Series(model, metrics[name]), files.get((name, length))) for name in members}
+            parts = {name: found.get((series, file)) if file else None for name, (series, file) in at.items()}
+            gaps[model, length] = [name for name, part in parts.items() if part is None]
+            for category, row in rows.items():
+                inside = {file: parts[name] for name, file in members.items() if file.category == category}
+                by_length[model, row, length] = _category(inside)
+            by_length[model, overall, length] = averaged([by_length[model, row, length] for row in rows.values()])
     listed = (*rows.values(), overall) if len(rows) > 1 else tuple(rows.values())
-    return _grid("Averages", scores, listed, by_length, notes=_outside(scores))
+    notes = (*_missing(scores, gaps), *_other_metrics(scores, members, metrics), *_outside(scores))
+    return _grid("Averages", scores, listed, by_length, notes)
 
 
-def counted_metrics(scores: Scores, preferred: Sequence[str] = ()) -> dict[str, str]:
+def counted_metrics(scores: Scores, found: Cells, preferred: Sequence[str] = ()) -> dict[str, str]:
     """By dataset: the metric that it enters the averages by.
+
+    The first of `preferred` that scored it; else the one that its builder declares for averages, where it scored each
+    file of every model; else its own, or the first that was read.
 
     Raises:
         ReleaseError: a preferred metric scored nothing.
@@ -71,12 +75,15 @@ def counted_metrics(scores: Scores, preferred: Sequence[str] = ()) -> dict[str, 
         if name not in there:
             known = ", ".join(sorted(there))
             raise ReleaseError(f"--metric {name}: scored nothing here; there are: {known}{nearest(name, there)}")
-    pairs = grouped(np.arange(len(scores.score)), scores.of_series, scores.of_file)
-    scored = {(scores.files[file].dataset, scores.series[series].metric) for series, file in pairs}
-    return {
-        dataset: next((name for name in preferred if (dataset, name) in scored), default)
-        for dataset, default in scores.default_metrics.items()
-    }
+    scored: dict[str, dict[str, set[tuple[str, str]]]] = {}
+    for series, file in found:
+        scored.setdefault(file.dataset, {}).setdefault(series.metric, set()).add((series.model, file.name))
+    chosen = {}
+    for dataset, by_metric in scored.items():
+        averaged_by, every = scores.averaged_metrics.get(dataset, ""), set().union(*by_metric.values())
+        default = averaged_by if by_metric.get(averaged_by) == every else scores.default_metrics[dataset]
+        chosen[dataset] = next((name for name in preferred if name in by_metric), default)
+    return chosen
 
 
 def _category(found: Mapping[ScoredFile, Sample | None]) -> Sample | None:
@@ -97,6 +104,31 @@ def _members(files: Iterable[ScoredFile], category: str, metrics: Mapping[str, s
                 None
             )
     return ", ".join(" + ".join(names) if len(names) == 1 else f"[{' + '.join(names)}]" for names in together.values())
+
+
+def _missing(scores: Scores, gaps: Mapping[tuple[str, int], Sequence[str]]) -> Iterator[str]:
+    """Which members are missing where, of all models or of one."""
+    lengths: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for length in dict.fromkeys(length for _, length in gaps):
+        every = set.intersection(*(set(gaps[model, length]) for model in scores.models))
+        lengths.setdefault(("", tuple(sorted(every))), []).append(length_name(length))
+        for model in scores.models:
+            own = (f" of {model}", tuple(name for name in gaps[model, length] if name not in every))
+            lengths.setdefault(own, []).append(length_name(length))
+    for (of, names), found in lengths.items():
+        if names:
+            yield f"averages{of} lack {', '.join(names)} at {', '.join(found)}; those that need it are left empty"
+
+
+def _other_metrics(scores: Scores, members: Iterable[str], metrics: Mapping[str, str]) -> Iterator[str]:
+    """Which datasets enter by another metric than the paper's averages are made of."""
+    others: dict[tuple[str, str], list[str]] = {}
+    for name in members:
+        wanted = scores.averaged_metrics.get(name, metrics[name])
+        if metrics[name] != wanted:
+            others.setdefault((metrics[name], wanted), []).append(name)
+    for (metric, wanted), names in others.items():
+        yield f"{', '.join(names)} enter by {metric}; the paper's averages take {wanted}"
 
 
 def _outside(scores: Scores) -> tuple[str, ...]:

@@ -84,7 +84,11 @@ class Scores:
     failures: Mapping[tuple[Series, str], int]
     """How often each reason."""
     default_metrics: Mapping[str, str]
-    """By dataset: the metric that its average is made of."""
+    """By dataset: its own metric, or the first that was read."""
+    averaged_metrics: Mapping[str, str]
+    """By dataset: the metric that its average is made of where every model has it, if that is not its own."""
+    notes: tuple[str, ...] = ()
+    """Which lines were left out, and why."""
 
     @property
     def models(self) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 import math
 from array import array
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,9 +50,12 @@ class Reading:
     numbers: dict[str, int] = field(default_factory=dict)
     sources: dict[str, int] = field(default_factory=dict)
     kept: dict[int, Scored] = field(default_factory=dict)
-    failures: Counter[tuple[Series, str]] = field(default_factory=Counter)
+    failures: dict[int, str] = field(default_factory=dict)
+    """By line: why it failed."""
     default_metrics: dict[str, str] = field(default_factory=dict)
     """By dataset: its own, else the first that is met."""
+    averaged_metrics: dict[str, str] = field(default_factory=dict)
+    """By dataset: the one that it should enter averages by, where that is not its own."""
 
     def add(self, line: ScoreLine, source: str) -> None:
         """Reduce one line; `source` is the scores file it stands in."""
@@ -71,8 +73,10 @@ class Reading:
         self._add_numbers(line, number)
         if line.is_own or line.dataset not in self.default_metrics:
             self.default_metrics[line.dataset] = line.metric
+        if line.averaged_metric:
+            self.averaged_metrics[line.dataset] = line.averaged_metric
         if status == FAILED:
-            self.failures[series, " ".join(line.failure.split())[:_LONGEST] or "no reason is given"] += 1
+            self.failures[number] = " ".join(line.failure.split())[:_LONGEST] or "no reason is given"
         if self.keeps(line.metric):
             self.kept[number] = Scored(line.score, line.details, line.failure)
 

@@ -103,8 +103,12 @@ def report(folder: Path, preferred: Sequence[str] = ()) -> Report:
         agreement=agreement(scores),
         missing=_missing(scores),
         failures=_failures(scores),
-        notes=tuple(f"totals of {name} are not shown: {why}" for name, why in sorted(metrics.problems.items())),
+        notes=(*scores.notes, *_unknown(metrics)),
     )
+
+
+def _unknown(metrics: KnownTotals) -> list[str]:
+    return [f"totals of {name} are not shown: {why}" for name, why in sorted(metrics.problems.items())]
 
 
 def _missing(scores: Scores) -> tuple[Missing, ...]:

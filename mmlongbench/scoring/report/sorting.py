@@ -1,6 +1,7 @@
 """From lines as they were read to columns in an order of their own; what contradicts another line is named."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -10,8 +11,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.scoring.report.columns import Floats, Ints, Population, ScoredFile, Scores, Series, grouped
+from mmlongbench.scoring.report.columns import Floats, Ints, Population, ScoredFile, Scores, Series
 from mmlongbench.scoring.report.reading import Reading, read_lines
+from mmlongbench.scoring.report.sharing import shared
 
 T = TypeVar("T")
 
@@ -43,6 +45,8 @@ class _Numbered:
 
 def to_columns(read: Reading) -> Scores:
     """The same columns, whatever order the lines were read in."""
+    series = list(read.series)
+    read, notes = shared(read)
     names = _numbered(read)
     order = np.lexsort(names.rows[:, 3::-1].T)
     groups, members, _ = _pairs(read.members, list(read.groups), order)
@@ -68,11 +72,12 @@ def to_columns(read: Reading) -> Scores:
         details=details,
         values=np.array(read.values)[at],
         kept={place[number].item(): scored for number, scored in read.kept.items()},
-        failures=dict(sorted(read.failures.items())),
+        failures=dict(sorted(Counter((series[read.rows[6 * at]], why) for at, why in read.failures.items()).items())),
         default_metrics=read.default_metrics,
+        averaged_metrics=read.averaged_metrics,
+        notes=notes,
     )
     _refuse_twins(found, rows, names.placements, list(read.sources))
-    _refuse_other_examples(found, names.placements)
     return found
 
 
@@ -157,31 +162,6 @@ def _refuse_twins(found: Scores, rows: Ints, placements: Sequence[Any], sources:
             f"{series.model}, {series.metric}, {file.name}: {example} is scored twice, in {where}; "
             "keep one line of each (--model names a second run of a model)"
         )
-
-
-def _refuse_other_examples(found: Scores, placements: Sequence[Any]) -> None:
-    """Refuse models that were asked other examples of one file: their scores cannot stand side by side."""
-    asked = np.stack([found.question, found.placement], axis=1)
-    first: dict[tuple[int, int], Ints] = {}
-    everything = np.arange(len(found.score))
-    for (file, metric, _), lines in grouped(everything, found.of_file, found.metric.codes, found.of_series).items():
-        known = first.setdefault((file, metric), lines)
-        if not np.array_equal(asked[lines], asked[known]):
-            _refuse(found, asked, placements, known, lines)
-
-
-def _refuse(found: Scores, asked: Ints, placements: Sequence[Any], known: Ints, lines: Ints) -> None:
-    """Name the first example that one of two models was asked and the other was not."""
-    one, two = (found.series[found.of_series[each[0]]] for each in (known, lines))
-    there, here = (set(map(tuple, asked[each].tolist())) for each in (known, lines))
-    question, placed = min(here ^ there)
-    only = one if (question, placed) in there else two
-    id = found.populations[found.of_population[lines[0]]].ids[question]
-    raise ReleaseError(
-        f"{one.metric}, {found.files[found.of_file[lines[0]]].name}: {one.model} was asked {len(there):,} examples, "
-        f"{two.model} {len(here):,}; only {only.model} has id {id!r}{_at(placements[placed])}: scores of several "
-        "releases are mixed; score both models on one, or report each from a folder of its own"
-    )
 
 
 def _example(found: Scores, line: int, placement: tuple[float | None, int | None]) -> str:
