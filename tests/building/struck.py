@@ -19,7 +19,8 @@ def replace(source: str, target: str) -> None:
     rename(source, target)
 
 
-os.replace = replace  # type: ignore[assignment]
+if __name__ in ("__main__", "__mp_main__"):  # the command, and its workers
+    os.replace = replace  # type: ignore[assignment]
 
 if __name__ == "__main__":
     main()

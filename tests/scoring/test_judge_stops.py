@@ -75,11 +75,13 @@ class Waiting:
     concurrency: ClassVar[int] = 2
 
     def __init__(self) -> None:
-        self.stopped, self.ends = Event(), list[bool]()
+        self.is_waiting, self.stopped, self.ends = Event(), Event(), list[bool]()
 
     def score(self, asked: Asked) -> Scored:
         if asked.record["id"] == "mmlongdoc_0":
+            self.is_waiting.wait(60)
             raise ValueError("broken")
+        self.is_waiting.set()
         self.ends.append(self.stopped.wait(60))
         return Scored(0.0)
 
@@ -97,4 +99,5 @@ def test_a_metric_is_stopped_before_its_threads_are_waited_for(
     run = Run("m", ("default",), Settings())
     with read_predictions([said], problems) as read, pytest.raises(ValueError, match="broken"):
         score(run, opened, read, None, problems, Progress(is_shown=False))
+    assert metric.ends
     assert all(metric.ends)
