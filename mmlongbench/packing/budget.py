@@ -40,7 +40,7 @@ def parse_length(text: str | int) -> int:
     tokens = int(found[1]) * _FACTORS.get(found[2].upper(), 1) if found else 0
     if tokens < K or tokens % K:
         raise ManifestError(
-            f"length {str(text)[:40]!r}: expected a whole number of K (1024 tokens) or M, at least 1K, such as 8K, 96K "
+            f"length {repr(text)[:40]}: expected a whole number of K (1024 tokens) or M, at least 1K, such as 8K, 96K "
             "or 1M"
         )
     return tokens

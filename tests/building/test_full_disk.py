@@ -21,7 +21,7 @@ PARTS = [
     "build.lock.json",
 ]
 MIDDLES = {
-    "records/mmlongdoc/2K": ("records", ".build/records/mmlongdoc/1K/00000.jsonl"),
+    "records/mmlongdoc/2K": ("records", ".build/rows/mmlongdoc/all.jsonl"),
     "cedar_page2.jpg": ("image", "mmlb_image/mmlongbench-doc/cedar/cedar_page1.jpg"),
     "mmlongdoc_K2.jsonl": ("cell", "items/documentQA/mmlongdoc_K1.parquet"),
     "build.lock.json": ("lock", "rejects.jsonl"),
