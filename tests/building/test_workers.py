@@ -172,7 +172,7 @@ with interrupted_soon("interrupted; go on"):
 def test_an_interrupt_ends_a_build_that_waits_for_the_others_after_an_error_of_one(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(
         """
-import sys, time
+import sys, threading, time
 from mmlongbench.cli.interrupts import interrupted_soon
 from mmlongbench.processes import Processes
 
@@ -187,7 +187,7 @@ if __name__ == "__main__":
         try:
             list(processes.each_done(work, [(0,), (1,)], ["a", "b"]))
         except ValueError:
-            print("wrong", flush=True)
+            threading.Timer(1, print, ["wrong"], {"flush": True}).start()
             processes.close()
 """
     )
