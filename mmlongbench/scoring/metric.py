@@ -7,9 +7,15 @@ called with `Settings` and gives a metric.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
+from mmlongbench.scoring.errors import ScoringError
 from mmlongbench.task import Record
+
+Profile: TypeAlias = Literal["official", "paper", "ours"]
+"""Whose rules a score follows: what the public code does today, what the paper prints, or what this project does."""
+PROFILES: tuple[Profile, ...] = ("official", "paper", "ours")
+"""In the order of preference: a metric follows the first that it offers, unless `Settings.profile` asks for another."""
 
 Details: TypeAlias = Mapping[str, Any]
 """What a metric says beside the score: numbers (reports show their means), flags, short texts; all of JSON's types.
@@ -92,18 +98,44 @@ class Settings:
     """The release's folder of images (a committee sees the gold pages)."""
     data: Path | None = None
     """The release's folder of public files (claims of gold summaries stand beside them)."""
+    profile: Profile | None = None
+    """The profile that every metric must follow; None: each metric follows its own default."""
+
+
+def chosen_profile(metric: str, offered: Mapping[Profile, str], settings: Settings) -> tuple[Profile, str]:
+    """Return the profile that a metric follows under these settings, and the code or paper that it is taken from.
+
+    Args:
+        metric: the metric's name, for the error.
+        offered: the profiles that the metric offers, each with its source, such as `arXiv:2503.19120`.
+        settings: `settings.profile` is the one that the user asks for, if any.
+
+    Raises:
+        ScoringError: the metric does not offer the profile that the user asks for.
+
+    >>> chosen_profile("smudge", {"ours": "", "paper": "arXiv:2503.19120"}, Settings())
+    ('paper', 'arXiv:2503.19120')
+
+    """
+    default: Profile = next(profile for profile in PROFILES if profile in offered)
+    asked: Profile = default if settings.profile is None else settings.profile
+    if asked not in offered:
+        names = ", ".join(profile for profile in PROFILES if profile in offered)
+        raise ScoringError(f"--profile {asked}: the metric {metric!r} does not offer it; it offers {names}")
+    return asked, offered[asked]
 
 
 class Metric(Protocol):
     """Scores one example at a time.
 
-    It may have more: `concurrency`, how many examples may be scored at once, in threads (1 by default);
-    `totals(scored: Sequence[Scored]) -> Mapping[str, float]`, figures of a whole cell that are no mean of examples
-    (F1); `out_of_scope(asked) -> str`, why an example is none that the metric could score, whatever a model said (it
-    is left out, and counted by reason); `absent(asked) -> Details`, what `totals` must know of an example without
-    prediction; `usage() -> Mapping[str, float]`, calls, tokens and failures so far; `close()`; `stop()`, called before
-    that where a run ends by an error or Ctrl-C: threads inside `score` give up what they wait for, since they are
-    waited for next.
+    It may have more: `profile`, whose rules its scores follow (`ours` by default), and `follows`, the public code or
+    paper with its version (see `chosen_profile`); `concurrency`, how many examples may be scored at once, in threads (1
+    by default); `totals(scored: Sequence[Scored]) -> Mapping[str, float]`, figures of a whole cell that are no mean of
+    examples (F1); `out_of_scope(asked) -> str`, why an example is none that the metric could score, whatever a model
+    said (it is left out, and counted by reason); `absent(asked) -> Details`, what `totals` must know of an example
+    without prediction; `usage() -> Mapping[str, float]`, calls, tokens and failures so far; `close()`; `stop()`, called
+    before that where a run ends by an error or Ctrl-C: threads inside `score` give up what they wait for, since they
+    are waited for next.
     """
 
     @property
