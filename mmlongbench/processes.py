@@ -77,7 +77,7 @@ class Processes:
 
     def _terminate(self) -> None:
         for worker in set(multiprocessing.active_children()) - self._others:
-            worker.terminate()
+            worker.kill()
         self.close()  # at once, for they are gone
 
 

@@ -1,6 +1,8 @@
-"""What all tests share: property tests that try the same examples everywhere."""
+"""What all tests share: property tests that try the same examples everywhere, and ids that are the same everywhere."""
 
+import re
 from pathlib import Path
+from types import FunctionType
 
 import pytest
 from hypothesis import settings
@@ -8,6 +10,20 @@ from tiny import command, draw_source
 
 settings.register_profile("same everywhere", derandomize=True, deadline=None)
 settings.load_profile("same everywhere")
+
+LONGEST_ID = 80
+"""Characters of a value that serves as the id of a test."""
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name a value that is no short, plain text by its parameter; pytest numbers the names that are equal.
+
+    Bytes may hold the time, and whoever runs the tests side by side must find the same ids in every process.
+    """
+    if isinstance(val, str):
+        return None if val.isascii() and val.isprintable() and 0 < len(val) <= LONGEST_ID else argname
+    is_nameless = isinstance(val, FunctionType) and val.__name__ == "<lambda>"
+    return argname if isinstance(val, bytes | re.Pattern) or is_nameless else None
 
 
 @pytest.fixture(scope="session")

@@ -7,16 +7,18 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import pytest
 from tiny import environment
 
 SCRIPT, STRUCK = (Path(__file__).with_name(name) for name in ("deaths.py", "struck.py"))
+HEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+"""Signals that end a process, unless it was started so that it ignores them."""
 ON_A_SMALL_DISK = ("unshare", "-m", "sh", "-c", 'mount -t tmpfs -o size=4m none "$0" && exec "$@"')
 """Then a folder, and a command to which 4 MB of memory are mounted there."""
 
@@ -61,19 +63,49 @@ class Lives:
 def lives_of(manifest: Path, *before: str) -> Iterator[Lives]:
     """Forked builds of a manifest, by a process that is started with some words before it."""
     command = [*before, sys.executable, str(SCRIPT), str(manifest)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with started(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         yield Lives(process.stdin, process.stdout, Path(f"/proc/{process.pid}/root"))
         process.stdin.close()
+        process.wait()
 
 
 @contextmanager
-def struck(source: Path, out: Path, part: str, by: signal.Signals, *args: object) -> Iterator[subprocess.Popen[bytes]]:
-    """A build of the tiny source in a session of its own, struck by a signal before a file appears; see `struck.py`."""
+def struck(
+    source: Path,
+    out: Path,
+    part: str,
+    by: signal.Signals,
+    *args: object,
+    ignored: Sequence[signal.Signals] = (),
+    is_for_all: bool = False,
+) -> Iterator[subprocess.Popen[Any]]:
+    """A build of the tiny source in a session of its own, struck by a signal before a file appears; see `struck.py`.
+
+    With `is_for_all` its workers are struck too, as by a terminal.
+    """
     words = [sys.executable, STRUCK, "build", source / "tiny.yaml", "--out", out, "-q", *args]
-    given = environment(PART=part, SIGNAL=int(by))
-    with subprocess.Popen([*map(str, words)], env=given, start_new_session=True) as process:
+    given = environment(PART=part, SIGNAL=int(by), **({"GROUP": ""} if is_for_all else {}))
+    options = {"env": given, "start_new_session": True, "stderr": subprocess.PIPE, "text": True}
+    with started([*map(str, words)], ignored, **options) as process:
+        yield process
+
+
+@contextmanager
+def started(
+    command: Sequence[str], ignored: Sequence[signal.Signals] = (), **options: Any
+) -> Iterator[subprocess.Popen[Any]]:
+    """A process that ignores some signals and hears the others, and that does not outlive the block.
+
+    Where the tests are a background job of a script, they ignore SIGINT, and so would what they start.
+    """
+
+    def prepare() -> None:
+        for each in HEARD:
+            signal.signal(each, signal.SIG_IGN if each in ignored else signal.SIG_DFL)
+
+    with subprocess.Popen(command, preexec_fn=prepare, **options) as process:
         try:
             yield process
         finally:
@@ -85,10 +117,9 @@ def skip_unless_mounting() -> None:
         pytest.skip("a file system is mounted in a name space of its own, which takes root")
 
 
-def wait_for(seen: Callable[[], object], seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
+def wait_for(seen: Callable[[], object]) -> None:
+    """Wait until something is so; the time of a test bounds it, for a busy machine takes as long as it takes."""
     while not seen():
-        assert time.monotonic() < end, "it did not happen"
         time.sleep(0.005)
 
 

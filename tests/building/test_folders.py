@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from lives import started
 from tiny import (
     ROWS,
     build,
@@ -28,12 +29,12 @@ from mmlongbench.building.work import Shard, Work
 from mmlongbench.files import claim
 
 HOLDER = """
-import sys, time
+import sys
 from pathlib import Path
 from mmlongbench.files import claim
 with claim(Path(sys.argv[1]), "it"):
     print("held", flush=True)
-    time.sleep(60)
+    sys.stdin.read()
 """
 
 
@@ -41,11 +42,10 @@ with claim(Path(sys.argv[1]), "it"):
 def held_by_another(path: Path) -> Iterator[None]:
     """While a process lives that holds the lock on a file; it ends by SIGKILL."""
     command = [sys.executable, "-c", HOLDER, str(path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
+    with started(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
         yield
-        holder.kill()
 
 
 def interrupted(source: Path, out: Path, *args: object) -> None:

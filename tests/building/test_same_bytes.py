@@ -3,16 +3,18 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
 import pyarrow.parquet as pq
+from lives import started
 from tiny import build, environment, hashes, leftovers, rejects
 
 
-def start(manifest: Path, out: Path, workers: int, seed: str) -> subprocess.Popen[str]:
+def start(manifest: Path, out: Path, workers: int, seed: str) -> AbstractContextManager[subprocess.Popen[str]]:
     command = [sys.executable, "-m", "mmlongbench", "build", str(manifest), "--out", str(out), "-q"]
     given = environment(PYTHONHASHSEED=seed, TZ="Pacific/Kiritimati")
-    return subprocess.Popen([*command, "--workers", str(workers)], env=given, text=True, stderr=subprocess.PIPE)
+    return started([*command, "--workers", str(workers)], env=given, text=True, stderr=subprocess.PIPE)
 
 
 def test_workers_hash_seeds_places_and_dates_do_not_change_a_byte(source: Path, finished: Path, tmp_path: Path) -> None:
@@ -26,12 +28,16 @@ def test_workers_hash_seeds_places_and_dates_do_not_change_a_byte(source: Path, 
         tmp_path / "a" / "b" / "two": (moved, 2, "1"),
         tmp_path / "three": (source, 3, "random"),
     }
-    started = {out: start(where / "tiny.yaml", out, workers, seed) for out, (where, workers, seed) in runs.items()}
-    for out, process in started.items():
-        _, said = process.communicate(timeout=90)
-        assert (process.returncode, said) == (0, "")
-        assert hashes(out) == hashes(finished)
-        assert not leftovers(out)
+    with ExitStack() as stack:
+        builds = {
+            out: stack.enter_context(start(where / "tiny.yaml", out, workers, seed))
+            for out, (where, workers, seed) in runs.items()
+        }
+        for out, process in builds.items():
+            _, said = process.communicate()
+            assert (process.returncode, said) == (0, "")
+            assert hashes(out) == hashes(finished)
+            assert not leftovers(out)
 
 
 def test_no_released_file_holds_an_absolute_path(source: Path, finished: Path, tmp_path: Path) -> None:

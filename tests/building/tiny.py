@@ -115,7 +115,7 @@ def command(*args: object) -> Ran:
 
 def mmlongbench(*args: object, **options: Any) -> Ran:
     """Run the command line in a process of its own."""
-    options = {"timeout": 60, "check": False, "capture_output": True, "text": True, **options}
+    options = {"check": False, "capture_output": True, "text": True, **options}
     done = subprocess.run([sys.executable, "-m", "mmlongbench", *map(str, args)], **options)
     return Ran(done.returncode, done.stdout, done.stderr)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from judge_server import QUICK, JudgeServer, Said, Script, client_of, completion, good, in_turn, judging, text_of
+from lives import wait_for
 
 from mmlongbench.scoring.judge.calls import Call, fence
 from mmlongbench.scoring.judge.client import MOST_LOST, Failed, JudgeClient
@@ -22,7 +23,9 @@ def ask(
     script: Script, call: Call[Grade] = CALL, **changes: Any
 ) -> tuple[Grade | Failed, JudgeServer, dict[str, float]]:
     with judging(script) as server, client_of(server, **changes) as opened:
-        return opened.ask(call), server, dict(opened.usage())
+        found, usage = opened.ask(call), dict(opened.usage())
+        wait_for(lambda: len(server.requests) >= usage["requests"])  # it may hear of one after the client gave it up
+        return found, server, usage
 
 
 FAULTS = {
