@@ -23,6 +23,7 @@ from mmlongbench.prompt import Image, Part, Prompt, escape_markers
 from mmlongbench.retrieval.library import Query
 from mmlongbench.retrieval.negatives import Facts
 from mmlongbench.retrieval.numbers import numbers_in
+from mmlongbench.retrieval.ordinals import ordinal_words
 from mmlongbench.retrieval.spellings import number_spellings
 from mmlongbench.retrieval.text import contains, holder, normalise
 from mmlongbench.sources import (
@@ -126,6 +127,7 @@ __all__ = [
     "normalise",
     "number_spellings",
     "numbers_in",
+    "ordinal_words",
     "pdfs_by_name",
     "read_rows",
     "sentences",
