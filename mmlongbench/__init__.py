@@ -9,7 +9,7 @@ from mmlongbench.documents.page_store import Pages
 from mmlongbench.documents.pdf import has_words
 from mmlongbench.documents.pictures import Picture
 from mmlongbench.documents.pixels import PictureFile, is_like_any
-from mmlongbench.draft import Closing, Draft, Question, Retelling, Role, Supply, Unit
+from mmlongbench.draft import Closing, Draft, Question, Retelling, Role, Supply, Unit, Wording
 from mmlongbench.draws import Draws
 from mmlongbench.errata import read_rows
 from mmlongbench.errors import DraftError, Fault, Rejected, ReleaseError, SourceError
@@ -107,6 +107,7 @@ __all__ = [
     "Suspect",
     "TaskSpec",
     "Unit",
+    "Wording",
     "World",
     "alternate_sides",
     "assemble",

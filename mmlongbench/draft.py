@@ -3,8 +3,9 @@
 A builder never sees the length, the depth or the counter, so it cannot cut, count or place.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, TypeAlias
 
 from mmlongbench.prompt import Part
@@ -51,6 +52,30 @@ class Unit:
         return self.head + (self.body if isinstance(self.body, str) else "") + self.tail
 
 
+class Wording(ABC):
+    """Words of a question that depend on where the units stand, such as the place of a picture among all pictures.
+
+    A builder declares every text that may be chosen. The packer keeps the tokens of the costliest one free before it
+    takes any unit, and has one chosen for each placement once the units stand. So the budget holds whichever is chosen,
+    and a builder still sees no length, no depth and no counter. Subclasses are pure.
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def texts(self) -> tuple[str, ...]:
+        """Every text that may be chosen."""
+
+    @abstractmethod
+    def choose(self, units: Sequence[Unit]) -> int:
+        """Return which of the texts fits a context, as an index from 0; `units` are in the order of the prompt."""
+
+    @abstractmethod
+    def parts(self, text: str) -> tuple[Part, ...]:
+        """Return the parts of the question with one of the texts; their images, and how they begin, never differ."""
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """What stands after the context: the question and the answer prefix."""
@@ -63,6 +88,14 @@ class Question:
     """With a group, it is asked only of contexts that show this group (ICL: the class of the test image)."""
     is_home: bool = True
     """Whether this context is the one its record is of; a context must fit every question, its records are few."""
+    wording: Wording | None = None
+    """Where some words depend on the placed units; `parts` then hold any one of its texts."""
+    chosen: str = ""
+    """The text of `wording` that `parts` hold in a finished example; empty before."""
+
+    def worded(self, text: str) -> "Question":
+        """Return the question with one of the texts of its wording."""
+        return replace(self, parts=self.wording.parts(text), chosen=text) if self.wording else self
 
 
 class Supply(Protocol):

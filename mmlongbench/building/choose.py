@@ -121,7 +121,7 @@ def _out_of_span(draft: Draft, dataset: Dataset) -> Fault | None:
     pricer = dataset.pricer
     separator = pricer.text(draft.separator)
     units = (*draft.required, *draft.supply.units(reference))
-    frame = max(pricer.frame(draft, question).total for question in draft.questions)
+    frame = max(pricer.reserved_frame(draft, question).total for question in draft.questions)
     full = frame - separator + sum(pricer.unit(unit).total + separator for unit in units)
     if reference - span.below <= full <= reference + span.above:
         return None

@@ -126,7 +126,7 @@ def pack(draft: Draft, budget: TokenBudget, pricer: Pricer, slack: int = 0) -> P
     if not asked:
         raise NothingAskedError(f"{draft.id}: no question of it is asked at {format_length(budget.length)}")
     separator = pricer.text(draft.separator)
-    frame = max(pricer.frame(draft, question).total for question in asked)
+    frame = max(pricer.reserved_frame(draft, question).total for question in asked)
     costs = [pricer.unit(unit).total + (0 if unit.between_sentences else separator) for unit in draft.required]
     needed = frame - separator + sum(costs) + slack
     if needed > budget.room:
@@ -288,7 +288,7 @@ def _stood(
     items, context = _items(standing, counts, pricer.opening(draft).total, separator)
     needles = tuple(_needles(packed, standing, items, counts, pricer))
     before = _context(draft.instruction, standing.units, draft.separator)  # many questions share it
-    for question in packed.questions:
+    for question in (_worded(draft, each, standing.units) for each in packed.questions):
         yield Example(
             question.id,
             question,
@@ -302,6 +302,19 @@ def _stood(
             packed.missing,
             packed.left_out,
         )
+
+
+def _worded(draft: Draft, question: Question, units: Sequence[Unit]) -> Question:
+    """The question in the words that it has over these units, in their order."""
+    if question.wording is None:
+        return question
+    texts, at = question.wording.texts, question.wording.choose(units)
+    if not 0 <= at < len(texts):
+        raise DraftError(
+            f"{draft.id}: the wording of question {question.id!r} chose text {at} of {len(texts)}; "
+            "`choose` returns an index of `texts`"
+        )
+    return question.worded(texts[at])
 
 
 def _needles(

@@ -35,6 +35,7 @@ class Pricer:
         self._sizes = sizes
         self._prices: Prices = {} if prices is None else prices
         self._frames: dict[Prompt, TokenCount] = {}
+        self._costliest: dict[tuple[str, ...], str] = {}
 
     def text(self, text: str) -> int:
         """Tokens that a text adds where it stands between newlines."""
@@ -62,6 +63,22 @@ class Pricer:
     def frame(self, draft: Draft, question: Question) -> TokenCount:
         """Instruction and question together, without a unit between them."""
         return self._frame(Prompt.of((*draft.instruction, *question.parts)))
+
+    def reserved_frame(self, draft: Draft, question: Question) -> TokenCount:
+        """The frame with the costliest words that the question may get once the units stand."""
+        if question.wording is None:
+            return self.frame(draft, question)
+        return self.frame(draft, question.worded(self._costliest_of(question.wording.texts)))
+
+    def _costliest_of(self, texts: tuple[str, ...]) -> str:
+        """The text of the most tokens where it stands between words; of equals the longest.
+
+        Tokenizers that never merge across a blank make the sentence around it the costliest, too. For any other, what
+        is still over the budget is kept free when the context is packed again (see `examples`).
+        """
+        if texts not in self._costliest:
+            self._costliest[texts] = max(texts, key=lambda text: (self.text(f"a {text} b"), len(text), text))
+        return self._costliest[texts]
 
     def opening(self, draft: Draft) -> TokenCount:
         """What stands before the first unit."""
