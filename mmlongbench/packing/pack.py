@@ -323,9 +323,11 @@ def _needles(
     """What became of each needle, in the order of the draft's."""
     starts = {item.unit.id: item.start for item in items if item.unit.place is None}
     for item in items:
-        for needle in item.unit.needles:
-            before = item.unit.text[: item.unit.text.index(str(needle.body))]
-            starts[needle.id] = item.start + (pricer.text(before.rstrip(" ")) if before else 0)
+        text, at = item.unit.text, 0
+        for needle in item.unit.needles:  # in reading order; two may be the same sentence
+            at = text.index(str(needle.body), at)
+            starts[needle.id] = item.start + (pricer.text(text[:at].rstrip(" ")) if at else 0)
+            at += len(str(needle.body))
     asked = [unit for unit in packed.units if unit.place is None]
     for unit, requested, achieved in zip(asked, standing.requested, standing.achieved, strict=bool(standing.requested)):
         yield StandingNeedle(unit, requested, achieved, starts[unit.id], counts[unit.id])

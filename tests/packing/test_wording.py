@@ -139,3 +139,26 @@ def test_a_wording_that_chooses_none_of_its_texts_is_named() -> None:
 def test_a_question_without_other_words_is_as_it_was() -> None:
     plain = mm.Question("q", ("\n\nQuestion: which?\nAnswer:",))
     assert plain.worded("anything") is plain
+
+
+@relaxed
+@given(seed=seeds, passages=st.integers(1, 4))
+def test_equal_sentences_are_hidden_each_at_a_start_of_its_own(seed: int, passages: int) -> None:
+    draws = mm.Draws((seed, "twice"))
+    body = "The little owl counted 4 \u2605 ."
+    hidden = tuple(mm.Unit(f"needle{n}", "needle", body, None, between_sentences=True) for n in range(3))
+    units = tuple(mm.Unit(f"p{n}", "own", f"One is {n}. Two is {n}. Three is {n}.", (n,)) for n in range(passages))
+    pricer = Pricer(CrossModalCounter(load_tokenizer("llama2"), PatchRule()), {})
+    question = mm.Question("q", ("\n\nQuestion: which?\nAnswer:",))
+    draft = mm.Draft("q", ("Read.\n\n",), (question,), hidden, mm.InOrder(units))
+    for example in examples(draft, TokenBudget(K, 256), tuple(map(mm.Permutation, range(3))), pricer, draws):
+        text = example.prompt.text
+        assert text.count(body) == 3
+        starts, at = [], -1
+        for _ in hidden:
+            at = text.index(body, at + 1)
+            starts.append(pricer.counter.text.count(text[:at].rstrip(" ")))
+        assert sorted(needle.start for needle in example.needles) == starts
+        order = [needle.unit.id for needle in sorted(example.needles, key=lambda needle: needle.start)]
+        assert order == [needle.id for unit in example.units for needle in (unit, *unit.needles) if needle in hidden]
+        assert pricer.whole(example.prompt) == example.count
