@@ -9,6 +9,7 @@ from mmlongbench.documents.page_store import Pages
 from mmlongbench.documents.pdf import has_words
 from mmlongbench.documents.pictures import Picture
 from mmlongbench.documents.pixels import PictureFile, is_like_any
+from mmlongbench.documents.same_bytes import PictureBytes
 from mmlongbench.draft import Closing, Draft, Question, Retelling, Role, Supply, Unit, Wording
 from mmlongbench.draws import Draws
 from mmlongbench.errata import read_rows
@@ -85,6 +86,7 @@ __all__ = [
     "Passage",
     "Permutation",
     "Picture",
+    "PictureBytes",
     "PictureFile",
     "Placements",
     "Prompt",

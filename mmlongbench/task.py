@@ -205,9 +205,11 @@ class Reader(Protocol):
     cell of a table;
     `shows(sources) -> Mapping[str, frozenset[str]]`, a pool of pictures by name, with the objects each shows;
     `web_pages(sources) -> Mapping[str, Sequence[str | Image]]`, interleaved pages by id, in the source's order, with
-    pictures by name; `image_classes(sources) -> ImageClasses`, classes with their exemplars; `optional_sources`, names
-    that a manifest may leave out; `hub_files`, which files of a dataset of the hub stand in for a source's path;
-    `names_images_by_content`, where the names of pictures would tell their class.
+    pictures by name; `asked_pictures(sources) -> Iterable[str]`, the pictures that any row, also a refused one, asks
+    about or shows beside its question (see `World.is_asked_picture`); `image_classes(sources) -> ImageClasses`, classes
+    with their exemplars; `optional_sources`, names that a manifest may leave out; `hub_files`, which files of a dataset
+    of the hub stand in for a source's path; `names_images_by_content`, where the names of pictures would tell their
+    class.
     """
 
     row_type: ClassVar[type[Row]]

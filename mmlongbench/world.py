@@ -1,11 +1,12 @@
 """Prepared things, as a builder sees them: documents and their pages, pictures, passages."""
 
 from collections import ChainMap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mmlongbench.documents.pictures import Picture, Pictures
+from mmlongbench.documents.same_bytes import PictureBytes
 from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError, Fault, Rejected, nearest
 from mmlongbench.passages.cutting import Mode, cut_text
@@ -85,6 +86,9 @@ class World:
     """Those of its sample: in their order `stratum` a stratified sample goes through the values of a field."""
     texts: Callable[[str], tuple[str, ...]] = lambda name: ()
     """The texts of a document's pages, by its folder in the release."""
+    asked_pictures: Iterable[str] = ()
+    """The pictures that any row of the source asks about or shows beside its question, by the source's names."""
+    _asked: list[PictureBytes] = field(default_factory=list, compare=False)
     _cut: dict[tuple[str, Mode], tuple[str | Image, ...]] = field(default_factory=dict, compare=False)
     _decoded: dict[str, str] = field(default_factory=dict, compare=False)
     _likenesses: dict[str, bytes] = field(default_factory=dict, compare=False)
@@ -157,6 +161,14 @@ class World:
         if self.pictures is None:
             raise DraftError("the reader of this dataset has no pictures: it needs a method `image(sources, name)`")
         return self.pictures[name]
+
+    def is_asked_picture(self, picture: Picture) -> bool:
+        """Whether a picture has the bytes of one that some row of the source, kept or not, asks about."""
+        if not self._asked:
+            names = dict.fromkeys(self.asked_pictures)
+            files = (self.pictures.file(name) for name in names) if self.pictures else ()
+            self._asked.append(PictureBytes(file for file in files if file is not None))
+        return picture.source in self._asked[0]
 
     def decode(self, path: str) -> None:
         """Make sure of a picture's pixels, not only of its header.

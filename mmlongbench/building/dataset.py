@@ -104,6 +104,7 @@ def _world(plan: DatasetPlan, work: Work) -> World:
         Draws((plan.spec.seed, plan.spec.drawn_name)),
         sample_draws(plan.spec),
         _Texts(work, plan),
+        _found(plan, "asked_pictures", ()),
     )
 
 

@@ -128,6 +128,10 @@ class Pictures:
             self.sizes[picture.path] = (picture.width, picture.height)
         return self._known[name]
 
+    def file(self, name: str) -> PictureFile | None:
+        """Return a picture's file by the source's name, or None if there is none; nothing of it is read."""
+        return self._find(normpath(name))
+
     def _read(self, name: str) -> Picture:
         file = self._find(name)
         if file is None:
