@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from typing import Any
 
 
 class MMLongBenchError(Exception):
@@ -47,15 +48,19 @@ class Fault:
     """Line, row or page inside the file."""
     field: str = ""
     todo: str = ""
+    is_expected: bool = False
+    """Whether nothing is wrong: the benchmark itself leaves such rows out. They are counted as skipped instead of
+    rejected, and do not stop a strict build."""
 
     def __str__(self) -> str:
         where = ", ".join(part for part in (self.file, self.place, self.field) if part)
         todo = f"; {self.todo}" if self.todo else ""
         return f"{where + ': ' if where else ''}{self.reason}: expected {self.expected}, found {self.found}{todo}"
 
-    def fields(self) -> dict[str, str]:
-        """The fault as plain strings, for `rejects.jsonl`."""
-        return asdict(self)
+    def fields(self) -> dict[str, Any]:
+        """The fault as plain values, for `rejects.jsonl`; `is_expected` only where it is true."""
+        found = asdict(self)
+        return found if self.is_expected else {key: value for key, value in found.items() if key != "is_expected"}
 
 
 class SourceError(MMLongBenchError):

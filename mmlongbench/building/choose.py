@@ -130,14 +130,17 @@ def _out_of_span(draft: Draft, dataset: Dataset) -> Fault | None:
 
 
 def _counts(kept: list[Row], rejects: list[dict[str, Any]], read: int, unseen: int) -> dict[str, Any]:
-    """Counts read / kept / rejected by reason / not sampled / not selected, and repairs by kind among the kept."""
+    """Counts read / kept / rejected and skipped by reason / not sampled / not selected, and repairs among the kept."""
     repaired = Counter(repair for row in kept for repair in row.repairs)
-    rejected = Counter(str(line["reject"]["reason"]) for line in rejects)
+    rejected, skipped = Counter[str](), Counter[str]()
+    for line in (line["reject"] for line in rejects):
+        (skipped if line.get("is_expected") else rejected)[str(line["reason"])] += 1
     return {
         "read": read,
         "kept": len(kept),
         "not_sampled": unseen,
         **({"not_selected": others} if (others := read - len(kept) - len(rejects) - unseen) else {}),
         "rejected": dict(sorted(rejected.items())),
+        **({"skipped": dict(sorted(skipped.items()))} if skipped else {}),
         "repaired": dict(sorted(repaired.items())),
     }

@@ -65,6 +65,8 @@ class DatasetEstimate:
     """Why it could not be built, such as a source that is missing."""
     questions: int = 0
     rejected: dict[str, int] = field(default_factory=dict)
+    skipped: dict[str, int] = field(default_factory=dict)
+    """Rows that the benchmark itself leaves out, by reason."""
     probed: int = 0
     cells: tuple[CellEstimate, ...] = ()
     image_files: int = 0
@@ -101,6 +103,7 @@ def _estimate(spec: DatasetSpec, work: Work, engine: Engine, probe: int) -> Data
         spec.name,
         questions=len(rows),
         rejected=counts["rejected"],
+        skipped=counts.get("skipped", {}),
         probed=len(probed),
         cells=cells,
         image_files=files,

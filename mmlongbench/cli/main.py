@@ -139,8 +139,10 @@ def build(
         show_build(built)
     counts = [data["questions"] for data in built.lock["datasets"].values()]
     if not any(count["kept"] for count in counts):
-        read, rejected = (sum(count["read"] for count in counts), sum(sum(c["rejected"].values()) for c in counts))
-        click.echo(f"no question was kept: {read} read, {rejected} rejected, see {out}/{REJECTS}", err=True)
+        read = sum(count["read"] for count in counts)
+        rejected, skipped = (sum(sum(c.get(what, {}).values()) for c in counts) for what in ("rejected", "skipped"))
+        also = f", {skipped} skipped" if skipped else ""
+        click.echo(f"no question was kept: {read} read, {rejected} rejected{also}, see {out}/{REJECTS}", err=True)
         sys.exit(1)
 
 

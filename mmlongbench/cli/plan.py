@@ -58,8 +58,9 @@ def _show(found: "DatasetEstimate") -> None:
     if found.problem:
         click.echo(f"{found.name}: cannot be built: {found.problem}")
         return
-    rejected = ", ".join(f"{count} × {reason}" for reason, count in found.rejected.items())
-    click.echo(f"{found.name}: {found.questions:,} questions{f'; rejected: {rejected}' if rejected else ''}")
+    rejected, skipped = (_counted(counts) for counts in (found.rejected, found.skipped))
+    left_out = f"{f'; rejected: {rejected}' if rejected else ''}{f'; skipped: {skipped}' if skipped else ''}"
+    click.echo(f"{found.name}: {found.questions:,} questions{left_out}")
     for cell in found.cells:
         click.echo(
             f"  {format_length(cell.length):>5}: {cell.examples:,} examples, {cell.images:.1f} images each, fill "
@@ -71,6 +72,10 @@ def _show(found: "DatasetEstimate") -> None:
         f"  images: about {found.image_files:,} files, {found.image_bytes / _MB:,.0f} MB, {found.image_seconds:.0f} s "
         f"(all from {found.probed} questions, one process)"
     )
+
+
+def _counted(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count} × {reason}" for reason, count in counts.items())
 
 
 def _shortage(cell: "CellEstimate", probed: int) -> str:

@@ -44,6 +44,8 @@ def show_build(built: Built) -> None:
             _say(f"  no file at {length}: no question fits it")
         for reason, number in counts["rejected"].items():
             _say(f"  rejected {number}: {reason}")
+        for reason, number in counts.get("skipped", {}).items():
+            _say(f"  skipped {number}: {reason} (nothing is wrong: the benchmark leaves these rows out)")
         for repair, number in counts["repaired"].items():
             _say(f"  repaired {number}: {repair}")
         for dpi, number in data["documents"].get("images_by_dpi", {}).items():
