@@ -4,10 +4,10 @@ A builder declares: what it writes, how a row becomes a draft, how an example be
 becomes the prompt again. A reader turns one dataset's raw files into rows. Neither is known here by name.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict
 
@@ -156,12 +156,34 @@ class TaskSpec:
     """A second file of the same records, where the public format wants another shape (ICL)."""
 
 
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """What a builder notices about one released record, for the audit to count."""
+
+    subject: str
+    """What it is about, in the plural, such as `questions with an ordinal`."""
+    fault: str = ""
+    """What is wrong, in words that follow the subject; empty if nothing is."""
+    is_promised: bool = False
+    """Whether these options promise that nothing is wrong; a fault is then a problem of a release of this engine."""
+
+
+@runtime_checkable
+class RemarkingBuilder(Protocol):
+    """A builder that looks at released records, its own and those that others made, beyond their counts."""
+
+    def remarks(self, record: Record) -> Iterable[Remark]:
+        """Return what can be noticed about one record."""
+        ...
+
+
 class Builder(Protocol):
     """A task family, bound to one dataset; `draft`, `record` and `prompt` are pure.
 
-    It may have more: `variants` (see the audit); `selects(world) -> Callable[[Row], bool]`, which rows this dataset
-    asks about at all, before any is sampled; `suspects(rows, world) -> Iterable[Suspect]`, rows whose annotation may be
-    wrong, as far as the texts of pages tell (`doctor`); and, where many questions share one context (ICL),
+    It may have more: `variants` (see the audit); `remarks` (see `RemarkingBuilder`);
+    `selects(world) -> Callable[[Row], bool]`, which rows this dataset asks about at all, before any is sampled;
+    `suspects(rows, world) -> Iterable[Suspect]`, rows whose annotation may be wrong, as far as the texts of pages tell
+    (`doctor`); and, where many questions share one context (ICL),
     `contexts(rows, world) -> Sequence[Draft]`, all contexts of the dataset over all rows that are in. Each question is
     at home in one of them, and every context is packed to fit every question it is asked; for scoring,
     `gold(record) -> Any`, the answer that a metric compares with (`record["answer"]` by default), and

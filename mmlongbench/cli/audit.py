@@ -168,6 +168,7 @@ def _show(found: list["FileAudit"], models: Sequence["Model"], *, is_quiet: bool
     if not is_quiet:
         tables.show_audit(found)
         tables.show_models(found, models)
+        tables.show_remarks(found)
         if histogram:
             tables.show_histograms(found)
     tables.show_problems(found)

@@ -242,6 +242,14 @@ def show_problems(audits: list[FileAudit]) -> None:
             click.echo(f"{found.file}: {kind}: {number}×, first {found.first[kind]}", err=True)
 
 
+def show_remarks(audits: list[FileAudit]) -> None:
+    """What builders noticed about the records of each file: of how many, and what is wrong with how many of these."""
+    for found in audits:
+        for subject, tally in found.remarks.items():
+            faults = [f"{number:,} {fault} (first {tally.first[fault]})" for fault, number in tally.faults.items()]
+            _say(f"{found.file}: {subject}: {tally.examples:,}, {'; '.join(faults) if faults else 'all right'}")
+
+
 def show_list(plugins: list[Plugin], manifests: Mapping[str, Path]) -> None:
     """Builders, readers, metrics, manifests."""
     for kind in GROUPS:

@@ -21,7 +21,7 @@ from mmlongbench.release.layout import DATA, LOCK
 from mmlongbench.release.measuring import Measured, measure
 from mmlongbench.release.models import Asked, Model
 from mmlongbench.release.opening import AuditedDataset, Opened, PublicFile, open_public, open_release
-from mmlongbench.task import Record
+from mmlongbench.task import Record, RemarkingBuilder
 from tokenization import TokenizationError
 
 Visit = Callable[[PublicFile, Measured], None]
@@ -191,12 +191,15 @@ def _measured(
     reserve = None if dataset.is_locked else dataset.reserve
     try:
         made = measure(str(record.get("id")), record, dataset.prompt(record), dataset.counter, sizes, reserve)
+        remarks = tuple(dataset.builder.remarks(record)) if isinstance(dataset.builder, RemarkingBuilder) else ()
     except KeyError as error:
         found.problem(f"the field {error} is missing", where)
         return None
     except (MMLongBenchError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
         found.problem("the prompt cannot be rebuilt and counted", f"{where}: {error}")
         return None
+    for remark in remarks:
+        found.remark(remark, where, is_ours=dataset.is_locked)
     if dataset.is_locked and dataset.reserve not in (None, made.reserve):
         found.problem("tokens.reserve differs from the lock", f"{where}: {made.reserve} against {dataset.reserve}")
     has_claims = not dataset.variant and (dataset.is_locked or isinstance(record.get("tokens"), dict))

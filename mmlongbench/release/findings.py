@@ -5,6 +5,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from mmlongbench.task import Remark
+
 
 @dataclass(slots=True)
 class Spread:
@@ -109,6 +111,24 @@ class ModelTally:
 
 
 @dataclass(slots=True)
+class RemarkTally:
+    """What a builder noticed about the records of a file, under one subject."""
+
+    examples: int = 0
+    """Those that the subject applies to."""
+    faults: Counter[str] = field(default_factory=Counter)
+    first: dict[str, str] = field(default_factory=dict)
+    """Where each fault was found first."""
+
+    def add(self, fault: str, where: str) -> None:
+        """Take one record in; the fault is empty where nothing is wrong."""
+        self.examples += 1
+        if fault:
+            self.faults[fault] += 1
+            self.first.setdefault(fault, where)
+
+
+@dataclass(slots=True)
 class FileAudit:
     """What was counted in one file."""
 
@@ -130,6 +150,14 @@ class FileAudit:
     """The name of the dataset it is of; empty where none is known."""
     tokenizer: str = ""
     """What its text was counted by."""
+    remarks: dict[str, RemarkTally] = field(default_factory=dict)
+    """What its builder noticed, by subject."""
+
+    def remark(self, found: Remark, where: str, *, is_ours: bool) -> None:
+        """Count a remark; what a release of this engine promised and did not keep is a problem, too."""
+        self.remarks.setdefault(found.subject, RemarkTally()).add(found.fault, where)
+        if found.fault and found.is_promised and is_ours:
+            self.problem(f"{found.subject}: {found.fault}", where)
 
     def problem(self, kind: str, where: str) -> None:
         """Note a problem."""
@@ -140,6 +168,14 @@ class FileAudit:
         """One JSON object."""
         spreads = {name: getattr(self, name).summary() for name in ("fill", "text", "image", "images")}
         models = {name: tally.summary(self.examples) for name, tally in self.models.items()}
+        remarks = [
+            {
+                "subject": subject,
+                "examples": tally.examples,
+                "faults": [{"fault": f, "count": n, "first": tally.first[f]} for f, n in tally.faults.items()],
+            }
+            for subject, tally in self.remarks.items()
+        ]
         problems = [{"problem": kind, "count": n, "first": self.first[kind]} for kind, n in self.problems.items()]
         return {
             "file": self.file,
@@ -149,5 +185,6 @@ class FileAudit:
             **spreads,
             "fill_histogram": self.fills.counts,
             **({"models": models} if models else {}),
+            **({"remarks": remarks} if remarks else {}),
             "problems": problems,
         }

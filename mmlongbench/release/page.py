@@ -47,7 +47,7 @@ def page(title: str, audits: Sequence[FileAudit], models: Sequence[Model], notes
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head><body>'
         f"<h1>{escape(title)}</h1><p>{total}</p>{state}{said}"
-        f"{_problems(audits)}{_files(counted)}{_heat(counted, models)}{_worst(counted, models)}"
+        f"{_problems(audits)}{_remarks(audits)}{_files(counted)}{_heat(counted, models)}{_worst(counted, models)}"
         f"<script>{_SCRIPT}</script></body></html>\n"
     )
 
@@ -59,6 +59,18 @@ def _problems(audits: Sequence[FileAudit]) -> str:
         for kind, number in audit.problems.items()
     ]
     return f"<h2>Problems</h2>{_table(['file', 'problem', 'times', 'first'], rows)}" if rows else ""
+
+
+def _remarks(audits: Sequence[FileAudit]) -> str:
+    """What builders noticed about the records of each file."""
+    rows = [
+        [_cell(audit.file), _cell(subject), *(_cell(f"{n:,}", n) for n in (tally.examples, number)), _cell(fault)]
+        for audit in audits
+        for subject, tally in audit.remarks.items()
+        for fault, number in (tally.faults or {"all right": tally.examples}).items()
+    ]
+    heads = ["file", "about", "examples", "of these", "found"]
+    return f"<h2>Noticed</h2>{_table(heads, rows)}" if rows else ""
 
 
 def _files(audits: Sequence[FileAudit]) -> str:
