@@ -44,7 +44,12 @@ def test_only_pictures_of_a_known_size_are_read(tmp_path: Path, monkeypatch: pyt
     found = mm.PictureBytes([small, tmp_path / "gone.png"])
     read: list[str] = []
     whole = Path.read_bytes
-    monkeypatch.setattr(Path, "read_bytes", lambda path: read.append(path.name) or whole(path))
+
+    def read_bytes(path: Path) -> bytes:
+        read.append(path.name)
+        return whole(path)
+
+    monkeypatch.setattr(Path, "read_bytes", read_bytes)
     assert large not in found
     assert read == []
     assert small in found
