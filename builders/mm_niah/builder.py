@@ -1,16 +1,18 @@
 """MM-NIAH: needles of text or pictures in interleaved web pages (paper, section 3; files `NIAH/<task>-<needle>`).
 
 A text needle is a sentence between two sentences of a passage; an image needle is a picture of its own. A single needle
-stands at six depths, several in three permutations; a counting answer is permuted with its needles.
+stands at six depths, several in three permutations; a counting answer is made anew for each of them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import mmlongbench as mm
-from builders.mm_niah.checks import MARKER, check_pictures, check_row
+from builders.mm_niah.asking import MARKER, Asked, Ordinal, ask, asked
+from builders.mm_niah.checks import check_pictures, check_row
 from builders.mm_niah.haystack import Haystack, Mode
+from builders.mm_niah.ordinals import pictures_named
 from builders.mm_niah.rows import HaystackQuestion, HiddenNeedle
 
 INSTRUCTION = (
@@ -44,6 +46,9 @@ class MMNIAHOptions(mm.Options):
     """How texts are cut into passages: whole sentences below 100 words, or exactly 100 words."""
     least_scale: float = 0.25
     """A picture with a needle that the release shrinks below this share of its side is rejected."""
+    ordinal: Ordinal = "rewrite"
+    """A question that names its needle by its place ("the second image"): `rewrite` names the place in each context,
+    `neutral` leaves the place out and keeps the description, `source` keeps the place in the source's document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +70,7 @@ class MMNIAH:
         return mm.TaskSpec(
             _FILES,
             metric,
+            further_metrics=("mm-niah-count",) if task == "counting" else (),
             category="NIAH",
             counted_with=f"MM-NIAH {task}",
             placements=_PERMUTED if is_several else _AT_DEPTHS,
@@ -76,16 +82,18 @@ class MMNIAH:
         """Needles at their depths in the question's own pages and then others."""
         check_row(row, self.options.task, self.options.needle)
         names = row.shown if self.options.task == "counting" else _shuffled(row, draws)
-        asked = [world.image(name) for name in names]
+        beside = [world.image(name) for name in names]
         carriers = {needle.id: world.image(needle.image) for needle in row.needles if needle.image}
-        check_pictures(asked, "choices" if row.choices else "shown")
+        check_pictures(beside, "choices" if row.choices else "shown")
         check_pictures(list(carriers.values()), "needles", self.options.least_scale)
-        paths = [picture.path for picture in asked]
+        paths = tuple(picture.path for picture in beside)
         right = names.index(row.choices[row.right]) if row.choices else -1
-        data = {"row": row, "paths": paths, "right": right}
+        how = asked(row, self.options.ordinal, paths)
+        data = {"row": row, "paths": list(paths), "right": right, "asked": how}
         required = tuple(_unit(needle, carriers.get(needle.id)) for needle in row.needles)
-        haystack = Haystack(row, world, draws, self.options.mode, (*asked, *carriers.values()))
-        question = mm.Question(row.id, _ask(row.question, paths, bool(row.choices)), data)
+        haystack = Haystack(row, world, draws, self.options.mode, (*beside, *carriers.values()))
+        parts = ask(how.text, paths, has_choices=bool(row.choices))
+        question = mm.Question(row.id, parts, data, wording=how.wording)
         opening = (_instruction(bool(row.choices)),)
         return mm.Draft(row.id, opening, (question,), required, mm.Chain((haystack,)), finish=mm.Closing())
 
@@ -95,14 +103,15 @@ class MMNIAH:
         tokens = {needle.unit.id: needle.tokens.text for needle in example.needles}
         has = "has_answer" if self.options.needle == "text" else "has_ans"
         found = [needle for unit in example.units for needle in (unit, *unit.needles) if needle.id in tokens]
+        images = [unit for unit in example.units if isinstance(unit.body, mm.Image)]
         return {
             "id": row.id,
-            "question": row.question,
-            "answer": self._answer(example, [needle.id for needle in found]),
+            **self._question(example),
+            **self._answer(example.question.data, [needle.id for needle in found], [unit.id for unit in images]),
             "ctxs": [_released(item.unit, item.count.text, has) for item in example.items],
             "positive_ctxs": [_positive(needle, tokens[needle.id], has) for needle in found],
             "category": CATEGORIES[self.options.task, self.options.needle],
-            "image_list": [unit.body.path for unit in example.units if isinstance(unit.body, mm.Image)],
+            "image_list": [unit.body.path for unit in images if isinstance(unit.body, mm.Image)],
             **self._shown(example.question.data),
         }
 
@@ -113,15 +122,52 @@ class MMNIAH:
         units = [mm.Unit(str(number), "own", body, ()) for number, body in enumerate(bodies)]
         choices = record.get("choices_image") or ()
         paths = choices or (MARKER in record["question"] and record.get("needle_image_list")) or ()
-        asked = _ask(record["question"], paths, bool(choices))
-        return mm.assemble((_instruction(bool(choices)),), units, "\n\n", asked)
+        parts = ask(record["question"], paths, has_choices=bool(choices))
+        return mm.assemble((_instruction(bool(choices)),), units, "\n\n", parts)
 
-    def _answer(self, example: mm.Example, order: Sequence[str]) -> str | int | list[int]:
+    def remarks(self, record: mm.Record) -> Iterator[mm.Remark]:
+        """Whether the ordinals of a question name its needles; a release with rewritten ordinals promises it."""
+        named = pictures_named(record["question"]) if record.get("choices_image") else ()
+        if not named:
+            return
+        is_promised = self.options.ordinal == "rewrite"
+        fault = _stale(sorted({each.place for each in named}), _needle_places(record))
+        yield mm.Remark("questions with an ordinal", fault, is_promised=is_promised)
+
+    def _question(self, example: mm.Example) -> dict[str, Any]:
+        """The question as it is asked; where it names a picture by an ordinal, also the source's, and both places."""
+        how: Asked = example.question.data["asked"]
+        if how.source is None:
+            return {"question": how.text}
         row: HaystackQuestion = example.question.data["row"]
-        if self.options.task == "counting":
-            counts = dict(zip((needle.id for needle in row.needles), row.counts, strict=True))
-            return [counts[id] for id in order]
-        return row.answers[0] if self.options.needle == "text" else int(example.question.data["right"])
+        question, place = how.text, how.source.place if self.options.ordinal == "source" else None
+        if how.wording:
+            question, place = how.wording.asked(example.question.chosen), how.wording.choose(example.units) + 1
+        return {
+            "question": question,
+            "question_source": row.question,
+            "ordinal": place,
+            "ordinal_source": how.source.place,
+        }
+
+    def _answer(self, data: Mapping[str, Any], needles: list[str], images: list[str]) -> dict[str, Any]:
+        """The answer; `needles` and `images` are the ids of the needles and of all pictures, in reading order.
+
+        A counting answer over pictures has one number for each picture of the context, zeros included, as MM-NIAH has
+        it; the needles' numbers and the sum stand beside it.
+        """
+        row: HaystackQuestion = data["row"]
+        if self.options.task != "counting":
+            return {"answer": row.answers[0] if self.options.needle == "text" else int(data["right"])}
+        counts = dict(zip((needle.id for needle in row.needles), row.counts, strict=True))
+        of_needles = [counts[id] for id in needles]
+        if self.options.needle == "text":
+            return {"answer": of_needles}
+        return {
+            "answer": [counts.get(id, 0) for id in images],
+            "answer_total": sum(of_needles),
+            "answer_needles": of_needles,
+        }
 
     def _shown(self, data: Mapping[str, Any]) -> dict[str, list[str]]:
         """The pictures beside the question, under the names that the public readers know."""
@@ -152,23 +198,6 @@ def _unit(needle: HiddenNeedle, picture: mm.Picture | None) -> mm.Unit:
     return mm.Unit(needle.id, "needle", mm.Image(picture.path), None)
 
 
-def _ask(question: str, paths: Sequence[str], has_choices: bool) -> tuple[mm.Part, ...]:
-    """The question with its pictures: at its own markers, or as lettered choices after it."""
-    shown = iter(paths)
-    if has_choices:
-        options = [part for n, path in enumerate(shown) for part in (f"\n{chr(ord('A') + n)}. ", mm.Image(path))]
-        return (f"\n\nQuestion: {question}", *options, "\nAnswer:")
-    return ("\n\nQuestion: ", *_with_pictures(question, shown), "\nAnswer:")
-
-
-def _with_pictures(question: str, shown: Iterator[str]) -> Iterator[mm.Part]:
-    first, *others = question.split(MARKER)
-    yield first
-    for text in others:
-        yield mm.Image(next(shown))
-        yield text
-
-
 def _released(unit: mm.Unit, tokens: int, has: str) -> dict[str, Any]:
     """A unit of the context; whoever holds or is a needle says so, and has the same keys as the others."""
     is_needle = unit.role == "needle" or bool(unit.needles)
@@ -182,3 +211,19 @@ def _positive(needle: mm.Unit, tokens: int, has: str) -> dict[str, Any]:
         path = needle.body.path.removeprefix(FOLDER)
         return {"text": MARKER, "type": "image", "len": tokens, has: True, "image": path, "nid": needle.id}
     return {"text": needle.body, "type": "text", "len": tokens, has: True}
+
+
+def _needle_places(record: mm.Record) -> list[int]:
+    """The places of the needles among the pictures, from 1: by the flags of the units, else by their paths."""
+    pictures = [ctx for ctx in record["ctxs"] if ctx["text"] == MARKER]
+    if flagged := [place for place, ctx in enumerate(pictures, 1) if ctx.get("has_ans")]:
+        return flagged
+    needles = {f"{FOLDER}{positive['image']}" for positive in record.get("positive_ctxs") or () if "image" in positive}
+    return [place for place, path in enumerate(record["image_list"], 1) if path in needles]
+
+
+def _stale(named: list[int], needles: list[int]) -> str:
+    """What is wrong with the places that a question names; empty if they are the needles'."""
+    if not needles:
+        return "cannot be compared: the record does not say which picture is the needle"
+    return "" if named == needles else "name another picture than the needle"

@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 import mmlongbench as mm
-from builders.mm_niah.haystack import sha256_of
+from builders.mm_niah.asking import MARKER
 from builders.mm_niah.rows import HaystackQuestion
-
-MARKER = "<image>"
 
 
 def check_row(row: HaystackQuestion, task: str, needle: str) -> None:
@@ -17,7 +15,7 @@ def check_row(row: HaystackQuestion, task: str, needle: str) -> None:
         Rejected: the reject says which field, what was expected and what was found.
 
     """
-    _needles(row, needle)
+    _needles(row, needle, may_repeat=(task, needle) == ("counting", "text"))
     if row.shown and (task, needle) != ("counting", "image"):
         todo = "the public format shows pictures in questions that count pictures, nowhere else"
         _refuse("pictures-in-the-question", "no picture", f"{len(row.shown)}", "question", todo)
@@ -33,13 +31,15 @@ def check_row(row: HaystackQuestion, task: str, needle: str) -> None:
         _choices(row)
 
 
-def _needles(row: HaystackQuestion, kind: str) -> None:
+def _needles(row: HaystackQuestion, kind: str, *, may_repeat: bool) -> None:
+    """Refuse needles that cannot be hidden; counted statements may be equal, since equal numbers make them so."""
     if not row.needles:
         _refuse("no-needles", "at least one needle", "none", "needles")
     bodies = [needle.text if kind == "text" else needle.image for needle in row.needles]
     if not all(bodies):
         _refuse("needles-of-another-kind", f"needles that are {kind}s", "another kind", "needles", "set options.needle")
-    if len({mm.normalise(body) if kind == "text" else body for body in bodies}) < len(bodies):
+    distinct = {mm.normalise(body) if kind == "text" else body for body in bodies}
+    if len(distinct) < len(bodies) and not may_repeat:
         _refuse("needle-twice", "needles that differ", repr(bodies), "needles")
     for body in bodies if kind == "text" else ():
         if "\n" in body or MARKER in body:
@@ -65,7 +65,7 @@ def check_pictures(pictures: Sequence[mm.Picture], field: str, least_scale: floa
         Rejected: as above.
 
     """
-    if len({sha256_of(picture) for picture in pictures}) < len(pictures):
+    if any(picture.source in mm.PictureBytes(e.source for e in pictures[:n]) for n, picture in enumerate(pictures)):
         _refuse(f"identical-{field}", "pictures that differ", "the same bytes twice", field)
     for picture in pictures:
         if picture.scale < least_scale:

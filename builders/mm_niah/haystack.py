@@ -1,12 +1,13 @@
 """The haystack of MM-NIAH: passages and pictures of web pages, page after page, none of which gives a needle away."""
 
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import chain
 from typing import Literal
 
 import mmlongbench as mm
+from builders.mm_niah.pages import is_made
 from builders.mm_niah.rows import HaystackQuestion
 
 Mode = Literal["sentences", "words"]
@@ -25,7 +26,7 @@ class Haystack:
 
     def __call__(self) -> Iterator[mm.Unit]:
         """Units in the order of being taken, which is that of standing; pictures may be passed over."""
-        text_fault, picture_fault = _text_faults(self.row), _picture_faults(self.pictures)
+        text_fault, picture_fault = _text_faults(self.row), _picture_faults(self.pictures, self.world)
         seen: set[str] = set()
         body: mm.Part
         for place, (id, part, role) in enumerate(self._parts()):
@@ -47,28 +48,49 @@ class Haystack:
             for number, part in enumerate(self.world.web_page(page, self.mode)):
                 yield f"{page}#{number}", part, role
 
-    def _picture(self, name: str, fault: Callable[[mm.Picture], str]) -> tuple[mm.Picture | None, str]:
+    def _picture(self, name: str, fault: Callable[[str, mm.Picture], str]) -> tuple[mm.Picture | None, str]:
         try:
             picture = self.world.image(name)
         except mm.Rejected as refused:
             return None, refused.fault.reason
-        return picture, fault(picture)
+        return picture, fault(name, picture)
 
 
 def _text_faults(row: HaystackQuestion) -> Callable[[str], str]:
-    """Why a passage may not stand among the haystack: it holds a needle, or an answer."""
+    """Why a passage may not stand among the haystack: it holds a needle, an answer, or the symbol that is counted."""
     holds_needle = mm.holder(needle.text for needle in row.needles if needle.text)
     holds_answer = mm.holder(() if row.counts else row.answers)
-    return lambda text: "holds-needle" if holds_needle(text) else "holds-answer" if holds_answer(text) else ""
+    symbols = counted_symbols(row)
+
+    def fault(text: str) -> str:
+        if holds_needle(text):
+            return "holds-needle"
+        if holds_answer(text):
+            return "holds-answer"
+        return "holds-symbol" if not symbols.isdisjoint(text) else ""
+
+    return fault
 
 
-def _picture_faults(pictures: Sequence[mm.Picture]) -> Callable[[mm.Picture], str]:
-    """Why a picture may not stand among the haystack: it is one of the question's."""
-    paths, hashes = {picture.path for picture in pictures}, {sha256_of(picture) for picture in pictures}
-    return lambda found: "needle-image" if found.path in paths or (hashes and sha256_of(found) in hashes) else ""
+def counted_symbols(row: HaystackQuestion) -> frozenset[str]:
+    """Return the symbols that a question counts in statements, such as ★: those of the question and of every needle.
+
+    Statements of other questions hold the same symbol, so no passage with it may stand in the haystack.
+    """
+    texts = [row.question, *(needle.text for needle in row.needles)] if row.counts else []
+    common = set.intersection(*map(set, texts)) if texts else set()
+    return frozenset(each for each in common if unicodedata.category(each).startswith("S") and not each.isascii())
 
 
-@lru_cache(maxsize=1 << 16)
-def sha256_of(picture: mm.Picture) -> str:
-    """The bytes of a picture, told apart."""
-    return picture.sha256
+def _picture_faults(pictures: Sequence[mm.Picture], world: mm.World) -> Callable[[str, mm.Picture], str]:
+    """Why a picture may not stand among the haystack: this question, or another of the source, is about it."""
+    paths, own = {picture.path for picture in pictures}, mm.PictureBytes(picture.source for picture in pictures)
+
+    def fault(name: str, picture: mm.Picture) -> str:
+        if picture.path in paths or picture.source in own:
+            return "needle-image"
+        if is_made(name):
+            return "made-image"
+        return "image-of-a-question" if world.is_asked_picture(picture) else ""
+
+    return fault

@@ -1,8 +1,10 @@
 """Your own haystack: a folder of text and Markdown pages with pictures, and questions about needles to hide in it.
 
-A line of `questions` holds `question`, `answer` (a text; a list of counts; the index of a choice), `needles`
-(sentences, or names of pictures), and may hold `id`, `choices` and `shown` (names of pictures). Pictures are named by
-their paths below `images`, or, without it, below `documents`.
+A line of `questions` holds `question`, `answer` (a text; a list of counts, one for each needle; the index of a choice),
+`needles` (sentences, or names of pictures), and may hold `id`, `choices` and `shown` (names of pictures). Pictures are
+named by their paths below `images`, or, without it, below `documents`. Where pictures are counted, the released answer
+has one number for each picture of the context: the needle's count, and 0 for all others. A picture that any question
+names is in no haystack but as a needle.
 """
 
 import re
@@ -59,6 +61,13 @@ class OwnPages:
     def documents(self, sources: Sources) -> Mapping[str, Path]:
         """No PDFs."""
         return {}
+
+    def asked_pictures(self, sources: Sources) -> Iterator[str]:
+        """The needles, choices and shown pictures of all questions, also of those that are refused."""
+        for _, _, raw in json_lines(sources["questions"]):
+            listed = [] if isinstance(raw, Fault) else [raw.get(field) for field in _LISTS]
+            names = (name for names in listed if isinstance(names, list) for name in names)
+            yield from (name for name in names if isinstance(name, str) and name.lower().endswith(PICTURES))
 
     def image(self, sources: Sources, name: str) -> Path | None:
         """A picture below the folder of pictures, or of pages."""

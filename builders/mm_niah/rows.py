@@ -28,7 +28,7 @@ class HaystackQuestion(Row):
     answers: tuple[str, ...] = ()
     """Retrieval and reasoning over text: the released one first."""
     counts: tuple[int, ...] = ()
-    """Counting: one for each needle."""
+    """Counting: one for each needle; every other picture of a context has 0."""
     choices: tuple[str, ...] = ()
     """Retrieval and reasoning over pictures: the picture options, as the source names them."""
     right: int = -1

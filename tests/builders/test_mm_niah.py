@@ -20,6 +20,12 @@ from mmlongbench.manifest import Manifest
 from mmlongbench.progress import Progress
 
 TASKS = [(task, kind) for task in ("retrieval", "counting", "reasoning") for kind in ("text", "image")]
+MADE = [
+    "obelics_paste/n0.png",
+    "obelics_paste/n1.png",
+    *(f"abnormal_pic_val/c{n}.png" for n in range(3)),
+    *(f"reasoning/j{n}.png" for n in range(3)),
+]
 PROSE = "The heron crosses the harbour before dawn. Seven bells ring over the quiet quay. Nobody on the pier looks up. "
 
 
@@ -44,9 +50,10 @@ class Source:
 
 @pytest.fixture
 def source(tmp_path: Path) -> Source:
-    (tmp_path / "images").mkdir()
-    for number in range(8):
-        Image.new("RGB", (60 + number, 50), (number * 30, 10, 10)).save(tmp_path / "images" / f"p{number}.png")
+    for number, name in enumerate([*(f"obelics/p{n}.png" for n in range(8)), *MADE]):
+        file = tmp_path / "images" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (60 + number, 50), (number * 10, 10, 10)).save(file)
     return Source(tmp_path)
 
 
@@ -58,21 +65,35 @@ def page(number: int) -> dict[str, Any]:
 
 def row(task: str, kind: str) -> dict[str, Any]:
     """A row in the original form."""
-    meta: dict[str, Any] = {"placed_depth": [0.1], "choices": None, "choices_image_path": None}
     if kind == "text":
-        parts = [f"The keeper of lamp {n} is Odo{n}." for n in range(3 if task != "retrieval" else 1)]
-        context = f"It was late. {' '.join(parts)} It rained.\n<image>\nThe end came."
-        answer: Any = [5, 6, 7] if task == "counting" else "Odo0"
-        asked = {"images_list": ["p6.png"], "question": "Who keeps them?", "answer": answer}
-        return {"id": 3, "context": context, **asked, "meta": {**meta, "needles": parts}}
-    hidden = ["p0.png", "p1.png"] if task == "counting" else ["p0.png"]
-    context = "\n".join(["It was late.", *("<image>" for _ in hidden), "It rained."])
+        return text_row(task)
+    hidden, web = {"retrieval": ["obelics_paste/n0.png"], "reasoning": ["reasoning/j0.png"]}.get(task, MADE[:2]), "p6"
+    context = "\n".join(["It was late.", *("<image>" for _ in hidden), "It rained.", "<image>"])
+    images = [*hidden, f"obelics/{web}.png"]
+    asked: dict[str, Any] = {"question": "Which one?", "answer": 1}
+    choices: list[str] | None = ["abnormal_pic_val/c1.png", "abnormal_pic_val/c0.png", "abnormal_pic_val/c2.png"]
     if task == "counting":
-        asked = {"images_list": hidden * 2, "question": "How many <image> and <image> are there?", "answer": [4, 9]}
-    else:
-        meta["choices_image_path"] = ["p1.png", "p0.png", "p2.png"]
-        asked = {"images_list": hidden, "question": "Which one?", "answer": 1}
-    return {"id": 3, "context": context, **asked, "meta": {**meta, "needles": hidden}}
+        asked = {"question": "How many <image> are there in each?", "answer": "[4, 9, 0]"}
+        images, choices = [*images, "abnormal_pic_val/c0.png"], None
+    if task == "reasoning":
+        asked["question"] = "Given the first image, whose corner is missing, which one is it?"
+        choices = ["reasoning/j1.png", "reasoning/j2.png"]
+    category = {"retrieval": "find-image", "counting": "count-image", "reasoning": "visual-reasoning"}[task]
+    needles = {"retrieval": ["abnormal_pic_val/c0.png"], "counting": [4, 9], "reasoning": ["j0.png"]}[task]
+    meta = {"placed_depth": [0.1], "needles": needles, "choices": None, "choices_image_path": choices}
+    return {"id": 3, "context": context, "images_list": images, **asked, "meta": {**meta, "category": category}}
+
+
+def text_row(task: str) -> dict[str, Any]:
+    parts = [f"The keeper of lamp {n} is Odo{n}." for n in range(3 if task == "reasoning" else 1)]
+    asked: dict[str, Any] = {"images_list": ["obelics/p6.png"], "question": "Who keeps them?", "answer": "Odo0"}
+    if task == "counting":
+        parts = [f"Odo{n} counted {n + 5} \u2605 ." for n in range(3)]
+        asked |= {"question": "Collect the numbers of \u2605.", "answer": "[5, 6, 7]"}
+    context = f"It was late. {' '.join(parts)} It rained.\n<image>\nThe end came."
+    category = {"retrieval": "find-text", "counting": "count-text", "reasoning": "infer-choose"}[task]
+    meta = {"placed_depth": 0.1, "needles": parts, "choices": None, "choices_image_path": None, "category": category}
+    return {"id": 3, "context": context, **asked, "meta": meta}
 
 
 def built(
@@ -118,7 +139,8 @@ def test_a_row_of_each_kind_is_read_built_and_rendered_from_its_record(source: S
             else:
                 assert record["image_list"].count(f"mm-niah/{positive['image']}") == 1
         if task != "counting" and kind == "image":
-            assert record["choices_image"][record["answer"]] == "mm-niah/p0.png"
+            right = {"retrieval": "abnormal_pic_val/c0.png", "reasoning": "reasoning/j2.png"}[task]
+            assert record["choices_image"][record["answer"]] == f"mm-niah/{right}"
 
 
 @pytest.mark.parametrize("kind", ["text", "image"])
@@ -126,13 +148,13 @@ def test_a_counting_answer_is_permuted_with_its_needles(source: Source, kind: st
     counts = (
         {"needle-0": 4, "needle-1": 9}
         if kind == "image"
-        else {f"The keeper of lamp {n} is Odo{n}.": n + 5 for n in range(3)}
+        else {f"Odo{n} counted {n + 5} \u2605 .": n + 5 for n in range(3)}
     )
     out, _ = built(source, "counting", kind, [{**row("counting", kind), "id": id} for id in range(12)])
     orders = set()
     for record in records(out):
         keys = [p["nid"] if kind == "image" else p["text"] for p in record["positive_ctxs"]]
-        assert record["answer"] == [counts[key] for key in keys]
+        assert record["answer_needles" if kind == "image" else "answer"] == [counts[key] for key in keys]
         orders.add(tuple(keys))
     assert len(orders) > 1
 
@@ -145,7 +167,7 @@ def test_needles_are_taken_out_of_a_rows_own_page(source: Source, task: str, kin
     text = " ".join(part for part in pages["row-3"] if isinstance(part, str))
     assert "It was late." in text
     assert "Odo" not in text
-    assert [p.path for p in pages["row-3"] if isinstance(p, mm.Image)] == (["p6.png"] if kind == "text" else [])
+    assert [p.path for p in pages["row-3"] if isinstance(p, mm.Image)] == ["obelics/p6.png"]
     assert pages["obelics/o.jsonl-0"][2] == mm.Image("obelics/p7.png")
 
 
@@ -170,14 +192,18 @@ def test_what_gives_a_needle_away_is_barred_and_counted(source: Source) -> None:
 
 
 def test_a_needle_picture_under_another_name_is_barred(source: Source) -> None:
-    (source.folder / "images" / "p7.png").write_bytes((source.folder / "images" / "p0.png").read_bytes())
+    needle = source.folder / "images" / "obelics_paste" / "n0.png"
+    (source.folder / "images" / "obelics" / "p7.png").write_bytes(needle.read_bytes())
     out, lock = built(source, "retrieval", "image", [row("retrieval", "image")])
     assert lock["datasets"]["retrieval-image"]["cells"]["2K"]["left_out"]["needle-image"] > 0
-    assert all(record["image_list"] == ["mm-niah/p0.png"] for record in records(out))
+    assert {path for record in records(out) for path in record["image_list"]} == {
+        "mm-niah/obelics_paste/n0.png",
+        "mm-niah/obelics/p6.png",
+    }
 
 
 def test_a_picture_that_cannot_be_decoded_is_barred_and_the_next_unit_stands_in_its_place(source: Source) -> None:
-    file = source.folder / "images" / "p7.png"
+    file = source.folder / "images" / "obelics" / "p7.png"
     Image.effect_noise((80, 80), 90).save(file)
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
     out, lock = built(source, "retrieval", "text", [row("retrieval", "text")])
@@ -196,7 +222,7 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("no id", {"id": "three"}, "missing-or-mistyped-field"),
     (
         "a picture in the question",
-        {"question": "Who is <image>?", "images_list": ["p6.png", "p5.png"]},
+        {"question": "Who is <image>?", "images_list": ["obelics/p6.png", "obelics/p5.png"]},
         "pictures-in-the-question",
     ),
     (
@@ -223,12 +249,12 @@ def test_a_bad_row_is_named_and_the_others_are_built(source: Source, change: dic
 
 
 def test_text_options_and_identical_choices_are_refused(source: Source) -> None:
-    worded = row("reasoning", "image")
+    worded = row("retrieval", "image")
     worded["meta"] = {**worded["meta"], "choices": ["left", "right"], "choices_image_path": None}
-    twice = {**row("reasoning", "image"), "id": 4}
-    twice["meta"] = {**twice["meta"], "choices_image_path": ["p0.png", "p0.png"], "needles": ["p0.png"]}
-    lock = built(source, "reasoning", "image", [worded, twice, {**row("reasoning", "image"), "id": 5}])[1]
-    assert lock["datasets"]["reasoning-image"]["questions"]["rejected"] == {"identical-choices": 1, "text-options": 1}
+    twice = {**row("retrieval", "image"), "id": 4}
+    twice["meta"] = {**twice["meta"], "choices_image_path": ["abnormal_pic_val/c0.png"] * 2}
+    lock = built(source, "retrieval", "image", [worded, twice, {**row("retrieval", "image"), "id": 5}])[1]
+    assert lock["datasets"]["retrieval-image"]["questions"]["rejected"] == {"identical-choices": 1, "text-options": 1}
 
 
 def test_a_page_that_cannot_be_read_is_in_the_rejects(source: Source) -> None:

@@ -1,0 +1,106 @@
+"""How MM-NIAH's questions are asked: with their pictures, and by an ordinal that is right where the needle stands."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import mmlongbench as mm
+from builders.mm_niah.ordinals import (
+    MAX_PLACE,
+    NamedPicture,
+    all_ordinals,
+    pictures_named,
+    renamed,
+    without_ordinal,
+)
+from builders.mm_niah.rows import HaystackQuestion
+
+MARKER = "<image>"
+Ordinal = Literal["rewrite", "neutral", "source"]
+
+
+@dataclass(frozen=True, slots=True)
+class NeedlePlace(mm.Wording):
+    """A question that names its needle by its place among all pictures of the context, in words."""
+
+    question: str
+    named: NamedPicture
+    needle: str
+    """The id of its unit."""
+    choices: tuple[str, ...]
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The ordinals of all places."""
+        return all_ordinals()
+
+    def choose(self, units: Sequence[mm.Unit]) -> int:
+        """Return the needle's place, from 0."""
+        pictures = [unit.id for unit in units if isinstance(unit.body, mm.Image)]
+        if (place := pictures.index(self.needle)) >= MAX_PLACE:
+            todo = "build a shorter length, or set options.ordinal to neutral"
+            bound = f"a needle among the first {MAX_PLACE:,} pictures"
+            raise mm.Rejected(mm.Fault("more-pictures-than-ordinals", bound, f"place {place + 1:,}", todo=todo))
+        return place
+
+    def parts(self, text: str) -> tuple[mm.Part, ...]:
+        """Return the question with an ordinal."""
+        return ask(self.asked(text), self.choices, has_choices=True)
+
+    def asked(self, text: str) -> str:
+        """Return the text of the question with an ordinal."""
+        return renamed(self.question, self.named, text)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The question of a draft, and what its record says about the ordinal."""
+
+    text: str
+    wording: NeedlePlace | None = None
+    source: NamedPicture | None = None
+    """The ordinal of the source's question."""
+
+
+def asked(row: HaystackQuestion, ordinal: Ordinal, choices: tuple[str, ...]) -> Asked:
+    """Return how a row is asked; only a question with picture options may name its needle by an ordinal.
+
+    Raises:
+        Rejected: its ordinal cannot be rewritten, or nothing else describes the needle.
+
+    """
+    named = pictures_named(row.question) if row.choices else ()
+    if not named or (ordinal == "source" and len(named) > 1):
+        return Asked(row.question)
+    if ordinal == "source":
+        return Asked(row.question, source=named[0])
+    if len(named) > 1 or len(row.needles) > 1:
+        expected, found = "one ordinal and one needle", f"{len(named)} ordinals and {len(row.needles)} needles"
+        todo = "set options.ordinal to source to keep the question as it is"
+        raise mm.Rejected(mm.Fault("several-ordinals", expected, found, field="question", todo=todo))
+    if ordinal == "rewrite":
+        wording = NeedlePlace(row.question, named[0], row.needles[0].id, choices)
+        return Asked(wording.asked(all_ordinals()[0]), wording, named[0])
+    text = without_ordinal(row.question, named[0])
+    if text is None:
+        expected = "words that describe the image, such as `whose corner is missing`"
+        todo = "set options.ordinal to rewrite"
+        raise mm.Rejected(mm.Fault("ordinal-without-description", expected, "none", field="question", todo=todo))
+    return Asked(text, source=named[0])
+
+
+def ask(question: str, paths: Sequence[str], *, has_choices: bool) -> tuple[mm.Part, ...]:
+    """Return a question with its pictures: at its own markers, or as lettered choices after it."""
+    shown = iter(paths)
+    if has_choices:
+        options = [part for n, path in enumerate(shown) for part in (f"\n{chr(ord('A') + n)}. ", mm.Image(path))]
+        return (f"\n\nQuestion: {question}", *options, "\nAnswer:")
+    return ("\n\nQuestion: ", *_with_pictures(question, shown), "\nAnswer:")
+
+
+def _with_pictures(question: str, shown: Iterator[str]) -> Iterator[mm.Part]:
+    first, *others = question.split(MARKER)
+    yield first
+    for text in others:
+        yield mm.Image(next(shown))
+        yield text
