@@ -14,6 +14,7 @@ from builders.docvqa.sample import draw_reports
 from builders.docvqa.sample_others import draw_longdocurl, draw_slidevqa
 from builders.icl.sample import draw_folders
 from builders.mm_niah.sample import draw_hidden_pictures
+from builders.mm_niah.sample_upstream import draw_upstream
 from builders.summ.sample import draw_cases
 from builders.summ.sample import draw_reports as draw_government
 from builders.vrag.sample import draw_infoseek, draw_viquae
@@ -47,6 +48,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / name).mkdir(parents=True)
         draw(folder / name)
     draw_folders(folder / "shapes")
+    draw_upstream(folder / "MM-NIAH")
     shutil.copytree(draw_hidden_pictures(folder / "hidden")["documents"], folder / "pages")
     return folder
 
