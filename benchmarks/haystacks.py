@@ -126,7 +126,7 @@ def _row(task: str, number: int, questions: int) -> dict[str, object]:
         parts = [f"The pass phrase part {n} of {kind} row {number} is {code}{n}." for n in range(several)]
         if kind == "counting":
             parts = [f"The little penguin of row {number} counted {n + 2} boats on day {n}." for n in range(several)]
-        answer: object = [n + 2 for n in range(several)] if kind == "counting" else f"{code}0"
+        answer: object = json.dumps([n + 2 for n in range(several)]) if kind == "counting" else f"{code}0"
         meta: dict[str, object] = {"needles": parts, "choices": None, "choices_image_path": None}
         context = " ".join((opening, *parts, closing))
         return _as_row(number, context, f"What is said in row {number}?", answer, [], meta)
@@ -134,10 +134,13 @@ def _row(task: str, number: int, questions: int) -> dict[str, object]:
     context = "\n".join((opening, *("<image>" for _ in hidden), closing))
     if kind == "counting":
         meta = {"needles": hidden, "choices": None, "choices_image_path": None}
-        question = f"How often is {' and '.join('<image>' for _ in hidden)} seen?"
-        return _as_row(number, context, question, [1, 2, 3], [*hidden, *hidden], meta)
+        question = "How often is <image> seen in each picture?"
+        return _as_row(number, context, question, "[1, 2, 1]", [*hidden, names[3]], meta)
     meta = {"needles": hidden, "choices": None, "choices_image_path": names}
-    return _as_row(number, context, f"Which picture stands in row {number}?", 0, hidden, meta)
+    asked = (
+        "Which picture stands" if kind == "retrieval" else "Which picture is the first image, whose corner is missing,"
+    )
+    return _as_row(number, context, f"{asked} in row {number}?", 0, hidden, meta)
 
 
 def _as_row(
