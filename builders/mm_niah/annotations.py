@@ -4,36 +4,34 @@ What a row asks is told by its `meta.category`; without one, by its other fields
 depths of a release are its own (upstream's run from the start of the context).
 """
 
-import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any, Literal, NoReturn, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
+from builders.mm_niah.fields import (
+    MARKER,
+    Fields,
+    Span,
+    are_in_context,
+    counts_of,
+    find_sentences,
+    names_of,
+    numbers_of,
+    read_fields,
+    refuse,
+    sentences_of,
+)
 from builders.mm_niah.ordinals import pictures_named
-from builders.mm_niah.pages import WebPage, is_cartoon, is_made, is_web
+from builders.mm_niah.pages import WebPage, is_made, is_web
 from builders.mm_niah.rows import HaystackQuestion, HiddenNeedle
 from mmlongbench import Fault, Image, Rejected
 
-MARKER = "<image>"
-PAGE_BREAK = "</s>"
-"""Stands between the pages of some contexts; it is no text of a page."""
-MAX_NEEDLE = 10_000
-"""Characters; a needle is a sentence."""
-MAX_COUNT = 10**6
 Category: TypeAlias = Literal[
     "find-text", "find-image", "count-text", "count-image", "infer-choose", "visual-reasoning"
 ]
-CATEGORIES: tuple[Category, ...] = (
-    "find-text",
-    "find-image",
-    "count-text",
-    "count-image",
-    "infer-choose",
-    "visual-reasoning",
-)
-Span: TypeAlias = tuple[int, int]
+CATEGORIES: tuple[Category, ...] = get_args(Category)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,21 +47,6 @@ class Annotation:
     """Where needles that are sentences stand in the context."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Raw:
-    """The fields of a row that every category has."""
-
-    id: str
-    context: str
-    question: str
-    answer: object
-    meta: Mapping[str, Any]
-    pictures: tuple[str, ...]
-    """Of the context."""
-    shown: tuple[str, ...]
-    """Of the question."""
-
-
 def read_annotation(raw: Mapping[str, Any] | Fault) -> Annotation | Fault:
     """Return a row as its question and page, or what is wrong with it."""
     if isinstance(raw, Fault):
@@ -76,14 +59,26 @@ def read_annotation(raw: Mapping[str, Any] | Fault) -> Annotation | Fault:
 
 def own_page(found: Annotation) -> WebPage:
     """Return the row's context without its needles: the first page of its haystack."""
-    context = found.context
+    context, asked = found.context, set(asked_by(found))
     for start, end in sorted(found.sentences, reverse=True):
         context = f"{context[:start]} {context[end:]}"
-    hidden = set(asked_by(found))
-    texts = context.split(MARKER)
-    parts: list[str | Image] = [texts[0]]
-    for name, text in zip(found.pictures, texts[1:], strict=True):
-        parts += [text] if name in hidden else [Image(name), text]
+    return _page(context, found.pictures, lambda name: name not in asked)
+
+
+def page_of_skipped(raw: Mapping[str, Any]) -> WebPage:
+    """Return the context of a row that the benchmark leaves out, with the pictures of web pages alone."""
+    try:
+        fields = read_fields(raw)
+    except Rejected:
+        return []
+    return _page(fields.context, fields.pictures, is_web)
+
+
+def _page(context: str, pictures: Sequence[str], is_shown: Callable[[str], bool]) -> WebPage:
+    first, *others = context.split(MARKER)
+    parts: list[str | Image] = [first]
+    for name, text in zip(pictures, others, strict=True):
+        parts += [Image(name), text] if is_shown(name) else [text]
     return parts
 
 
@@ -105,7 +100,7 @@ def asked_by_refused(raw: Mapping[str, Any] | Fault) -> list[str]:
 
 
 def _read(raw: Mapping[str, Any]) -> Annotation:
-    fields = _fields(raw)
+    fields = read_fields(raw)
     category = _category(fields)
     if category in ("find-text", "infer-choose"):
         return _asks_for_text(fields)
@@ -114,82 +109,50 @@ def _read(raw: Mapping[str, Any]) -> Annotation:
     return _counts_patterns(fields) if category == "count-image" else _asks_for_picture(fields, category)
 
 
-def _fields(raw: Mapping[str, Any]) -> _Raw:
-    if type(raw.get("id")) is not int:
-        _refuse("missing-or-mistyped-field", "an integer", repr(raw.get("id")), "id")
-    context, question, meta = _text(raw, "context"), " ".join(_text(raw, "question").split()), raw.get("meta")
-    if not isinstance(meta, dict):
-        _refuse("missing-or-mistyped-field", "an object", type(meta).__name__, "meta")
-    images = _names(raw.get("images_list"), "images_list")
-    markers = context.count(MARKER) + question.count(MARKER)
-    if markers != len(images):
-        _refuse("markers-and-images", f"{markers} pictures, one a marker", str(len(images)), "images_list")
-    at = _shown_at(images, question.count(MARKER))
-    pictures = tuple(name for number, name in enumerate(images) if number not in at)
-    shown = tuple(images[number] for number in sorted(at))
-    context = context.replace(PAGE_BREAK, "\n\n")
-    return _Raw(f"mm-niah-{raw['id']}", context, question, raw.get("answer"), meta, pictures, shown)
-
-
-def _shown_at(images: Sequence[str], count: int) -> set[int]:
-    """Which pictures belong to the question: cartoons by their folder, without such a folder the last ones.
-
-    Official programs take the last entry of `images_list`, others the first, so the folder goes before the place.
-    """
-    cartoons = {number for number, name in enumerate(images) if is_cartoon(name)}
-    last = set(range(len(images) - count, len(images)))
-    if len(cartoons) <= count:
-        return cartoons if len(cartoons) == count else last
-    if not last <= cartoons:
-        expected = f"{count} of folder abnormal_pic*, or the last ones of them"
-        _refuse("pattern-not-told", expected, f"{len(cartoons)} at other places", "images_list")
-    return last
-
-
-def _category(fields: _Raw) -> Category:
+def _category(fields: Fields) -> Category:
     """What a row asks; rows without a known category are told by their fields."""
     given = fields.meta.get("category")
     if known := next((name for name in CATEGORIES if name == given), None):
         return known
-    if fields.shown and _counts(fields.answer) is not None:
+    if fields.shown and counts_of(fields.answer) is not None:
         return "count-image"
     if fields.meta.get("choices_image_path"):
         is_pasted = any(map(is_made, fields.pictures))
         return "find-image" if is_pasted or not pictures_named(fields.question) else "visual-reasoning"
-    if fields.meta.get("choices") and not _all_found(fields):
+    if fields.meta.get("choices") and not are_in_context(fields):
         return "visual-reasoning"
-    return "count-text" if _counts(fields.answer) is not None else "find-text"
+    return "count-text" if counts_of(fields.answer) is not None else "find-text"
 
 
-def _asks_for_text(fields: _Raw) -> Annotation:
+def _asks_for_text(fields: Fields) -> Annotation:
     """Retrieval and reasoning over text: sentences, and an answer that is a text or one of the options."""
-    texts = _sentences(fields)
+    texts = sentences_of(fields)
     found = find_sentences(fields.context, texts)
     _refuse_absent(texts, found)
-    options = _names(fields.meta.get("choices") or [], "meta.choices")
+    options = names_of(fields.meta.get("choices") or [], "meta.choices")
     if fields.meta.get("choices_image_path"):
         todo = "the public format shows picture options with needles that are pictures, nowhere else"
-        _refuse("picture-options", "options that are texts", "pictures", "meta.choices_image_path", todo)
+        refuse("picture-options", "options that are texts", "pictures", "meta.choices_image_path", todo)
     question = "\n".join((fields.question, *(f"{chr(65 + n)}. {option}" for n, option in enumerate(options))))
     answer = fields.answer
     if type(answer) is int and 0 <= answer < len(options):
         answer = options[answer]
     if isinstance(answer, bool) or not isinstance(answer, str | int) or not str(answer).strip():
-        _refuse("missing-or-mistyped-field", "a text, or the index of an option", repr(answer)[:80], "answer")
+        refuse("missing-or-mistyped-field", "a text, or the index of an option", repr(answer)[:80], "answer")
     needles = tuple(HiddenNeedle(id=f"needle-{n}", text=text) for n, text in enumerate(texts))
     row = _row(fields, needles, question=question, answers=(str(answer),))
     return Annotation(row, fields.context, fields.pictures, tuple(span for spans in found.values() for span in spans))
 
 
-def _counts_statements(fields: _Raw) -> Annotation:
+def _counts_statements(fields: Fields) -> Annotation:
     """Counting over text: statements that each give a number; equal numbers make equal statements."""
-    texts, counts = _sentences(fields), _numbers(fields.answer)
+    texts, counts = sentences_of(fields), numbers_of(fields.answer)
     found = find_sentences(fields.context, texts)
     _refuse_absent(texts, found)
     stated = sum(map(len, found.values()))
     if not len(texts) == len(counts) == stated:
         expected = f"{len(counts)} statements in meta.needles and in the context, one for each number"
-        _refuse("counts-and-needles", expected, f"{len(texts)} and {stated}", "answer")
+        refuse("counts-and-needles", expected, f"{len(texts)} and {stated}", "answer")
     starts = {text: iter(sorted(spans)) for text, spans in found.items()}
     placed = sorted((next(starts[text]), text) for text in texts)
     in_order = [text for _, text in placed]
@@ -210,7 +173,7 @@ def _paired(in_order: Sequence[str], listed: Sequence[str], counts: Sequence[int
         return by_document
     if _states(as_listed):
         return sorted(as_listed, key=lambda pair: in_order.index(pair[0]))
-    _refuse("counts-and-needles", "the numbers that the statements give", repr(list(counts))[:80], "answer")
+    refuse("counts-and-needles", "the numbers that the statements give", repr(list(counts))[:80], "answer")
 
 
 def _states(pairs: Sequence[tuple[str, int]]) -> bool:
@@ -218,26 +181,26 @@ def _states(pairs: Sequence[tuple[str, int]]) -> bool:
     return all(count in map(int, re.findall(r"\d{1,9}", text)) for text, count in pairs)
 
 
-def _counts_patterns(fields: _Raw) -> Annotation:
+def _counts_patterns(fields: Fields) -> Annotation:
     """Counting over pictures: one number for each picture of the document; the needles are those above 0."""
-    counts = _numbers(fields.answer)
+    counts = numbers_of(fields.answer)
     if len(counts) != len(fields.pictures):
         expected = f"{len(fields.pictures)} numbers, one for each picture of the context"
-        _refuse("counts-and-pictures", expected, str(len(counts)), "answer")
+        refuse("counts-and-pictures", expected, str(len(counts)), "answer")
     pairs = [(name, count) for name, count in zip(fields.pictures, counts, strict=True) if count]
     if not pairs:
-        _refuse("no-needles", "a number above 0", "zeros", "answer")
+        refuse("no-needles", "a number above 0", "zeros", "answer")
     needles = tuple(HiddenNeedle(id=f"needle-{n}", image=name) for n, (name, _) in enumerate(pairs))
     row = _row(fields, needles, counts=tuple(count for _, count in pairs), shown=fields.shown)
     return Annotation(row, fields.context, fields.pictures)
 
 
-def _asks_for_picture(fields: _Raw, category: Category) -> Annotation:
+def _asks_for_picture(fields: Fields, category: Category) -> Annotation:
     """Retrieval and reasoning over pictures: one needle, and options that are pictures."""
     _refuse_options(fields, category)
-    choices = _names(fields.meta.get("choices_image_path") or [], "meta.choices_image_path")
+    choices = names_of(fields.meta.get("choices_image_path") or [], "meta.choices_image_path")
     if type(fields.answer) is not int:
-        _refuse("missing-or-mistyped-field", "an index of the choices", repr(fields.answer)[:80], "answer")
+        refuse("missing-or-mistyped-field", "an index of the choices", repr(fields.answer)[:80], "answer")
     at = _pasted(fields) if category == "find-image" else _jigsaw(fields)
     named = pictures_named(fields.question)
     is_stale = len(named) == 1 and named[0].place != at + 1
@@ -247,20 +210,20 @@ def _asks_for_picture(fields: _Raw, category: Category) -> Annotation:
     return Annotation(row, fields.context, fields.pictures)
 
 
-def _refuse_options(fields: _Raw, category: Category) -> None:
+def _refuse_options(fields: Fields, category: Category) -> None:
     """Refuse options that are texts; all Multi-view rows are so, and the benchmark leaves them out."""
     if not fields.meta.get("choices"):
         return
     if fields.meta.get("choices_image_path"):
-        _refuse("two-kinds-of-options", "options that are texts or pictures", "both", "meta.choices")
+        refuse("two-kinds-of-options", "options that are texts or pictures", "both", "meta.choices")
     expected, found = "a needle whose options are pictures", "two frames whose options are texts"
     if category == "visual-reasoning":
         todo = "nothing is to be done: the benchmark leaves Multi-view rows out and keeps Jigsaw rows"
         raise Rejected(Fault("multi-view", expected, found, field="meta.choices", todo=todo, is_expected=True))
-    _refuse("text-options", "picture choices", "options that are texts", "meta.choices")
+    refuse("text-options", "picture choices", "options that are texts", "meta.choices")
 
 
-def _pasted(fields: _Raw) -> int:
+def _pasted(fields: Fields) -> int:
     """The place of the page picture with a cartoon: told by its folder, else the only one that no web page has.
 
     `meta.needles` is not used: it names the cartoon, which is not among the pictures of the document.
@@ -269,7 +232,7 @@ def _pasted(fields: _Raw) -> int:
     return _only(made or _outside(fields), "one picture with a pasted cartoon, in a folder *paste* or abnormal_pic*")
 
 
-def _jigsaw(fields: _Raw) -> int:
+def _jigsaw(fields: Fields) -> int:
     """The place of the picture whose corner is missing: named by `meta.needles`, else the only one of no web page."""
     listed = fields.meta.get("needles")
     needles = {name for name in listed if isinstance(name, str)} if isinstance(listed, list) else set()
@@ -279,53 +242,14 @@ def _jigsaw(fields: _Raw) -> int:
     return _only(found or _outside(fields), "one picture that meta.needles names")
 
 
-def _outside(fields: _Raw) -> list[int]:
+def _outside(fields: Fields) -> list[int]:
     return [at for at, name in enumerate(fields.pictures) if not is_web(name)]
 
 
 def _only(found: Sequence[int], expected: str) -> int:
     if len(found) != 1:
-        _refuse("needle-not-told", f"{expected}, or one outside obelics/", str(len(found)), "images_list")
+        refuse("needle-not-told", f"{expected}, or one outside obelics/", str(len(found)), "images_list")
     return found[0]
-
-
-def find_sentences(context: str, texts: Sequence[str]) -> dict[str, list[Span]]:
-    """Return where each text stands in a context, whatever white space is between its words.
-
-    A text that is part of a longer one is not found inside it.
-
-    >>> find_sentences("It is 4. So it is 4. It is 4.", ["So it is 4.", "it is 4.", "It is 4."])
-    {'So it is 4.': [(9, 20)], 'it is 4.': [], 'It is 4.': [(0, 8), (21, 29)]}
-    """
-    taken: list[Span] = []
-    found: dict[str, list[Span]] = {}
-    for text in sorted(dict.fromkeys(texts), key=len, reverse=True):
-        pattern = re.compile(r"\s+".join(map(re.escape, text.split())))
-        spans = [each.span() for each in pattern.finditer(context)]
-        found[text] = [span for span in spans if not any(span[0] < end and start < span[1] for start, end in taken)]
-        taken += found[text]
-    return {text: found[text] for text in texts}
-
-
-def _sentences(fields: _Raw) -> list[str]:
-    """The needles of a text row, white space normalised."""
-    needles = fields.meta.get("needles")
-    if not isinstance(needles, list) or not needles:
-        _refuse("no-needles", "a list of needles", repr(needles)[:80], "meta.needles")
-    if not all(isinstance(needle, str) and needle.strip() for needle in needles):
-        _refuse("missing-or-mistyped-field", "a list of sentences", repr(needles)[:80], "meta.needles")
-    if (longest := max(map(len, needles))) > MAX_NEEDLE:
-        _refuse("needle-too-long", f"at most {MAX_NEEDLE} characters", str(longest), "meta.needles")
-    return [" ".join(needle.split()) for needle in needles]
-
-
-def _all_found(fields: _Raw) -> bool:
-    """Whether all needles are sentences of the context."""
-    needles = fields.meta.get("needles")
-    texts = needles if isinstance(needles, list) else []
-    if not texts or not all(isinstance(text, str) and text.strip() and len(text) <= MAX_NEEDLE for text in texts):
-        return False
-    return all(find_sentences(fields.context, [" ".join(text.split()) for text in texts]).values())
 
 
 def _refuse_absent(texts: Sequence[str], found: Mapping[str, Sequence[Span]]) -> None:
@@ -333,30 +257,10 @@ def _refuse_absent(texts: Sequence[str], found: Mapping[str, Sequence[Span]]) ->
     for text in texts:
         if len(found[text]) < texts.count(text):
             expected = f"{texts.count(text)} × {text!r:.80} in the context"
-            _refuse("needle-not-told", expected, str(len(found[text])), "meta.needles")
+            refuse("needle-not-told", expected, str(len(found[text])), "meta.needles")
 
 
-def _numbers(answer: object) -> tuple[int, ...]:
-    counts = _counts(answer)
-    if counts is None:
-        expected = "a list of whole numbers, or a text that spells one"
-        _refuse("missing-or-mistyped-field", expected, repr(answer)[:80], "answer")
-    return counts
-
-
-def _counts(answer: object) -> tuple[int, ...] | None:
-    """The numbers of a counting answer: a list, or a text that holds one as JSON; None of anything else."""
-    if isinstance(answer, str):
-        try:
-            answer = json.loads(answer)
-        except (ValueError, RecursionError):
-            return None
-    if not isinstance(answer, list) or not answer:
-        return None
-    return tuple(answer) if all(type(count) is int and 0 <= count <= MAX_COUNT for count in answer) else None
-
-
-def _row(fields: _Raw, needles: tuple[HiddenNeedle, ...], **others: Any) -> HaystackQuestion:  # noqa: ANN401
+def _row(fields: Fields, needles: tuple[HiddenNeedle, ...], **others: Any) -> HaystackQuestion:  # noqa: ANN401
     repairs: tuple[str, ...] = others.pop("repairs", ())
     listed = fields.meta.get("needles")
     if needles[0].text and isinstance(listed, list) and any("\n" in str(needle).strip() for needle in listed):
@@ -364,20 +268,3 @@ def _row(fields: _Raw, needles: tuple[HiddenNeedle, ...], **others: Any) -> Hays
     about: dict[str, Any] = {"question": fields.question, "shown": fields.shown, **others}
     page = f"row-{fields.id.removeprefix('mm-niah-')}"
     return HaystackQuestion(id=fields.id, pages=(page,), needles=needles, repairs=repairs, **about)
-
-
-def _text(raw: Mapping[str, Any], field: str) -> str:
-    value = raw.get(field)
-    if not isinstance(value, str) or not value.strip():
-        _refuse("missing-or-mistyped-field", "a text", repr(value)[:80], field)
-    return str(value)
-
-
-def _names(value: object, field: str) -> list[str]:
-    if not isinstance(value, list) or not all(isinstance(name, str) and name for name in value):
-        _refuse("missing-or-mistyped-field", "a list of names", repr(value)[:80], field)
-    return list(value) if isinstance(value, list) else []
-
-
-def _refuse(reason: str, expected: str, found: str, field: str, todo: str = "") -> NoReturn:
-    raise Rejected(Fault(reason, expected, found, field=field, todo=todo))

@@ -10,7 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-from builders.mm_niah.annotations import Annotation, asked_by, asked_by_refused, own_page, read_annotation
+from builders.mm_niah.annotations import (
+    Annotation,
+    asked_by,
+    asked_by_refused,
+    own_page,
+    page_of_skipped,
+    read_annotation,
+)
 from builders.mm_niah.obelics import obelics_faults, obelics_pages
 from builders.mm_niah.pages import Pages, WebPage, picture_file, picture_root
 from builders.mm_niah.rows import HaystackQuestion
@@ -76,6 +83,9 @@ def _id(raw: Mapping[str, Any] | Fault, number: int) -> str:
 
 
 def _own_page(path: Path, offset: int) -> WebPage:
-    """A row's context without its needles; nothing of a row that cannot be read."""
-    found = read_annotation(json_line_at(path, offset))
-    return own_page(found) if isinstance(found, Annotation) else []
+    """A row's context without its needles, also of a row that is skipped; nothing of a row that cannot be read."""
+    raw = json_line_at(path, offset)
+    found = read_annotation(raw)
+    if isinstance(found, Annotation):
+        return own_page(found)
+    return page_of_skipped(raw) if found.is_expected and not isinstance(raw, Fault) else []

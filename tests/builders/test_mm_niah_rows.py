@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import mmlongbench as mm
 from builders.mm_niah import MMNIAHRows
-from builders.mm_niah.annotations import asked_by, asked_by_refused, find_sentences, own_page, read_annotation
+from builders.mm_niah.annotations import asked_by, asked_by_refused, own_page, read_annotation
+from builders.mm_niah.fields import find_sentences
 from builders.mm_niah.rows import HaystackQuestion
 
 STAR = "\u2605"
@@ -281,6 +282,20 @@ def test_multi_view_rows_are_an_expected_skip() -> None:
     assert "the benchmark leaves Multi-view rows out" in str(found)
     raw["meta"]["category"] = None
     assert fault_of(raw).reason == "multi-view"
+
+
+def test_the_page_of_a_multi_view_row_fills_haystacks_without_its_frames(tmp_path: Path) -> None:
+    raw = jigsaw(
+        images_list=["reasoning/val_Multi-view_1.jpeg", "obelics/a1.jpg", "reasoning/val_Multi-view_2.jpeg"],
+        context="One. <image> Two.</s> <image> Three. <image> Four.",
+        question="The first and third image are frames of a video. Left or right?",
+        answer=0,
+        meta=meta("visual-reasoning", needles=["val_Multi-view_1.jpeg"], choices=["left", "right"]),
+    )
+    page = page_of(raw, tmp_path)
+    assert [part.path for part in page if isinstance(part, mm.Image)] == ["obelics/a1.jpg"]
+    assert words_of(page) == "One. Two. Three. Four."
+    assert page_of({**raw, "answer": None, "meta": meta("visual-reasoning")}, tmp_path) == []
 
 
 def test_options_of_two_kinds_are_named() -> None:
