@@ -302,6 +302,15 @@ def test_the_pictures_are_found_wherever_the_archive_was_unpacked(images: str, n
         assert reader.image(sources, name) is None
 
 
+def test_a_folder_of_pictures_that_leads_out_of_the_source_is_not_followed(tmp_path: Path) -> None:
+    draw_upstream(tmp_path / "elsewhere", rows=1, pictures=2, pages=1)
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "images").symlink_to(tmp_path / "elsewhere" / "mm_niah_dev" / "images")
+    assert MMNIAHRows().image({"images": tmp_path / "source"}, "obelics/web0000.png") is None
+    named = tmp_path / "source" / "images"
+    assert MMNIAHRows().image({"images": named}, "obelics/web0000.png") == named / "obelics" / "web0000.png"
+
+
 def test_two_folders_of_pictures_are_not_guessed_between(tmp_path: Path) -> None:
     for split in ("mm_niah_val", "mm_niah_test"):
         draw_upstream(tmp_path, rows=1, pictures=1, images=f"{split}/images", pages=1)
