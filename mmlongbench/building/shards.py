@@ -17,7 +17,7 @@ from mmlongbench.building.plan import DatasetPlan, load_plan
 from mmlongbench.building.records import pack_block, rows_of
 from mmlongbench.building.search import find_negatives
 from mmlongbench.building.work import Shard, Stage, Work
-from mmlongbench.documents.page_store import keys_of, sizes_of, texts_of
+from mmlongbench.documents.page_store import keys_and_texts_of, keys_of, sizes_of, texts_of
 from mmlongbench.errors import SourceError
 from mmlongbench.task import TaskSpec
 
@@ -61,9 +61,12 @@ def _read_document(work: Work, shard: Shard) -> Iterator[Any]:
     document, limits = plan.documents[shard.name].pages, limits_of(plan.spec)
     try:
         read: dict[str, Any] = {"pages": sizes_of(document, plan.spec.pages.dpi, limits)}
-        if asked.page_keys:
+        if asked.page_keys and asked.page_texts:
+            found = list(keys_and_texts_of(document, limits, ocr=plan.spec.pages.ocr))
+            read |= {"keys": [key for key, _ in found], "texts": [text for _, text in found]}
+        elif asked.page_keys:
             read["keys"] = list(keys_of(document, limits))
-        if asked.page_texts:
+        elif asked.page_texts:
             read["texts"] = list(texts_of(document, limits, ocr=plan.spec.pages.ocr))
         yield read
     except SourceError as error:

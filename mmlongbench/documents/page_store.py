@@ -5,7 +5,14 @@ from pathlib import Path
 from typing import TypeAlias
 
 from mmlongbench.documents.page_images import PageImages, image_keys, image_pages, image_sizes
-from mmlongbench.documents.pdf import Limits, page_keys, page_sizes, page_text, render_pages
+from mmlongbench.documents.pdf import (
+    Limits,
+    page_keys,
+    page_keys_and_texts,
+    page_sizes,
+    page_text,
+    render_pages,
+)
 
 Pages: TypeAlias = Path | PageImages
 """A PDF, or image files."""
@@ -31,6 +38,13 @@ def keys_of(document: Pages, limits: Limits) -> Iterator[str]:
 
     """
     return image_keys(document) if isinstance(document, PageImages) else page_keys(document, limits)
+
+
+def keys_and_texts_of(document: Pages, limits: Limits, *, ocr: bool = False) -> Iterator[tuple[str, str]]:
+    """The key and the text of each page in one reading; see `keys_of` and `texts_of`. Raises SourceError."""
+    if isinstance(document, PageImages):
+        return ((key, "") for key in image_keys(document))
+    return page_keys_and_texts(document, limits, ocr=ocr)
 
 
 def images_of(

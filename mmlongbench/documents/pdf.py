@@ -85,16 +85,32 @@ def page_keys(path: Path, limits: Limits) -> Iterator[str]:
         SourceError: as `page_sizes`.
 
     """
+    for key, _ in page_keys_and_texts(path, limits):
+        yield key
+
+
+def page_keys_and_texts(path: Path, limits: Limits, *, ocr: bool = False) -> Iterator[tuple[str, str]]:
+    """The key and the text of each page, as `page_keys` and `page_text` give them, in one reading.
+
+    Raises:
+        SourceError, BuildError: as these two.
+
+    """
     with open_pdf(path, limits) as document:
         for number in range(document.page_count):
             with _named(path, "unreadable-page", "a page that can be read", f"page {number}"):
                 page = document.load_page(number)
-                words = " ".join(str(page.get_text()).casefold().split())
-                if has_words(words):
-                    yield _key("words", words.encode("utf-8", "replace"))
-                else:
-                    pixels = page.get_pixmap(dpi=_KEY_DPI, colorspace="GRAY", alpha=False)
-                    yield "" if pixels.is_unicolor else _key(f"{pixels.width} {pixels.height}", pixels.samples)
+                text = str(page.get_text())
+                key = _page_key(page, text)
+            yield key, _recognised(path, number, page) if ocr and not has_words(text) else text
+
+
+def _page_key(page: Any, text: str) -> str:  # noqa: ANN401  (PyMuPDF has no types)
+    words = " ".join(text.casefold().split())
+    if has_words(words):
+        return _key("words", words.encode("utf-8", "replace"))
+    pixels = page.get_pixmap(dpi=_KEY_DPI, colorspace="GRAY", alpha=False)
+    return "" if pixels.is_unicolor else _key(f"{pixels.width} {pixels.height}", pixels.samples)
 
 
 def _key(kind: str, data: bytes) -> str:
