@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mmlongbench.building.dataset import Dataset, sample_draws
@@ -29,20 +29,23 @@ def choose_rows(dataset: Dataset) -> Iterator[dict[str, Any]]:
         rows = {number: row for number, row in rows.items() if is_asked(row)}
     place = {row.id: number for number, row in rows.items()}
     chosen: set[str] = set()
+    noted: Counter[str] = Counter()
     most = len(rows) if dataset.spec.sample.n is None else dataset.spec.sample.n
     examined = 0
     for row in drawn_order(list(rows.values()), dataset):
         if len(chosen) >= most:
             break
         examined += 1
-        if fault := _refusal(row, dataset):
-            rejects[place[row.id]] = reject_row(name, row, fault)
+        found = _admission(row, dataset)
+        noted.update(found.noted)
+        if found.fault:
+            rejects[place[row.id]] = reject_row(name, row, found.fault)
         else:
             chosen.add(row.id)
     kept = [row for row in rows.values() if row.id in chosen]
     yield from ({"row": row.model_dump(mode="json")} for row in kept)
     yield from (rejects[number] for number in sorted(rejects))
-    yield {"counts": _counts(kept, list(rejects.values()), read, len(rows) - examined)}
+    yield {"counts": _counts(kept, list(rejects.values()), read, len(rows) - examined, noted)}
 
 
 def _rows(dataset: Dataset) -> Iterator[Row | RowFault]:
@@ -92,8 +95,18 @@ def drawn_order(rows: list[Row], dataset: Dataset) -> list[Row]:
     return [row for _, _, row in sorted(spread, key=lambda entry: entry[:2])]
 
 
-def _refusal(row: Row, dataset: Dataset) -> Fault | None:
-    """Why a row is in no file: it cannot be drafted, or its required units do not fit the admission length."""
+@dataclass(frozen=True, slots=True)
+class _Admission:
+    """Whether a row is in the files, and what the lock counts of it."""
+
+    fault: Fault | None
+    """Why it is in no file: it cannot be drafted, or its required units do not fit the admission length."""
+    noted: tuple[str, ...] = ()
+    """Of a row that is in, what its draft notes; of another one, what its refusal notes."""
+
+
+def _admission(row: Row, dataset: Dataset) -> _Admission:
+    """Draft a row and pack what it requires at the admission length."""
     length = dataset.spec.admission_length
     draws = dataset.draws(row.id)
     try:
@@ -103,14 +116,13 @@ def _refusal(row: Row, dataset: Dataset) -> Fault | None:
         made = examples(draft, dataset.budget(length), dataset.placements(), dataset.pricer, draws)
         for path in {path for example in made for path in example.prompt.images}:
             dataset.world.decode(path)
-        if fault := _out_of_span(full, dataset):
-            return fault
+        fault = _out_of_span(full, dataset)
     except Rejected as error:
-        return error.fault
+        return _Admission(error.fault, error.noted)
     except DoesNotFitError as error:
-        todo = "raise admission_length to keep it in longer files"
-        return Fault("above-admission-length", f"required units within {format_length(length)}", str(error), todo=todo)
-    return None
+        todo, expected = "raise admission_length to keep it in longer files", format_length(length)
+        return _Admission(Fault("above-admission-length", f"required units within {expected}", str(error), todo=todo))
+    return _Admission(fault, () if fault else full.noted)
 
 
 def _out_of_span(draft: Draft, dataset: Dataset) -> Fault | None:
@@ -129,8 +141,10 @@ def _out_of_span(draft: Draft, dataset: Dataset) -> Fault | None:
     return Fault("full-prompt-out-of-span", expected, f"{full}", todo="set reference_length to keep other lengths")
 
 
-def _counts(kept: list[Row], rejects: list[dict[str, Any]], read: int, unseen: int) -> dict[str, Any]:
-    """Counts read / kept / rejected and skipped by reason / not sampled / not selected, and repairs among the kept."""
+def _counts(
+    kept: list[Row], rejects: list[dict[str, Any]], read: int, unseen: int, noted: Counter[str]
+) -> dict[str, Any]:
+    """Counts read / kept / rejected and skipped by reason / not sampled / not selected; repairs among the kept; notes."""
     repaired = Counter(repair for row in kept for repair in row.repairs)
     rejected, skipped = Counter[str](), Counter[str]()
     for line in (line["reject"] for line in rejects):
@@ -143,4 +157,5 @@ def _counts(kept: list[Row], rejects: list[dict[str, Any]], read: int, unseen: i
         "rejected": dict(sorted(rejected.items())),
         **({"skipped": dict(sorted(skipped.items()))} if skipped else {}),
         "repaired": dict(sorted(repaired.items())),
+        **({"noted": dict(sorted(noted.items()))} if noted else {}),
     }

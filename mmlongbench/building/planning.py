@@ -67,6 +67,8 @@ class DatasetEstimate:
     rejected: dict[str, int] = field(default_factory=dict)
     skipped: dict[str, int] = field(default_factory=dict)
     """Rows that the benchmark itself leaves out, by reason."""
+    noted: dict[str, int] = field(default_factory=dict)
+    """What drafts note of questions, such as how their articles were found."""
     probed: int = 0
     cells: tuple[CellEstimate, ...] = ()
     image_files: int = 0
@@ -104,6 +106,7 @@ def _estimate(spec: DatasetSpec, work: Work, engine: Engine, probe: int) -> Data
         questions=len(rows),
         rejected=counts["rejected"],
         skipped=counts.get("skipped", {}),
+        noted=counts.get("noted", {}),
         probed=len(probed),
         cells=cells,
         image_files=files,

@@ -53,6 +53,7 @@ def plan(
 
 
 def _show(found: "DatasetEstimate") -> None:
+    from mmlongbench.cli.tables import said_notes
     from mmlongbench.packing.budget import format_length
 
     if found.problem:
@@ -61,6 +62,8 @@ def _show(found: "DatasetEstimate") -> None:
     rejected, skipped = (_counted(counts) for counts in (found.rejected, found.skipped))
     left_out = f"{f'; rejected: {rejected}' if rejected else ''}{f'; skipped: {skipped}' if skipped else ''}"
     click.echo(f"{found.name}: {found.questions:,} questions{left_out}")
+    if found.noted:
+        click.echo(f"  {said_notes(found.noted)}")
     for cell in found.cells:
         click.echo(
             f"  {format_length(cell.length):>5}: {cell.examples:,} examples, {cell.images:.1f} images each, fill "

@@ -48,6 +48,8 @@ def show_build(built: Built) -> None:
             _say(f"  skipped {number}: {reason} (nothing is wrong: the benchmark leaves these rows out)")
         for repair, number in counts["repaired"].items():
             _say(f"  repaired {number}: {repair}")
+        if noted := counts.get("noted"):
+            _say(f"  {said_notes(noted)}")
         for dpi, number in data["documents"].get("images_by_dpi", {}).items():
             _say(
                 f"  warning: {number} documents are images rendered at {dpi} DPI by their source, not at the usual 144"
@@ -56,6 +58,15 @@ def show_build(built: Built) -> None:
             _say(f"  document {document} refused: {fault}")
     state = "was complete already" if built.was_complete else "is complete"
     _say(f"{built.out} {state}; `mmlongbench audit {built.out}` counts it again")
+
+
+def said_notes(noted: Mapping[str, int]) -> str:
+    """Counted notes in one line.
+
+    >>> said_notes({"joined by title": 2, "not joined": 1})
+    'joined by title: 2, not joined: 1'
+    """
+    return ", ".join(f"{note}: {number:,}" for note, number in noted.items())
 
 
 def _say_cells(cells: dict[str, Any]) -> None:
