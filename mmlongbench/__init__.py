@@ -25,6 +25,7 @@ from mmlongbench.retrieval.library import Query
 from mmlongbench.retrieval.negatives import Facts
 from mmlongbench.retrieval.numbers import numbers_in
 from mmlongbench.retrieval.ordinals import ordinal_words
+from mmlongbench.retrieval.small import rank_texts
 from mmlongbench.retrieval.spellings import number_spellings
 from mmlongbench.retrieval.text import contains, holder, normalise
 from mmlongbench.sources import (
@@ -134,6 +135,7 @@ __all__ = [
     "numbers_in",
     "ordinal_words",
     "pdfs_by_name",
+    "rank_texts",
     "read_rows",
     "sentences",
     "two_of_one_name",

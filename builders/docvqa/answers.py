@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from builders.docvqa.options import AnswerWords
 from builders.docvqa.rows import AnswerFormat
 from mmlongbench import Fault
 
@@ -126,6 +127,11 @@ def literal_list(text: str) -> list[object] | None:
     return value if isinstance(value, list) else None
 
 
-def longest_words(values: Sequence[str]) -> int:
-    """Words of the longest of some strings."""
-    return max(len(value.split()) for value in values)
+def count_words(values: Sequence[str], how: AnswerWords) -> int:
+    """Return the words of an answer, parts between blanks: of all its elements together, or of its longest element.
+
+    >>> count_words(("New York", "Rome"), "whole"), count_words(("New York", "Rome"), "per_element")
+    (3, 2)
+    """
+    counts = [len(value.split()) for value in values]
+    return sum(counts) if how == "whole" else max(counts)

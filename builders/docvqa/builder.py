@@ -1,8 +1,8 @@
 """DocVQA: answer a question about one document, among pages of others (paper, section 3; public files `documentQA/`).
 
-Longer than the budget: the document is cut from the outside in, around its answer pages. Shorter: other documents are
-laid left and right of it. The prompt names a document by the first 15 characters of its folder, so no two in one
-context may agree in these.
+Longer than the budget: the document is cut from the outside in, around its answer pages, or around one anchor page
+where the question has no answer. Shorter: other documents are laid left and right of it. The prompt names a document by
+the first 15 characters of its folder, so no two in one context may agree in these.
 """
 
 import json
@@ -12,11 +12,12 @@ from functools import partial
 from typing import ClassVar
 
 import mmlongbench as mm
+from builders.docvqa.anchors import choose_anchor
 from builders.docvqa.checks import check_answer, evidence_keys, pages_asked, span_of
 from builders.docvqa.facets import METRICS, facets_of
 from builders.docvqa.options import DocVQAOptions
 from builders.docvqa.padding import Padding
-from builders.docvqa.paths import NAMES_PAGE, page_index, runs_between
+from builders.docvqa.paths import NAMES_PAGE, evidence_positions, page_index, runs_between
 from builders.docvqa.rows import DocumentQuestion
 from builders.docvqa.suspects import find_suspects
 from builders.docvqa.template import INSTRUCTION, TEXT_INSTRUCTION, page_unit, question_parts, text_unit
@@ -41,13 +42,14 @@ class DocVQA:
         files, is_text = mm.FilePattern("documentQA/{name}_K{k}.jsonl"), self.options.pages_as == "text"
         balance = "evidence_has_text" if is_text else ""
         paper = PAPER_IMAGES.get(self.dataset, ())
+        reads = is_text or (self.options.unanswerable_anchor == "best_match" and self.options.context != "oracle")
         return mm.TaskSpec(
             files,
             metric="doc_qa",
             further_metrics=METRICS,
             category="" if is_text else "DocVQA",
             page_keys=True,
-            page_texts=is_text,
+            page_texts=reads,
             balance=balance,
             paper_images=paper,
         )
@@ -55,22 +57,27 @@ class DocVQA:
     def draft(self, row: DocumentQuestion, world: mm.World, draws: mm.Draws) -> mm.Draft:
         """The document inside out, then other documents in a drawn order."""
         own, options = world.document(row.doc), self.options
-        check_answer(row, options.max_answer_words)
+        check_answer(row, options)
         pages = pages_asked(row, own, options)
-        answers = [number for number, page in enumerate(pages) if page.index in row.pages]
-        required, rest = mm.inside_out([self._page(world, own, page, "own") for page in pages], answers)
+        anchor = choose_anchor(row, pages, options.unanswerable_anchor, world, draws)
+        kept = [number for number, page in enumerate(pages) if page.index in anchor.pages]
+        required, rest = mm.inside_out([self._page(world, own, page, "own") for page in pages], kept)
         others = tuple(draws.order("padding", (world.document(id) for id in world.pool("documents")), lambda d: d.id))
         others = tuple(other for other in others if other.id != own.id)
         padding = Padding(own, evidence_keys(row, own), others, partial(self._padding, world))
         supply = mm.Chain((rest, padding) if options.context == "padded" else (rest,))
-        about = {"row": row, "document": own.name, "span": span_of(row, own, options)}
+        about = {"row": row, "document": own.name, "span": span_of(row, own, options), "anchor": anchor}
         question = mm.Question(row.id, question_parts(own.name, row.question), about)
-        if options.pages_as == "image":
-            return mm.Draft(row.id, (INSTRUCTION,), (question,), required, supply)
-        if options.text_fill == "budget":
-            return mm.Draft(row.id, (TEXT_INSTRUCTION,), (question,), required, supply)
-        retold = mm.Retelling((TEXT_INSTRUCTION,), partial(told, world))
-        return mm.Draft(row.id, (INSTRUCTION,), (question,), required, supply, retold=retold)
+        is_retold = options.pages_as == "text" and options.text_fill == "same_pages"
+        return mm.Draft(
+            row.id,
+            (INSTRUCTION if options.pages_as == "image" or is_retold else TEXT_INSTRUCTION,),
+            (question,),
+            required,
+            supply,
+            retold=mm.Retelling((TEXT_INSTRUCTION,), partial(told, world)) if is_retold else None,
+            noted=anchor.noted,
+        )
 
     def record(self, example: mm.Example) -> mm.Record:
         """One line of the public file."""
@@ -78,7 +85,7 @@ class DocVQA:
         row: DocumentQuestion = about["row"]
         answer = json.dumps(row.answer, ensure_ascii=False) if row.answer_format == "List" else row.answer[0]
         shown = [unit.data["index"] for unit in example.units if unit.role == "own"]
-        return {
+        record = {
             "id": row.id,
             "doc_name": about["document"],
             "question": row.question,
@@ -90,11 +97,14 @@ class DocVQA:
             "answer_sources": list(row.sources),
             "doc_type": row.doc_type,
             **({"question_type": row.question_type} if row.question_type else {}),
-            **({"span": about["span"]} if row.window else {}),
+            **({"span": about["span"], "span_kind": self.options.span} if row.window else {}),
             "page_label": self.options.page_label,
             "question_names_page": bool(NAMES_PAGE.search(row.question)),
             "gaps": runs_between(shown),
+            "anchor": about["anchor"].rule,
+            "anchor_page_list": list(about["anchor"].pages),
         }
+        return {**record, "evidence_position": ", ".join(evidence_positions(record))}
 
     def prompt(self, record: mm.Record) -> mm.Prompt:
         """The prompt of a released line: with `page_text_list` of texts, else of images."""

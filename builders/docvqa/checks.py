@@ -1,16 +1,24 @@
 """What must hold of a question and its document before it is asked."""
 
 import mmlongbench as mm
-from builders.docvqa.answers import longest_words
+from builders.docvqa.answers import count_words
 from builders.docvqa.options import DocVQAOptions
 from builders.docvqa.rows import DocumentQuestion
 
 
-def check_answer(row: DocumentQuestion, most_words: int) -> None:
-    """Refuse a long-form answer (Rejected)."""
-    if row.answer_format in ("String", "List") and longest_words(row.answer) > most_words:
-        found = max(row.answer, key=lambda value: len(value.split()))
-        raise mm.Rejected(mm.Fault("long-form-answer", f"at most {most_words} words", repr(found), field="answer"))
+def check_answer(row: DocumentQuestion, options: DocVQAOptions) -> None:
+    """Refuse a long-form answer (Rejected): a string or a list of more words than the options allow."""
+    bound, how = options.max_answer_words, options.answer_words
+    if row.answer_format not in ("String", "List") or (words := count_words(row.answer, how)) <= bound:
+        return
+    if row.answer_format == "String":
+        expected, found = f"at most {bound} words", f"{row.answer[0]!r}"
+    elif how == "whole":
+        expected, found = f"at most {bound} words in all elements together", f"{words} in {list(row.answer)!r}"
+    else:
+        expected = f"at most {bound} words in each element"
+        found = repr(max(row.answer, key=lambda value: len(value.split())))
+    raise mm.Rejected(mm.Fault("long-form-answer", expected, found, field="answer"))
 
 
 def pages_asked(row: DocumentQuestion, document: mm.Document, options: DocVQAOptions) -> tuple[mm.Page, ...]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import mmlongbench as mm
 from builders.docvqa.answers import NOT_ANSWERABLE
+from builders.docvqa.paths import evidence_positions
 
 METRICS = ("mmlongbench-doc", "anls", "smudge", "judge-mmlongbench-doc", "judge-answers", "judge-committee")
 """What answers about documents can be scored by, beside the benchmark's rules."""
@@ -21,6 +22,7 @@ def facets_of(record: mm.Record) -> Mapping[str, Sequence[str]]:
         "evidence source": sources,
         "evidence": needs,
         "evidence pages": [_evidence_pages(record)],
+        "evidence position": evidence_positions(record),
         "pages shown": [_pages_shown(len(record.get("page_list", ())))],
         "document type": [record.get("doc_type", "")],
         "question type": [record.get("question_type", "")],

@@ -1,8 +1,11 @@
-"""Page numbers in the names of released images, and in questions."""
+"""Page numbers in the names of released images, and in questions; where answer pages stand in a released record."""
 
 import itertools
 import re
 from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+import mmlongbench as mm
 
 _PAGE = re.compile(r"page(\d+)\.\w+$")
 _SLIDE = re.compile(r"-(\d+)-\d+\.\w+$")
@@ -20,11 +23,39 @@ def page_index(path: str) -> int:
     >>> page_index("mmlongbench-doc/ab/ab_page12.jpg"), page_index("slideVQA/deck/a-deck-4-1024.jpg")
     (12, 3)
     """
+    if (found := _find_index(path)) is None:
+        raise ValueError(f"{path}: expected a name that ends in page<N> or -<N>-1024")
+    return found
+
+
+def _find_index(path: str) -> int | None:
     if found := _PAGE.search(path):
         return int(found[1])
-    if found := _SLIDE.search(path):
-        return int(found[1]) - 1
-    raise ValueError(f"{path}: expected a name that ends in page<N> or -<N>-1024")
+    found = _SLIDE.search(path)
+    return int(found[1]) - 1 if found else None
+
+
+def evidence_positions(record: mm.Record) -> tuple[str, ...]:
+    """Return where the answer pages of a released record stand among the shown pages of its own document.
+
+    Each position is named once: `first`, `inner` and `last`, or `only` where the document shows a single page. Answer
+    pages that the record does not show have none, so a question without an answer has none either.
+
+    >>> pages = [f"docs/a/a_page{number}.jpg" for number in (3, 4, 5, 6)]
+    >>> evidence_positions({"doc_name": "a", "page_list": ["docs/b/b_page0.jpg", *pages], "ans_page_list": [3, 5]})
+    ('first', 'inner')
+    """
+    name = str(record.get("doc_name", "")).removesuffix(".pdf")
+    own = [_find_index(path) for path in record.get("page_list", ()) if PurePosixPath(path).parent.name == name]
+    places = [own.index(page) for page in record.get("ans_page_list", ()) if page in own]
+    found = {_position(place, len(own)) for place in places}
+    return tuple(position for position in ("first", "inner", "last", "only") if position in found)
+
+
+def _position(place: int, count: int) -> str:
+    if count == 1:
+        return "only"
+    return "first" if place == 0 else "last" if place == count - 1 else "inner"
 
 
 def runs_between(shown: Sequence[int]) -> str:

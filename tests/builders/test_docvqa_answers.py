@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders.docvqa.answers import NOT_ANSWERABLE, Answer, literal_list, longest_words, normalise
+from builders.docvqa.answers import NOT_ANSWERABLE, Answer, count_words, literal_list, normalise
 from builders.docvqa.rows import AnswerFormat
 from mmlongbench import Fault
 
@@ -148,5 +148,8 @@ def test_nothing_is_printed_or_warned_of(capsys: pytest.CaptureFixture[str]) -> 
     assert capsys.readouterr() == ("", "")
 
 
-def test_words_are_counted_in_the_longest_of_the_strings() -> None:
-    assert longest_words(["one", "two words", ""]) == 2
+def test_words_of_a_list_are_counted_together_or_in_its_longest_element() -> None:
+    answer = ["one", "two  words", "and\tthree more"]
+    assert count_words(answer, "whole") == 6
+    assert count_words(answer, "per_element") == 3
+    assert count_words(["one two"], "whole") == count_words(["one two"], "per_element") == 2

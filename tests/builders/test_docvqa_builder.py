@@ -42,7 +42,9 @@ def document(name: str, costs: Sequence[int], sha256: str = "") -> mm.Document:
 
 
 def world(*documents: mm.Document) -> mm.World:
-    return mm.World({document.id: document for document in documents})
+    """Documents whose pages hold no text."""
+    texts = {document.name: ("",) * len(document.pages) for document in documents}
+    return mm.World({document.id: document for document in documents}, texts=lambda name: texts[name])
 
 
 def asked(doc: str, pages: Sequence[int] = (), **changed: Any) -> DocumentQuestion:
@@ -59,8 +61,8 @@ def asked(doc: str, pages: Sequence[int] = (), **changed: Any) -> DocumentQuesti
     return DocumentQuestion(**(fields | changed))
 
 
-def builder(page_label: PageLabel = "none", max_answer_words: int = 5) -> DocVQA:
-    return DocVQA("mmlongdoc", DocVQAOptions(page_label=page_label, max_answer_words=max_answer_words))
+def builder(page_label: PageLabel = "none", **options: Any) -> DocVQA:
+    return DocVQA("mmlongdoc", DocVQAOptions(page_label=page_label, **options))
 
 
 def packed(row: DocumentQuestion, among: mm.World, length: int, task: DocVQA | None = None) -> mm.Example:
@@ -158,7 +160,7 @@ def test_a_packed_document_is_the_first_cut_that_fits(case: tuple[list[int], lis
 
     cuts = list(played(len(costs), answers))
     length = max(total(cuts[-1]), total(cuts[0]) - sum(costs) + room) + RESERVE
-    draft = builder().draft(row, alone, DRAWS)
+    draft = builder(unanswerable_anchor="middle").draft(row, alone, DRAWS)
     (example,) = examples(draft, TokenBudget(length, RESERVE), (None,), pricer, DRAWS)
     expected = next(pages for pages in cuts if total(pages) + RESERVE <= length)
     assert shown(example) == [("ISEP_student_handbook", expected)]
@@ -259,11 +261,6 @@ def test_contexts_are_nested() -> None:
         assert len(shorter) < len(longer)
 
 
-def test_an_unanswerable_question_keeps_the_middle_of_its_document() -> None:
-    among = world(document("own", [600] * 5), document("other", [4]))
-    assert shown(packed(asked("own"), among, 1024)) == [("own", [2])]
-
-
 # Refusals
 
 
@@ -278,8 +275,20 @@ def test_a_long_form_answer_is_rejected() -> None:
     assert rejection(asked("a", [0], answer=(six,))) == (
         f"answer: long-form-answer: expected at most 5 words, found '{six}'"
     )
-    assert "long-form-answer" in rejection(asked("a", [0], answer=("short", six), answer_format="List"))
     assert "at most 1 words" in rejection(asked("a", [0], answer=("two words",)), builder(max_answer_words=1))
+
+
+def test_a_list_of_too_many_words_in_all_is_rejected_or_one_with_a_long_element() -> None:
+    row = asked("a", [0], answer=("a b c", "d", "e f"), answer_format="List")
+    assert rejection(row) == (
+        "answer: long-form-answer: expected at most 5 words in all elements together, found 6 in ['a b c', 'd', 'e f']"
+    )
+    task = builder(answer_words="per_element")
+    assert task.draft(row, world(document("a", [4])), DRAWS).questions[0].data["row"] == row
+    long = asked("a", [0], answer=("short", "one two three four five six"), answer_format="List")
+    assert rejection(long, task) == (
+        "answer: long-form-answer: expected at most 5 words in each element, found 'one two three four five six'"
+    )
 
 
 @pytest.mark.parametrize(
@@ -287,7 +296,7 @@ def test_a_long_form_answer_is_rejected() -> None:
     [
         {"answer": ("one two three four five",)},
         {"answer": ("about 3.5 million of US dollars a year",), "answer_format": "Float"},
-        {"answer": ("a b c d e", "f"), "answer_format": "List"},
+        {"answer": ("a b", "c", "d e"), "answer_format": "List"},
     ],
 )
 def test_other_answers_are_not_long_form(changed: dict[str, Any]) -> None:
@@ -322,6 +331,9 @@ FIELDS = {
     "page_label": str,
     "question_names_page": bool,
     "gaps": str,
+    "anchor": str,
+    "anchor_page_list": list,
+    "evidence_position": str,
 }
 
 
@@ -354,6 +366,9 @@ def test_a_record_is_the_public_one() -> None:
         "page_label": "none",
         "question_names_page": False,
         "gaps": "",
+        "anchor": "answer",
+        "anchor_page_list": [1, 3],
+        "evidence_position": "inner, last",
     }
 
 

@@ -66,8 +66,12 @@ def own(example: Example) -> list[int]:
 
 
 def test_a_window_is_all_of_its_document_that_is_shown() -> None:
-    assert own(packed(16 * K, window=(3, 8))) == [3, 4, 5, 6, 7, 8]
-    assert own(packed(16 * K, window=(3, 8), span="document")) == list(range(12))
+    assert own(packed(16 * K, window=(3, 8), span="window")) == [3, 4, 5, 6, 7, 8]
+
+
+def test_the_whole_document_is_shown_unless_the_window_is_asked_for() -> None:
+    assert own(packed(16 * K, window=(3, 8))) == list(range(12))
+    assert own(packed(16 * K, window=(3, 5), pages=(8,))) == list(range(12))
 
 
 @pytest.mark.parametrize(
@@ -75,7 +79,7 @@ def test_a_window_is_all_of_its_document_that_is_shown() -> None:
 )
 def test_a_window_that_does_not_hold_the_answer_is_refused(window: tuple[int, int], reason: str) -> None:
     with pytest.raises(mm.Rejected) as refused:
-        packed(16 * K, window=window)
+        packed(16 * K, window=window, span="window")
     assert refused.value.fault.reason == reason
 
 
@@ -151,7 +155,11 @@ def test_a_text_dataset_is_asked_the_same_questions_over_the_same_pages(tmp_path
 
 
 def test_oracle_and_the_whole_document_say_which_pages_the_question_is_about() -> None:
-    builder = DocVQA("longdocurl", DocVQAOptions(context="oracle"))
-    assert builder.record(packed(4 * K, window=(3, 8), context="oracle"))["span"] == "3-8"
-    whole = DocVQA("longdocurl", DocVQAOptions(span="document"))
-    assert whole.record(packed(4 * K, window=(3, 8), span="document"))["span"] == "0-11"
+    def said(**options: Any) -> tuple[str, str]:
+        record = DocVQA("longdocurl", DocVQAOptions(**options)).record(packed(4 * K, window=(3, 8), **options))
+        return record["span"], record["span_kind"]
+
+    assert said(context="oracle", span="window") == ("3-8", "window")
+    assert said(span="window") == ("3-8", "window")
+    assert said() == ("0-11", "document")
+    assert "span" not in DocVQA("mmlongdoc", DocVQAOptions()).record(packed(4 * K))

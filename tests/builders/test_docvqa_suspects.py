@@ -81,7 +81,8 @@ def test_the_command_writes_a_draft_that_a_build_can_use(tmp_path: Path) -> None
             pages = [page + 40 for page in json.loads(row["evidence_pages"])]
             row["evidence_pages"] = str(pages)  # as if the reports were cut out of a longer volume
     source["samples"].write_text(json.dumps(rows))
-    settings = [item for name, path in source.items() for item in ("--set", f"source.{name}={path}")]
+    named = {f"source.{name}": str(path) for name, path in source.items()} | {"options.answer_words": "per_element"}
+    settings = [item for key, value in named.items() for item in ("--set", f"{key}={value}")]
     ran = command("doctor", "mmlongdoc", *settings, "--out", tmp_path / "errata.yaml")
     assert ran.code == 0, ran.err
     assert "page-beyond-the-document" in ran.out
