@@ -14,7 +14,7 @@ from mmlongbench.prompt import Image, escape_markers
 
 if TYPE_CHECKING:
     from mmlongbench.passages.info import Passage
-    from mmlongbench.retrieval.library import Library, Query
+    from mmlongbench.retrieval.library import Lead, Library, Query
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,9 +208,13 @@ class World:
         return self.pictures.origins.get(path) if self.pictures else None
 
     def lead(self, doc_id: str, title: str) -> "tuple[Passage, ...]":
-        """The passages of an article's lead section, by its id or else its title; none if it is not there.
+        """The passages of an article's lead section, as `find_lead` finds it; none if it is not there."""
+        return self.find_lead(doc_id, title).passages
 
-        In a corpus that marks no sections it is the article's first passage.
+    def find_lead(self, doc_id: str, title: str) -> "Lead":
+        """Find an article's lead section: by the corpus's own id, by the Wikidata id, or by the title, in this order.
+
+        `doc_id` may be either id. In a corpus that marks no sections the lead is the article's first passage.
         """
         return self._library().lead(doc_id, title)
 

@@ -6,7 +6,7 @@ provenance span that holds an answer is gold (6 depths).
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -56,15 +56,16 @@ class VRAG:
         picture = world.image(row.image)
         answers = () if row.answer_range else row.answer  # a range keeps every spelling of its numbers out
         world.check(mm.Query(row.id, row.original_question, mm.Facts(answers, _names(row), within=row.answer_range)))
-        gold, others = self._gold(row, world)
-        names = (*_names(row), *(passage.title for passage in gold))
-        barred = frozenset(passage.id for passage in others)
-        facts = mm.Facts(answers, names, tuple(gold), barred, row.answer_range)
+        found = self._lead(row, world) if self.options.gold == "lead" else self._span(row, world)
+        names = (*_names(row), *(passage.title for passage in found.gold))
+        barred = frozenset(passage.id for passage in found.others)
+        facts = mm.Facts(answers, names, found.gold, barred, row.answer_range)
         query = mm.Query(row.id, row.original_question, facts)
         question = mm.Question(row.id, _ask(picture.path, row.question), {"row": row, "picture": picture})
-        required = tuple(_unit(passage, "gold", None) for passage in gold)
+        required = tuple(_unit(passage, "gold", None) for passage in found.gold)
         supply = mm.Chain((_Negatives(world, query, draws),))
-        return mm.Draft(row.id, (INSTRUCTION,), (question,), required, supply, finish=mm.Closing())
+        closing, noted = mm.Closing(), found.noted
+        return mm.Draft(row.id, (INSTRUCTION,), (question,), required, supply, finish=closing, noted=noted)
 
     def record(self, example: mm.Example) -> mm.Record:
         """One line of the public file."""
@@ -102,24 +103,40 @@ class VRAG:
             return mm.assemble((NAMED_INSTRUCTION,), units, "\n\n", named)
         return mm.assemble((INSTRUCTION,), units, "\n\n", _ask(record["image"], record["question"]))
 
-    def _gold(self, row: EntityQuestion, world: mm.World) -> tuple[Sequence[mm.Passage], Sequence[mm.Passage]]:
-        """(gold passages, passages that are neither gold nor allowed as negatives)."""
-        if self.options.gold == "lead":
-            lead = world.lead(row.entity_id, row.entity)
-            if not lead and row.summary and self.options.lead_fallback == "summary":
-                lead = (mm.Passage(f"{row.entity_id}#summary", row.entity_id, row.entity, row.summary, 0),)
-            if not lead:
-                fault = mm.Fault("no-article", "the entity's article in the corpus", "none", field=row.entity)
-                raise mm.Rejected(fault)
-            _require_answer(any(_holds(passage, row) for passage in lead), "its article's lead section")
-            return lead, ()
+    def _lead(self, row: EntityQuestion, world: mm.World) -> "_Gold":
+        """The lead section of the entity's article, or the summary that stands in for it."""
+        lead = world.find_lead(row.entity_id, row.entity)
+        gold, noted = lead.passages, lead.noted
+        if not gold and row.summary and self.options.lead_fallback == "summary":
+            gold = (mm.Passage(f"{row.entity_id}#summary", row.entity_id, row.entity, row.summary, 0),)
+            noted = ("not joined, the summary is gold",)
+        if not gold:
+            expected, todo = "the entity's article in the corpus", "check that the corpus has its Wikidata id or title"
+            fault = mm.Fault("no-article", expected, "none", field=f"{row.entity_id} {row.entity}".strip(), todo=todo)
+            raise mm.Rejected(fault, noted)
+        _require_answer(any(_holds(passage, row) for passage in gold), "its article's lead section")
+        return _Gold(gold, noted=noted)
+
+    def _span(self, row: EntityQuestion, world: mm.World) -> "_Gold":
+        """The first passage over a provenance span that holds an answer."""
         over = [passage for span in row.spans for passage in world.paragraphs(*span)]
         if not over:
             expected = "an article of the provenance in the corpus, with its paragraphs"
             raise mm.Rejected(mm.Fault("no-article", expected, "none", field="output.provenance"))
         found = next((passage for passage in over if _holds(passage, row)), None)
         _require_answer(found is not None, "a provenance span")
-        return [passage for passage in (found,) if passage], [passage for passage in over if passage != found]
+        return _Gold(tuple(p for p in (found,) if p), tuple(p for p in over if p != found))
+
+
+@dataclass(frozen=True, slots=True)
+class _Gold:
+    """The passages that answer a question."""
+
+    gold: tuple[mm.Passage, ...]
+    others: tuple[mm.Passage, ...] = ()
+    """Passages that are neither gold nor allowed as negatives."""
+    noted: tuple[str, ...] = ()
+    """How the article was found, for the lock to count."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 from mmlongbench.building.assets import asset_shards
 from mmlongbench.building.cells import described
 from mmlongbench.building.dataset import open_dataset
-from mmlongbench.building.plan import DatasetPlan
+from mmlongbench.building.plan import CorpusPlan, DatasetPlan
 from mmlongbench.building.records import blocks_of, rows_of
 from mmlongbench.building.work import Shard, Work
 from mmlongbench.documents.page_images import PageImages
@@ -16,6 +16,7 @@ from mmlongbench.errata import load_errata
 from mmlongbench.files import sweep, write_whole
 from mmlongbench.formats import to_json
 from mmlongbench.packing.budget import format_length
+from mmlongbench.passages.info import read_info
 from mmlongbench.release.layout import IMAGES, ITEMS, LOCK, REJECTS
 from mmlongbench.release.lock import lock_bytes, versions
 from mmlongbench.world import ImageClass, ImageClasses
@@ -62,10 +63,17 @@ def _summary(plan: DatasetPlan, work: Work, cells: dict[str, dict[str, int]]) ->
             "renamed": {file.id: file.name for file in plan.documents.values() if file.id != file.name},
         },
         **({"errata": _errata(plan)} if plan.spec.errata else {}),
-        **({"negatives": _negatives(plan, work)} if plan.corpus else {}),
+        **({"corpus": _corpus(plan.corpus), "negatives": _negatives(plan, work)} if plan.corpus else {}),
         **({"classes": _classes(dataset.world.image_classes)} if dataset.world.image_classes else {}),
         "licence": plan.spec.licence,
     }
+
+
+def _corpus(plan: CorpusPlan) -> dict[str, Any]:
+    """How much a corpus holds; `wikidata_ids` is null where it was built before these were kept."""
+    info = read_info(plan.folder)
+    ids = info.wikidata_ids if info.keeps_wikidata_ids else None
+    return {"articles": info.articles, "passages": info.passages, "wikidata_ids": ids}
 
 
 def _images_by_dpi(plan: DatasetPlan) -> dict[str, int]:

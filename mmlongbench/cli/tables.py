@@ -50,6 +50,9 @@ def show_build(built: Built) -> None:
             _say(f"  repaired {number}: {repair}")
         if noted := counts.get("noted"):
             _say(f"  {said_notes(noted)}")
+        if data.get("corpus", {}).get("wikidata_ids", 0) is None:
+            _say("  warning: the corpus was built before Wikidata ids were kept: articles are joined by title alone;")
+            _say("  to join by the ids, build the corpus again into a new folder (`mmlongbench corpus build`)")
         for dpi, number in data["documents"].get("images_by_dpi", {}).items():
             _say(
                 f"  warning: {number} documents are images rendered at {dpi} DPI by their source, not at the usual 144"

@@ -28,6 +28,8 @@ class Article:
     file: str = ""
     place: str = ""
     """Line, row or page inside the file."""
+    wikidata: int = 0
+    """The number of its Wikidata id, a second key; 0 where the source has none."""
 
     @property
     def id(self) -> str:
@@ -37,7 +39,7 @@ class Article:
 
 def fit(articles: Iterable[Article | Fault]) -> Iterator[Article | Fault]:
     """Let the fit articles through; any other becomes the fault that it has."""
-    seen = _Seen()
+    seen = Keys()
     for article in articles:
         if isinstance(article, Fault):
             yield article
@@ -112,7 +114,7 @@ def _shown(text: str) -> str:
     return repr(text if len(text) <= 80 else f"{text[:79]}…")
 
 
-class _Seen:
+class Keys:
     """A set of non-zero 64-bit keys in 12 to 24 bytes each: an open-addressed table at most two thirds full."""
 
     def __init__(self) -> None:

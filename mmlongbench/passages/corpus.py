@@ -6,6 +6,7 @@ from pathlib import Path
 from mmlongbench.passages.index import Index
 from mmlongbench.passages.info import INDEX, PASSAGES, CorpusError, CorpusInfo, Passage, read_info
 from mmlongbench.passages.table import Table
+from mmlongbench.passages.wikidata import wikidata_number
 from mmlongbench.passages.writing import build_corpus
 from mmlongbench.prompt import escape_markers
 
@@ -84,6 +85,14 @@ class Corpus:
     def by_title(self, title: str) -> list[int]:
         """The rows of all passages under a title, spelled exactly so but for whitespace; none if there is none."""
         return list(self._rows("titles", "title", escape_markers(" ".join(title.split()))))
+
+    def of_wikidata(self, id: str) -> list[list[int]]:
+        """The rows of each document that has a Wikidata id such as `Q42`, in the corpus's order of documents."""
+        found: dict[str, list[int]] = {}
+        number = wikidata_number(id)
+        for rows in self._index.runs_of_wikidata(number, len(self)) if number else ():
+            found.setdefault(self._table.value(rows[0], "doc_id"), []).extend(rows)
+        return list(found.values())
 
     def _rows(self, table: str, column: str, text: str) -> Iterable[int]:
         for rows in self._index.runs(table, text, len(self)):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_TABLES = ("documents", "titles", "passages")
+_TABLES = ("documents", "titles", "passages", "wikidata")
 _STARTS = "starts"
 
 
@@ -26,19 +26,21 @@ class IndexWriter:
         self._spools = spools
         self._runs = 0
 
-    def run(self, doc_id: str, title: str, row: int) -> None:
-        """A new run begins at a row."""
+    def run(self, doc_id: str, title: str, row: int, wikidata: int = 0) -> None:
+        """A new run begins at a row; `wikidata` is the number of its document's Wikidata id, if it has one."""
         self._put(_STARTS, row)
-        self._pair("documents", doc_id, self._runs)
-        self._pair("titles", title, self._runs)
+        self._pair("documents", key_of(doc_id), self._runs)
+        self._pair("titles", key_of(title), self._runs)
+        if wikidata:
+            self._pair("wikidata", wikidata, self._runs)
         self._runs += 1
 
     def passage(self, id: str, row: int) -> None:
         """A passage with an id of its own stands in a row."""
-        self._pair("passages", id, row)
+        self._pair("passages", key_of(id), row)
 
-    def _pair(self, table: str, text: str, value: int) -> None:
-        self._put(f"{table}.keys", key_of(text))
+    def _pair(self, table: str, key: int, value: int) -> None:
+        self._put(f"{table}.keys", key)
         self._put(f"{table}.values", value)
 
     def _put(self, spool: str, number: int) -> None:
@@ -84,18 +86,28 @@ class Index:
 
     def runs(self, table: str, text: str, rows: int) -> Iterator[range]:
         """The rows of each run that may be of a document or a title, of a corpus of so many rows."""
-        for run in self.values(table, text):
-            end = int(self._starts[run + 1]) if run + 1 < len(self._starts) else rows
-            yield range(int(self._starts[run]), end)
+        return self._runs(table, key_of(text), rows)
+
+    def runs_of_wikidata(self, number: int, rows: int) -> Iterator[range]:
+        """The rows of each run that is of a Wikidata id, given by its number; a number is its own key, no hash."""
+        return self._runs("wikidata", number, rows)
 
     def values(self, table: str, text: str) -> list[int]:
         """The numbers filed under a text, or under one of the same hash, in rising order."""
+        return self._values(table, key_of(text))
+
+    def _runs(self, table: str, key: int, rows: int) -> Iterator[range]:
+        for run in self._values(table, key):
+            end = int(self._starts[run + 1]) if run + 1 < len(self._starts) else rows
+            yield range(int(self._starts[run]), end)
+
+    def _values(self, table: str, filed: int) -> list[int]:
         import numpy as np
 
         if table not in self._tables:
             return []
         keys, values = self._tables[table]
-        key = np.uint64(key_of(text))  # of the same type, or numpy converts the whole table
+        key = np.uint64(filed)  # of the same type, or numpy converts the whole table
         low, high = np.searchsorted(keys, key, "left"), np.searchsorted(keys, key, "right")
         return [int(value) for value in values[low:high]]
 

@@ -60,7 +60,8 @@ class SourceInfo(_Model):
 class CorpusInfo(_Model):
     """What a corpus is made of, and how much there is. No time, no path."""
 
-    format: Literal[1] = 1
+    format: Literal[1, 2] = 2
+    """1 where the corpus was built before Wikidata ids were kept: it is read, and joined by titles alone."""
     mode: Mode
     words: int
     limit: int | None = None
@@ -71,10 +72,19 @@ class CorpusInfo(_Model):
     """Articles with more than a lead section; where this is 0, the source marks none."""
     passages: int
     words_in_all: int
+    wikidata_ids: int = 0
+    """Articles that can be found by a Wikidata id."""
+    wikidata_ids_shared: int = 0
+    """Of these, the articles whose id an earlier article has too."""
     rejected: dict[str, int]
     fingerprint: str
-    """SHA-256 over every passage in order, field by field."""
+    """SHA-256 over every passage in order, field by field, and over the Wikidata ids of articles."""
     versions: dict[str, str]
+
+    @property
+    def keeps_wikidata_ids(self) -> bool:
+        """Whether the Wikidata ids of its source, if there were any, were kept."""
+        return self.format >= 2
 
 
 def read_info(folder: Path) -> CorpusInfo:

@@ -5,11 +5,12 @@ from typing import Any
 
 from mmlongbench.errors import Fault
 from mmlongbench.passages.articles import Article, is_section
+from mmlongbench.passages.wikidata import INFO_FIELD, wikidata_of
 
 IDS = ("_id", "id", "wikipedia_id", "wikidata_id", "doc_id", "docid", "kilt_id")
 TITLES = ("wikipedia_title", "title")
 TEXTS = ("text", "contents", "wikipedia_content")
-FIELDS = (*IDS, *TITLES, *TEXTS)
+FIELDS = (*IDS, *TITLES, *TEXTS, INFO_FIELD)
 _BULLET = "BULLET::::"
 """How KILT begins an item of a list; kept, as KILT's own passages keep it."""
 
@@ -36,7 +37,8 @@ def article_of(row: Mapping[str, Any], file: str, place: str, *, is_kilt: bool =
     if isinstance(paragraphs, str):
         return Fault("wrong-type", "a list of texts" if is_kilt else "a text", paragraphs, file, place, text_field)
     first = int(not isinstance(text, str) and (is_kilt or row.get("wikipedia_title") is not None))
-    return Article((id or "").strip(), title or "", paragraphs[first:], first, file=file, place=place)
+    wikidata = wikidata_of(row)
+    return Article((id or "").strip(), title or "", paragraphs[first:], first, "", file, place, wikidata)
 
 
 def paragraphs_of(text: str) -> tuple[str, ...]:

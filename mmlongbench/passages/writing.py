@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from mmlongbench.errors import BuildError, Fault
 from mmlongbench.files import claim, whole, write_whole
-from mmlongbench.passages.articles import Article, fit
+from mmlongbench.passages.articles import Article, Keys, fit
 from mmlongbench.passages.cutting import WORDS, Mode, cut
 from mmlongbench.passages.index import IndexWriter, writing
 from mmlongbench.passages.info import INDEX, INFO, PASSAGES, REJECTS, CorpusInfo, SourceInfo
@@ -82,7 +82,7 @@ def _write(
                     break
         if not corpus.counts["passages"]:
             raise BuildError(_nothing(corpus))
-    names = ("articles", "sectioned", "passages", "words_in_all")
+    names = ("articles", "sectioned", "passages", "words_in_all", "wikidata_ids", "wikidata_ids_shared")
     counts = {name: corpus.counts[name] for name in names}
     return {**counts, "rejected": dict(sorted(corpus.rejected.items())), "fingerprint": corpus.hash.hexdigest()}
 
@@ -111,6 +111,7 @@ class _Corpus:
     def __init__(self, table: TableWriter, index: IndexWriter, rejects: BinaryIO) -> None:
         self._table, self._index, self._rejects = table, index, rejects
         self._run = ("", "")
+        self._wikidata = Keys()
         self.counts: Counter[str] = Counter()
         self.rejected: Counter[str] = Counter()
         self.first: Fault | None = None
@@ -127,7 +128,7 @@ class _Corpus:
         """Cut an article and write its passages."""
         title = escape_markers(" ".join(article.title.split()))
         cuts = cut(article, mode, words)
-        self._begin(article.doc_id, title)
+        self._begin(article.doc_id, title, article.wikidata)
         for number, piece in enumerate(cuts):
             id = article.passage_id or f"{article.doc_id}#{number}"
             row = (id, article.doc_id, title, piece.text, piece.section, piece.first, piece.last)
@@ -140,10 +141,15 @@ class _Corpus:
         self.counts["articles"] += 1
         self.counts["sectioned"] += cuts[-1].section > 0
 
-    def _begin(self, doc_id: str, title: str) -> None:
-        if (doc_id, title) != self._run:
-            self._index.run(doc_id, title, self.counts["passages"])
-            self._run = (doc_id, title)
+    def _begin(self, doc_id: str, title: str, wikidata: int) -> None:
+        if (doc_id, title) == self._run:
+            return
+        self._index.run(doc_id, title, self.counts["passages"], wikidata)
+        self._run = (doc_id, title)
+        if wikidata:
+            self.hash.update(f"Q{wikidata};".encode())
+            self.counts["wikidata_ids"] += 1
+            self.counts["wikidata_ids_shared"] += not self._wikidata.add(wikidata)
 
 
 def _spelled(row: tuple[str, str, str, str, int, int, int]) -> bytes:

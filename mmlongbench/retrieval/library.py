@@ -3,13 +3,17 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from mmlongbench.draws import Draws
 from mmlongbench.errors import Fault
 from mmlongbench.passages.corpus import Corpus
 from mmlongbench.passages.info import Passage
+from mmlongbench.passages.wikidata import wikidata_number
 from mmlongbench.retrieval.negatives import Facts, NegativeFilter, unkeepable
 from mmlongbench.retrieval.rankings import Rankings
+
+FoundBy: TypeAlias = Literal["id", "wikidata id", "title", ""]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,21 @@ class Found:
     rejected: Counter[str]
 
 
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """The lead section of an article, and what it was found by."""
+
+    passages: tuple[Passage, ...]
+    """None where the corpus does not have the article."""
+    found_by: FoundBy = ""
+    """Empty where the corpus does not have the article."""
+
+    @property
+    def noted(self) -> tuple[str, ...]:
+        """What the lock counts of it (`Draft.noted`)."""
+        return (f"joined by {self.found_by}" if self.found_by else "not joined",)
+
+
 class Library:
     """A corpus with its ranking; what was prepared for a query is never searched for again."""
 
@@ -51,16 +70,24 @@ class Library:
         self._spare = spare
         self._found: dict[str, Found] = {}
 
-    def lead(self, doc_id: str, title: str) -> tuple[Passage, ...]:
-        """The passages of an article's lead section, by its id or else its title; none if it is not there.
+    def lead(self, doc_id: str, title: str) -> Lead:
+        """Find an article's lead section: by the corpus's own id, by the Wikidata id, or by the title, in this order.
 
         In a corpus that marks no sections it is the article's first passage.
         """
-        rows = self._corpus.of_document(doc_id) if doc_id else []
-        rows = rows or self._corpus.by_title(title)
+        rows, found_by = self._article(doc_id, title)
         passages = [self._corpus.passage(row) for row in (rows if self._corpus.info.sectioned else rows[:1])]
         first = passages[0].doc_id if passages else ""
-        return tuple(passage for passage in passages if passage.section == 0 and passage.doc_id == first)
+        return Lead(tuple(p for p in passages if p.section == 0 and p.doc_id == first), found_by)
+
+    def _article(self, doc_id: str, title: str) -> tuple[Sequence[int], FoundBy]:
+        """The rows of an article; of several with one Wikidata id, that of the title, else the corpus's first."""
+        if rows := self._corpus.of_document(doc_id) if doc_id else []:
+            return rows, "wikidata id" if wikidata_number(doc_id) else "id"
+        titled = self._corpus.by_title(title)
+        if articles := self._corpus.of_wikidata(doc_id):
+            return next((rows for rows in articles if rows[0] in titled), articles[0]), "wikidata id"
+        return titled, "title" if titled else ""
 
     def paragraphs(self, doc_id: str, first: int, last: int) -> tuple[Passage, ...]:
         """The passages of an article that hold some of its paragraphs `first` to `last`."""

@@ -149,7 +149,7 @@ def test_files_of_a_folder_that_cannot_be_read_are_named(read: Any, tmp_path: Pa
 
 
 def test_many_ids_are_told_apart() -> None:
-    seen = articles._Seen()
+    seen = articles.Keys()
     ids = [f"{n}" for n in range(50_000)]
     assert all(seen.add(key_of(id)) for id in ids)
     assert not any(seen.add(key_of(id)) for id in ids)
