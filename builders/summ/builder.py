@@ -76,7 +76,7 @@ class Summary:
         shown = [unit.group for unit in example.units]
         return {
             "id": row.id,
-            **({"url": row.url} if row.kind == "report" else {}),
+            **({"source_id": row.source_id, "url": row.url} if row.kind == "report" else {}),
             "image_list": [unit.id for unit in example.units],
             **(text_fields(example.units) if self.options.pages_as == "text" else {}),
             "summary": data["summary"],

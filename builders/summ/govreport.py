@@ -1,7 +1,9 @@
 """GovReport (Huang et al. 2021, arXiv:2104.02112): GAO's reports as JSON, and a folder of their PDFs named by id.
 
 `reports` is a folder of JSON files (`gov-report/gao/*.json`), one of them, or lines of JSON; `highlight` is GAO's own
-summary. Reports of the Congressional Research Service have another form of summary and are rejected.
+summary. Reports of the Congressional Research Service have another form of summary and are rejected. The archive calls
+a report `GAO-18-107`, the benchmark's public files and claims `gov_report_gao-18-107`: either is read, the latter is
+released.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,6 +28,8 @@ from mmlongbench import (
 
 _MOST_BYTES = 64 * 1024 * 1024
 """Of one report; the longest has a megabyte."""
+_PREFIX = "gov_report_"
+"""What the ids of the benchmark's public rows and claims begin with."""
 
 
 class GovReport:
@@ -36,7 +40,7 @@ class GovReport:
     image_folder: ClassVar[str] = "gov-report/bg_pdf_img"
 
     def rows(self, sources: Sources) -> Iterator[Row | RowFault]:
-        """Each report, by its own id."""
+        """Each report; its id is the public one, `gov_report_` and the number of the report in lower case."""
         stems: dict[str, list[str]] = {}
         for stem in pdfs_by_name(sources["documents"]):
             stems.setdefault(stem.casefold(), []).append(stem)
@@ -46,7 +50,7 @@ class GovReport:
                 found: Row | Fault = raw if isinstance(raw, Fault) else _row(id, raw, stems)
             except Rejected as refused:
                 found = refused.fault
-            yield at_place(id or f"{file}, {place}", found, file, place)
+            yield at_place(public_id(id) if id else f"{file}, {place}", found, file, place)
 
     def documents(self, sources: Sources) -> Mapping[str, Path | Fault]:
         """Every PDF of the folder, by its name without the ending."""
@@ -88,6 +92,20 @@ def _is_one_report(file: Path) -> bool:
     return first is not None and isinstance(first.value, Fault) and first.value.reason in ("invalid-json", "not-a-row")
 
 
+def public_id(id: str) -> str:
+    """Return the id that public files and claims have for a report, from either form of it.
+
+    >>> public_id("GAO-18-107"), public_id("gov_report_gao-18-107")
+    ('gov_report_gao-18-107', 'gov_report_gao-18-107')
+    """
+    return f"{_PREFIX}{_number(id)}"
+
+
+def _number(id: str) -> str:
+    """A report's number in lower case, such as `gao-18-107`."""
+    return id.casefold().removeprefix(_PREFIX)
+
+
 def _id(raw: Mapping[str, Any]) -> str | None:
     id = raw.get("id")
     return id.strip() or None if isinstance(id, str) else None
@@ -96,7 +114,7 @@ def _id(raw: Mapping[str, Any]) -> str | None:
 def _row(id: str | None, raw: Mapping[str, Any], stems: Mapping[str, Sequence[str]]) -> Summarised:
     if id is None:
         raise Rejected(Fault("missing-or-mistyped-field", "a text", repr(raw.get("id"))[:80], field="id"))
-    if "highlight" not in raw and ("summary" in raw or "reports" in raw or id.casefold().startswith("crs")):
+    if "highlight" not in raw and ("summary" in raw or "reports" in raw or _number(id).startswith("crs")):
         raise Rejected(Fault("crs-report", "a report of GAO, with highlights", "one of CRS", field="highlight"))
     sections = tuple(_sections(raw.get("highlight")))
     if not sections:
@@ -105,13 +123,15 @@ def _row(id: str | None, raw: Mapping[str, Any], stems: Mapping[str, Sequence[st
     url = raw.get("url")
     if not isinstance(url, str | None):
         raise Rejected(Fault("missing-or-mistyped-field", "a text", repr(url)[:80], field="url"))
-    return Summarised(id=id, kind="report", docs=(_document(id, stems),), sections=sections, url=url or "")
+    document = _document(id, stems)
+    return Summarised(id=public_id(id), source_id=id, kind="report", docs=(document,), sections=sections, url=url or "")
 
 
 def _document(id: str, stems: Mapping[str, Sequence[str]]) -> str:
-    """The PDF of a report: the one of its very name, else the only one whose name differs by case alone."""
-    alike = stems.get(id.casefold(), ())
-    return alike[0] if len(alike) == 1 else id
+    """The PDF of a report: the only one named by its number or its public id, whatever the case; else by its number."""
+    alike = stems.get(_number(id)) or stems.get(public_id(id), ())
+    number = _number(id) if id.casefold().startswith(_PREFIX) else id
+    return alike[0] if len(alike) == 1 else number
 
 
 def _sections(value: object) -> Iterator[Section]:

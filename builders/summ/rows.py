@@ -20,6 +20,8 @@ class Section(BaseModel):
 class Summarised(Row):
     """Documents with their summary."""
 
+    source_id: str = ""
+    """What the source calls a report, where the released id is another one."""
     kind: Kind
     """A report, or the documents of a case."""
     docs: tuple[str, ...]

@@ -31,7 +31,7 @@ def draw_reports(folder: Path) -> dict[str, Path]:
         highlight = [{**section.model_dump(mode="json"), "subsections": []} for section in summary]
         url = f"https://www.example.org/products/{name}"
         raw = {
-            "id": name,
+            "id": name.upper(),  # as the archive writes it; PDFs are named in lower case
             "title": f"Report on {SUBJECTS[number][0]}",
             "url": url,
             "highlight": highlight,

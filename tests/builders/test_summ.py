@@ -244,7 +244,7 @@ def test_removed_pages_are_in_no_record_and_page_numbers_stay_the_original_ones(
         (document,) = record["documents"]
         assert document["shown"] == len(shown)
         assert record["length"] <= 16 * K
-        with pymupdf.open(reports["documents"] / f"{record['id']}.pdf") as pdf:
+        with pymupdf.open(reports["documents"] / f"{record['source_id'].lower()}.pdf") as pdf:
             assert document["pages"] == len(pdf) - len(removed)
             pages = "\n".join(pdf[page].get_text() for page in shown)
         told = frozenset[str]().union(*(grams("\n".join(part["paragraphs"])) for part in record["summary"][:2]))
@@ -422,7 +422,7 @@ def test_a_report_that_cannot_be_used_is_rejected_and_the_others_are_built(
     broken(reports["documents"] / "gao-18-21.pdf", how)
     lock = built(tmp_path / "out", reports)
     assert lock["questions"]["kept"] == 3
-    reject = rejects(tmp_path / "out")["gao-18-21"]
+    reject = rejects(tmp_path / "out")["gov_report_gao-18-21"]
     assert reject["reason"] == REASONS[how]
     assert reject["expected"]
     assert reject["found"]
@@ -465,10 +465,10 @@ def test_a_scanned_report_is_read_and_its_summary_page_removed(
     records = {record["id"]: record for record in lines(tmp_path / "out/mmlb_data/summ/gov_K16.jsonl")}
     assert len(records) == (4 if pages == 14 else 3)
     if pages == 14:
-        assert records["gao-18-21"]["removed_pages"] == "2: heading 'What GAO Found'"
-        assert not [path for path in records["gao-18-21"]["image_list"] if path.endswith("page2.jpg")]
+        assert records["gov_report_gao-18-21"]["removed_pages"] == "2: heading 'What GAO Found'"
+        assert not [path for path in records["gov_report_gao-18-21"]["image_list"] if path.endswith("page2.jpg")]
     else:
-        reject = rejects(tmp_path / "out")["gao-18-21"]
+        reject = rejects(tmp_path / "out")["gov_report_gao-18-21"]
         assert (reject["reason"], reject["place"]) == ("unrecognised-page", "page 9")
 
 
@@ -484,7 +484,7 @@ def test_a_first_page_above_the_budget_is_named_with_its_length(reports: dict[st
     broken(reports["documents"] / "gao-18-21.pdf", "huge pages")
     options = {"without_summary_page": "keep"}
     built(tmp_path / "out", reports, options=options, reference_length=256 * K, lengths=(8 * K,))
-    reject = rejects(tmp_path / "out")["gao-18-21"]
+    reject = rejects(tmp_path / "out")["gov_report_gao-18-21"]
     assert reject["reason"] == "above-admission-length"
     assert "8K" in reject["expected"]
 
@@ -574,7 +574,47 @@ def test_the_pdf_of_a_report_is_the_one_of_its_very_name_or_else_the_only_one_in
 ) -> None:
     (found,) = read(tmp_path, json.dumps(highlights(id=" gao-18-107 ")), *names)
     assert isinstance(found, Summarised)
-    assert (found.id, found.docs) == ("gao-18-107", (taken,))
+    assert (found.source_id, found.docs) == ("gao-18-107", (taken,))
+
+
+@pytest.mark.parametrize(
+    ("id", "public"),
+    [
+        ("GAO-18-107", "gov_report_gao-18-107"),
+        ("gao-18-107", "gov_report_gao-18-107"),
+        (" gov_report_gao-18-107", "gov_report_gao-18-107"),
+        ("GOV_REPORT_GAO-18-107", "gov_report_gao-18-107"),
+        ("GAO-18-107SP", "gov_report_gao-18-107sp"),
+    ],
+)
+def test_either_form_of_an_id_is_read_and_the_public_one_released(tmp_path: Path, id: str, public: str) -> None:
+    (found,) = read(tmp_path, json.dumps(highlights(id=id)))
+    assert isinstance(found, Summarised)
+    assert (found.id, found.source_id) == (public, id.strip())
+
+
+@pytest.mark.parametrize("pdf", ["gao-18-107.pdf", "GAO-18-107.pdf", "gov_report_gao-18-107.pdf"])
+@pytest.mark.parametrize("id", ["GAO-18-107", "gov_report_gao-18-107"])
+def test_the_pdf_of_a_report_is_found_under_either_form_of_its_id(tmp_path: Path, id: str, pdf: str) -> None:
+    (found,) = read(tmp_path, json.dumps(highlights(id=id)), pdf, "gao-18-10.pdf")
+    assert isinstance(found, Summarised)
+    assert found.docs == (pdf.removesuffix(".pdf"),)
+
+
+def test_two_forms_of_one_id_are_one_report(reports: dict[str, Path], tmp_path: Path) -> None:
+    raw = json.loads((reports["reports"] / "gao/gao-18-107.json").read_text())
+    (reports["reports"] / "gao/again.json").write_text(json.dumps({**raw, "id": "gov_report_gao-18-107"}))
+    lock = built(tmp_path / "out", reports)
+    assert lock["questions"]["kept"] == 4
+    assert lock["questions"]["rejected"]["duplicate-id"] == 1
+
+
+def test_a_record_has_the_public_id_and_the_sources(reports: dict[str, Path], tmp_path: Path) -> None:
+    built(tmp_path / "out", reports)
+    found = {record["id"]: record["source_id"] for record in lines(tmp_path / "out/mmlb_data/summ/gov_K8.jsonl")}
+    assert found == {
+        f"gov_report_{number}": number.upper() for number in ("gao-18-107", "gao-18-21", "gao-19-8", "gao-20-355")
+    }
 
 
 @pytest.mark.parametrize("file", ["reports.json", "reports.jsonl"])
@@ -585,7 +625,7 @@ def test_a_file_of_one_report_over_many_lines_is_one_row(tmp_path: Path, file: s
         return
     (row,) = found
     assert isinstance(row, Summarised)
-    assert (row.id, row.file, row.place) == ("gao-18-107", "reports.json", "report")
+    assert (row.id, row.file, row.place) == ("gov_report_gao-18-107", "reports.json", "report")
 
 
 @pytest.mark.parametrize(("text", "reason"), [("{\n\n", "invalid-json"), ("[\n {}\n]", "not-a-row")])
@@ -707,7 +747,7 @@ def test_every_summary_of_a_release_is_the_sources_own(reports: dict[str, Path],
     given = {raw["id"]: raw for raw in map(json.loads, _texts(reports["reports"] / "gao"))}
     for record in lines(tmp_path / "out/mmlb_data/summ/gov_K8.jsonl"):
         told = [(part["section_title"], part["paragraphs"]) for part in record["summary"]]
-        assert told == [(part["section_title"], part["paragraphs"]) for part in given[record["id"]]["highlight"]]
+        assert told == [(part["section_title"], part["paragraphs"]) for part in given[record["source_id"]]["highlight"]]
 
 
 def _texts(folder: Path) -> Iterator[str]:

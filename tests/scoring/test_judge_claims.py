@@ -16,7 +16,7 @@ from mmlongbench.formats import JSON_LINES
 from mmlongbench.progress import Progress
 from mmlongbench.release.images import ImageSizes
 from mmlongbench.release.opening import AuditedDataset, Opened, PublicFile
-from mmlongbench.scoring.judge.claims import Summaries, read_claims, write_claims
+from mmlongbench.scoring.judge.claims import GoldClaims, Summaries, read_claims, write_claims
 
 GOLDS = {"a": "It was dredged. It cost a lot.", "b": "It was closed."}
 QUIET = Progress(is_shown=False)
@@ -135,3 +135,14 @@ def test_a_release_without_summaries_is_an_error(release: Path, monkeypatch: pyt
         refused = run(release, server)
     assert isinstance(refused.exception, ReleaseError)
     assert "no dataset is scored by judge-fluency-f1" in str(refused.exception)
+
+
+@pytest.mark.parametrize("id", ["gov_report_gao-18-107", "GAO-18-107"], ids=["public", "of the source"])
+def test_released_claims_join_by_the_public_id_and_by_the_sources(id: str, tmp_path: Path) -> None:
+    (tmp_path / "summ").mkdir()
+    (tmp_path / "summ/gov_claims.jsonl").write_text(json.dumps({"id": id, "claims": ["It was dredged."]}) + "\n")
+    with judging(lambda _: good(claims=["of the judge"])) as server, client_of(server) as client:
+        known = GoldClaims(client, tmp_path)
+        joined = known.of("summ/gov_K8.jsonl", "gov", "gov_report_gao-18-107", GOLDS["a"], "GAO-18-107")
+        other = known.of("summ/gov_K8.jsonl", "gov", "gov_report_gao-18-21", GOLDS["a"], "GAO-18-21")
+        assert (joined, other, len(server.requests)) == (("It was dredged.",), ("of the judge",), 1)

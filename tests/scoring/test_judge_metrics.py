@@ -125,6 +125,10 @@ def test_claims_are_asked_once_for_all_lengths_and_models_and_not_where_they_wer
         assert [form_of(request) for request in server.requests].count("Claims") == 1
         assert fluency.score(summary("It was in 1999.", "known")).details["recall"] == 1.0
         assert [form_of(request) for request in server.requests].count("Claims") == 1
+        other = summary("It was in 1999.", "public_known")
+        other.record["source_id"] = "known"
+        assert fluency.score(other).details["recall"] == 1.0
+        assert [form_of(request) for request in server.requests].count("Claims") == 1
 
 
 def test_one_failed_call_fails_a_summary_and_the_others_are_kept(tmp_path: Path) -> None:

@@ -43,9 +43,13 @@ class GoldClaims:
         self._guard = threading.Lock()
         self._released: dict[Path, Mapping[str, tuple[str, ...]]] = {}
 
-    def of(self, file: str, dataset: str, id: str, gold: str) -> tuple[str, ...] | Failed:
-        """The claims of one gold summary; in a dry run the whole summary stands for them."""
-        if released := self._of_file(file, dataset).get(id):
+    def of(self, file: str, dataset: str, id: str, gold: str, source_id: str = "") -> tuple[str, ...] | Failed:
+        """The claims of one gold summary; in a dry run the whole summary stands for them.
+
+        Released claims are found by the id of the example, or by what its source calls it.
+        """
+        claims = self._of_file(file, dataset)
+        if released := claims.get(id) or claims.get(source_id):
             return released
         found = self._client.ask(Call(self._client.judge.models[0], _RUBRIC, fence("summary", gold), Claims))
         if isinstance(found, Failed):

@@ -55,7 +55,8 @@ class FluencyF1(Judged):
         said = sentences(prediction)
         if not said:
             return Scored(0.0, {"is_empty": True})
-        claims = self._claims.of(asked.file, asked.dataset, str(asked.record.get("id")), str(asked.gold))
+        id, source_id = (str(asked.record.get(name, "")) for name in ("id", "source_id"))
+        claims = self._claims.of(asked.file, asked.dataset, id, str(asked.gold), source_id)
         fluent = self.client.ask(Call(self.model, _FLUENT, fence("text", prediction), Fluent))
         recalled = claims if isinstance(claims, Failed) else self._recalled(claims, prediction)
         precise = self._supported(_PRECISION, fence("expert", str(asked.gold)), "sentences", said)
