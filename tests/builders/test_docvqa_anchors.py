@@ -131,13 +131,47 @@ def test_texts_of_pages_are_read_only_where_they_are_needed(options: dict[str, A
 def test_the_lock_the_build_and_the_plan_say_how_unanswerable_questions_are_anchored(tmp_path: Path) -> None:
     draw_source(tmp_path / "source", ROWS)
     manifest = write_manifest(tmp_path / "source/anchors.yaml")
-    ran = command("build", manifest, "--out", tmp_path / "out")
+    ran = command("build", manifest, "--out", tmp_path / "out", "--workers", 1)
     assert ran.code == 0, ran.err
     assert "  unanswerable anchor drawn: 1\n" in ran.out  # the pages say their names and numbers alone
     lock = json.loads((tmp_path / "out/build.lock.json").read_text())
     assert lock["datasets"]["mmlongdoc"]["questions"]["noted"] == {"unanswerable anchor drawn": 1}
     middle = command("plan", manifest, "--set", "options.unanswerable_anchor=middle")
     assert "  unanswerable anchor middle: 1\n" in middle.out
+
+
+# The leak: planted documents in which questions with and without an answer are made in the same way
+
+SUBJECTS, PLANTED = 24, 60
+"""Pages of a planted document, each of a subject of its own, and questions about such documents."""
+
+
+def planted(number: int) -> tuple[mm.World, DocumentQuestion]:
+    """A document of pages with words of their own, and a question in the words of one of them."""
+    draws = mm.Draws(("planted", number))
+    texts = tuple(" ".join(f"word{page}x{at}" for at in range(8)) for page in range(SUBJECTS))
+    page = draws.integer("page", 0, SUBJECTS - 1)
+    asked = " ".join(draws.order("asked", texts[page].split())[:4])
+    is_answerable = number % 2 == 0
+    return world(texts), row((page,) if is_answerable else (), id=f"q{number}", question=asked)
+
+
+def area(length: int, rule: str) -> float:
+    """The chance that more question words stand on a page of an answerable question's context than of another's."""
+    found: dict[bool, list[int]] = {True: [], False: []}
+    for number in range(PLANTED):
+        among, question = planted(number)
+        texts, words = among.page_texts("orchard"), set(question.question.split())
+        pages = shown(packed(question, among, length, f"q{number}", unanswerable_anchor=rule))
+        found[bool(question.pages)].append(max(len(words & set(texts[page].split())) for page in pages))
+    pairs = [(a > b) + (a == b) / 2 for a in found[True] for b in found[False]]
+    return sum(pairs) / len(pairs)
+
+
+@pytest.mark.parametrize("length", [1, 2, 4, 8])
+def test_question_words_on_the_best_page_do_not_tell_which_questions_have_an_answer(length: int) -> None:
+    assert area(length * K, "best_match") == 0.5
+    assert area(length * K, "middle") > 0.6
 
 
 # Where answer pages stand among the shown pages of their document
