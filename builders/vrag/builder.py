@@ -109,7 +109,7 @@ class VRAG:
         gold, noted = lead.passages, lead.noted
         if not gold and row.summary and self.options.lead_fallback == "summary":
             gold = (mm.Passage(f"{row.entity_id}#summary", row.entity_id, row.entity, row.summary, 0),)
-            noted = ("not joined, the summary is gold",)
+            noted = ("not joined but by its summary",)
         if not gold:
             expected, todo = "the entity's article in the corpus", "check that the corpus has its Wikidata id or title"
             fault = mm.Fault("no-article", expected, "none", field=f"{row.entity_id} {row.entity}".strip(), todo=todo)

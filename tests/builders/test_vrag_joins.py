@@ -34,17 +34,18 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return found
 
 
-def manifest(drawn: dict[str, Path], corpus: Path, folder: Path) -> Path:
+def manifest(drawn: dict[str, Path], corpus: Path, folder: Path, **options: str) -> Path:
     source = {name: str(path) for name, path in drawn.items() if name != "corpus"}
     dataset = {"name": "infoseek", "builder": "vrag", "reader": "infoseek", "source": source, "corpus": str(corpus)}
     path = folder / "joins.yaml"
-    path.write_text(yaml.safe_dump({"datasets": [{**dataset, "lengths": ["8K"], "retrieval": {"k": 60}}]}))
+    asked = {"lengths": ["8K"], "retrieval": {"k": 60}, "options": options}
+    path.write_text(yaml.safe_dump({"datasets": [{**dataset, **asked}]}))
     return path
 
 
-def built(drawn: dict[str, Path], corpus: Path, folder: Path) -> tuple[str, dict[str, Any], list[Row]]:
+def built(drawn: dict[str, Path], corpus: Path, folder: Path, **options: str) -> tuple[str, dict[str, Any], list[Row]]:
     """(what the command printed, the lock of the dataset, its records)."""
-    ran = command("build", manifest(drawn, corpus, folder), "--out", folder / "out", "--workers", 1)
+    ran = command("build", manifest(drawn, corpus, folder, **options), "--out", folder / "out", "--workers", 1)
     assert ran.code == 0, ran.err
     lock = json.loads((folder / "out/build.lock.json").read_text())
     return ran.out, lock["datasets"]["infoseek"], lines(folder / "out/mmlb_data/vrag/infoseek_K8_dep3.jsonl")
@@ -108,6 +109,14 @@ def test_of_pages_with_one_id_the_one_of_the_title_is_taken_else_the_first(
     gold = {r["entity_text"]: {p["title"] for p in r["positive_ctxs"]} for r in records}
     assert gold[twice] == {twice}
     assert gold[renamed] == {_RETITLED.format(renamed)}
+
+
+def test_a_summary_that_stands_in_for_an_article_is_counted_apart(drawn: dict[str, Path], tmp_path: Path) -> None:
+    title = asked(drawn)[0]
+    corpus = changed(drawn, tmp_path, lambda row: None if row["wikipedia_title"] == title else row)
+    _, lock, _ = built(drawn, corpus, tmp_path, lead_fallback="summary")
+    noted = {"joined by wikidata id": QUESTIONS - 1, "not joined but by its summary": 1}
+    assert lock["questions"]["noted"] == noted
 
 
 def test_a_corpus_without_any_id_is_joined_by_titles(drawn: dict[str, Path], tmp_path: Path) -> None:
