@@ -38,6 +38,9 @@ COLUMNS = {
     "page_label": "Value('string')",
     "question_names_page": "Value('bool')",
     "gaps": "Value('string')",
+    "anchor": "Value('string')",
+    "anchor_page_list": "List(Value('int64'))",
+    "evidence_position": "Value('string')",
     "length": "Value('int64')",
     "tokens": "{'text': Value('int64'), 'image': Value('int64'), 'reserve': Value('int64')}",
 }
