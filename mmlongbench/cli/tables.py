@@ -42,14 +42,7 @@ def show_build(built: Built) -> None:
         _say_cells(data["cells"])
         for length in (length for length, cell in data["cells"].items() if not cell["examples"] and counts["kept"]):
             _say(f"  no file at {length}: no question fits it")
-        for reason, number in counts["rejected"].items():
-            _say(f"  rejected {number}: {reason}")
-        for reason, number in counts.get("skipped", {}).items():
-            _say(f"  skipped {number}: {reason} (nothing is wrong: the benchmark leaves these rows out)")
-        for repair, number in counts["repaired"].items():
-            _say(f"  repaired {number}: {repair}")
-        if noted := counts.get("noted"):
-            _say(f"  {said_notes(noted)}")
+        _say_reasons(counts)
         if data.get("corpus", {}).get("wikidata_ids", 0) is None:
             _say("  warning: the corpus was built before Wikidata ids were kept: articles are joined by title alone;")
             _say("  to join by the ids, build the corpus again into a new folder (`mmlongbench corpus build`)")
@@ -70,6 +63,18 @@ def said_notes(noted: Mapping[str, int]) -> str:
     'joined by title: 2, not joined: 1'
     """
     return ", ".join(f"{note}: {number:,}" for note, number in noted.items())
+
+
+def _say_reasons(counts: Mapping[str, Any]) -> None:
+    """Why rows were rejected, skipped or repaired, and what drafts note of questions."""
+    for reason, number in counts["rejected"].items():
+        _say(f"  rejected {number}: {reason}")
+    for reason, number in counts.get("skipped", {}).items():
+        _say(f"  skipped {number}: {reason} (nothing is wrong: the benchmark leaves these rows out)")
+    for repair, number in counts["repaired"].items():
+        _say(f"  repaired {number}: {repair}")
+    if noted := counts.get("noted"):
+        _say(f"  {said_notes(noted)}")
 
 
 def _say_cells(cells: dict[str, Any]) -> None:
