@@ -3,18 +3,21 @@
 import json
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
-    from mmlongbench.scoring.metric import Judge, Settings
+    from mmlongbench.scoring.metric import Judge, Profile, Settings
     from mmlongbench.scoring.problems import Problems
     from mmlongbench.scoring.running import Outcome
 
 _FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+PROFILES = ("official", "paper", "ours")
+"""As `mmlongbench.scoring.metric` has them, which is not imported before it is needed."""
 
 
 def _judge_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -104,7 +107,13 @@ def _smudge_options(command: Callable[..., Any]) -> Callable[..., Any]:
 )
 @click.option("--model", help="Whose predictions they are; the name of PREDICTIONS by default.")
 @click.option("--partial", is_flag=True, help="Leave out files without any prediction; else their examples score 0.")
-@click.option("--compat", is_flag=True, help="The public code to the last case: refusals of yes/no questions by place.")
+@click.option(
+    "--profile",
+    type=click.Choice(PROFILES),
+    help="Whose rules all metrics follow: the public code's, a paper's, this project's.  [default: official where a "
+    "metric offers it, else paper, else ours]",
+)
+@click.option("--compat", is_flag=True, help="Score as the public code does to the last case: --profile official.")
 @_judge_options
 @_smudge_options
 @click.option("--images", type=_FOLDER, help="The images, where they are not in mmlb_image/ of RELEASE.")
@@ -118,6 +127,7 @@ def score(
     out: Path,
     model: str | None,
     partial: bool,
+    profile: "Profile | None",
     compat: bool,
     images: Path | None,
     tokenizer: str | None,
@@ -146,8 +156,9 @@ def score(
     name = model or _name(predictions[0].resolve())
     folder = images or next((path for path in (release / IMAGES, release.parent / IMAGES) if path.is_dir()), None)
     data = next((path for path in (release / DATA, release) if path.is_dir()), None)
-    settings = _settings(further, folder, data, is_compatible=compat)
-    file = out / f"{name.replace('/', '_')}.{'+'.join(names)}.jsonl"
+    asked_profile = _profile(profile, is_compatible=compat)
+    settings = _settings(further, folder, data, asked_profile)
+    file = out / f"{name.replace('/', '_')}.{'+'.join(names)}{f'.{asked_profile}' if asked_profile else ''}.jsonl"
     problems, is_dry = Problems(), bool(further["dry_run"])
     if not is_dry:
         _refuse_another(file, name)
@@ -162,6 +173,13 @@ def score(
         show_scores(outcome, problems, None if is_dry else file, is_quiet=quiet)
     if problems or (not is_dry and any(tally.failed for tally in outcome.tallies.cells.values())):
         sys.exit(1)
+
+
+def _profile(profile: "Profile | None", *, is_compatible: bool) -> "Profile | None":
+    """Return the profile that the options ask for."""
+    if is_compatible and profile not in (None, "official"):
+        raise click.UsageError(f"--compat scores as the public code does; it excludes --profile {profile}")
+    return "official" if is_compatible else profile
 
 
 def _name(path: Path) -> str:
@@ -180,7 +198,9 @@ def _refuse_another(file: Path, model: str) -> None:
         raise ScoringError(f"{file}: holds scores of {first.model!r}, not of {model!r}; {todo}")
 
 
-def _settings(further: Mapping[str, Any], images: Path | None, data: Path | None, *, is_compatible: bool) -> "Settings":
+def _settings(
+    further: Mapping[str, Any], images: Path | None, data: Path | None, profile: "Profile | None"
+) -> "Settings":
     from mmlongbench.scoring.metric import Settings
 
     return Settings(
@@ -189,9 +209,9 @@ def _settings(further: Mapping[str, Any], images: Path | None, data: Path | None
         words=further["words"],
         alphas=tuple(further["alphas"]) or (0.25,),
         is_walked=further["walk"],
-        is_compatible=is_compatible,
         images=images,
         data=data,
+        profile=profile,
     )
 
 
@@ -220,6 +240,7 @@ def _summary(outcome: "Outcome", problems: "Problems", out: Path | None) -> dict
         scores.setdefault(metric, {}).setdefault(dataset, {})[str(length)] = tally.summary()
     return {
         "out": str(out) if out else None,
+        "profiles": {name: asdict(found) for name, found in outcome.provenances.items()},
         "scores": scores,
         "problems": problems.summary(),
         "usage": outcome.usage,

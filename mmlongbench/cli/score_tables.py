@@ -9,6 +9,7 @@ from rich.table import Table
 
 from mmlongbench.cli.tables import print_table
 from mmlongbench.packing.budget import format_length
+from mmlongbench.scoring.metric import PROFILES, Provenance
 from mmlongbench.scoring.problems import REASONS, Problems
 from mmlongbench.scoring.running import Outcome
 from mmlongbench.scoring.tallies import Tally
@@ -18,7 +19,7 @@ def show_scores(outcome: Outcome, problems: Problems, out: Path | None, *, is_qu
     """A table of each metric, what it cost, and what was wrong; only the latter if quiet."""
     if not is_quiet:
         if out:
-            _show_tables(outcome.tallies.cells)
+            _show_tables(outcome)
         for line in _costs(outcome):
             _say(line)
     for line in _wrong(outcome, problems):
@@ -27,12 +28,34 @@ def show_scores(outcome: Outcome, problems: Problems, out: Path | None, *, is_qu
         _say(f"{out}: written; `mmlongbench report {out.parent}` compares models" if out else "nothing is written")
 
 
-def _show_tables(cells: Mapping[tuple[str, str, int], Tally]) -> None:
+def _show_tables(outcome: Outcome) -> None:
+    """Print a table for each profile."""
+    for profile in PROFILES:
+        metrics = {name: found for name, found in outcome.provenances.items() if found.profile == profile}
+        cells = {key: tally for key, tally in outcome.tallies.cells.items() if key[0] in metrics}
+        if cells:
+            _show_table(f"scores of 100 (examples), {profile}", cells)
+            for line in _provenances(metrics):
+                _say(line)
+
+
+def _provenances(metrics: Mapping[str, Provenance]) -> Iterator[str]:
+    """Where the rules of metrics come from, those of one origin in one line; nothing of metrics that do not say it."""
+    together: dict[Provenance, list[str]] = {}
+    for name, found in metrics.items():
+        together.setdefault(found, []).append(name)
+    for found, names in together.items():
+        said = [*([f"follows {found.follows}"] if found.follows else []), *found.choices]
+        if said:
+            yield f"{', '.join(names)}: {'; '.join(said)}"
+
+
+def _show_table(title: str, cells: Mapping[tuple[str, str, int], Tally]) -> None:
     lengths = sorted({length for _, _, length in cells})
     rows: dict[tuple[str, str], dict[int, Tally]] = {}
     for (metric, dataset, length), tally in cells.items():
         rows.setdefault((metric, dataset), {})[length] = tally
-    table = Table(title="scores of 100 (examples)", title_justify="left", box=None)
+    table = Table(title=title, title_justify="left", box=None)
     table.padding, table.pad_edge = (0, 2, 0, 0), False
     for name in ("dataset", "metric"):
         table.add_column(name, no_wrap=True)

@@ -4,10 +4,11 @@ Metrics are found through the entry points `mmlongbench.metrics`, the built-in o
 called with `Settings` and gives a metric.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
 from mmlongbench.scoring.errors import ScoringError
 from mmlongbench.task import Record
@@ -36,7 +37,7 @@ class Asked:
     gold: Any
     """The answer, as the builder gives it."""
     prediction: str
-    """The model's words, untouched; empty where it said nothing."""
+    """The model's words, without its reasoning unless the user keeps that; empty where it gave no answer."""
     lead: str = ""
     """What the public code put before the words, of its own output files, such as `Answer:`."""
     place: int = 0
@@ -91,9 +92,6 @@ class Settings:
     """Weights of the match score; the first is the score's (SMuDGE)."""
     is_walked: bool = False
     """Do without the PDF's reading order (SMuDGE)."""
-    is_compatible: bool = False
-    """The benchmark's own metrics to the last case as the public code has them: the prompt's last words before each
-    prediction, and refusals of yes/no questions answered by their place in the file."""
     images: Path | None = None
     """The release's folder of images (a committee sees the gold pages)."""
     data: Path | None = None
@@ -120,16 +118,92 @@ def chosen_profile(metric: str, offered: Mapping[Profile, str], settings: Settin
     default: Profile = next(profile for profile in PROFILES if profile in offered)
     asked: Profile = default if settings.profile is None else settings.profile
     if asked not in offered:
-        names = ", ".join(profile for profile in PROFILES if profile in offered)
-        raise ScoringError(f"--profile {asked}: the metric {metric!r} does not offer it; it offers {names}")
+        raise not_offered(metric, asked, offered)
     return asked, offered[asked]
+
+
+def not_offered(metric: str, asked: Profile, offered: Collection[Profile]) -> ScoringError:
+    """Return the error that a metric does not offer the profile that the user asks for."""
+    names = ", ".join(profile for profile in PROFILES if profile in offered)
+    return ScoringError(f"--profile {asked}: the metric {metric!r} does not offer it; it offers {names}")
+
+
+class ProfiledMetric(ABC):
+    """A metric that offers one profile or several; base class of the built-in metrics.
+
+    Raises:
+        ScoringError: the settings ask for a profile that the metric does not offer.
+
+    """
+
+    name: ClassVar[str]
+    profiles: ClassVar[Mapping[Profile, str]]
+    """The profiles that it offers, each with the code or paper that it is taken from."""
+    choices: tuple[str, ...] = ()
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.profile, self.follows = chosen_profile(self.name, self.profiles, settings)
+
+    @abstractmethod
+    def score(self, asked: Asked) -> Scored:
+        """Return the score of one example; never raises over what a model said."""
+
+
+@runtime_checkable
+class HasProfile(Protocol):
+    """A metric that says which profile its scores have."""
+
+    @property
+    def profile(self) -> Profile:
+        """Whose rules it follows."""
+        ...
+
+    @property
+    def follows(self) -> str:
+        """The code or paper that the rules are taken from, with its version; empty where they are this project's."""
+        ...
+
+
+@runtime_checkable
+class HasChoices(Protocol):
+    """A metric that says which choices change its scores within the profile."""
+
+    @property
+    def choices(self) -> Sequence[str]:
+        """Each in a few words, such as `rule-extracted`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Where the rules of a metric's scores come from."""
+
+    profile: Profile = "ours"
+    follows: str = ""
+    """The code or paper, with its version."""
+    choices: tuple[str, ...] = ()
+    """What changes scores within the profile."""
+
+
+def provenance_of(metric: "Metric", settings: Settings) -> Provenance:
+    """Return the provenance of a metric's scores; that of a metric which says nothing about it is `ours`.
+
+    Raises:
+        ScoringError: the settings ask for another profile.
+
+    """
+    found = Provenance(metric.profile, metric.follows) if isinstance(metric, HasProfile) else Provenance()
+    if settings.profile not in (None, found.profile):
+        raise not_offered(metric.name, settings.profile, [found.profile])
+    return replace(found, choices=tuple(metric.choices)) if isinstance(metric, HasChoices) else found
 
 
 class Metric(Protocol):
     """Scores one example at a time.
 
-    It may have more: `profile`, whose rules its scores follow (`ours` by default), and `follows`, the public code or
-    paper with its version (see `chosen_profile`); `concurrency`, how many examples may be scored at once, in threads (1
+    It may have more: `profile` and `follows` (see `HasProfile`; `ours` by default, `ProfiledMetric` sets both);
+    `choices` (see `HasChoices`); `concurrency`, how many examples may be scored at once, in threads (1
     by default); `totals(scored: Sequence[Scored]) -> Mapping[str, float]`, figures of a whole cell that are no mean of
     examples (F1); `out_of_scope(asked) -> str`, why an example is none that the metric could score, whatever a model
     said (it is left out, and counted by reason); `absent(asked) -> Details`, what `totals` must know of an example

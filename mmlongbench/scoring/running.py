@@ -25,7 +25,7 @@ from mmlongbench.scoring.joining import (
     predictions_for,
     scorable_files,
 )
-from mmlongbench.scoring.metric import Asked, Metric, Scored, Settings
+from mmlongbench.scoring.metric import Asked, Metric, Provenance, Scored, Settings, provenance_of
 from mmlongbench.scoring.predictions import Predictions
 from mmlongbench.scoring.problems import Problems
 from mmlongbench.scoring.scores import ScoreLine
@@ -56,6 +56,8 @@ class Outcome:
     notes: Sequence[str] = ()
     usage: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Of each metric that reports it: calls, tokens, failures."""
+    provenances: Mapping[str, Provenance] = field(default_factory=dict)
+    """By metric: whose rules its scores follow."""
 
 
 def score(
@@ -76,8 +78,8 @@ def score(
     tallies, outside = Tallies(), Counter[tuple[str, str]]()
     with ExitStack() as stack:
         metrics = _open_metrics(sorted({name for names in choice.values() for name in names}), run.settings, stack)
-        at_once = max((_concurrency(metric) for metric in metrics.values()), default=1)
-        stops = [metric.stop for metric in metrics.values() if hasattr(metric, "stop")]
+        at_once = max((_concurrency(each.metric) for each in metrics.values()), default=1)
+        stops = [each.metric.stop for each in metrics.values() if hasattr(each.metric, "stop")]
         pool = stack.enter_context(threads(at_once, stops))
         writer = stack.enter_context(whole(out)) if out else None
         asked = [file for file in files if choice[file.builder.dataset] and _is_asked(file, run, predictions, problems)]
@@ -88,20 +90,29 @@ def score(
             for job, scored in _in_threads(jobs, pool, _AHEAD * at_once):
                 if writer:
                     line = _line(run.model, file, job, scored)
-                    tallies.add(line, scored, job.metric)
+                    tallies.add(line, scored, job.chosen.metric)
                     _write(writer, line)
             tallies.end_cell()
             advance()
-        usage = {name: dict(metric.usage()) for name, metric in metrics.items() if hasattr(metric, "usage")}
+        usage = {name: dict(each.metric.usage()) for name, each in metrics.items() if hasattr(each.metric, "usage")}
     left_out = [f"{name}: {count:,} examples left out: {why}" for (name, why), count in sorted(outside.items())]
-    return Outcome(tallies, [*said_of_choice(run.metrics, choice), *left_out], usage)
+    provenances = {name: each.provenance for name, each in metrics.items()}
+    return Outcome(tallies, [*said_of_choice(run.metrics, choice), *left_out], usage, provenances)
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """A metric that was chosen, ready to score."""
+
+    metric: Metric
+    provenance: Provenance
 
 
 @dataclass(frozen=True, slots=True)
 class _Job:
     """One example for one metric."""
 
-    metric: Metric
+    chosen: _Chosen
     asked: Asked
     is_absent: bool
     turn: int | None
@@ -109,7 +120,7 @@ class _Job:
 
 def _jobs(
     file: ScorableFile,
-    metrics: Sequence[Metric],
+    metrics: Sequence[_Chosen],
     predictions: Predictions,
     problems: Problems,
     outside: Counter[tuple[str, str]],
@@ -117,12 +128,12 @@ def _jobs(
     """What is to be scored; `outside` counts, by metric and reason, examples that are none for a metric."""
     for joined in join(file, predictions, problems):
         asked = _asked(file, joined, predictions)
-        for metric in metrics:
-            out_of_scope = getattr(metric, "out_of_scope", None)
+        for chosen in metrics:
+            out_of_scope = getattr(chosen.metric, "out_of_scope", None)
             if why := out_of_scope(asked) if out_of_scope else "":
-                outside[metric.name, why] += 1
+                outside[chosen.metric.name, why] += 1
             else:
-                yield _Job(metric, asked, joined.prediction is None, joined.turn)
+                yield _Job(chosen, asked, joined.prediction is None, joined.turn)
 
 
 def _asked(file: ScorableFile, joined: Joined, predictions: Predictions) -> Asked:
@@ -134,16 +145,16 @@ def _asked(file: ScorableFile, joined: Joined, predictions: Predictions) -> Aske
 
 def _scored(job: _Job) -> Scored:
     if job.is_absent:
-        absent = getattr(job.metric, "absent", None)
+        absent = getattr(job.chosen.metric, "absent", None)
         return Scored(0.0, absent(job.asked) if absent else {})
-    return job.metric.score(job.asked)
+    return job.chosen.metric.score(job.asked)
 
 
 def _in_threads(jobs: Iterable[_Job], pool: ThreadPoolExecutor, ahead: int) -> Iterator[tuple[_Job, Scored]]:
     """Each job with its score, in order; those of metrics that are asked one at a time are done here and now."""
     under_way: deque[tuple[_Job, Future[Scored]]] = deque()
     for job in jobs:
-        if _concurrency(job.metric) > 1 and not job.is_absent:
+        if _concurrency(job.chosen.metric) > 1 and not job.is_absent:
             under_way.append((job, pool.submit(_scored, job)))
         else:
             done: Future[Scored] = Future()
@@ -158,9 +169,13 @@ def _in_threads(jobs: Iterable[_Job], pool: ThreadPoolExecutor, ahead: int) -> I
 
 def _line(model: str, file: ScorableFile, job: _Job, scored: Scored) -> ScoreLine:
     record, spec, builder = job.asked.record, file.builder.spec, file.builder
+    metric, provenance = job.chosen.metric, job.chosen.provenance
     return ScoreLine.model_construct(
         model=model,
-        metric=job.metric.name,
+        metric=metric.name,
+        profile=provenance.profile,
+        follows=provenance.follows,
+        choices=provenance.choices,
         file=file.file.name,
         dataset=builder.dataset,
         category=spec.category,
@@ -169,7 +184,7 @@ def _line(model: str, file: ScorableFile, job: _Job, scored: Scored) -> ScoreLin
         id=str(record["id"]),
         depth=record.get("depth"),
         permutation=record.get("permutation", job.turn),
-        is_own=job.metric.name == spec.metric,
+        is_own=metric.name == spec.metric,
         averaged_metric=spec.averaged_metric,
         status="absent" if job.is_absent else "scored" if scored.score is not None else "failed",
         score=scored.score,
@@ -197,8 +212,9 @@ def _closed(metric: Metric) -> Iterator[Metric]:
             metric.close()
 
 
-def _open_metrics(names: Sequence[str], settings: Settings, stack: ExitStack) -> dict[str, Metric]:
-    return {name: stack.enter_context(_closed(metric_type(name)(settings))) for name in names}
+def _open_metrics(names: Sequence[str], settings: Settings, stack: ExitStack) -> dict[str, _Chosen]:
+    opened = (stack.enter_context(_closed(metric_type(name)(settings))) for name in names)
+    return {name: _Chosen(metric, provenance_of(metric, settings)) for name, metric in zip(names, opened, strict=True)}
 
 
 def _is_asked(file: ScorableFile, run: Run, predictions: Predictions, problems: Problems) -> bool:

@@ -11,6 +11,11 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.formats import JSON_LINES
+from mmlongbench.scoring.metric import PROFILES, Profile
+
+UNKNOWN: Literal["unknown"] = "unknown"
+SHOWN_PROFILES: tuple[str, ...] = (*PROFILES, UNKNOWN)
+"""In the order in which reports show them."""
 
 
 class ScoreLine(BaseModel):
@@ -21,6 +26,12 @@ class ScoreLine(BaseModel):
     model: str
     """Whose predictions they are."""
     metric: str
+    profile: Profile | Literal["unknown"] = UNKNOWN
+    """Whose rules the score follows; `unknown` in files that were written before scores had profiles."""
+    follows: str = ""
+    """The code or paper that the rules are taken from, with its version."""
+    choices: Sequence[str] = ()
+    """What changes scores within the profile, such as `rule-extracted`."""
     is_own: bool = False
     """Whether it is its task's own: the dataset enters averages by it, unless `averaged_metric` scored every model."""
     averaged_metric: str = ""

@@ -21,18 +21,30 @@ from mmlongbench.scoring.benchmark import (
     soft_acc,
     sub_em,
 )
+from mmlongbench.scoring.benchmark.metrics import BenchmarkMetric
+from mmlongbench.scoring.errors import ScoringError
 from mmlongbench.scoring.metric import Asked, Metric, Settings
-from mmlongbench.scoring.mmlongbench_doc import ANLS, Rules
+from mmlongbench.scoring.mmlongbench_doc import ANLS, LenientRules, Rules
 
-OURS, COMPATIBLE = Settings(), Settings(is_compatible=True)
+OFFICIAL, OURS, DEFAULT = Settings(profile="official"), Settings(profile="ours"), Settings()
+BENCHMARK: tuple[type[BenchmarkMetric], ...] = (
+    SubstringExactMatch,
+    YesNo,
+    TotalCount,
+    OptionLetter,
+    ClassLabel,
+    DocumentAnswer,
+    RougeL,
+)
+GOLDS: tuple[Any, ...] = (["Peru"], "Yes", [1, 2], 1, 3)
 METRICS: tuple[tuple[Metric, Any], ...] = (
-    (SubstringExactMatch(OURS), ["Peru"]),
-    (YesNo(OURS), "Yes"),
-    (TotalCount(OURS), [1, 2]),
-    (OptionLetter(OURS), 1),
-    (ClassLabel(OURS), 3),
-    (RougeL(OURS), "The case was settled."),
-    *((metric, gold) for metric in (DocumentAnswer(OURS), Rules(OURS), ANLS(OURS)) for gold in ("5", '["a", "b"]')),
+    *((kind(settings), gold) for settings in (OFFICIAL, OURS) for kind, gold in zip(BENCHMARK, GOLDS, strict=False)),
+    *((RougeL(settings), "The case was settled.") for settings in (OFFICIAL, OURS)),
+    *(
+        (metric, gold)
+        for metric in (DocumentAnswer(OFFICIAL), DocumentAnswer(OURS), Rules(OURS), LenientRules(OURS), ANLS(DEFAULT))
+        for gold in ("5", '["a", "b"]')
+    ),
 )
 
 
@@ -52,7 +64,24 @@ def test_only_what_stands_behind_the_prefix_is_parsed() -> None:
     assert after_prefix(" no prefix ", "Answer:") == "no prefix"
 
 
-def test_a_refusal_is_wrong_and_flagged_whatever_its_place() -> None:
+def test_by_default_the_benchmarks_metrics_follow_the_public_code_and_name_its_version() -> None:
+    for kind in BENCHMARK:
+        assert (kind(DEFAULT).profile, kind(DEFAULT).follows) == ("official", "EdinburghNLP/MMLongBench@22b9f27")
+        assert (kind(OURS).profile, kind(OURS).follows) == ("ours", "")
+        with pytest.raises(
+            ScoringError, match=f"--profile paper: the metric '{kind.name}' .* it offers official, ours"
+        ):
+            kind(Settings(profile="paper"))
+
+
+def test_without_a_judge_mmlongbench_doc_is_an_approximation_of_this_project() -> None:
+    assert (Rules(DEFAULT).profile, Rules(DEFAULT).choices) == ("ours", ("rule-extracted",))
+    assert Rules(DEFAULT).follows == "mayubo2333/MMLongBench-Doc@d73f0dc"
+    with pytest.raises(ScoringError, match=r"--profile official: the metric 'mmlongbench-doc' .* it offers ours"):
+        Rules(OFFICIAL)
+
+
+def test_under_ours_a_refusal_is_wrong_whatever_its_place() -> None:
     for place in range(4):
         scored = YesNo(OURS).score(asked("I cannot tell", "Yes", place=place))
         assert (scored.score, scored.details) == (0.0, {"refused": True})
@@ -60,22 +89,34 @@ def test_a_refusal_is_wrong_and_flagged_whatever_its_place() -> None:
     assert binary_acc("", "maybe") == 0
 
 
-def test_compatible_refusals_take_the_public_codes_turn_by_place() -> None:
-    scores = [YesNo(COMPATIBLE).score(asked("I cannot tell", "Yes", place=place)).score for place in range(6)]
-    assert scores == [0, 1, 1, 0, 0, 1]
+def test_under_official_refusals_take_the_public_codes_turn_by_place_and_are_flagged() -> None:
+    scored = [YesNo(OFFICIAL).score(asked("I cannot tell", "Yes", place=place)) for place in range(6)]
+    assert [each.score for each in scored] == [0, 1, 1, 0, 0, 1]
+    assert {each.details["refused"] for each in scored} == {True}
 
 
-@pytest.mark.parametrize("settings", [OURS, COMPATIBLE])
-def test_outputs_of_the_public_code_are_scored_as_it_scores_them(settings: Settings) -> None:
-    """Behind its prefix a capital is taken for an option; of whole and parsed output the better counts."""
+@pytest.mark.parametrize("is_output", [False, True])
+def test_under_official_every_prediction_stands_behind_the_prompts_last_words(is_output: bool) -> None:
+    """Behind them a capital is taken for an option; of whole and parsed text the better counts."""
+    lead = "Answer:" if is_output else ""
     for gold, score in ((1, 1.0), (2, 1.0), (3, 0.0)):
-        assert OptionLetter(settings).score(asked("Both are alike, I take C", gold, lead="Answer:")).score == score
-    assert ClassLabel(settings).score(asked("label: 3\nlabel: 0", 0, lead="label:")).score == 1
-    assert DocumentAnswer(settings).score(asked("Answer: Yes", "yes", lead="Answer:")).score == 1
+        assert OptionLetter(OFFICIAL).score(asked("Both are alike, I take C", gold, lead=lead)).score == score
+    for gold, score in ((0, 1.0), (2, 1.0), (1, 0.0)):  # its pattern takes the A of the second "Answer" for an option
+        assert OptionLetter(OFFICIAL).score(asked("Answer: C", gold, lead=lead)).score == score
+    assert ClassLabel(OFFICIAL).score(asked("5, surely not 7", 5, lead="label:" if is_output else "")).score == 1
+    assert ClassLabel(OFFICIAL).score(asked("label: 3\nlabel: 0", 0, lead="label:" if is_output else "")).score == 1
+    assert DocumentAnswer(OFFICIAL).score(asked("Answer: Yes", "yes", lead=lead)).score == 1
+    assert SubstringExactMatch(OFFICIAL).score(asked("Peru", ["answer Peru"], lead=lead)).score == 0
+    summary = "The summary: it was settled."
+    assert RougeL(OFFICIAL).score(
+        asked(summary, "it was settled", lead="Summary:" if is_output else "")
+    ).score == pytest.approx(0.75)
 
 
-def test_predictions_of_ones_own_are_scored_as_they_stand() -> None:
+def test_under_ours_predictions_are_scored_as_they_stand() -> None:
     assert OptionLetter(OURS).score(asked("Both are alike, I take C", 1)).score == 0
+    assert OptionLetter(OURS).score(asked("Answer: C", 0, lead="Answer:")).score == 0
+    assert ClassLabel(OURS).score(asked("5, surely not 7", 5)).score == 0
     assert ClassLabel(OURS).score(asked("label: 3\nlabel: 0", 0)).score == 0
     assert DocumentAnswer(OURS).score(asked("So:\nAnswer: Yes", "yes")).score == 1
     assert SubstringExactMatch(OURS).score(asked("Answer:Peru", ["Peru"])).score == 1

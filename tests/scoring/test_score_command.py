@@ -10,10 +10,12 @@ from typing import Any, ClassVar
 import pytest
 from tiny import Ran, command, records
 
+from mmlongbench.cli.score import PROFILES as command_profiles
 from mmlongbench.progress import Progress
 from mmlongbench.scoring import running
+from mmlongbench.scoring.errors import ScoringError
 from mmlongbench.scoring.joining import open_scorable
-from mmlongbench.scoring.metric import Asked, Scored, Settings
+from mmlongbench.scoring.metric import PROFILES, Asked, Scored, Settings
 from mmlongbench.scoring.predictions import read_predictions
 from mmlongbench.scoring.problems import Problems
 from mmlongbench.scoring.running import Run, score
@@ -68,9 +70,13 @@ def test_gold_answers_score_full_on_every_task(public: Path, golds: list[Line], 
 
 @pytest.mark.parametrize("said", ["", "Not answerable"])
 def test_refusals_do_not_score_full(said: str, public: Path, golds: list[Line], tmp_path: Path) -> None:
-    found = run(public, [{**line, "prediction": said} for line in golds], tmp_path, "--json")
+    lines = [{**line, "prediction": said} for line in golds]
+    found = run(public, lines, tmp_path, "--profile", "ours", "--json")
     assert found.code == 0
     assert {key: mean for key, mean in means(found).items() if mean > 0.2} == {}
+    official = means(run(public, lines, tmp_path, "--json"))
+    in_turn = [a == b for a, b in zip((0, 1, 1, 0, 0, 1), (1, 1, 1, 0, 0, 0), strict=True)]  # as the public code does
+    assert official == {**means(found), ("binary_acc", "vh_multi", "8192"): sum(in_turn) / 6}
 
 
 def test_scores_have_placements_facets_and_details(public: Path, golds: list[Line], tmp_path: Path) -> None:
@@ -265,12 +271,12 @@ def test_metrics_that_name_none_are_an_error(metrics: str, public: Path, golds: 
     assert not (tmp_path / "scores").exists()
 
 
-def test_compatible_refusals_follow_the_order_of_what_was_answered(
+def test_refusals_follow_the_order_of_what_was_answered(
     public: Path, records: dict[str, list[Line]], tmp_path: Path
 ) -> None:
     rows = [{**row, "output": "Answer: I cannot tell"} for row in records[VH]]
     made = output(tmp_path / "out.json", VH, rows, None)
-    command("score", public, made, "--partial", "--compat", "--out", tmp_path / "scores")
+    command("score", public, made, "--partial", "--out", tmp_path / "scores")
     defaults, golds = (0, 1, 1, 0, 0, 1), (1, 1, 1, 0, 0, 0)
     assert [line.score for line in read_scores(tmp_path / "scores")] == [
         a == b for a, b in zip(defaults, golds, strict=True)
@@ -303,6 +309,62 @@ def test_a_metric_that_no_dataset_declares_is_an_error_that_names_those(
     )
     assert "doc_qa: mmlongdoc; " in found.err
     assert not (tmp_path / "scores").exists()
+
+
+def test_every_line_has_its_profile_and_the_command_says_which(public: Path, golds: list[Line], tmp_path: Path) -> None:
+    found = run(public, golds, tmp_path, "--metrics", "default,mmlongbench-doc,anls")
+    kept = {(each.metric, each.profile, each.follows, *each.choices) for each in read_scores(tmp_path / "scores")}
+    public_code, protocol = "EdinburghNLP/MMLongBench@22b9f27", "mayubo2333/MMLongBench-Doc@d73f0dc"
+    assert ("doc_qa", "official", public_code) in kept
+    assert ("binary_acc", "official", public_code) in kept
+    assert ("mmlongbench-doc", "ours", protocol, "rule-extracted") in kept
+    assert ("anls", "paper", "arXiv:1905.13648") in kept
+    assert len(kept) == 9
+    titles = [text.rstrip() for text in found.out.splitlines() if text.startswith("scores of 100")]
+    assert titles == [f"scores of 100 (examples), {profile}" for profile in ("official", "paper", "ours")]
+    assert f"mmlongbench-doc: follows {protocol}; rule-extracted\n" in found.out
+    assert f"binary_acc, cls_acc, doc_qa, mc_acc, rouge, soft_acc, sub_em: follows {public_code}\n" in found.out
+
+
+def test_a_profile_is_asked_of_all_metrics_and_has_a_file_of_its_own(
+    public: Path, golds: list[Line], tmp_path: Path
+) -> None:
+    for options in ([], ["--profile", "ours"], ["--compat"]):
+        assert run(public, golds, tmp_path, *options, "-q").code == 0
+    files = {path.name: {line.profile for line in read_scores(path)} for path in (tmp_path / "scores").iterdir()}
+    assert files == {
+        "m.default.jsonl": {"official"},
+        "m.default.ours.jsonl": {"ours"},
+        "m.default.official.jsonl": {"official"},
+    }
+    found = run(public, golds, tmp_path, "--metrics", "default,anls", "--profile", "official")
+    assert found.code == 2
+    assert "--profile official: the metric 'anls' does not offer it; it offers paper" in found.err
+    assert len(list((tmp_path / "scores").iterdir())) == 3
+    found = run(public, golds, tmp_path, "--compat", "--profile", "ours")
+    assert (found.code, "--compat scores as the public code does; it excludes --profile ours" in found.err) == (2, True)
+
+
+def test_a_metric_that_says_no_profile_is_ours(
+    public: Path, golds: list[Line], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metric, problems = InThreads(Settings()), Problems()
+    metric.barrier = Barrier(1)
+    monkeypatch.setattr(running, "metric_type", lambda name: lambda settings: metric)
+    opened = open_scorable(public / "documentQA/mmlongdoc_K16.jsonl", None, None)
+    with read_predictions([write(tmp_path / "m.jsonl", golds)], problems) as read:
+        score(
+            Run("m", ("default",), Settings()), opened, read, tmp_path / "s.jsonl", problems, Progress(is_shown=False)
+        )
+        assert {line.profile for line in read_scores(tmp_path / "s.jsonl")} == {"ours"}
+        asked = Run("m", ("default",), Settings(profile="official"))
+        with pytest.raises(ScoringError, match="'doc_qa' does not offer it; it offers ours"):
+            score(asked, opened, read, tmp_path / "t.jsonl", problems, Progress(is_shown=False))
+    assert not (tmp_path / "t.jsonl").exists()
+
+
+def test_the_command_knows_every_profile() -> None:
+    assert command_profiles == PROFILES
 
 
 def test_a_dry_run_writes_nothing(public: Path, golds: list[Line], tmp_path: Path) -> None:

@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 
 from mmlongbench.scoring.benchmark import (
+    DocumentAnswer,
+    SubstringExactMatch,
+    TotalCount,
     after_prefix,
     binary_acc,
     cls_acc,
@@ -18,6 +21,8 @@ from mmlongbench.scoring.benchmark import (
     soft_acc,
     sub_em,
 )
+from mmlongbench.scoring.benchmark.metrics import BenchmarkMetric
+from mmlongbench.scoring.metric import Asked, Settings
 from mmlongbench.scoring.mmlongbench_doc import Judged, accuracy_and_f1, score_extracted
 
 VECTORS = Path(__file__).parents[3] / "shared/reference/scoring_vectors.json"
@@ -47,6 +52,34 @@ def test_every_vector_is_equal(kind: str) -> None:
     rows = vectors()[kind]
     assert rows
     assert [row for row in rows if SCORES[kind](row) != pytest.approx(row["score"], abs=1e-6)] == []
+
+
+def asked(row: Row, prediction: str) -> Asked:
+    record = {"id": "x", "answer_format": row.get("answer_format", "")}
+    return Asked("f", "d", record, row["answer"], prediction)
+
+
+def test_the_metrics_under_official_give_the_same_where_they_see_the_same_text() -> None:
+    """They put the prompt's last words in front, which these vectors were made without."""
+    official = Settings(profile="official")
+    compared, differ = 0, list[Row]()
+    metrics: dict[str, BenchmarkMetric] = {
+        "doc_qa": DocumentAnswer(official),
+        "count_acc": TotalCount(official),
+        "sub_em": SubstringExactMatch(official),
+    }
+    for kind, metric in metrics.items():
+        for row in vectors()[kind]:
+            said: str = row["prediction"]
+            if kind == "sub_em" and not said.startswith("Answer:"):
+                continue
+            said = said.removeprefix("Answer:") if kind == "sub_em" else said
+            if kind == "doc_qa" and after_prefix(said, "Answer:") != said:
+                continue
+            compared += 1
+            if metric.score(asked(row, said)).score != pytest.approx(row["score"], abs=1e-6):
+                differ.append(row)
+    assert (compared > 700, differ) == (True, [])
 
 
 def test_every_kind_of_vector_is_tried() -> None:

@@ -4,6 +4,7 @@ from mmlongbench.scoring.mmlongbench_doc.anls import anls
 from mmlongbench.scoring.mmlongbench_doc.extraction import extract_answer
 from mmlongbench.scoring.mmlongbench_doc.metrics import (
     ANLS,
+    LenientRules,
     Rules,
     absent_details,
     scored_extracted,
@@ -22,6 +23,7 @@ __all__ = [
     "FAIL_TO_ANSWER",
     "NOT_ANSWERABLE",
     "Judged",
+    "LenientRules",
     "Rules",
     "absent_details",
     "accuracy_and_f1",

@@ -1,13 +1,12 @@
 """MMLongBench-Doc's protocol without a judge, and ANLS alone, as metrics."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from mmlongbench.scoring.benchmark.answers import flattened
 from mmlongbench.scoring.benchmark.documents import cleaned as number_alone
 from mmlongbench.scoring.benchmark.texts import after_prefix, single_blanks
-from mmlongbench.scoring.metric import Asked, Details, Scored, Settings
+from mmlongbench.scoring.metric import Asked, Details, Profile, ProfiledMetric, Scored
 from mmlongbench.scoring.mmlongbench_doc.anls import anls
 from mmlongbench.scoring.mmlongbench_doc.extraction import concise, extract_answer
 from mmlongbench.scoring.mmlongbench_doc.lists import gold_list
@@ -19,6 +18,8 @@ from mmlongbench.scoring.mmlongbench_doc.rules import (
     score_extracted,
 )
 
+PROTOCOL = "mayubo2333/MMLongBench-Doc@d73f0dc"
+"""The public code whose rules score an answer once it is extracted."""
 FORMATS = ("Integer", "Float", "String", "None", "List")
 """As releases call them."""
 _MOST_SHOWN = 200
@@ -49,22 +50,20 @@ def totals_of_extracted(scored: Iterable[Scored]) -> Mapping[str, float]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """MMLongBench-Doc offline: the answer read out by rules, then its rules; the answer as it stands counts if better.
+class Rules(ProfiledMetric):
+    """MMLongBench-Doc without a judge: the answer is read out of the response by rules, then scored by its rules.
 
-    So a gold answer that ends with a full stop, or is "N/A", earns all.
+    There is one reading, and it is chosen from the response and the answer format alone: `rule-extracted`, this
+    project's approximation of what the protocol asks a judge for.
     """
 
-    settings: Settings
     name: ClassVar[str] = "mmlongbench-doc"
+    profiles: ClassVar[Mapping[Profile, str]] = {"ours": PROTOCOL}
+    choices = ("rule-extracted",)
 
     def score(self, asked: Asked) -> Scored:
         """From 0 to 1."""
-        said = asked.prediction.strip()
-        extracted = extract_answer(said, str(asked.record.get("answer_format")))
-        found = [scored_extracted(asked, answer) for answer in dict.fromkeys((extracted, concise(said), said))]
-        return max(found, key=lambda each: each.score or 0.0)
+        return scored_extracted(asked, extract_answer(asked.prediction.strip(), str(asked.record.get("answer_format"))))
 
     def absent(self, asked: Asked) -> Details:
         """Whether it could be answered."""
@@ -75,15 +74,31 @@ class Rules:
         return totals_of_extracted(scored)
 
 
-@dataclass(frozen=True, slots=True)
-class ANLS:
+class LenientRules(Rules):
+    """MMLongBench-Doc without a judge, the best of three readings: extracted, concise, and as it stands.
+
+    The gold answer decides which reading counts, so that this is an upper bound of what a judge would extract.
+    """
+
+    name: ClassVar[str] = "mmlongbench-doc-lenient"
+    choices = ("lenient",)
+
+    def score(self, asked: Asked) -> Scored:
+        """From 0 to 1."""
+        said = asked.prediction.strip()
+        extracted = extract_answer(said, str(asked.record.get("answer_format")))
+        found = [scored_extracted(asked, answer) for answer in dict.fromkeys((extracted, concise(said), said))]
+        return max(found, key=lambda each: each.score or 0.0)
+
+
+class ANLS(ProfiledMetric):
     """The normalised Levenshtein similarity to the nearest answer, 0 up to one half; case and blanks do not count.
 
     Of a gold list the elements, joined by commas, are one answer.
     """
 
-    settings: Settings
     name: ClassVar[str] = "anls"
+    profiles: ClassVar[Mapping[Profile, str]] = {"paper": "arXiv:1905.13648"}
 
     def score(self, asked: Asked) -> Scored:
         """From 0 to 1."""
