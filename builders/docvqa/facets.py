@@ -6,7 +6,15 @@ import mmlongbench as mm
 from builders.docvqa.answers import NOT_ANSWERABLE
 from builders.docvqa.paths import evidence_positions
 
-METRICS = ("mmlongbench-doc", "anls", "smudge", "judge-mmlongbench-doc", "judge-answers", "judge-committee")
+METRICS = (
+    "mmlongbench-doc",
+    "mmlongbench-doc-lenient",
+    "anls",
+    "smudge",
+    "judge-mmlongbench-doc",
+    "judge-answers",
+    "judge-committee",
+)
 """What answers about documents can be scored by, beside the benchmark's rules."""
 _TEXT_SOURCES = ("Text", "Pure-text (Plain-text)")
 """Evidence that running text holds; of all else it must be seen, layout too."""
