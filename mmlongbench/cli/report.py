@@ -15,10 +15,17 @@ import click
     metavar="NAME",
     help="Of datasets that several metrics scored, the one that averages are made of; by default as builders say.",
 )
+@click.option(
+    "--profile",
+    type=click.Choice(["official", "paper", "ours", "unknown"]),
+    help="Show the scores under one profile alone; by default each profile has tables of its own.",
+)
 @click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write one page to look at.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
-def report(scores: Path, preferred: tuple[str, ...], html: Path | None, as_json: bool, quiet: bool) -> None:
+def report(
+    scores: Path, preferred: tuple[str, ...], profile: str | None, html: Path | None, as_json: bool, quiet: bool
+) -> None:
     """Compare models by SCORES, a folder that `score` wrote into.
 
     Dataset by length, averages as the paper forms them, by depth, by every facet of the questions, and between metrics,
@@ -27,7 +34,7 @@ def report(scores: Path, preferred: tuple[str, ...], html: Path | None, as_json:
     from mmlongbench.scoring.report import page
     from mmlongbench.scoring.report import report as run
 
-    found = run(scores, preferred)
+    found = run(scores, preferred, profile or "")
     if html:
         from mmlongbench.files import write_whole
 

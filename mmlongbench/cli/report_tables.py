@@ -38,8 +38,9 @@ def show_report(report: Report) -> None:
     for model, label in models.items():
         if label != model:
             click.echo(f"{label}: {_clean(model)}")
-    _show_ladder("averages", report.averages, models)
-    _show_ladder("datasets", report.scores, models)
+    _show_profiles(report)
+    _show_ladders("averages", report.averages, models)
+    _show_ladders("datasets", report.scores, models)
     for grid in report.depths:
         _show_depths(grid, models)
     for grid in report.facets:
@@ -51,6 +52,16 @@ def show_report(report: Report) -> None:
     _show_missing(report)
     for note in (*report.averages.notes, *report.notes):
         click.echo(_clean(note))
+
+
+def _show_profiles(report: Report) -> None:
+    """Print whose rules each metric follows, a line for each profile and origin."""
+    together: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = {}
+    for each in report.provenance:
+        together.setdefault((each.profile, each.follows, each.choices), []).append(each.metric)
+    for (profile, follows, choices), metrics in together.items():
+        said = "; ".join([*([f"follows {', '.join(follows)}"] if follows else []), *choices])
+        click.echo(_clean(f"{profile}: {', '.join(metrics)}{f' ({said})' if said else ''}"))
 
 
 def _labels(models: Sequence[str]) -> dict[str, str]:
@@ -66,22 +77,22 @@ def _clean(text: str) -> str:
     return "".join(letter if letter.isprintable() else "·" for letter in text)
 
 
-def _show_ladder(title: str, grid: Grid, models: Labels) -> None:
-    """Each row's name, and its models below it."""
-    table = _table(title, grid.columns)
-    for row in grid.rows:
-        table.add_row(f"[bold]{escape(_clean(row.name))}[/] {escape(_clean(row.metric))}")
-        for model, label in models.items():
-            cells = [grid.cells.get((model, row, column)) for column in grid.columns]
-            if any(cells):
-                table.add_row(f"  {escape(label)}", *map(_said, cells))
-    if grid.rows:
+def _show_ladders(title: str, grid: Grid, models: Labels) -> None:
+    """Print a table for each profile: each row's name, and its models below it."""
+    for part in grid.by_profile():
+        table = _table(f"{title}, {part.profile}", part.columns)
+        for row in part.rows:
+            table.add_row(f"[bold]{escape(_clean(row.name))}[/] {escape(_clean(row.metric))}")
+            for model, label in models.items():
+                cells = [part.cells.get((model, row, column)) for column in part.columns]
+                if any(cells):
+                    table.add_row(f"  {escape(label)}", *map(_said, cells))
         _print(table)
 
 
 def _show_depths(grid: Grid, models: Labels) -> None:
     """All lengths together, a line a model."""
-    table = _table(f"depth: {grid.title}, {grid.metric}", [row.name for row in grid.rows])
+    table = _table(f"depth: {grid.title}, {grid.label}", [row.name for row in grid.rows])
     for model, label in models.items():
         cells = [grid.cells.get((model, row, ALL)) for row in grid.rows]
         if any(cells):
@@ -96,13 +107,14 @@ def _show_facet(grid: Grid, models: Labels) -> None:
     """All datasets and lengths together, a column a model."""
     pooled = [row for row in grid.rows if row.of == EVERY] or grid.rows
     names = {row: row.name if row.of == EVERY else f"{row.of}: {row.name}" for row in pooled}
-    _show_columns(f"{grid.title}, {grid.metric}", grid, names, ALL, models, _said)
+    _show_columns(f"{grid.title}, {grid.label}", grid, names, ALL, models, _said)
 
 
 def _show_numbers(title: str, grid: Grid, models: Labels) -> None:
-    names = {row: f"{row.of} {row.metric}: {row.name}" for row in grid.rows}
-    if grid.rows:
-        _show_columns(title, grid, names, grid.columns[-1], models, _number)
+    """Print a table for each profile, a column a model."""
+    for part in grid.by_profile():
+        names = {row: f"{row.of} {row.metric}: {row.name}" for row in part.rows}
+        _show_columns(f"{title}, {part.profile}", part, names, part.columns[-1], models, _number)
 
 
 def _show_columns(
@@ -137,10 +149,10 @@ def _show_missing(report: Report) -> None:
     for series in dict.fromkeys(each.series for each in report.missing):
         found = [each for each in report.missing if each.series == series]
         counts = (len(found), sum(each.absent for each in found), sum(each.failed for each in found))
-        table.add_row(escape(_clean(f"{series.model}, {series.metric}")), *(f"{count:,}" for count in counts))
+        table.add_row(escape(_clean(f"{series.model}, {series.label}")), *(f"{count:,}" for count in counts))
     _print(table)
     for series, reason, times in report.failures:
-        click.echo(_clean(f"  {times:,} × {series.metric} of {series.model}: {reason}"))
+        click.echo(_clean(f"  {times:,} × {series.label} of {series.model}: {reason}"))
 
 
 def _said(found: Estimate | None, has_interval: bool = True) -> str:

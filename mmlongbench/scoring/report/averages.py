@@ -1,6 +1,7 @@
 """Means by dataset and length, and the averages over datasets and categories as the paper forms them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -22,49 +23,34 @@ def cells(scores: Scores) -> dict[tuple[Series, ScoredFile], Sample]:
 
 def dataset_grid(scores: Scores, found: Cells) -> Grid:
     """Every dataset and metric, its own first, by length; the last column is the mean over the lengths it has."""
-    own = scores.default_metrics
-    pairs = {(file.dataset, series.metric) for series, file in found}
-    rows = sorted(pairs, key=lambda pair: (pair[0], pair[1] != own[pair[0]], pair[1]))
+    own = scores.own_metrics
+    triples = {(file.dataset, series.metric, series.profile) for series, file in found}
+    ordered = sorted(triples, key=lambda of: (of[0], of[1] != own.get(of[0], of[1]), of[1], of[2]))
     by_length: dict[tuple[str, Row, int], Sample | None] = {}
     for (series, file), sample in found.items():
-        by_length[series.model, Row(file.dataset, metric=series.metric), file.length] = sample
-    listed = tuple(Row(dataset, metric=metric) for dataset, metric in rows)
+        row = Row(file.dataset, metric=series.metric, profile=series.profile)
+        by_length[series.model, row, file.length] = sample
+    listed = tuple(Row(dataset, metric=metric, profile=profile) for dataset, metric, profile in ordered)
     return _grid("Datasets", scores, listed, by_length)
 
 
+@dataclass(frozen=True, slots=True)
+class Averages:
+    """The averages of the scores under one profile, before they are shown."""
+
+    profile: str
+    rows: tuple[Row, ...]
+    """Categories, then overall where there are several."""
+    by_length: Mapping[tuple[str, Row, int], Sample | None]
+    """By model, row and length; None where a member is missing."""
+    notes: tuple[str, ...]
+
+
 def average_grid(scores: Scores, found: Cells, preferred: Sequence[str] = ()) -> Grid:
-    """Category by length, then overall: the mean of the categories.
+    """Category by length, then overall: the mean of the categories; for each profile on its own.
 
     A dataset enters its category once, datasets that share `counted_with` as their mean, by the metric that
     `counted_metrics` says. A row has the same members at every length: where one is missing, there is no number.
-    """
-    metrics = counted_metrics(scores, found, preferred)
-    files = {(file.dataset, file.length): file for file in scores.files if file.category}
-    members = {file.dataset: file for file in sorted(files.values())}
-    categories = sorted({file.category for file in members.values()})
-    rows = {category: Row(category, of=_members(members.values(), category, metrics)) for category in categories}
-    by_length: dict[tuple[str, Row, int], Sample | None] = {}
-    overall = Row(OVERALL, of="mean of " + ", ".join(categories))
-    gaps: dict[tuple[str, int], list[str]] = {}
-    for model in scores.models:
-        for length in sorted({length for _, length in files}):
-            at = {name: (Series(model, metrics[name]), files.get((name, length))) for name in members}
-            parts = {name: found.get((series, file)) if file else None for name, (series, file) in at.items()}
-            gaps[model, length] = [name for name, part in parts.items() if part is None]
-            for category, row in rows.items():
-                inside = {file: parts[name] for name, file in members.items() if file.category == category}
-                by_length[model, row, length] = _category(inside)
-            by_length[model, overall, length] = averaged([by_length[model, row, length] for row in rows.values()])
-    listed = (*rows.values(), overall) if len(rows) > 1 else tuple(rows.values())
-    notes = (*_missing(scores, gaps), *_other_metrics(scores, members, metrics), *_outside(scores))
-    return _grid("Averages", scores, listed, by_length, notes)
-
-
-def counted_metrics(scores: Scores, found: Cells, preferred: Sequence[str] = ()) -> dict[str, str]:
-    """By dataset: the metric that it enters the averages by.
-
-    The first of `preferred` that scored it; else the one that its builder declares for averages, where it scored each
-    file of every model; else its own, or the first that was read.
 
     Raises:
         ReleaseError: a preferred metric scored nothing.
@@ -75,15 +61,72 @@ def counted_metrics(scores: Scores, found: Cells, preferred: Sequence[str] = ())
         if name not in there:
             known = ", ".join(sorted(there))
             raise ReleaseError(f"--metric {name}: scored nothing here; there are: {known}{nearest(name, there)}")
+    each = [averages(scores, found, profile, preferred) for profile in scores.profiles]
+    by_length = {key: sample for one in each for key, sample in one.by_length.items()}
+    notes = (*(note for one in each for note in one.notes), *_outside(scores))
+    return _grid("Averages", scores, tuple(row for one in each for row in one.rows), by_length, notes)
+
+
+def averages(scores: Scores, found: Cells, profile: str, preferred: Sequence[str] = ()) -> Averages:
+    """Return the averages of the scores under one profile.
+
+    A category has all its datasets as members, under whatever profile they were scored. So an average is empty, and a
+    note says so, where a member was scored under another profile only.
+    """
+    metrics = counted_metrics(scores, found, profile, preferred)
+    files = {(file.dataset, file.length): file for file in scores.files if file.category}
+    members = {file.dataset: file for file in sorted(files.values())}
+    every = sorted({file.category for file in members.values()})
+    categories = [name for name in every if any(file.category == name for file in _counted(members, metrics))]
+    rows = {name: Row(name, _members(members.values(), name, metrics), profile=profile) for name in categories}
+    overall = Row(OVERALL, "mean of " + ", ".join(every), profile=profile)
+    by_length: dict[tuple[str, Row, int], Sample | None] = {}
+    gaps: dict[tuple[str, int], list[str]] = {}
+    for model in sorted({series.model for series in scores.series if series.profile == profile}):
+        for length in sorted({length for _, length in files}):
+            parts = {
+                name: found.get((Series(model, metrics[name], profile), files[name, length]))
+                if name in metrics and (name, length) in files
+                else None
+                for name, file in members.items()
+                if file.category in rows
+            }
+            gaps[model, length] = [name for name, part in parts.items() if part is None]
+            for category, row in rows.items():
+                inside = {members[name]: part for name, part in parts.items() if members[name].category == category}
+                by_length[model, row, length] = _category(inside)
+            of_each = [by_length[model, rows[name], length] if name in rows else None for name in every]
+            by_length[model, overall, length] = averaged(of_each)
+    listed = (*rows.values(), overall) if len(rows) > 1 else tuple(rows.values())
+    under = f" under {profile}" if len(scores.profiles) > 1 else ""
+    notes = [*_missing(under, gaps), *_other_metrics(scores, members, metrics, profile)]
+    if len(rows) > 1 and (absent := [name for name in every if name not in rows]):
+        notes.append(f"overall{under} is empty: nothing of {', '.join(absent)} was scored under {profile}")
+    return Averages(profile, listed, by_length, tuple(notes))
+
+
+def counted_metrics(scores: Scores, found: Cells, profile: str, preferred: Sequence[str] = ()) -> dict[str, str]:
+    """By dataset: the metric that it enters the averages of a profile by; datasets without any are left out.
+
+    The first of `preferred` that scored it; else the one that its builder declares for averages, where it scored each
+    file of every model; else its own; the first that was read only where no line of its own metric is there at all.
+    """
     scored: dict[str, dict[str, set[tuple[str, str]]]] = {}
     for series, file in found:
-        scored.setdefault(file.dataset, {}).setdefault(series.metric, set()).add((series.model, file.name))
+        if series.profile == profile:
+            scored.setdefault(file.dataset, {}).setdefault(series.metric, set()).add((series.model, file.name))
     chosen = {}
     for dataset, by_metric in scored.items():
         averaged_by, every = scores.averaged_metrics.get(dataset, ""), set().union(*by_metric.values())
-        default = averaged_by if by_metric.get(averaged_by) == every else scores.default_metrics[dataset]
-        chosen[dataset] = next((name for name in preferred if name in by_metric), default)
+        wanted = [*preferred, *([averaged_by] if by_metric.get(averaged_by) == every else [])]
+        wanted.append(scores.own_metrics.get(dataset, scores.first_metrics[dataset, profile]))
+        if metric := next((name for name in wanted if name in by_metric), ""):
+            chosen[dataset] = metric
     return chosen
+
+
+def _counted(members: Mapping[str, ScoredFile], metrics: Mapping[str, str]) -> Iterator[ScoredFile]:
+    return (file for name, file in members.items() if name in metrics)
 
 
 def _category(found: Mapping[ScoredFile, Sample | None]) -> Sample | None:
@@ -100,35 +143,38 @@ def _members(files: Iterable[ScoredFile], category: str, metrics: Mapping[str, s
     together: dict[str, dict[str, None]] = {}
     for file in files:
         if file.category == category:
-            together.setdefault(file.counted_with or file.dataset, {})[f"{file.dataset} ({metrics[file.dataset]})"] = (
-                None
-            )
+            name = f"{file.dataset} ({metrics.get(file.dataset, '–')})"
+            together.setdefault(file.counted_with or file.dataset, {})[name] = None
     return ", ".join(" + ".join(names) if len(names) == 1 else f"[{' + '.join(names)}]" for names in together.values())
 
 
-def _missing(scores: Scores, gaps: Mapping[tuple[str, int], Sequence[str]]) -> Iterator[str]:
+def _missing(under: str, gaps: Mapping[tuple[str, int], Sequence[str]]) -> Iterator[str]:
     """Which members are missing where, of all models or of one."""
+    models = dict.fromkeys(model for model, _ in gaps)
     lengths: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for length in dict.fromkeys(length for _, length in gaps):
-        every = set.intersection(*(set(gaps[model, length]) for model in scores.models))
+        every = set.intersection(*(set(gaps[model, length]) for model in models))
         lengths.setdefault(("", tuple(sorted(every))), []).append(length_name(length))
-        for model in scores.models:
+        for model in models:
             own = (f" of {model}", tuple(name for name in gaps[model, length] if name not in every))
             lengths.setdefault(own, []).append(length_name(length))
     for (of, names), found in lengths.items():
         if names:
-            yield f"averages{of} lack {', '.join(names)} at {', '.join(found)}; those that need it are left empty"
+            what = f"averages{under}{of} lack {', '.join(names)} at {', '.join(found)}"
+            yield f"{what}; those that need it are left empty"
 
 
-def _other_metrics(scores: Scores, members: Iterable[str], metrics: Mapping[str, str]) -> Iterator[str]:
+def _other_metrics(scores: Scores, members: Iterable[str], metrics: Mapping[str, str], profile: str) -> Iterator[str]:
     """Which datasets enter by another metric than the paper's averages are made of."""
+    elsewhere = {series.metric: series.profile for series in scores.series if series.profile != profile}
     others: dict[tuple[str, str], list[str]] = {}
     for name in members:
-        wanted = scores.averaged_metrics.get(name, metrics[name])
-        if metrics[name] != wanted:
+        wanted = scores.averaged_metrics.get(name, "")
+        if wanted and metrics.get(name, wanted) != wanted:
             others.setdefault((metrics[name], wanted), []).append(name)
     for (metric, wanted), names in others.items():
-        yield f"{', '.join(names)} enter by {metric}; the paper's averages take {wanted}"
+        where = f", which is scored here under {elsewhere[wanted]} only" if wanted in elsewhere else ""
+        yield f"{', '.join(names)} enter by {metric}; the paper's averages take {wanted}{where}"
 
 
 def _outside(scores: Scores) -> tuple[str, ...]:

@@ -11,9 +11,12 @@ from numpy.typing import NDArray
 from mmlongbench.scoring.report.columns import Column, Floats, Ints, Scores, by_value
 from mmlongbench.scoring.report.estimates import Estimate, Sample, difference, plain_mean, samples
 from mmlongbench.scoring.report.grids import ALL, Grid, Row, length_name
+from mmlongbench.scoring.scores import SHOWN_PROFILES
 
 Shown: TypeAlias = dict[tuple[str, Row, str], Estimate]
 """Cells of a grid: by model, row and column."""
+Of: TypeAlias = tuple[str, str, str]
+"""What a grid is of: a dataset or a facet, the metric and its profile."""
 EVERY = "all datasets"
 """Those that are in an average, where any is: others may ask the same questions once more."""
 MIDDLE_LESS_ENDS = Row("middle − ends")
@@ -31,15 +34,16 @@ def depth_grids(scores: Scores) -> list[Grid]:
     columns = [
         scores.dataset.at(lines),
         scores.metric.at(lines),
+        scores.profile.at(lines),
         scores.model.at(lines),
         Column(values.tolist(), codes),
     ]
-    wholes: dict[tuple[str, str], dict[tuple[str, float], Sample]] = {}
-    for (dataset, metric, *key), sample in samples(scores, by_value(lines, *columns)).items():
-        wholes.setdefault((dataset, metric), {})[key[0], key[1]] = sample
+    wholes: dict[Of, dict[tuple[str, float], Sample]] = {}
+    for (dataset, metric, profile, *key), sample in samples(scores, by_value(lines, *columns)).items():
+        wholes.setdefault((dataset, metric, profile), {})[key[0], key[1]] = sample
     shown = {key: _whole_depths(whole) for key, whole in wholes.items()}
-    for (dataset, metric, model, depth, length), at in by_value(lines, *columns, scores.length.at(lines)).items():
-        shown[dataset, metric][model, Row(f"{depth:g}"), length_name(length)] = plain_mean(scores, at)
+    for (*of, model, depth, length), at in by_value(lines, *columns, scores.length.at(lines)).items():
+        shown[of[0], of[1], of[2]][model, Row(f"{depth:g}"), length_name(length)] = plain_mean(scores, at)
     return [_depth_grid(scores, *key, cells | _lost_by_length(cells)) for key, cells in sorted(shown.items())]
 
 
@@ -76,11 +80,11 @@ def _parts(depths: Iterable[float]) -> tuple[list[float], list[float]]:
     return middle if len(ordered) > 2 else [], ordered[:: max(1, len(ordered) - 1)]
 
 
-def _depth_grid(scores: Scores, dataset: str, metric: str, cells: Shown) -> Grid:
+def _depth_grid(scores: Scores, dataset: str, metric: str, profile: str, cells: Shown) -> Grid:
     rows = {row for _, row, _ in cells}
     last = {MIDDLE_LESS_ENDS} & rows
     ordered = sorted(rows - last, key=lambda row: float(row.name))
-    return Grid(dataset, (*ordered, *last), _columns(scores, cells), cells, metric)
+    return Grid(dataset, (*ordered, *last), _columns(scores, cells), cells, metric, profile)
 
 
 def _binned(depths: Floats) -> Floats:
@@ -93,23 +97,25 @@ def _binned(depths: Floats) -> Floats:
 def facet_grids(scores: Scores) -> list[Grid]:
     """One a facet and metric, the datasets' own first: dataset and group by length, and all lengths together."""
     lines = scores.members[:, 0]
-    shown: dict[tuple[str, str], Shown] = {}
+    shown: dict[Of, Shown] = {}
     _add_groups(shown, scores, scores.members, scores.dataset.at(lines))
     pooled = scores.members[_in_averages(scores)[scores.of_file[lines]]]
     _add_groups(shown, scores, pooled, Column([EVERY], np.zeros(len(pooled), np.int64)))
-    own = set(scores.default_metrics.values())
-    ordered = sorted(shown, key=lambda key: (key[0], key[1] not in own, key[1]))
+    own = scores.default_metrics
+    ordered = sorted(shown, key=lambda key: (key[0], key[1] not in own, key[1], SHOWN_PROFILES.index(key[2])))
     return [_facet_grid(scores, *key, shown[key]) for key in ordered]
 
 
-def _add_groups(shown: dict[tuple[str, str], Shown], scores: Scores, members: Ints, dataset: Column) -> None:
+def _add_groups(shown: dict[Of, Shown], scores: Scores, members: Ints, dataset: Column) -> None:
     """The cells of some rows of (line, group), under the names of their datasets."""
     lines = members[:, 0]
-    columns = [Column(scores.groups, members[:, 1]), dataset, scores.metric.at(lines), scores.model.at(lines)]
-    for (found, name, metric, model), sample in samples(scores, by_value(lines, *columns)).items():
-        shown.setdefault((found.facet, metric), {})[model, Row(found.name, name), ALL] = sample.estimate()
-    for (found, name, metric, model, length), at in by_value(lines, *columns, scores.length.at(lines)).items():
-        shown[found.facet, metric][model, Row(found.name, name), length_name(length)] = plain_mean(scores, at)
+    keys = (scores.metric.at(lines), scores.profile.at(lines), scores.model.at(lines))
+    columns = [Column(scores.groups, members[:, 1]), dataset, *keys]
+    for (found, name, metric, profile, model), sample in samples(scores, by_value(lines, *columns)).items():
+        shown.setdefault((found.facet, metric, profile), {})[model, Row(found.name, name), ALL] = sample.estimate()
+    for (found, name, metric, profile, model, length), at in by_value(lines, *columns, scores.length.at(lines)).items():
+        cells = shown[found.facet, metric, profile]
+        cells[model, Row(found.name, name), length_name(length)] = plain_mean(scores, at)
 
 
 def _in_averages(scores: Scores) -> NDArray[np.bool_]:
@@ -118,12 +124,12 @@ def _in_averages(scores: Scores) -> NDArray[np.bool_]:
     return categories if categories.any() else ~categories
 
 
-def _facet_grid(scores: Scores, facet: str, metric: str, cells: Shown) -> Grid:
+def _facet_grid(scores: Scores, facet: str, metric: str, profile: str, cells: Shown) -> Grid:
     """All datasets together stand first, and only where there are several."""
     is_several = len({row.of for _, row, _ in cells} - {EVERY}) > 1
     kept = {key: found for key, found in cells.items() if is_several or key[1].of != EVERY}
     rows = sorted({row for _, row, _ in kept}, key=lambda row: (row.of != EVERY, row.of, natural(row.name)))
-    return Grid(facet, tuple(rows), _columns(scores, kept), kept, metric)
+    return Grid(facet, tuple(rows), _columns(scores, kept), kept, metric, profile)
 
 
 def natural(name: str) -> list[tuple[bool, int, str]]:

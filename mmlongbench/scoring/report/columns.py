@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmlongbench.scoring.metric import Scored
+from mmlongbench.scoring.scores import SHOWN_PROFILES, UNKNOWN
 
 Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
@@ -17,10 +18,24 @@ SCORED, ABSENT, FAILED = range(3)
 
 @dataclass(frozen=True, slots=True, order=True)
 class Series:
-    """One model's answers, scored by one metric."""
+    """One model's answers, scored by one metric under one profile."""
 
     model: str
     metric: str
+    profile: str = UNKNOWN
+
+    @property
+    def label(self) -> str:
+        """The metric with its profile, where that is known."""
+        return self.metric if self.profile == UNKNOWN else f"{self.metric} ({self.profile})"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Origin:
+    """Where the rules of a score come from, and what changes it within the profile."""
+
+    follows: str
+    choices: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -83,10 +98,14 @@ class Scores:
     """By line: whole, of the metrics that have `totals`."""
     failures: Mapping[tuple[Series, str], int]
     """How often each reason."""
-    default_metrics: Mapping[str, str]
-    """By dataset: its own metric, or the first that was read."""
+    own_metrics: Mapping[str, str]
+    """By dataset: its own metric, where any line says which."""
+    first_metrics: Mapping[tuple[str, str], str]
+    """By dataset and profile: the metric that was read first."""
     averaged_metrics: Mapping[str, str]
     """By dataset: the metric that its average is made of where every model has it, if that is not its own."""
+    origins: Mapping[Series, Mapping[Origin, int]]
+    """Where the rules of each series come from, and how many lines say so."""
     notes: tuple[str, ...] = ()
     """Which lines were left out, and why."""
 
@@ -99,6 +118,18 @@ class Scores:
     def metrics(self) -> tuple[str, ...]:
         """Each once, by name."""
         return tuple(sorted({series.metric for series in self.series}))
+
+    @property
+    def default_metrics(self) -> frozenset[str]:
+        """The metric of each dataset that is its own, or else was read first."""
+        first = (metric for (dataset, _), metric in self.first_metrics.items() if dataset not in self.own_metrics)
+        return frozenset((*self.own_metrics.values(), *first))
+
+    @property
+    def profiles(self) -> tuple[str, ...]:
+        """Each once, the public code's first."""
+        there = {series.profile for series in self.series}
+        return tuple(profile for profile in SHOWN_PROFILES if profile in there)
 
     @property
     def datasets(self) -> tuple[str, ...]:
@@ -119,6 +150,16 @@ class Scores:
     def metric(self) -> "Column":
         """Of each line."""
         return column([series.metric for series in self.series]).at(self.of_series)
+
+    @property
+    def profile(self) -> "Column":
+        """Of each line."""
+        return column([series.profile for series in self.series]).at(self.of_series)
+
+    @property
+    def label(self) -> "Column":
+        """Of each line: its metric with the profile."""
+        return column([series.label for series in self.series]).at(self.of_series)
 
     @property
     def dataset(self) -> "Column":

@@ -14,13 +14,15 @@ from mmlongbench.scoring.report.totals import Totals
 def detail_grid(scores: Scores) -> Grid:
     """The mean of every detail that is a number or a flag (as 0 and 1), over the lines that have it."""
     lines = scores.details[:, 0]
-    columns = (scores.dataset, scores.metric, scores.model, scores.length)
+    columns = (scores.dataset, scores.metric, scores.profile, scores.model, scores.length)
     keyed = by_value(
         np.arange(len(lines)), Column(scores.numbers, scores.details[:, 1]), *(c.at(lines) for c in columns)
     )
     cells = {
-        (model, Row(name, dataset, metric), length): Estimate(math.fsum(scores.values[at]) / len(at), examples=len(at))
-        for (name, dataset, metric, model, length), at in keyed.items()
+        (model, Row(name, dataset, metric, profile), length): Estimate(
+            math.fsum(scores.values[at]) / len(at), examples=len(at)
+        )
+        for (name, dataset, metric, profile, model, length), at in keyed.items()
     }
     return _grid("Details", scores, cells)
 
@@ -29,14 +31,16 @@ def total_grid(scores: Scores, totals: Mapping[str, Totals]) -> Grid:
     """The figures of each file that are no mean of its examples, by the metrics that have them."""
     cells: dict[tuple[str, Row, int], Estimate] = {}
     everything = np.arange(len(scores.score))
-    for (dataset, metric, model, length), at in by_value(
-        everything, scores.dataset, scores.metric, scores.model, scores.length
+    for (dataset, metric, profile, model, length), at in by_value(
+        everything, scores.dataset, scores.metric, scores.profile, scores.model, scores.length
     ).items():
         if metric in totals:
             failed = int(np.count_nonzero(scores.status[at] == FAILED))
             found = totals[metric]([scores.kept[line] for line in at.tolist() if scores.status[line] != FAILED])
             for name, value in found.items():
-                cells[model, Row(name, dataset, metric), length] = Estimate(value, examples=len(at), failed=failed)
+                cells[model, Row(name, dataset, metric, profile), length] = Estimate(
+                    value, examples=len(at), failed=failed
+                )
     return _grid("Totals", scores, cells)
 
 

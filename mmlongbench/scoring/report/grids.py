@@ -1,11 +1,12 @@
 """What a report is made of: grids of numbers with named rows and columns, one layer a model. Shows nothing."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mmlongbench.packing.budget import K, format_length
 from mmlongbench.scoring.report.estimates import Estimate
+from mmlongbench.scoring.scores import SHOWN_PROFILES, UNKNOWN
 
 MEAN = "mean"
 """The column of the mean over lengths, each counted once."""
@@ -21,6 +22,8 @@ class Row:
     of: str = ""
     """What it belongs to, or is made of."""
     metric: str = ""
+    profile: str = ""
+    """Whose rules its scores follow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +37,22 @@ class Grid:
     """By model, row and column; what is not there was not asked."""
     metric: str = ""
     """Where all rows share one."""
+    profile: str = ""
+    """Where all rows share one."""
     notes: tuple[str, ...] = field(default=())
     """Sentences that a reader of the numbers must know."""
+
+    @property
+    def label(self) -> str:
+        """The metric and its profile, where all rows share one."""
+        return f"{self.metric} ({self.profile})" if self.metric and self.profile not in ("", UNKNOWN) else self.metric
+
+    def by_profile(self) -> Iterator["Grid"]:
+        """Yield a grid for each profile, so that no table mixes them; notes are left out."""
+        for profile in (self.profile,) if self.profile else SHOWN_PROFILES:
+            rows = tuple(row for row in self.rows if self.profile or row.profile == profile)
+            if rows:
+                yield replace(self, rows=rows, profile=profile, notes=())
 
     def summary(self) -> dict[str, Any]:
         """As JSON holds it: a list of cells."""
@@ -43,6 +60,7 @@ class Grid:
             {
                 "model": model,
                 "metric": row.metric or self.metric,
+                "profile": row.profile or self.profile,
                 "row": row.name,
                 **({"of": row.of} if row.of else {}),
                 "column": column,

@@ -50,7 +50,8 @@ def page(title: str, report: Report) -> str:
 
 def _state(report: Report) -> str:
     absent, failed = (sum(getattr(each, kind) for each in report.missing) for kind in ("absent", "failed"))
-    counts = f"{report.lines:,} scores of {len(report.models):,} models by {len(report.metrics):,} metrics"
+    under = ", ".join(dict.fromkeys(each.profile for each in report.provenance))
+    counts = f"{report.lines:,} scores of {len(report.models):,} models by {len(report.metrics):,} metrics ({under})"
     missing = f'<p class="bad">{absent:,} absent, {failed:,} failed</p>' if absent or failed else ""
     return (
         f"<p>{counts} on {len(report.datasets):,} datasets</p>{missing or '<p>nothing is absent, nothing failed</p>'}"
@@ -60,15 +61,37 @@ def _state(report: Report) -> str:
 def _sections(report: Report) -> list[Section]:
     models = report.models
     return [
+        Section("profiles", "Profiles", _profiles(report)),
         Section("averages", "Averages", _averages(report.averages, models)),
-        Section("datasets", "Datasets by length", WHOLE.key() + beside(report.scores, models)),
-        Section("depth", "By depth", _depths(report.depths, models), [(g.title, g.metric) for g in report.depths]),
+        Section("datasets", "Datasets by length", WHOLE.key() + _each(report.scores, models)),
+        Section("depth", "By depth", _depths(report.depths, models), [(g.title, g.label) for g in report.depths]),
         Section("facets", "By facet", _facets(report.facets, models), [(name, "") for name in _names(report.facets)]),
         Section("agreement", "Between metrics", _agreement(report.agreement)),
         Section("totals", "Figures of whole files", _totals(report.totals, models)),
         Section("missing", "Absent and failed", _missing(report)),
         Section("details", "What metrics say beside the score", _details(report.details, models)),
     ]
+
+
+def _profiles(report: Report) -> str:
+    """Whose rules the scores follow, and what is different between models."""
+    note = (
+        "<p>A profile says whose rules a score follows: official, what the public code does; paper, what a paper "
+        "prints; ours, what this project does; unknown, of scores that were made before they had profiles. No table "
+        "has scores of two profiles.</p>"
+    )
+    rows = (
+        (each.metric, each.profile, ", ".join(each.follows), ", ".join(each.choices), each.models)
+        for each in report.provenance
+    )
+    return note + listing(["metric", "profile", "follows", "choices", "models"], rows)
+
+
+def _each(grid: Grid, models: Sequence[str], *, are_scores: bool = True) -> str:
+    """A table for each profile, with a heading that names it."""
+    return "".join(
+        f"<h3>{escape(part.profile)}</h3>{beside(part, models, are_scores=are_scores)}" for part in grid.by_profile()
+    )
 
 
 def _averages(grid: Grid, models: Sequence[str]) -> str:
@@ -80,8 +103,11 @@ def _averages(grid: Grid, models: Sequence[str]) -> str:
     )
     notes = "".join(f"<p>{escape(note)}</p>" for note in (made, *grid.notes))
     lengths = [column for column in grid.columns if column != MEAN]
-    drawn = curves(grid, models, lengths) if len(lengths) > 1 else ""
-    return f"{notes}{drawn}{WHOLE.key()}{beside(grid, models)}"
+    drawn = ""
+    for part in grid.by_profile():
+        lines = curves(part, models, lengths) if len(lengths) > 1 else ""
+        drawn += f"<h3>{escape(part.profile)}</h3>{lines}{WHOLE.key()}{beside(part, models)}"
+    return notes + drawn
 
 
 def _depths(grids: Sequence[Grid], models: Sequence[str]) -> str:
@@ -92,7 +118,7 @@ def _depths(grids: Sequence[Grid], models: Sequence[str]) -> str:
     )
     maps = ""
     for at, grid in enumerate(grids):
-        maps += _head("depth", at, grid.title, grid.metric) + _maps(grid, models)
+        maps += _head("depth", at, grid.title, grid.label) + _maps(grid, models)
     return note + maps if maps else ""
 
 
@@ -103,7 +129,7 @@ def _facets(grids: Sequence[Grid], models: Sequence[str]) -> str:
         text += _head("facets", at, name, "")
         for place, grid in enumerate(grid for grid in grids if grid.title == name):
             state = "" if place else " open"
-            text += f"<details{state}><summary>{escape(grid.metric)}</summary>{_facet(grid, models)}</details>"
+            text += f"<details{state}><summary>{escape(grid.label)}</summary>{_facet(grid, models)}</details>"
     return text
 
 
@@ -113,7 +139,7 @@ def _facet(grid: Grid, models: Sequence[str]) -> str:
     shown = _maps(replace(grid, rows=tuple(pooled or single)), models)
     if pooled:
         folded = _maps(replace(grid, rows=tuple(single)), models)
-        shown += f"<details><summary>{escape(grid.metric)}, each dataset</summary>{folded}</details>"
+        shown += f"<details><summary>{escape(grid.label)}, each dataset</summary>{folded}</details>"
     return shown
 
 
@@ -128,13 +154,14 @@ def _names(grids: Sequence[Grid]) -> list[str]:
 
 
 def _totals(grid: Grid, models: Sequence[str]) -> str:
-    return beside(grid, models, are_scores=False) if grid.rows else ""
+    return _each(grid, models, are_scores=False)
 
 
 def _details(grid: Grid, models: Sequence[str]) -> str:
     if not grid.rows:
         return ""
-    return f"<p>Means over the examples that have the detail; a flag is 0 or 1.</p>{multiples(grid, models)}"
+    tables = "".join(f"<h3>{escape(part.profile)}</h3>{multiples(part, models)}" for part in grid.by_profile())
+    return f"<p>Means over the examples that have the detail; a flag is 0 or 1.</p>{tables}"
 
 
 def _agreement(found: Agreement) -> str:
@@ -178,7 +205,7 @@ def _missing(report: Report) -> str:
 
 
 def _series(series: Series) -> tuple[str, str]:
-    return series.model, series.metric
+    return series.model, series.label
 
 
 def _head(section: str, at: int, name: str, metric: str) -> str:

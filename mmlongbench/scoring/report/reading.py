@@ -2,6 +2,7 @@
 
 import math
 from array import array
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,8 +10,8 @@ from typing import Any, TypeVar
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.scoring.metric import Scored
-from mmlongbench.scoring.report.columns import FAILED, STATES, Group, ScoredFile, Series
-from mmlongbench.scoring.scores import ScoreLine, read_scores
+from mmlongbench.scoring.report.columns import FAILED, STATES, Group, Origin, ScoredFile, Series
+from mmlongbench.scoring.scores import SHOWN_PROFILES, ScoreLine, read_scores
 
 T = TypeVar("T")
 _LONGEST = 200
@@ -52,16 +53,19 @@ class Reading:
     kept: dict[int, Scored] = field(default_factory=dict)
     failures: dict[int, str] = field(default_factory=dict)
     """By line: why it failed."""
-    default_metrics: dict[str, str] = field(default_factory=dict)
-    """By dataset: its own, else the first that is met."""
+    own_metrics: dict[str, str] = field(default_factory=dict)
+    """By dataset: its own, where any line says which."""
+    first_metrics: dict[tuple[str, str], str] = field(default_factory=dict)
+    """By dataset and profile: the first that is met."""
     averaged_metrics: dict[str, str] = field(default_factory=dict)
     """By dataset: the one that it should enter averages by, where that is not its own."""
+    origins: dict[Series, Counter[Origin]] = field(default_factory=lambda: defaultdict(Counter))
 
     def add(self, line: ScoreLine, source: str) -> None:
         """Reduce one line; `source` is the scores file it stands in."""
         _check(line, source)
         number = len(self.score)
-        series = Series(line.model, line.metric)
+        series = Series(line.model, line.metric, line.profile)
         file = self._file(line, source)
         question = _number(self.questions[file], line.id)
         placement = _number(self.placements, (line.depth, line.permutation))
@@ -71,8 +75,10 @@ class Reading:
         self.score.append(math.nan if line.score is None else line.score)
         self._add_groups(line, number)
         self._add_numbers(line, number)
-        if line.is_own or line.dataset not in self.default_metrics:
-            self.default_metrics[line.dataset] = line.metric
+        self.origins[series][Origin(line.follows, tuple(line.choices))] += 1
+        self.first_metrics.setdefault((line.dataset, line.profile), line.metric)
+        if line.is_own:
+            self.own_metrics[line.dataset] = line.metric
         if line.averaged_metric:
             self.averaged_metrics[line.dataset] = line.averaged_metric
         if status == FAILED:
@@ -106,16 +112,22 @@ class Reading:
                 self.values.append(found)
 
 
-def read_lines(folder: Path, keeps: Callable[[str], bool]) -> Reading:
-    """Every line of a folder of scores files.
+def read_lines(folder: Path, keeps: Callable[[str], bool], profile: str = "") -> Reading:
+    """Every line of a folder of scores files, or every line under one profile.
 
     Raises:
         ReleaseError: there is none; a line is none or has a score that cannot be; files of several releases are mixed.
 
     """
-    reading = Reading(keeps)
+    reading, others = Reading(keeps), defaultdict[str, set[str]](set)
     for source, line in _lines(folder):
-        reading.add(line, source)
+        if profile in ("", line.profile):
+            reading.add(line, source)
+        else:
+            others[line.profile].add(line.metric)
+    if not reading.rows and others:
+        there = "; ".join(f"{name}: {', '.join(sorted(others[name]))}" for name in SHOWN_PROFILES if name in others)
+        raise ReleaseError(f"--profile {profile}: nothing in {folder} was scored under it; there are {there}")
     if not reading.rows:
         raise ReleaseError(f"{folder}: the scores files are empty; `mmlongbench score` writes them")
     return reading

@@ -1,6 +1,6 @@
 """A report: everything that is computed from a folder of scores, before it is shown."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ import numpy as np
 from mmlongbench.scoring.report.agreement import Agreement, agreement
 from mmlongbench.scoring.report.averages import average_grid, cells, dataset_grid
 from mmlongbench.scoring.report.breakdowns import depth_grids, facet_grids
-from mmlongbench.scoring.report.columns import ABSENT, FAILED, Scores, Series, grouped
+from mmlongbench.scoring.report.columns import ABSENT, FAILED, Origin, Scores, Series, grouped
 from mmlongbench.scoring.report.details import detail_grid, total_grid
 from mmlongbench.scoring.report.grids import Grid
 from mmlongbench.scoring.report.resampling import LEVEL, RESAMPLES
@@ -34,6 +34,19 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True)
+class Scheme:
+    """A metric under one profile, and where its rules come from."""
+
+    metric: str
+    profile: str
+    follows: tuple[str, ...]
+    """The code or paper that the rules are taken from; several where the scores were made by several versions."""
+    choices: tuple[str, ...]
+    """What changes the scores within the profile, of any model."""
+    models: int
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """Everything there is to show; scores are from 0 to 1."""
 
@@ -43,6 +56,8 @@ class Report:
     datasets: tuple[str, ...]
     own_metrics: frozenset[str]
     """Those that some dataset was read with first."""
+    provenance: tuple[Scheme, ...]
+    """Every metric under every profile that there is."""
     averages: Grid
     scores: Grid
     depths: tuple[Grid, ...]
@@ -63,6 +78,7 @@ class Report:
             "models": list(self.models),
             "metrics": list(self.metrics),
             "datasets": list(self.datasets),
+            "profiles": [asdict(each) for each in self.provenance],
             "resamples": RESAMPLES,
             "level": LEVEL,
             "averages": self.averages.summary(),
@@ -78,22 +94,26 @@ class Report:
         }
 
 
-def report(folder: Path, preferred: Sequence[str] = ()) -> Report:
-    """Everything about a folder of scores; `preferred` metrics enter the averages before the datasets' own.
+def report(folder: Path, preferred: Sequence[str] = (), profile: str = "") -> Report:
+    """Everything about a folder of scores, or about those under one profile.
+
+    `preferred` metrics enter the averages before the datasets' own.
 
     Raises:
-        ReleaseError: the scores cannot be read, contradict each other, or were not made by a preferred metric.
+        ReleaseError: the scores cannot be read, contradict each other, or were not made by a preferred metric or under
+            the profile.
 
     """
     metrics = KnownTotals()
-    scores = read(folder, metrics.has)
+    scores = read(folder, metrics.has, profile)
     found = cells(scores)
     return Report(
         lines=len(scores.score),
         models=scores.models,
         metrics=scores.metrics,
         datasets=scores.datasets,
-        own_metrics=frozenset(scores.default_metrics.values()),
+        own_metrics=scores.default_metrics,
+        provenance=_provenance(scores),
         averages=average_grid(scores, found, preferred),
         scores=dataset_grid(scores, found),
         depths=tuple(depth_grids(scores)),
@@ -103,8 +123,46 @@ def report(folder: Path, preferred: Sequence[str] = ()) -> Report:
         agreement=agreement(scores),
         missing=_missing(scores),
         failures=_failures(scores),
-        notes=(*scores.notes, *_unknown(metrics)),
+        notes=(*scores.notes, *_differing(scores), *_unknown(metrics)),
     )
+
+
+def _provenance(scores: Scores) -> tuple[Scheme, ...]:
+    """Every metric under every profile, the public code's first."""
+    found: dict[tuple[str, str], list[Series]] = {}
+    for series in scores.series:
+        found.setdefault((series.profile, series.metric), []).append(series)
+    schemes = []
+    for profile in scores.profiles:
+        for metric in sorted(name for under, name in found if under == profile):
+            many = found[profile, metric]
+            origins = sorted({origin for series in many for origin in scores.origins[series]})
+            follows = tuple(dict.fromkeys(origin.follows for origin in origins if origin.follows))
+            choices = tuple(dict.fromkeys(choice for origin in origins for choice in origin.choices))
+            schemes.append(Scheme(metric, profile, follows, choices, len(many)))
+    return tuple(schemes)
+
+
+def _differing(scores: Scores) -> Iterator[str]:
+    """Of which metrics the models were scored under different profiles, by different versions or with other choices."""
+    by_metric: dict[str, list[Series]] = {}
+    for series in scores.series:
+        by_metric.setdefault(series.metric, []).append(series)
+    for metric, many in by_metric.items():
+        under = {profile: [each.model for each in many if each.profile == profile] for profile in scores.profiles}
+        there = {profile: models for profile, models in under.items() if models}
+        if len(set(map(tuple, there.values()))) > 1:
+            said = "; ".join(f"{profile}: {', '.join(models)}" for profile, models in there.items())
+            yield f"{metric} was scored under different profiles for different models, in different tables: {said}"
+        for profile in there:
+            made = {each.model: tuple(sorted(scores.origins[each])) for each in many if each.profile == profile}
+            if len(set(made.values())) > 1:
+                said = "; ".join(f"{model}: {' and '.join(map(_said, origins))}" for model, origins in made.items())
+                yield f"{metric} ({profile}) was not made alike for all models: {said}"
+
+
+def _said(origin: Origin) -> str:
+    return ", ".join([*([origin.follows] if origin.follows else []), *origin.choices]) or "no choices"
 
 
 def _unknown(metrics: KnownTotals) -> list[str]:

@@ -26,7 +26,7 @@ def shared(read: Reading) -> tuple[Reading, tuple[str, ...]]:
     """
     rows: Ints = np.array(read.rows, np.int64).reshape(-1, 6)
     metrics: dict[str, int] = {}
-    metric = np.array([metrics.setdefault(series.metric, len(metrics)) for series in read.series])[rows[:, 0]]
+    metric = np.array([metrics.setdefault(series.label, len(metrics)) for series in read.series])[rows[:, 0]]
     example = rows[:, 2] * len(read.placements) + rows[:, 3]
     keep, notes = np.ones(len(rows), np.bool_), set[str]()
     for (file, number), lines in grouped(np.arange(len(rows)), rows[:, 1], metric).items():

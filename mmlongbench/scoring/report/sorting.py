@@ -18,15 +18,15 @@ from mmlongbench.scoring.report.sharing import shared
 T = TypeVar("T")
 
 
-def read(folder: Path, keeps: Callable[[str], bool] = lambda metric: False) -> Scores:
-    """The scores of a folder; `keeps` says of which metrics lines are needed whole.
+def read(folder: Path, keeps: Callable[[str], bool] = lambda metric: False, profile: str = "") -> Scores:
+    """The scores of a folder, or those under one profile; `keeps` says of which metrics lines are needed whole.
 
     Raises:
         ReleaseError: there are none; a line is none, has a score that cannot be, or is there twice; files of several
             releases are mixed.
 
     """
-    return to_columns(read_lines(folder, keeps))
+    return to_columns(read_lines(folder, keeps, profile))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +73,10 @@ def to_columns(read: Reading) -> Scores:
         values=np.array(read.values)[at],
         kept={place[number].item(): scored for number, scored in read.kept.items()},
         failures=dict(sorted(Counter((series[read.rows[6 * at]], why) for at, why in read.failures.items()).items())),
-        default_metrics=read.default_metrics,
+        own_metrics=read.own_metrics,
+        first_metrics=read.first_metrics,
         averaged_metrics=read.averaged_metrics,
+        origins=read.origins,
         notes=notes,
     )
     _refuse_twins(found, rows, names.placements, list(read.sources))
@@ -159,7 +161,7 @@ def _refuse_twins(found: Scores, rows: Ints, placements: Sequence[Any], sources:
         where = " and ".join(dict.fromkeys(sources[number] for number in sorted(rows[first : first + 2, 5])))
         example = _example(found, first, placements[rows[first, 3]])
         raise ReleaseError(
-            f"{series.model}, {series.metric}, {file.name}: {example} is scored twice, in {where}; "
+            f"{series.model}, {series.label}, {file.name}: {example} is scored twice, in {where}; "
             "keep one line of each (--model names a second run of a model)"
         )
 

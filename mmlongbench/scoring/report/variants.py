@@ -33,7 +33,7 @@ def vectors(scores: Scores) -> Scored:
     everything = np.arange(len(scores.score))
     found: dict[str, dict[str, Floats]] = {}
     varied = _varied(scores)
-    for (metric, model), lines in by_value(everything, scores.metric, scores.model).items():
+    for (metric, model), lines in by_value(everything, scores.label, scores.model).items():
         empty = np.full(examples.shape[1], np.nan)
         absent = lines[scores.status[lines] == ABSENT]
         for name, (at, values) in varied.get((metric, model), {metric: (lines, scores.score[lines])}).items():
@@ -51,6 +51,6 @@ def _varied(scores: Scores) -> dict[tuple[str, str], dict[str, tuple[Ints, Float
     lines = scores.details[rows, 0]
     names = Column(scores.numbers, scores.details[rows, 1])
     found: dict[tuple[str, str], dict[str, tuple[Ints, Floats]]] = {}
-    for (metric, model, name), at in by_value(rows, scores.metric.at(lines), scores.model.at(lines), names).items():
+    for (metric, model, name), at in by_value(rows, scores.label.at(lines), scores.model.at(lines), names).items():
         found.setdefault((metric, model), {})[f"{metric} {name}"] = (scores.details[at, 0], scores.values[at])
     return {key: variants for key, variants in found.items() if len(variants) > 1}
