@@ -62,6 +62,9 @@ def _show_profiles(report: Report) -> None:
     for (profile, follows, choices), metrics in together.items():
         said = "; ".join([*([f"follows {', '.join(follows)}"] if follows else []), *choices])
         click.echo(_clean(f"{profile}: {', '.join(metrics)}{f' ({said})' if said else ''}"))
+    for model, counts in report.reasoning.items():
+        said = ", ".join(f"{kind} {number:,}" for kind, number in counts.items())
+        click.echo(_clean(f"reasoning in predictions of {model}: {said}"))
 
 
 def _labels(models: Sequence[str]) -> dict[str, str]:

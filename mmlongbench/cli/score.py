@@ -113,7 +113,15 @@ def _smudge_options(command: Callable[..., Any]) -> Callable[..., Any]:
     help="Whose rules all metrics follow: the public code's, a paper's, this project's.  [default: official where a "
     "metric offers it, else paper, else ours]",
 )
-@click.option("--compat", is_flag=True, help="Score as the public code does to the last case: --profile official.")
+@click.option(
+    "--reasoning",
+    type=click.Choice(["strip", "keep"]),
+    help="Leave reasoning (<think>…</think>, channels …) out of what is scored, or keep it as the public code does.  "
+    "[default: strip]",
+)
+@click.option(
+    "--compat", is_flag=True, help="The public code to the last case: --profile official and --reasoning keep."
+)
 @_judge_options
 @_smudge_options
 @click.option("--images", type=_FOLDER, help="The images, where they are not in mmlb_image/ of RELEASE.")
@@ -128,6 +136,7 @@ def score(
     model: str | None,
     partial: bool,
     profile: "Profile | None",
+    reasoning: str | None,
     compat: bool,
     images: Path | None,
     tokenizer: str | None,
@@ -156,7 +165,7 @@ def score(
     name = model or _name(predictions[0].resolve())
     folder = images or next((path for path in (release / IMAGES, release.parent / IMAGES) if path.is_dir()), None)
     data = next((path for path in (release / DATA, release) if path.is_dir()), None)
-    asked_profile = _profile(profile, is_compatible=compat)
+    asked_profile, keeps_reasoning = _protocol(profile, reasoning, is_compatible=compat)
     settings = _settings(further, folder, data, asked_profile)
     file = out / f"{name.replace('/', '_')}.{'+'.join(names)}{f'.{asked_profile}' if asked_profile else ''}.jsonl"
     problems, is_dry = Problems(), bool(further["dry_run"])
@@ -164,7 +173,7 @@ def score(
         _refuse_another(file, name)
     opened = open_scorable(release, images, tokenizer)
     with read_predictions(predictions, problems) as read:
-        asked = Run(name, names, settings, partial)
+        asked = Run(name, names, settings, partial, keeps_reasoning)
         progress = Progress(False if quiet or as_json else None)
         outcome = run(asked, opened, read, None if is_dry else file, problems, progress)
     if as_json:
@@ -175,11 +184,15 @@ def score(
         sys.exit(1)
 
 
-def _profile(profile: "Profile | None", *, is_compatible: bool) -> "Profile | None":
-    """Return the profile that the options ask for."""
+def _protocol(
+    profile: "Profile | None", reasoning: str | None, *, is_compatible: bool
+) -> tuple["Profile | None", bool]:
+    """Return the profile that the options ask for, and whether reasoning is kept."""
     if is_compatible and profile not in (None, "official"):
         raise click.UsageError(f"--compat scores as the public code does; it excludes --profile {profile}")
-    return "official" if is_compatible else profile
+    if is_compatible and reasoning == "strip":
+        raise click.UsageError("--compat scores as the public code does; it excludes --reasoning strip")
+    return ("official", True) if is_compatible else (profile, reasoning == "keep")
 
 
 def _name(path: Path) -> str:
@@ -242,6 +255,7 @@ def _summary(outcome: "Outcome", problems: "Problems", out: Path | None) -> dict
         "out": str(out) if out else None,
         "profiles": {name: asdict(found) for name, found in outcome.provenances.items()},
         "scores": scores,
+        "reasoning": outcome.reasoning,
         "problems": problems.summary(),
         "usage": outcome.usage,
         "notes": list(outcome.notes),

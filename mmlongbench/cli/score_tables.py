@@ -80,8 +80,18 @@ def _percent(value: float | None) -> str:
     return "–" if value is None else f"{100 * value:.1f}"
 
 
+_REASONING = {
+    "stripped": "predictions have reasoning, which is left out of what is scored",
+    "unclosed": "predictions have reasoning that was cut off; only what stands before it is scored",
+    "kept": "predictions have reasoning, which is scored with the rest",
+}
+
+
 def _costs(outcome: Outcome) -> Iterator[str]:
     yield from outcome.notes
+    for kind, words in _REASONING.items():
+        if number := outcome.reasoning.get(kind):
+            yield f"reasoning: {number:,} {words}"
     for metric, usage in outcome.usage.items():
         yield f"{metric}: {', '.join(f'{name} {value:,.10g}' for name, value in usage.items())}"
 

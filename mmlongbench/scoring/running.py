@@ -7,7 +7,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -28,6 +28,7 @@ from mmlongbench.scoring.joining import (
 from mmlongbench.scoring.metric import Asked, Metric, Provenance, Scored, Settings, provenance_of
 from mmlongbench.scoring.predictions import Predictions
 from mmlongbench.scoring.problems import Problems
+from mmlongbench.scoring.reasoning import Reasoning, Said, without_reasoning
 from mmlongbench.scoring.scores import ScoreLine
 from mmlongbench.scoring.tallies import Tallies
 from mmlongbench.scoring.threads import threads
@@ -46,6 +47,8 @@ class Run:
     settings: Settings
     is_partial: bool = False
     """Leave files out that have no prediction at all."""
+    keeps_reasoning: bool = False
+    """Score predictions with their reasoning, as the public code does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,8 @@ class Outcome:
     """Of each metric that reports it: calls, tokens, failures."""
     provenances: Mapping[str, Provenance] = field(default_factory=dict)
     """By metric: whose rules its scores follow."""
+    reasoning: Mapping[str, int] = field(default_factory=dict)
+    """How many predictions had reasoning, by what became of it (see `Reasoning`)."""
 
 
 def score(
@@ -75,9 +80,9 @@ def score(
     choice = chosen_metrics(run.metrics, [file.builder for file in files])
     leave_out_others(files, predictions, problems)
     _count_strangers(files, predictions, opened, problems)
-    tallies, outside = Tallies(), Counter[tuple[str, str]]()
+    tallies, outside, reasoning = Tallies(), Counter[tuple[str, str]](), Counter[str]()
     with ExitStack() as stack:
-        metrics = _open_metrics(sorted({name for names in choice.values() for name in names}), run.settings, stack)
+        metrics = _open_metrics(sorted({name for names in choice.values() for name in names}), run, stack)
         at_once = max((_concurrency(each.metric) for each in metrics.values()), default=1)
         stops = [each.metric.stop for each in metrics.values() if hasattr(each.metric, "stop")]
         pool = stack.enter_context(threads(at_once, stops))
@@ -86,7 +91,7 @@ def score(
         advance = stack.enter_context(progress.bar("files scored", len(asked)))
         for file in asked:
             chosen = [metrics[name] for name in choice[file.builder.dataset]]
-            jobs = _jobs(file, chosen, predictions, problems, outside)
+            jobs = _jobs(chosen, _answers(file, run, predictions, problems, reasoning), outside)
             for job, scored in _in_threads(jobs, pool, _AHEAD * at_once):
                 if writer:
                     line = _line(run.model, file, job, scored)
@@ -97,7 +102,7 @@ def score(
         usage = {name: dict(each.metric.usage()) for name, each in metrics.items() if hasattr(each.metric, "usage")}
     left_out = [f"{name}: {count:,} examples left out: {why}" for (name, why), count in sorted(outside.items())]
     provenances = {name: each.provenance for name, each in metrics.items()}
-    return Outcome(tallies, [*said_of_choice(run.metrics, choice), *left_out], usage, provenances)
+    return Outcome(tallies, [*said_of_choice(run.metrics, choice), *left_out], usage, provenances, reasoning)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,48 +118,64 @@ class _Job:
     """One example for one metric."""
 
     chosen: _Chosen
+    answer: "_Answer"
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """One example, and what a model answered."""
+
     asked: Asked
     is_absent: bool
     turn: int | None
+    reasoning: Reasoning
 
 
-def _jobs(
-    file: ScorableFile,
-    metrics: Sequence[_Chosen],
-    predictions: Predictions,
-    problems: Problems,
-    outside: Counter[tuple[str, str]],
-) -> Iterator[_Job]:
-    """What is to be scored; `outside` counts, by metric and reason, examples that are none for a metric."""
+def _answers(
+    file: ScorableFile, run: Run, predictions: Predictions, problems: Problems, reasoning: Counter[str]
+) -> Iterator[_Answer]:
+    """Every example that was asked, with the answer; `reasoning` counts what became of the model's reasoning."""
     for joined in join(file, predictions, problems):
-        asked = _asked(file, joined, predictions)
+        found = joined.prediction
+        whole = predictions.text(found) if found else ""
+        said = without_reasoning(whole)
+        if run.keeps_reasoning and said.reasoning:
+            said = Said(whole, "kept")
+        if said.reasoning:
+            reasoning[said.reasoning] += 1
+        yield _Answer(_asked(file, joined, said.answer), found is None, joined.turn, said.reasoning)
+
+
+def _jobs(metrics: Sequence[_Chosen], answers: Iterable[_Answer], outside: Counter[tuple[str, str]]) -> Iterator[_Job]:
+    """What is to be scored; `outside` counts, by metric and reason, examples that are none for a metric."""
+    for answer in answers:
         for chosen in metrics:
             out_of_scope = getattr(chosen.metric, "out_of_scope", None)
-            if why := out_of_scope(asked) if out_of_scope else "":
+            if why := out_of_scope(answer.asked) if out_of_scope else "":
                 outside[chosen.metric.name, why] += 1
             else:
-                yield _Job(chosen, asked, joined.prediction is None, joined.turn)
+                yield _Job(chosen, answer)
 
 
-def _asked(file: ScorableFile, joined: Joined, predictions: Predictions) -> Asked:
-    builder, record, found = file.builder, joined.record, joined.prediction
+def _asked(file: ScorableFile, joined: Joined, said: str) -> Asked:
+    builder, record = file.builder, joined.record
     gold = builder.gold(record) if hasattr(builder, "gold") else record.get("answer")
-    said, lead = (predictions.text(found), found.lead) if found else ("", "")
+    lead = joined.prediction.lead if joined.prediction else ""
     return Asked(file.file.name, builder.dataset, record, gold, said, lead, joined.place)
 
 
 def _scored(job: _Job) -> Scored:
-    if job.is_absent:
+    if job.answer.is_absent:
         absent = getattr(job.chosen.metric, "absent", None)
-        return Scored(0.0, absent(job.asked) if absent else {})
-    return job.chosen.metric.score(job.asked)
+        return Scored(0.0, absent(job.answer.asked) if absent else {})
+    return job.chosen.metric.score(job.answer.asked)
 
 
 def _in_threads(jobs: Iterable[_Job], pool: ThreadPoolExecutor, ahead: int) -> Iterator[tuple[_Job, Scored]]:
     """Each job with its score, in order; those of metrics that are asked one at a time are done here and now."""
     under_way: deque[tuple[_Job, Future[Scored]]] = deque()
     for job in jobs:
-        if _concurrency(job.chosen.metric) > 1 and not job.is_absent:
+        if _concurrency(job.chosen.metric) > 1 and not job.answer.is_absent:
             under_way.append((job, pool.submit(_scored, job)))
         else:
             done: Future[Scored] = Future()
@@ -168,7 +189,7 @@ def _in_threads(jobs: Iterable[_Job], pool: ThreadPoolExecutor, ahead: int) -> I
 
 
 def _line(model: str, file: ScorableFile, job: _Job, scored: Scored) -> ScoreLine:
-    record, spec, builder = job.asked.record, file.builder.spec, file.builder
+    record, spec, builder = job.answer.asked.record, file.builder.spec, file.builder
     metric, provenance = job.chosen.metric, job.chosen.provenance
     return ScoreLine.model_construct(
         model=model,
@@ -183,11 +204,12 @@ def _line(model: str, file: ScorableFile, job: _Job, scored: Scored) -> ScoreLin
         length=file.file.length,
         id=str(record["id"]),
         depth=record.get("depth"),
-        permutation=record.get("permutation", job.turn),
+        permutation=record.get("permutation", job.answer.turn),
         is_own=metric.name == spec.metric,
         averaged_metric=spec.averaged_metric,
-        status="absent" if job.is_absent else "scored" if scored.score is not None else "failed",
+        status="absent" if job.answer.is_absent else "scored" if scored.score is not None else "failed",
         score=scored.score,
+        reasoning=job.answer.reasoning,
         details=dict(scored.details),
         facets=builder.facets(record) if hasattr(builder, "facets") else {},
         failure=scored.failure,
@@ -212,9 +234,14 @@ def _closed(metric: Metric) -> Iterator[Metric]:
             metric.close()
 
 
-def _open_metrics(names: Sequence[str], settings: Settings, stack: ExitStack) -> dict[str, _Chosen]:
-    opened = (stack.enter_context(_closed(metric_type(name)(settings))) for name in names)
-    return {name: _Chosen(metric, provenance_of(metric, settings)) for name, metric in zip(names, opened, strict=True)}
+def _open_metrics(names: Sequence[str], run: Run, stack: ExitStack) -> dict[str, _Chosen]:
+    found = {}
+    for name in names:
+        metric = stack.enter_context(_closed(metric_type(name)(run.settings)))
+        provenance = provenance_of(metric, run.settings)
+        choices = (*provenance.choices, "reasoning kept") if run.keeps_reasoning else provenance.choices
+        found[name] = _Chosen(metric, replace(provenance, choices=choices))
+    return found
 
 
 def _is_asked(file: ScorableFile, run: Run, predictions: Predictions, problems: Problems) -> bool:

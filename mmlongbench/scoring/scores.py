@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from mmlongbench.errors import ReleaseError
 from mmlongbench.formats import JSON_LINES
 from mmlongbench.scoring.metric import PROFILES, Profile
+from mmlongbench.scoring.reasoning import Reasoning
 
 UNKNOWN: Literal["unknown"] = "unknown"
 SHOWN_PROFILES: tuple[str, ...] = (*PROFILES, UNKNOWN)
@@ -51,6 +52,8 @@ class ScoreLine(BaseModel):
     status: Literal["scored", "absent", "failed"]
     """`absent`: there is no prediction, the score is 0; `failed`: it could not be scored, there is no score."""
     score: float | None
+    reasoning: Reasoning = ""
+    """What became of reasoning in the prediction; empty where there was none."""
     details: Mapping[str, Any] = {}
     facets: Mapping[str, Sequence[str]] = {}
     """The groups it is in, by what a report breaks down by."""

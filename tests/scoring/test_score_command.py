@@ -363,6 +363,64 @@ def test_a_metric_that_says_no_profile_is_ours(
     assert not (tmp_path / "t.jsonl").exists()
 
 
+@pytest.mark.parametrize(
+    "thought", ["<think>It is {gold}, or not.</think>", "It is {gold}, or not.</think>", "<think>{gold}"]
+)
+def test_a_thought_that_names_the_gold_scores_nothing_under_any_profile(
+    thought: str, public: Path, golds: list[Line], tmp_path: Path
+) -> None:
+    said = [thought.format(gold=line["prediction"]) for line in golds]
+    lines = [{**line, "prediction": f"{text} I am not sure"} for line, text in zip(golds, said, strict=True)]
+    for profile in ("official", "ours"):
+        found = run(public, lines, tmp_path, "--profile", profile, "--json")
+        assert found.code == 0
+        guessed = (
+            4 / 6 if profile == "official" else 0
+        )  # the public code answers a refused yes/no question by its place
+        assert means(found)["binary_acc", "vh_multi", "8192"] == pytest.approx(guessed)
+        assert [metric for (metric, _, _), mean in means(found).items() if mean > 0.2 and metric != "binary_acc"] == []
+    kept = run(public, lines, tmp_path, "--profile", "ours", "--reasoning", "keep", "--json")
+    assert {metric for (metric, _, _), mean in means(kept).items() if mean == 1} >= {"sub_em", "binary_acc", "soft_acc"}
+
+
+def test_what_became_of_reasoning_is_counted_and_stands_in_the_line(
+    public: Path, golds: list[Line], tmp_path: Path
+) -> None:
+    docs = [line for line in golds if line["file"] == DOCS]
+    said = ["<think>x</think>12", "18.29%", "<think>Tern Rock", "x</think>red", "Not answerable"]
+    lines = [{**line, "prediction": text} for line, text in zip(docs, said, strict=True)]
+    found = run(public, lines, tmp_path, "--partial", "--metrics", "default,anls", "--json")
+    assert json.loads(found.out)["reasoning"] == {"stripped": 2, "unclosed": 1}
+    scored = [line for line in read_scores(tmp_path / "scores") if line.metric == "doc_qa"]
+    assert [line.reasoning for line in scored] == ["stripped", "", "unclosed", "stripped", ""]
+    assert [(line.status, line.score) for line in scored][:3] == [("scored", 1), ("scored", 1), ("scored", 0)]
+    assert "reasoning: 2 predictions have reasoning, which is left out of what is scored\n" in (
+        run(public, lines, tmp_path, "--partial").out
+    )
+    assert json.loads(command("report", tmp_path / "scores/m.default+anls.jsonl", "--json").out)["reasoning"] == {
+        "m": {"stripped": 2, "unclosed": 1}
+    }
+    run(public, lines, tmp_path, "--partial", "--compat", "-q")
+    kept = list(read_scores(tmp_path / "scores/m.default.official.jsonl"))
+    assert [line.reasoning for line in kept] == ["kept", "", "kept", "kept", ""]
+    assert {tuple(line.choices) for line in kept} == {("reasoning kept",)}
+    found = run(public, lines, tmp_path, "--compat", "--reasoning", "strip")
+    assert (found.code, "it excludes --reasoning strip" in found.err) == (2, True)
+
+
+def test_reasoning_in_outputs_of_the_public_code_is_stripped_behind_its_prefix(
+    public: Path, records: dict[str, list[Line]], tmp_path: Path
+) -> None:
+    outputs = ["Answer:<think>18</think>12", "Answer: 12, or 1?</think>18.3", "Answer:\n<think>Tern Rock"]
+    rows = [{**row, "output": said} for row, said in zip(records[DOCS], outputs, strict=False)]
+    made = output(tmp_path / "m.json", DOCS, rows, None)
+    found = []
+    for options in ([], ["--compat"]):
+        command("score", public, made, "--partial", *options, "-q", "--out", tmp_path / f"{len(options)}")
+        found.append([line.score for line in read_scores(tmp_path / f"{len(options)}")][:3])
+    assert found == [[1, 1, 0], [1, 1, 0.5]]
+
+
 def test_the_command_knows_every_profile() -> None:
     assert command_profiles == PROFILES
 

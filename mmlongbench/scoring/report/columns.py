@@ -106,6 +106,8 @@ class Scores:
     """By dataset: the metric that its average is made of where every model has it, if that is not its own."""
     origins: Mapping[Series, Mapping[Origin, int]]
     """Where the rules of each series come from, and how many lines say so."""
+    reasoning: Mapping[tuple[Series, str, str], int]
+    """Lines by series, file and what became of reasoning in the predictions."""
     notes: tuple[str, ...] = ()
     """Which lines were left out, and why."""
 

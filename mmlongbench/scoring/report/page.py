@@ -84,7 +84,17 @@ def _profiles(report: Report) -> str:
         (each.metric, each.profile, ", ".join(each.follows), ", ".join(each.choices), each.models)
         for each in report.provenance
     )
-    return note + listing(["metric", "profile", "follows", "choices", "models"], rows)
+    kinds = ("stripped", "unclosed", "kept")
+    counts: list[tuple[str | int, ...]] = [
+        (model, *(found.get(kind, 0) for kind in kinds)) for model, found in report.reasoning.items()
+    ]
+    reasoning = (
+        "<h3>Reasoning in predictions</h3><p>Stripped: it is left out of what is scored. Unclosed: it was cut off, so "
+        "that only what stands before it is scored. Kept: it is scored with the rest.</p>"
+        + listing(["model", *kinds], counts)
+    )
+    schemes = listing(["metric", "profile", "follows", "choices", "models"], rows)
+    return note + schemes + (reasoning if report.reasoning else "")
 
 
 def _each(grid: Grid, models: Sequence[str], *, are_scores: bool = True) -> str:

@@ -60,6 +60,8 @@ class Reading:
     averaged_metrics: dict[str, str] = field(default_factory=dict)
     """By dataset: the one that it should enter averages by, where that is not its own."""
     origins: dict[Series, Counter[Origin]] = field(default_factory=lambda: defaultdict(Counter))
+    reasoning: Counter[tuple[Series, str, str]] = field(default_factory=Counter)
+    """Lines by series, file and what became of reasoning."""
 
     def add(self, line: ScoreLine, source: str) -> None:
         """Reduce one line; `source` is the scores file it stands in."""
@@ -76,6 +78,8 @@ class Reading:
         self._add_groups(line, number)
         self._add_numbers(line, number)
         self.origins[series][Origin(line.follows, tuple(line.choices))] += 1
+        if line.reasoning:
+            self.reasoning[series, line.file, line.reasoning] += 1
         self.first_metrics.setdefault((line.dataset, line.profile), line.metric)
         if line.is_own:
             self.own_metrics[line.dataset] = line.metric

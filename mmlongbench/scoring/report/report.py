@@ -1,6 +1,6 @@
 """A report: everything that is computed from a folder of scores, before it is shown."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -58,6 +58,8 @@ class Report:
     """Those that some dataset was read with first."""
     provenance: tuple[Scheme, ...]
     """Every metric under every profile that there is."""
+    reasoning: Mapping[str, Mapping[str, int]]
+    """By model: how many predictions had reasoning, by what became of it."""
     averages: Grid
     scores: Grid
     depths: tuple[Grid, ...]
@@ -79,6 +81,7 @@ class Report:
             "metrics": list(self.metrics),
             "datasets": list(self.datasets),
             "profiles": [asdict(each) for each in self.provenance],
+            "reasoning": {model: dict(counts) for model, counts in self.reasoning.items()},
             "resamples": RESAMPLES,
             "level": LEVEL,
             "averages": self.averages.summary(),
@@ -114,6 +117,7 @@ def report(folder: Path, preferred: Sequence[str] = (), profile: str = "") -> Re
         datasets=scores.datasets,
         own_metrics=scores.default_metrics,
         provenance=_provenance(scores),
+        reasoning=_reasoning(scores),
         averages=average_grid(scores, found, preferred),
         scores=dataset_grid(scores, found),
         depths=tuple(depth_grids(scores)),
@@ -141,6 +145,19 @@ def _provenance(scores: Scores) -> tuple[Scheme, ...]:
             choices = tuple(dict.fromkeys(choice for origin in origins for choice in origin.choices))
             schemes.append(Scheme(metric, profile, follows, choices, len(many)))
     return tuple(schemes)
+
+
+def _reasoning(scores: Scores) -> dict[str, dict[str, int]]:
+    """By model: its predictions with reasoning; each file's are those of the metric that scored the most of them."""
+    files: dict[tuple[str, str, str], int] = {}
+    for (series, file, kind), count in scores.reasoning.items():
+        key = (series.model, file, kind)
+        files[key] = max(count, files.get(key, 0))
+    found: dict[str, dict[str, int]] = {}
+    for (model, _, kind), count in sorted(files.items()):
+        of_model = found.setdefault(model, {})
+        of_model[kind] = of_model.get(kind, 0) + count
+    return found
 
 
 def _differing(scores: Scores) -> Iterator[str]:

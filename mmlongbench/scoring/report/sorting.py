@@ -77,6 +77,7 @@ def to_columns(read: Reading) -> Scores:
         first_metrics=read.first_metrics,
         averaged_metrics=read.averaged_metrics,
         origins=read.origins,
+        reasoning=read.reasoning,
         notes=notes,
     )
     _refuse_twins(found, rows, names.placements, list(read.sources))

@@ -1,0 +1,224 @@
+"""Reasoning in what a model said, and the answer that is left without it. Knows the markers, and no metric.
+
+The markers are those that models print today: `<think>` and its relatives (`<thinking>`, `<thought>`, `<reasoning>`,
+`<scratchpad>`, with a prefix such as `seed:`, in any case, with attributes), Kimi's `◁think▷`, Mistral's `[THINK]`,
+Command's `<|START_THINKING|>`, Apertus's `<|inner_prefix|>`, `<|begin_of_thought|>`, MedGemma's `<unused94>`, Gemma's
+`<|channel>`, harmony's channels (also where the special tokens were not printed: "analysis… assistantfinal…") and
+Granite's "Here is my thought process: … Here is my response: …".
+
+A closing marker without an opening one ends reasoning that the chat template opened: all that stands before it is
+reasoning. An opening marker without a closing one begins reasoning that was cut off: all that stands behind it is
+reasoning. Markers in quotation marks, and a pair with nothing between them in the middle of a line ("the tags <think>
+and </think>"), are part of the answer.
+"""
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import Literal, TypeAlias
+
+Reasoning: TypeAlias = Literal["", "stripped", "unclosed", "kept"]
+"""`unclosed`: it was cut off, so that only what stands before it can be an answer; `kept`: the user keeps it in."""
+
+_NAME = r"(?:[a-z]{1,20}[:_])?(?:think(?:ing)?|thoughts?|reasoning|scratchpad)(?::[a-z]{1,20})?"
+_HARMONY = (
+    r"(?:<\|end\|>)?(?:<\|start\|>assistant)?<\|channel\|>{name}[^<\n]{{0,100}}(?:<\|constrain\|>[^<\n]{{0,40}})?"
+)
+_ANSWERS = _HARMONY.format(name="final") + r"<\|message\|>"
+_THINKS = _HARMONY.format(name=r"(?!final)[a-z]{1,20}") + r"<\|message\|>"
+_MARKER = re.compile(
+    r"(?=[<◁\[aH])(?:"
+    rf"(?P<open>(?i:<(?P<opened>{_NAME})(?:[ \t][^<>\n]{{0,200}})?>)|◁think▷|\[THINK\]|<\|START_THINKING\|>"
+    rf"|<\|inner_prefix\|>|<\|begin_of_thought\|>|<unused94>|<\|channel>|{_THINKS})"
+    rf"|(?P<close>(?i:</(?P<closed>{_NAME})[ \t]{{0,20}}>)|◁/think▷|\[/THINK\]|<\|END_THINKING\|>|<\|START_RESPONSE\|>"
+    rf"|<\|inner_suffix\|>|<\|end_of_thought\|>|<\|begin_of_solution\|>|<unused95>|<channel\|>|{_ANSWERS})"
+    r"|(?P<glued>analysis(?=[A-Z]))|(?P<glued_end>assistantfinal)"
+    r"|(?P<prose>Here(?:'s| is) my thought process:)|(?P<prose_end>Here(?:'s| is) my response:))"
+)
+"""Each alternative looks at a bounded number of characters, and none spans lines."""
+_HINTS = ("<", "◁", "THINK]", "my thought process:")
+"""Without any of these there is no marker, but for harmony's channels without their tokens; which is looked up fast."""
+_GLUED = re.compile(r"\s*analysis[A-Z]")
+_KINDS = ("open", "close", "glued", "glued_end", "prose", "prose_end")
+_QUOTES = "`'\"“”‘’«»"
+_NOTHING = re.compile(r"[\s.,;:…/|&-]*(?:and|or)?[\s.,;:…/|&-]*", re.IGNORECASE)
+"""What stands between two markers that are only mentioned."""
+_MAX_NOTHING = 20
+_ENDS = ("<|return|>", "<|end|>", "<|END_RESPONSE|>", "<|end_of_solution|>")
+"""Tokens behind an answer that belong to the format of reasoning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a model said, without its reasoning."""
+
+    answer: str
+    reasoning: Reasoning
+    """Empty where there was none: then the answer is all that the model said, untouched."""
+
+
+def without_reasoning(text: str) -> Said:
+    r"""Return the answer in a text, in one pass.
+
+    >>> without_reasoning("<think>Peru? No.</think>\nAnswer: Chile")
+    Said(answer='Answer: Chile', reasoning='stripped')
+    >>> without_reasoning("It is Peru.</think>Chile"), without_reasoning("<think>It is Peru, I th")
+    (Said(answer='Chile', reasoning='stripped'), Said(answer='', reasoning='unclosed'))
+    >>> without_reasoning("the tags <think> and </think>").reasoning, without_reasoning("a < b").reasoning
+    ('', '')
+    """
+    may_have_markers = any(hint in text for hint in _HINTS) or _GLUED.match(text)
+    markers = list(_MARKER.finditer(text)) if may_have_markers else []
+    if not markers:
+        return Said(text, "")
+    last_response = max((marker.start() for marker in markers if marker["prose_end"]), default=-1)
+    scan = _Scan(text, last_response)
+    for marker, following in zip_longest(markers, markers[1:]):
+        scan.step(marker, following)
+    return scan.end()
+
+
+@dataclass(slots=True)
+class _Scan:
+    """A text while its markers go by. What a marker means depends on the answer so far and on what follows it."""
+
+    text: str
+    last_response: int
+    """Where the last "Here is my response:" begins; -1 where there is none."""
+    answer: list[str] = field(default_factory=list)
+    """The parts of the answer so far."""
+    start: int = 0
+    """Where the part begins that is not in the answer yet."""
+    seen: int = 0
+    """Up to where the part was looked at."""
+    inside: str = ""
+    """The kind of the marker that opened the reasoning which the scan is in."""
+    name: str = ""
+    """Its spelling."""
+    nested: Counter[str] = field(default_factory=Counter)
+    """Reasoning in other spellings within that is open still: its end does not end the whole."""
+    has_text: bool = False
+    """Whether the answer so far has anything but blanks."""
+    has_text_on_line: bool = False
+    """Whether its last line has."""
+    has_mention: bool = False
+    """Whether it mentions an opening marker."""
+    is_glued: bool = False
+    """Whether harmony's channels stand here without their special tokens."""
+    mentioned: int = -1
+    """Where the closing marker of a mentioned pair begins."""
+    is_changed: bool = False
+
+    def step(self, marker: re.Match[str], following: re.Match[str] | None) -> None:
+        """Take one marker in."""
+        if self.inside and self._is_nested(marker):
+            return
+        if not self.inside:
+            self._look(marker.start())
+        if self._is_open(marker, following):
+            self._keep(marker.start())
+            self.inside, self.name, self.is_changed = _kind(marker), _name(marker), True
+            self.nested.clear()
+            self.is_glued |= self.inside == "glued"
+        elif self._is_close(marker):
+            if not self.inside:  # the chat template opened it
+                self.answer.clear()
+                self.has_text = self.has_mention = False
+            self.inside, self.is_changed, self.has_text_on_line = "", True, False
+            self.start = self.seen = marker.end()
+
+    def end(self) -> Said:
+        """Return the answer."""
+        if not self.is_changed:
+            return Said(self.text, "")
+        is_unclosed = bool(self.inside)
+        if not is_unclosed:
+            self._keep(len(self.text))
+        answer = _without_ends("\n".join(self.answer).strip())
+        return Said(answer, "unclosed" if is_unclosed else "stripped")
+
+    def _is_open(self, marker: re.Match[str], following: re.Match[str] | None) -> bool:
+        if self.inside:
+            return False
+        match _kind(marker):
+            case "open":
+                is_mention = self._is_quoted(marker, _QUOTES) or self._is_empty_pair(marker, following)
+                self.has_mention |= is_mention
+                return not is_mention
+            case "glued":
+                return not self.has_text
+            case "prose":
+                return not self.has_text and marker.start() < self.last_response
+        return False
+
+    def _is_close(self, marker: re.Match[str]) -> bool:
+        match _kind(marker):
+            case "close":
+                quotes = _QUOTES if self.has_mention and not self.inside else "`"
+                return marker.start() != self.mentioned and not self._is_quoted(marker, quotes)
+            case "glued_end":
+                return self.is_glued
+            case "prose_end":
+                return self.inside == "prose"
+        return False
+
+    def _is_nested(self, marker: re.Match[str]) -> bool:
+        """Whether a marker opens or closes reasoning in another spelling within the one that the scan is in."""
+        kind, name = _kind(marker), _name(marker)
+        if name == self.name or kind not in ("open", "close"):
+            return False
+        if kind == "open":
+            self.nested[name] += 1
+            return True
+        self.nested[name] -= 1
+        return self.nested[name] >= 0
+
+    def _is_quoted(self, marker: re.Match[str], quotes: str) -> bool:
+        before, behind = marker.start() - 1, marker.end()
+        if before < self.start or behind >= len(self.text):
+            return False
+        return self.text[before] in quotes and self.text[behind] in quotes
+
+    def _is_empty_pair(self, marker: re.Match[str], following: re.Match[str] | None) -> bool:
+        """Whether a marker in the middle of a line and the closing one behind it have nothing between them."""
+        if not self.has_text_on_line or following is None or _kind(following) != "close":
+            return False
+        if following.start() - marker.end() > _MAX_NOTHING:
+            return False
+        is_empty = bool(_NOTHING.fullmatch(self.text, marker.end(), following.start()))
+        self.mentioned = following.start() if is_empty else -1
+        return is_empty
+
+    def _look(self, upto: int) -> None:
+        """Take in what stands before a marker, each character once."""
+        _, newline, line = self.text[self.seen : upto].rpartition("\n")
+        self.has_text_on_line = bool(line.strip()) or (self.has_text_on_line and not newline)
+        self.has_text |= bool(self.text[self.seen : upto].strip())
+        self.seen = max(self.seen, upto)
+
+    def _keep(self, upto: int) -> None:
+        """Take the part before a place into the answer."""
+        part = self.text[self.start : upto]
+        if part.strip():
+            self.answer.append(part)
+
+
+def _kind(marker: re.Match[str]) -> str:
+    """The kind of a marker: the outermost group that it matched."""
+    return next(kind for kind in _KINDS if marker[kind])
+
+
+def _name(marker: re.Match[str]) -> str:
+    """The spelling of a tag in lower case; empty for all other markers."""
+    return (marker["opened"] or marker["closed"] or "").lower()
+
+
+def _without_ends(answer: str) -> str:
+    """An answer without the tokens at its end that belong to the format, and without blanks before them."""
+    end = len(answer)
+    while ending := next((ending for ending in _ENDS if answer.endswith(ending, 0, end)), ""):
+        end -= len(ending)
+        while end and answer[end - 1].isspace():
+            end -= 1
+    return answer[:end]
