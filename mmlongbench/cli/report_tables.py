@@ -10,7 +10,7 @@ from rich.table import Table
 
 from mmlongbench.scoring.report.agreement import Agreement
 from mmlongbench.scoring.report.breakdowns import EVERY, MIDDLE_LESS_ENDS
-from mmlongbench.scoring.report.estimates import Estimate
+from mmlongbench.scoring.report.estimates import Counts, Estimate
 from mmlongbench.scoring.report.grids import ALL, Grid, Row
 from mmlongbench.scoring.report.report import Report
 from mmlongbench.scoring.report.resampling import LEVEL, RESAMPLES
@@ -148,10 +148,12 @@ def _show_missing(report: Report) -> None:
     """Summed over files; the page and the JSON name each."""
     if not report.missing:
         return
-    table = _table("absent (0 in the means) and failed (not in the means)", ["files", "absent", "failed"])
+    title = "absent (0 in the means), failed (not in the means), skipped (N/A)"
+    table = _table(title, ["files", "absent", "failed", "skipped"])
     for series in dict.fromkeys(each.series for each in report.missing):
         found = [each for each in report.missing if each.series == series]
-        counts = (len(found), sum(each.absent for each in found), sum(each.failed for each in found))
+        missed = sum((each.found.counts for each in found), Counts())
+        counts = (len(found), missed.absent, missed.failed, missed.skipped)
         table.add_row(escape(_clean(f"{series.model}, {series.label}")), *(f"{count:,}" for count in counts))
     _print(table)
     for series, reason, times in report.failures:
@@ -159,9 +161,9 @@ def _show_missing(report: Report) -> None:
 
 
 def _said(found: Estimate | None, has_interval: bool = True) -> str:
-    """A score, and half of its interval."""
+    """A score, and half of its interval; N/A where the model cannot be asked all of it."""
     if found is None or found.mean is None:
-        return "–"
+        return "N/A" if found and found.is_inapplicable else "–"
     is_given = has_interval and found.low is not None and found.high is not None
     half = f" ±{50 * ((found.high or 0) - (found.low or 0)):.1f}" if is_given else ""
     return f"{100 * found.mean:.1f}{half}"

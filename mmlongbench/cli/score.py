@@ -148,7 +148,8 @@ def score(
 
     PREDICTIONS are lines of JSON {"file", "id", "depth" or "permutation", "prediction"}, output files of the public
     code's eval.py, or folders of these. What does not fit is counted by reason; examples without a prediction score 0.
-    Exits with 1 if there is any, or a score could not be made.
+    An example that the model cannot hold has "skipped": "context-length" (or image-limit, request-size) in place of the
+    prediction: it has no score, and its cell is N/A. Exits with 1 if anything does not fit or could not be scored.
     """
     from mmlongbench.cli.score_tables import show_scores
     from mmlongbench.progress import Progress
@@ -256,6 +257,7 @@ def _summary(outcome: "Outcome", problems: "Problems", out: Path | None) -> dict
         "profiles": {name: asdict(found) for name, found in outcome.provenances.items()},
         "scores": scores,
         "reasoning": outcome.reasoning,
+        "skipped": outcome.skipped,
         "problems": problems.summary(),
         "usage": outcome.usage,
         "notes": list(outcome.notes),

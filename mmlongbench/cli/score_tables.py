@@ -62,18 +62,19 @@ def _show_table(title: str, cells: Mapping[tuple[str, str, int], Tally]) -> None
     for length in lengths:
         table.add_column(format_length(length), justify="right", no_wrap=True)
     for (metric, dataset), tallies in rows.items():
-        shown = (
-            _cell(tallies[length].mean, tallies[length].examples) if length in tallies else "" for length in lengths
-        )
+        shown = (_cell(tallies[length]) if length in tallies else "" for length in lengths)
         table.add_row(escape(dataset), escape(metric), *shown)
-        for figure in next(iter(tallies.values())).further:
+        for figure in dict.fromkeys(name for tally in tallies.values() for name in tally.further):
             values = (tallies[length].further.get(figure) if length in tallies else None for length in lengths)
             table.add_row("", escape(f"  {figure}"), *(_percent(value) for value in values))
     print_table(table)
 
 
-def _cell(mean: float | None, examples: int) -> str:
-    return f"{_percent(mean)} ({examples:,})"
+def _cell(tally: Tally) -> str:
+    """The mean of a cell; N/A where the model cannot be asked some of its examples."""
+    if tally.skipped:
+        return f"N/A ({tally.skipped:,} of {tally.examples:,} skipped)"
+    return f"{_percent(tally.mean)} ({tally.examples:,})"
 
 
 def _percent(value: float | None) -> str:
@@ -92,6 +93,9 @@ def _costs(outcome: Outcome) -> Iterator[str]:
     for kind, words in _REASONING.items():
         if number := outcome.reasoning.get(kind):
             yield f"reasoning: {number:,} {words}"
+    if outcome.skipped:
+        reasons = ", ".join(f"{reason} {number:,}" for reason, number in sorted(outcome.skipped.items()))
+        yield f"skipped: {sum(outcome.skipped.values()):,} examples that the model cannot hold ({reasons}): N/A, not 0"
     for metric, usage in outcome.usage.items():
         yield f"{metric}: {', '.join(f'{name} {value:,.10g}' for name, value in usage.items())}"
 

@@ -104,7 +104,7 @@ def join(file: ScorableFile, predictions: Predictions, problems: Problems) -> It
         turn = at if file.builder.spec.placements and not key[1] else None
         if prediction := queue[at] if at < len(queue) else None:
             yield Joined(record, prediction, place, turn)
-            place += 1
+            place += not prediction.skipped
         elif key[0] not in unasked:
             problems.add("absent", f"{file.file.name}: {name_of(record)}")
             yield Joined(record, None, 0, turn)

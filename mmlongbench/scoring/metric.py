@@ -41,7 +41,7 @@ class Asked:
     lead: str = ""
     """What the public code put before the words, of its own output files, such as `Answer:`."""
     place: int = 0
-    """Its number among the examples of the file that have a prediction, from 0, in the order of the file."""
+    """Its number among the examples of the file that a model was asked, from 0, in the order of the file."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """Predictions by the example they are for: lines of JSON, or the output files of the public code.
 
-A line is `{"file", "id", "depth" | "permutation", "prediction"}`, the file below `mmlb_data/`. Of lines only their
-places are held, and each is read again when it is scored, so that memory does not grow with what models said; of
-outputs of the public code, what they said is held. Knows no release: whether there is such an example is told when they
-are joined.
+A line is `{"file", "id", "depth" | "permutation", "prediction" | "skipped"}`, the file below `mmlb_data/`; `skipped`
+says why the model cannot be asked the example at all (see `SKIPPED`). Of lines only their places are held, and each is
+read again when it is scored, so that memory does not grow with what models said; of outputs of the public code, what
+they said is held. Knows no release: whether there is such an example is told when they are joined.
 """
 
 import json
@@ -11,7 +11,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self, TypeAlias
@@ -24,6 +24,8 @@ from mmlongbench.scoring.problems import Problems
 
 Key: TypeAlias = tuple[str, str, float]
 """The id, `depth`, `permutation` or nothing, and its value."""
+SKIPPED = ("context-length", "image-limit", "request-size")
+"""Why a model cannot hold an example: its window, the images of a request, the bytes of a request."""
 _JUDGED = "-gpt4eval_o.json"
 """How the public code names the judged copies of its outputs; in a folder they are passed over."""
 
@@ -42,6 +44,8 @@ class Prediction:
     """See `Asked.lead`."""
     told: bytes | None = None
     """Of an output of the public code: see `told_by`."""
+    skipped: str = ""
+    """Why the model was not asked, in place of what it said."""
 
     def __str__(self) -> str:
         return f"{self.path.name}, {self.place}"
@@ -60,6 +64,8 @@ class Predictions:
 
     def text(self, prediction: Prediction) -> str:
         """What the model said."""
+        if prediction.skipped:
+            return ""
         if prediction.text is not None:
             return prediction.text
         if prediction.path not in self._open:
@@ -154,7 +160,9 @@ def _add_lines(found: Predictions, path: Path, problems: Problems) -> None:
 
 
 def _add(found: Predictions, fields: Mapping[str, Any], prediction: Prediction, problems: Problems) -> None:
-    if missing := [name for name in ("file", "id", "prediction") if name not in fields]:
+    said, skipped = fields.get("prediction"), fields.get("skipped")
+    needed = ("file", "id") if skipped is not None else ("file", "id", "prediction")
+    if missing := [name for name in needed if name not in fields]:
         problems.add("missing-field", f"{prediction}: {missing[0]}")
         return
     try:
@@ -163,10 +171,16 @@ def _add(found: Predictions, fields: Mapping[str, Any], prediction: Prediction, 
     except ValueError as error:
         problems.add("mistyped-field", f"{prediction}: {error}")
         return
-    if isinstance(fields["prediction"], str):
+    if skipped is not None and said is not None:
+        problems.add("skipped-and-predicted", str(prediction))
+    elif skipped is not None and skipped not in SKIPPED:
+        problems.add("unknown-skip", f"{prediction}: {skipped!r:.80}, expected one of {', '.join(SKIPPED)}")
+    elif skipped is not None:
+        found.by_file[file][key].append(replace(prediction, skipped=skipped))
+    elif isinstance(said, str):
         found.by_file[file][key].append(prediction)
     else:
-        problems.add("not-a-text", f"{prediction}: {type(fields['prediction']).__name__}")
+        problems.add("not-a-text", f"{prediction}: {type(said).__name__}")
 
 
 def _add_official(found: Predictions, path: Path, problems: Problems) -> None:

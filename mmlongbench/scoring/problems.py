@@ -10,6 +10,8 @@ REASONS = {
     "missing-field": "predictions without a field they need",
     "mistyped-field": "predictions with a field of another type",
     "not-a-text": "predictions that are no text; taken as not made",
+    "skipped-and-predicted": "lines with both a prediction and `skipped`; taken as not made",
+    "unknown-skip": "lines that are skipped for a reason that is none; taken as not made",
     "other-dataset": "outputs of the public code for another dataset than the file's own; left out",
     "unknown-file": "predictions for a file that the release does not have",
     "unknown-id": "predictions for an id that the file does not have",

@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 from mmlongbench.files import whole
 from mmlongbench.formats import to_json
@@ -63,6 +63,8 @@ class Outcome:
     """By metric: whose rules its scores follow."""
     reasoning: Mapping[str, int] = field(default_factory=dict)
     """How many predictions had reasoning, by what became of it (see `Reasoning`)."""
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    """How many examples the model cannot be asked, by reason."""
 
 
 def score(
@@ -80,7 +82,7 @@ def score(
     choice = chosen_metrics(run.metrics, [file.builder for file in files])
     leave_out_others(files, predictions, problems)
     _count_strangers(files, predictions, opened, problems)
-    tallies, outside, reasoning = Tallies(), Counter[tuple[str, str]](), Counter[str]()
+    tallies, outside, counts = Tallies(), Counter[tuple[str, str]](), _Counts()
     with ExitStack() as stack:
         metrics = _open_metrics(sorted({name for names in choice.values() for name in names}), run, stack)
         at_once = max((_concurrency(each.metric) for each in metrics.values()), default=1)
@@ -91,7 +93,7 @@ def score(
         advance = stack.enter_context(progress.bar("files scored", len(asked)))
         for file in asked:
             chosen = [metrics[name] for name in choice[file.builder.dataset]]
-            jobs = _jobs(chosen, _answers(file, run, predictions, problems, reasoning), outside)
+            jobs = _jobs(chosen, _answers(file, run, predictions, problems, counts), outside)
             for job, scored in _in_threads(jobs, pool, _AHEAD * at_once):
                 if writer:
                     line = _line(run.model, file, job, scored)
@@ -102,7 +104,16 @@ def score(
         usage = {name: dict(each.metric.usage()) for name, each in metrics.items() if hasattr(each.metric, "usage")}
     left_out = [f"{name}: {count:,} examples left out: {why}" for (name, why), count in sorted(outside.items())]
     provenances = {name: each.provenance for name, each in metrics.items()}
-    return Outcome(tallies, [*said_of_choice(run.metrics, choice), *left_out], usage, provenances, reasoning)
+    notes = [*said_of_choice(run.metrics, choice), *left_out]
+    return Outcome(tallies, notes, usage, provenances, counts.reasoning, counts.skipped)
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """What was found in the predictions."""
+
+    reasoning: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,15 +137,17 @@ class _Answer:
     """One example, and what a model answered."""
 
     asked: Asked
-    is_absent: bool
+    state: Literal["answered", "absent", "skipped"]
+    skipped: str
+    """Why the model cannot be asked it."""
     turn: int | None
     reasoning: Reasoning
 
 
 def _answers(
-    file: ScorableFile, run: Run, predictions: Predictions, problems: Problems, reasoning: Counter[str]
+    file: ScorableFile, run: Run, predictions: Predictions, problems: Problems, counts: _Counts
 ) -> Iterator[_Answer]:
-    """Every example that was asked, with the answer; `reasoning` counts what became of the model's reasoning."""
+    """Every example that was asked or skipped, with the answer; what is found in predictions is counted."""
     for joined in join(file, predictions, problems):
         found = joined.prediction
         whole = predictions.text(found) if found else ""
@@ -142,8 +155,12 @@ def _answers(
         if run.keeps_reasoning and said.reasoning:
             said = Said(whole, "kept")
         if said.reasoning:
-            reasoning[said.reasoning] += 1
-        yield _Answer(_asked(file, joined, said.answer), found is None, joined.turn, said.reasoning)
+            counts.reasoning[said.reasoning] += 1
+        skipped = found.skipped if found else ""
+        if skipped:
+            counts.skipped[skipped] += 1
+        state: Literal["answered", "absent", "skipped"] = "skipped" if skipped else "answered" if found else "absent"
+        yield _Answer(_asked(file, joined, said.answer), state, skipped, joined.turn, said.reasoning)
 
 
 def _jobs(metrics: Sequence[_Chosen], answers: Iterable[_Answer], outside: Counter[tuple[str, str]]) -> Iterator[_Job]:
@@ -165,7 +182,9 @@ def _asked(file: ScorableFile, joined: Joined, said: str) -> Asked:
 
 
 def _scored(job: _Job) -> Scored:
-    if job.answer.is_absent:
+    if job.answer.state == "skipped":
+        return Scored(None)
+    if job.answer.state == "absent":
         absent = getattr(job.chosen.metric, "absent", None)
         return Scored(0.0, absent(job.answer.asked) if absent else {})
     return job.chosen.metric.score(job.answer.asked)
@@ -175,7 +194,7 @@ def _in_threads(jobs: Iterable[_Job], pool: ThreadPoolExecutor, ahead: int) -> I
     """Each job with its score, in order; those of metrics that are asked one at a time are done here and now."""
     under_way: deque[tuple[_Job, Future[Scored]]] = deque()
     for job in jobs:
-        if _concurrency(job.chosen.metric) > 1 and not job.answer.is_absent:
+        if _concurrency(job.chosen.metric) > 1 and job.answer.state == "answered":
             under_way.append((job, pool.submit(_scored, job)))
         else:
             done: Future[Scored] = Future()
@@ -207,13 +226,20 @@ def _line(model: str, file: ScorableFile, job: _Job, scored: Scored) -> ScoreLin
         permutation=record.get("permutation", job.answer.turn),
         is_own=metric.name == spec.metric,
         averaged_metric=spec.averaged_metric,
-        status="absent" if job.answer.is_absent else "scored" if scored.score is not None else "failed",
+        status=_status(job, scored),
+        skipped=job.answer.skipped,
         score=scored.score,
         reasoning=job.answer.reasoning,
         details=dict(scored.details),
         facets=builder.facets(record) if hasattr(builder, "facets") else {},
         failure=scored.failure,
     )
+
+
+def _status(job: _Job, scored: Scored) -> Literal["scored", "absent", "failed", "skipped"]:
+    if job.answer.state == "answered":
+        return "failed" if scored.score is None else "scored"
+    return job.answer.state
 
 
 def _write(writer: BinaryIO, line: ScoreLine) -> None:

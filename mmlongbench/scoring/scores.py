@@ -49,8 +49,11 @@ class ScoreLine(BaseModel):
     depth: float | None = None
     """As asked for, where the file has depths."""
     permutation: int | None = None
-    status: Literal["scored", "absent", "failed"]
-    """`absent`: there is no prediction, the score is 0; `failed`: it could not be scored, there is no score."""
+    status: Literal["scored", "absent", "failed", "skipped"]
+    """`absent`: there is no prediction, the score is 0; `failed`: it could not be scored, there is no score; `skipped`:
+    the model cannot be asked it, there is no score."""
+    skipped: str = ""
+    """Why the model cannot be asked it."""
     score: float | None
     reasoning: Reasoning = ""
     """What became of reasoning in the prediction; empty where there was none."""

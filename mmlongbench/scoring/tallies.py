@@ -15,6 +15,7 @@ class Tally:
     examples: int = 0
     absent: int = 0
     failed: int = 0
+    skipped: int = 0
     first_failure: str = ""
     total: float = 0.0
     further: Mapping[str, float] = field(default_factory=dict)
@@ -22,14 +23,24 @@ class Tally:
 
     @property
     def mean(self) -> float | None:
-        """Over all that could be scored; one without prediction counts as 0."""
-        scored = self.examples - self.failed
+        """The mean over all that could be scored, where one without prediction counts as 0.
+
+        None, which is shown as N/A, where the model cannot be asked some of the examples: the mean of the others is
+        that of another set, most often of the shorter ones. The paper leaves such a cell out as a whole.
+        """
+        return None if self.skipped else self.mean_of_others
+
+    @property
+    def mean_of_others(self) -> float | None:
+        """The mean over what was not skipped."""
+        scored = self.examples - self.failed - self.skipped
         return self.total / scored if scored else None
 
     def summary(self) -> dict[str, Any]:
         """As JSON's types."""
-        counts = {"examples": self.examples, "absent": self.absent, "failed": self.failed}
-        return {"score": self.mean, **counts, **self.further}
+        counts = {"examples": self.examples, "absent": self.absent, "failed": self.failed, "skipped": self.skipped}
+        others = {"score_of_others": self.mean_of_others} if self.skipped else {}
+        return {"score": self.mean, **others, **counts, **self.further}
 
 
 class Tallies:
@@ -49,11 +60,14 @@ class Tallies:
         if line.status == "failed":
             tally.failed += 1
             tally.first_failure = tally.first_failure or f"{line.file}: {line.id}: {line.failure}"
-        if hasattr(metric, "totals"):
+        if line.status == "skipped":
+            tally.skipped += 1
+        elif hasattr(metric, "totals"):
             self._held.setdefault(key, (metric, []))[1].append(scored)
 
     def end_cell(self) -> None:
         """Work out the totals of the file that is done."""
         for key, (metric, scored) in self._held.items():
-            self.cells[key].further = totals_of(metric, scored)
+            if not self.cells[key].skipped:
+                self.cells[key].further = totals_of(metric, scored)
         self._held.clear()

@@ -33,6 +33,11 @@ def absent(id: object, **fields: Any) -> Line:
     return line(id, 0.0, status="absent", **fields)
 
 
+def skipped(id: object, dataset: str = "docs", k: int = 8, **fields: Any) -> Line:
+    """One example that the model cannot hold."""
+    return line(id, None, dataset, k, status="skipped", skipped="context-length", **fields)
+
+
 def write(folder: Path, lines: Iterable[Mapping[str, Any]], name: str = "m.default.jsonl") -> Path:
     """A folder with these lines in one scores file."""
     folder.mkdir(exist_ok=True)

@@ -12,6 +12,7 @@ from mmlongbench.errors import ReleaseError
 from mmlongbench.plugins import metric_type
 from mmlongbench.scoring.metric import Scored, Settings, totals_of
 from mmlongbench.scoring.report import report
+from mmlongbench.scoring.report.estimates import Counts
 
 
 def test_what_is_absent_counts_as_0_and_what_failed_does_not_count_but_is_shown(tmp_path: Path) -> None:
@@ -19,8 +20,8 @@ def test_what_is_absent_counts_as_0_and_what_failed_does_not_count_but_is_shown(
     there = cell(found.scores, "docs", "8K")
     assert there is not None
     assert there.mean == pytest.approx((1.0 + 0.5 + 0.0) / 3)
-    assert (there.examples, there.absent, there.failed) == (4, 1, 1)
-    assert [(each.file, each.absent, each.failed) for each in found.missing] == [("docs_K8.jsonl", 1, 1)]
+    assert there.counts == Counts(4, 1, 1, 0)
+    assert [(each.file, each.found.counts) for each in found.missing] == [("docs_K8.jsonl", Counts(4, 1, 1, 0))]
     assert [(reason, times) for _, reason, times in found.failures] == [("the judge is down", 1)]
 
 
@@ -28,7 +29,7 @@ def test_where_all_failed_there_is_no_score_rather_than_0(tmp_path: Path) -> Non
     found = reported(tmp_path, [line(1, None), line(2, None), line(1, 1.0, k=16), line(2, 1.0, k=16)])
     there = cell(found.scores, "docs", "8K")
     assert there is not None
-    assert (there.mean, there.low, there.failed) == (None, None, 2)
+    assert (there.mean, there.low, there.counts.failed, there.is_inapplicable) == (None, None, 2, False)
     assert cell(found.scores, "docs", "mean") is None
     assert cell(found.averages, "Docs", "8K") is None
     assert mean(found.averages, "Docs", "16K") == 1.0

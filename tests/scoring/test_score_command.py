@@ -291,6 +291,7 @@ def test_several_metrics_make_one_file_and_f1_is_no_mean(public: Path, golds: li
         "examples": 5,
         "absent": 0,
         "failed": 0,
+        "skipped": 0,
         "accuracy": 1.0,
         "f1": 1.0,
     }

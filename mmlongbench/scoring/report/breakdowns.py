@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmlongbench.scoring.report.columns import Column, Floats, Ints, Scores, by_value
-from mmlongbench.scoring.report.estimates import Estimate, Sample, difference, plain_mean, samples
+from mmlongbench.scoring.report.estimates import Counts, Estimate, Sample, difference, plain_mean, samples
 from mmlongbench.scoring.report.grids import ALL, Grid, Row, length_name
 from mmlongbench.scoring.scores import SHOWN_PROFILES
 
@@ -68,8 +68,8 @@ def _lost_by_length(cells: Shown) -> Shown:
         if middle and all(len(some) == len(part) for some, part in zip(there, means, strict=True)):
             one, two = (math.fsum(some) / len(some) for some in means)
             parts = [part for some in there for part in some if part]
-            counts = (sum(getattr(part, name) for part in parts) for name in ("examples", "absent", "failed"))
-            found[model, MIDDLE_LESS_ENDS, column] = Estimate(one - two, None, None, *counts)
+            counts = sum((part.counts for part in parts), Counts())
+            found[model, MIDDLE_LESS_ENDS, column] = Estimate(one - two, None, None, counts)
     return found
 
 

@@ -12,8 +12,9 @@ from mmlongbench.scoring.scores import SHOWN_PROFILES, UNKNOWN
 
 Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
-STATES = ("scored", "absent", "failed")
-SCORED, ABSENT, FAILED = range(3)
+STATES = ("scored", "absent", "failed", "skipped")
+SCORED, ABSENT, FAILED, SKIPPED = range(4)
+"""A line has a score up to `ABSENT`."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -87,7 +88,7 @@ class Scores:
     """As asked for; NaN where there is none."""
     status: Ints
     score: Floats
-    """0 of what is absent, NaN of what failed."""
+    """0 of what is absent, NaN of what failed or was skipped."""
     members: Ints
     """Rows of (line, group)."""
     details: Ints

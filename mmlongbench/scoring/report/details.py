@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from mmlongbench.scoring.report.columns import FAILED, Column, Scores, by_value
-from mmlongbench.scoring.report.estimates import Estimate
+from mmlongbench.scoring.report.columns import ABSENT, Column, Scores, by_value
+from mmlongbench.scoring.report.estimates import Counts, Estimate, plain_mean
 from mmlongbench.scoring.report.grids import MEAN, Grid, Row, length_name
 from mmlongbench.scoring.report.totals import Totals
 
@@ -20,7 +20,7 @@ def detail_grid(scores: Scores) -> Grid:
     )
     cells = {
         (model, Row(name, dataset, metric, profile), length): Estimate(
-            math.fsum(scores.values[at]) / len(at), examples=len(at)
+            math.fsum(scores.values[at]) / len(at), counts=Counts(len(at))
         )
         for (name, dataset, metric, profile, model, length), at in keyed.items()
     }
@@ -34,13 +34,15 @@ def total_grid(scores: Scores, totals: Mapping[str, Totals]) -> Grid:
     for (dataset, metric, profile, model, length), at in by_value(
         everything, scores.dataset, scores.metric, scores.profile, scores.model, scores.length
     ).items():
-        if metric in totals:
-            failed = int(np.count_nonzero(scores.status[at] == FAILED))
-            found = totals[metric]([scores.kept[line] for line in at.tolist() if scores.status[line] != FAILED])
+        has_score = scores.status[at] <= ABSENT
+        if metric in totals and has_score.any():
+            counts = plain_mean(scores, at).counts
+            found = totals[metric]([scores.kept[line] for line in at[has_score].tolist()])
             for name, value in found.items():
-                cells[model, Row(name, dataset, metric, profile), length] = Estimate(
-                    value, examples=len(at), failed=failed
+                shown = (
+                    Estimate(None, counts=counts, others=value) if counts.skipped else Estimate(value, counts=counts)
                 )
+                cells[model, Row(name, dataset, metric, profile), length] = shown
     return _grid("Totals", scores, cells)
 
 
@@ -55,8 +57,7 @@ def _grid(title: str, scores: Scores, cells: Mapping[tuple[str, Row, int], Estim
             parts = [cells.get((model, row, length)) for length in wanted]
             means = [part.mean for part in parts if part is not None and part.mean is not None]
             if len(means) == len(wanted) > 1:
-                shown[model, row, MEAN] = Estimate(
-                    sum(means) / len(means), examples=sum(p.examples for p in parts if p)
-                )
+                counts = sum((part.counts for part in parts if part), Counts())
+                shown[model, row, MEAN] = Estimate(sum(means) / len(means), counts=counts)
     names = [length_name(length) for length in lengths]
     return Grid(title, tuple(rows), (*names, MEAN) if len(names) > 1 else tuple(names), shown)

@@ -1,16 +1,33 @@
-"""A mean score with what it rests on: the interval it may lie in, and what is absent or failed. Shows nothing."""
+"""A mean score with what it rests on: the interval it may lie in, what is absent, failed, skipped. Shows nothing."""
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, field
 from typing import TypeVar
 
 import numpy as np
 
-from mmlongbench.scoring.report.columns import ABSENT, FAILED, Floats, Ints, Scores
+from mmlongbench.scoring.report.columns import ABSENT, FAILED, SKIPPED, Floats, Ints, Scores
 from mmlongbench.scoring.report.resampling import drawn_means, interval
 
 H = TypeVar("H", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What a mean rests on."""
+
+    examples: int = 0
+    """All there are."""
+    absent: int = 0
+    """Without a prediction: they are in the mean, as 0."""
+    failed: int = 0
+    """Without a score: they are not in the mean."""
+    skipped: int = 0
+    """Those that the model cannot be asked. Where there are any there is no mean: it is N/A, as in the paper."""
+
+    def __add__(self, other: "Counts") -> "Counts":
+        return Counts(*(sum(both) for both in zip(astuple(self), astuple(other), strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,16 +35,18 @@ class Estimate:
     """One number of a report."""
 
     mean: float | None
-    """None where nothing has a score."""
+    """None where nothing has a score, or something was skipped."""
     low: float | None = None
     high: float | None = None
     """The ends of the interval; None where one question alone was asked, or no interval is made."""
-    examples: int = 0
-    """All there are."""
-    absent: int = 0
-    """Without a prediction: they are in the mean, as 0."""
-    failed: int = 0
-    """Without a score: they are not in the mean."""
+    counts: Counts = field(default_factory=Counts)
+    others: float | None = None
+    """The mean of what was not skipped, where something was."""
+
+    @property
+    def is_inapplicable(self) -> bool:
+        """Whether there is no mean since the model cannot be asked all of it: N/A."""
+        return self.mean is None and self.counts.skipped > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,21 +54,20 @@ class Sample:
     """A mean, and the same of every resample."""
 
     mean: float
-    """NaN where nothing has a score."""
+    """NaN where nothing has a score, or something was skipped."""
     draws: Floats
     questions: int
     """Of the set with the most."""
-    examples: int
-    absent: int
-    failed: int
+    counts: Counts
+    others: float | None = None
+    """See `Estimate`."""
 
     def estimate(self) -> Estimate:
         """With an interval, where there is more than one question to draw from."""
-        counts = (self.examples, self.absent, self.failed)
         if np.isnan(self.mean):
-            return Estimate(None, None, None, *counts)
+            return Estimate(None, None, None, self.counts, self.others)
         low, high = interval(self.draws) if self.questions > 1 else (None, None)
-        return Estimate(self.mean, low, high, *counts)
+        return Estimate(self.mean, low, high, self.counts)
 
 
 def samples(scores: Scores, targets: Mapping[H, Ints]) -> dict[H, Sample]:
@@ -60,33 +78,33 @@ def samples(scores: Scores, targets: Mapping[H, Ints]) -> dict[H, Sample]:
 
 def _sample(scores: Scores, lines: Ints, draws: Floats) -> Sample:
     plain = plain_mean(scores, lines)
-    scored = lines[scores.status[lines] != FAILED]
+    scored = lines[scores.status[lines] <= ABSENT]
     questions = len(np.unique(scores.question[scored]))
-    return Sample(
-        math.nan if plain.mean is None else plain.mean, draws, questions, plain.examples, plain.absent, plain.failed
-    )
+    return Sample(math.nan if plain.mean is None else plain.mean, draws, questions, plain.counts, plain.others)
 
 
 def plain_mean(scores: Scores, lines: Ints) -> Estimate:
     """The mean of some lines, without an interval."""
     status = scores.status[lines]
-    found = scores.score[lines[status != FAILED]]
-    absent, failed = (int(np.count_nonzero(status == state)) for state in (ABSENT, FAILED))
-    return Estimate(math.fsum(found) / len(found) if len(found) else None, None, None, len(lines), absent, failed)
+    found = scores.score[lines[status <= ABSENT]]
+    counts = Counts(len(lines), *(int(np.count_nonzero(status == state)) for state in (ABSENT, FAILED, SKIPPED)))
+    mean = math.fsum(found) / len(found) if len(found) else None
+    return Estimate(None, None, None, counts, mean) if counts.skipped else Estimate(mean, None, None, counts)
 
 
 def averaged(parts: Sequence[Sample | None]) -> Sample | None:
-    """The mean of means, each counted once; None where one is missing, since the mean of the others is another one."""
-    there = [part for part in parts if part is not None and not np.isnan(part.mean)]
-    if not there or len(there) < len(parts):
+    """The mean of means, each counted once.
+
+    None where one is missing, since the mean of the others is another one. N/A where one is, as in the paper.
+    """
+    if not parts or any(part is None or (np.isnan(part.mean) and not part.counts.skipped) for part in parts):
         return None
+    there = [part for part in parts if part is not None]
     return Sample(
         sum(part.mean for part in there) / len(there),
         sum((part.draws for part in there[1:]), there[0].draws) / len(there),
         max(part.questions for part in there),
-        sum(part.examples for part in there),
-        sum(part.absent for part in there),
-        sum(part.failed for part in there),
+        sum((part.counts for part in there), Counts()),
     )
 
 
@@ -95,5 +113,4 @@ def difference(parts: Sequence[Sample | None], others: Sequence[Sample | None]) 
     one, two = averaged(parts), averaged(others)
     if one is None or two is None:
         return None
-    counts = (one.examples + two.examples, one.absent + two.absent, one.failed + two.failed)
-    return Sample(one.mean - two.mean, one.draws - two.draws, one.questions, *counts)
+    return Sample(one.mean - two.mean, one.draws - two.draws, one.questions, one.counts + two.counts)

@@ -1,7 +1,7 @@
 """What a report is made of: grids of numbers with named rows and columns, one layer a model. Shows nothing."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from mmlongbench.packing.budget import K, format_length
@@ -76,9 +76,8 @@ def counted(found: Estimate) -> dict[str, Any]:
     return {
         "mean": found.mean,
         "interval": None if found.low is None else [found.low, found.high],
-        "examples": found.examples,
-        "absent": found.absent,
-        "failed": found.failed,
+        **asdict(found.counts),
+        **({"mean_of_others": found.others} if found.counts.skipped else {}),
     }
 
 

@@ -7,7 +7,7 @@ from html import escape
 from itertools import groupby
 from typing import TypeAlias
 
-from mmlongbench.scoring.report.estimates import Estimate
+from mmlongbench.scoring.report.estimates import Counts, Estimate
 from mmlongbench.scoring.report.grids import Grid, Row
 
 _NARROWEST = 0.2
@@ -114,7 +114,7 @@ def _small(grid: Grid, model: str, ramp: Ramp | None, differences: Row | None) -
 def _examples(grid: Grid, model: str, row: Row) -> str:
     """How many examples the last column of a row rests on."""
     found = grid.cells.get((model, row, grid.columns[-1]))
-    return f'<td class="n">{found.examples:,}</td>' if found else "<td></td>"
+    return f'<td class="n">{found.counts.examples:,}</td>' if found else "<td></td>"
 
 
 def listing(heads: Sequence[str], rows: Iterable[tuple[str | int | float, ...]]) -> str:
@@ -131,15 +131,16 @@ def _plain(value: str | int | float) -> str:
 
 
 def _cell(found: Estimate | None, show: Show) -> str:
-    """A number; a dash where nothing was asked, or nothing has a score."""
+    """A number; N/A where the model cannot be asked all of it; a dash where nothing was asked or has a score."""
     if found is None:
         return '<td class="na">–</td>'
-    missing = _missing(found)
+    missing = _missing(found.counts)
     if found.mean is None:
-        return f'<td class="na m">–{missing}</td>'
+        return f'<td class="na m">{"N/A" if found.is_inapplicable else "–"}{missing}</td>'
     look, words = show(found.mean, found)
     marks = " ".join(mark for mark in ("v" if look else "", "m" if missing else "") if mark)
-    title = f"{found.examples:,} examples, {found.absent:,} absent, {found.failed:,} failed"
+    counts = found.counts
+    title = f"{counts.examples:,} examples, {counts.absent:,} absent, {counts.failed:,} failed"
     return f'<td class="{marks}"{look} title="{title}">{words}{missing}</td>'
 
 
@@ -166,6 +167,6 @@ def _interval(found: Estimate) -> str:
     return f"<small>{points(found.low)}–{points(found.high)}</small>"
 
 
-def _missing(found: Estimate) -> str:
-    parts = ((found.absent, "absent"), (found.failed, "failed"))
+def _missing(found: Counts) -> str:
+    parts = ((found.absent, "absent"), (found.failed, "failed"), (found.skipped, "skipped"))
     return "".join(f'<small class="m">{number:,} {word}</small>' for number, word in parts if number)

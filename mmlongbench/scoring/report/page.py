@@ -1,16 +1,17 @@
 """The report as one page: no network, no image files, no script; everything from data is escaped."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from html import escape
 
 from mmlongbench.scoring.report.agreement import Agreement, Pair
 from mmlongbench.scoring.report.breakdowns import EVERY, MIDDLE_LESS_ENDS
 from mmlongbench.scoring.report.charts import curves
 from mmlongbench.scoring.report.columns import Series
+from mmlongbench.scoring.report.estimates import Counts
 from mmlongbench.scoring.report.grids import MEAN, Grid
 from mmlongbench.scoring.report.html_tables import WHOLE, beside, listing, multiples, points, ramp_of
-from mmlongbench.scoring.report.report import Report
+from mmlongbench.scoring.report.report import Missing, Report
 from mmlongbench.scoring.report.resampling import LEVEL, RESAMPLES
 from mmlongbench.scoring.report.style import STYLE
 
@@ -20,8 +21,10 @@ HOW = (
     "together; models, metrics and lengths are measured on the same resamples). None is given where one question "
     "alone was asked; it has no width where every question scored the same.",
     "An example without a prediction is absent and counts as 0. One that could not be scored has failed and is left "
-    "out of the means. Where there are any, a cell has a red edge and their number. A dash: nothing was scored, or an "
-    "average lacks a part, since the average of the rest would be another one.",
+    "out of the means. Where there are any, a cell has a red edge and their number. N/A: the model cannot hold some of "
+    "the examples, which were skipped; the mean of the others would be that of another set, so that none is shown, and "
+    "an average with such a part is N/A too. A dash: nothing was scored, or an average lacks a part, since the average of "
+    "the rest would be another one.",
 )
 
 
@@ -49,10 +52,12 @@ def page(title: str, report: Report) -> str:
 
 
 def _state(report: Report) -> str:
-    absent, failed = (sum(getattr(each, kind) for each in report.missing) for kind in ("absent", "failed"))
+    missed = sum((each.found.counts for each in report.missing), Counts())
     under = ", ".join(dict.fromkeys(each.profile for each in report.provenance))
     counts = f"{report.lines:,} scores of {len(report.models):,} models by {len(report.metrics):,} metrics ({under})"
-    missing = f'<p class="bad">{absent:,} absent, {failed:,} failed</p>' if absent or failed else ""
+    skipped = f", {missed.skipped:,} skipped" if missed.skipped else ""
+    said = f"{missed.absent:,} absent, {missed.failed:,} failed{skipped}"
+    missing = f'<p class="bad">{said}</p>' if report.missing else ""
     return (
         f"<p>{counts} on {len(report.datasets):,} datasets</p>{missing or '<p>nothing is absent, nothing failed</p>'}"
     )
@@ -68,7 +73,7 @@ def _sections(report: Report) -> list[Section]:
         Section("facets", "By facet", _facets(report.facets, models), [(name, "") for name in _names(report.facets)]),
         Section("agreement", "Between metrics", _agreement(report.agreement)),
         Section("totals", "Figures of whole files", _totals(report.totals, models)),
-        Section("missing", "Absent and failed", _missing(report)),
+        Section("missing", "Absent, failed and skipped", _missing(report)),
         Section("details", "What metrics say beside the score", _details(report.details, models)),
     ]
 
@@ -207,11 +212,16 @@ def _moved(pair: Pair, models: Sequence[str]) -> list[str]:
 def _missing(report: Report) -> str:
     if not report.missing:
         return ""
-    rows = ((*_series(each.series), each.file, each.examples, each.absent, each.failed) for each in report.missing)
-    table = listing(["model", "metric", "file", "examples", "absent", "failed"], rows)
+    rows = ((*_series(each.series), each.file, *astuple(each.found.counts), _others(each)) for each in report.missing)
+    heads = ["model", "metric", "file", "examples", "absent", "failed", "skipped", "mean of what was not skipped"]
+    table = listing(heads, rows)
     reasons = ((*_series(series), reason, times) for series, reason, times in report.failures)
     failed = f"<h3>Why they failed</h3>{listing(['model', 'metric', 'reason', 'times'], reasons)}"
     return table + (failed if report.failures else "")
+
+
+def _others(missing: Missing) -> str:
+    return "" if missing.found.others is None else points(missing.found.others)
 
 
 def _series(series: Series) -> tuple[str, str]:

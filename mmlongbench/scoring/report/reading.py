@@ -16,7 +16,7 @@ from mmlongbench.scoring.scores import SHOWN_PROFILES, ScoreLine, read_scores
 T = TypeVar("T")
 _LONGEST = 200
 """Characters of a reason that are kept."""
-_BOUNDS = {"scored": "from 0 to 1", "absent": "0", "failed": "null"}
+_BOUNDS = {"scored": "from 0 to 1", "absent": "0", "failed": "null", "skipped": "null"}
 
 
 def _integers() -> "array[int]":
@@ -163,7 +163,7 @@ def _said(file: ScoredFile) -> str:
 def _check(line: ScoreLine, source: str) -> None:
     """Refuse a score that its status does not allow, and a depth that is no number."""
     is_score = line.score is not None and 0 <= line.score <= (line.status == "scored")
-    is_allowed = line.score is None if line.status == "failed" else is_score
+    is_allowed = line.score is None if line.status in ("failed", "skipped") else is_score
     if not is_allowed or not math.isfinite(line.depth or 0.0):
         raise ReleaseError(
             f"{source}: {line.model}, {line.metric}, {line.file}, id {line.id!r}: status {line.status!r} with score "

@@ -10,8 +10,9 @@ import numpy as np
 from mmlongbench.scoring.report.agreement import Agreement, agreement
 from mmlongbench.scoring.report.averages import average_grid, cells, dataset_grid
 from mmlongbench.scoring.report.breakdowns import depth_grids, facet_grids
-from mmlongbench.scoring.report.columns import ABSENT, FAILED, Origin, Scores, Series, grouped
+from mmlongbench.scoring.report.columns import Origin, Scores, Series, grouped
 from mmlongbench.scoring.report.details import detail_grid, total_grid
+from mmlongbench.scoring.report.estimates import Estimate, plain_mean
 from mmlongbench.scoring.report.grids import Grid
 from mmlongbench.scoring.report.resampling import LEVEL, RESAMPLES
 from mmlongbench.scoring.report.sorting import read
@@ -20,17 +21,17 @@ from mmlongbench.scoring.report.totals import KnownTotals
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """What of one series on one file has no prediction, or no score."""
+    """What of one series on one file has no prediction, or no score, or cannot be asked."""
 
     series: Series
     file: str
-    examples: int
-    absent: int
-    failed: int
+    found: Estimate
+    """With the mean of what was not skipped, where something was."""
 
-    def counts(self) -> dict[str, str | int]:
-        """Without the series."""
-        return {"file": self.file, "examples": self.examples, "absent": self.absent, "failed": self.failed}
+    def summary(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        others = {"mean_of_others": self.found.others} if self.found.counts.skipped else {}
+        return {**asdict(self.series), "file": self.file, **asdict(self.found.counts), **others}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ class Report:
             "details": self.details.summary(),
             "totals": self.totals.summary(),
             "agreement": _agreement(self.agreement),
-            "missing": [{**asdict(each.series), **each.counts()} for each in self.missing],
+            "missing": [each.summary() for each in self.missing],
             "failures": [{**asdict(series), "reason": why, "times": times} for series, why, times in self.failures],
             "notes": list(self.notes),
         }
@@ -187,13 +188,13 @@ def _unknown(metrics: KnownTotals) -> list[str]:
 
 
 def _missing(scores: Scores) -> tuple[Missing, ...]:
-    """Every series and file with something absent or failed."""
+    """Every series and file with something absent, failed or skipped."""
     found = []
     everything = np.arange(len(scores.score))
     for (series, file), at in grouped(everything, scores.of_series, scores.of_file).items():
-        absent, failed = (int(np.count_nonzero(scores.status[at] == state)) for state in (ABSENT, FAILED))
-        if absent or failed:
-            found.append(Missing(scores.series[series], scores.files[file].name, len(at), absent, failed))
+        mean = plain_mean(scores, at)
+        if mean.counts.absent or mean.counts.failed or mean.counts.skipped:
+            found.append(Missing(scores.series[series], scores.files[file].name, mean))
     return tuple(found)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from mmlongbench.draws import digest
-from mmlongbench.scoring.report.columns import FAILED, Floats, Ints, Population, Scores, grouped
+from mmlongbench.scoring.report.columns import ABSENT, Floats, Ints, Population, Scores, grouped
 
 RESAMPLES = 1000
 """How often the questions are drawn anew."""
@@ -27,7 +27,7 @@ def drawn_means(scores: Scores, targets: Sequence[Ints]) -> Floats:
     sums, counts = np.zeros((2, RESAMPLES, len(targets)))
     owner = np.repeat(np.arange(len(targets)), [len(lines) for lines in targets])
     lines = np.concatenate([np.empty(0, np.int64), *targets])
-    has_score = scores.status[lines] != FAILED
+    has_score = scores.status[lines] <= ABSENT
     owner, lines = owner[has_score], lines[has_score]
     for (number,), at in grouped(np.arange(len(lines)), scores.of_population[lines]).items():
         population = scores.populations[number]
