@@ -186,9 +186,10 @@ class Builder(Protocol):
     (`doctor`); and, where many questions share one context (ICL),
     `contexts(rows, world) -> Sequence[Draft]`, all contexts of the dataset over all rows that are in. Each question is
     at home in one of them, and every context is packed to fit every question it is asked; for scoring,
-    `gold(record) -> Any`, the answer that a metric compares with (`record["answer"]` by default), and
+    `gold(record) -> Any`, the answer that a metric compares with (`record["answer"]` by default),
     `facets(record) -> Mapping[str, Sequence[str]]`, what a report breaks scores down by, the names of the groups that
-    a record is in for each (an answer's format, its evidence sources).
+    a record is in for each (an answer's format, its evidence sources), and `cluster(record) -> str` (see
+    `HasClusters`).
     """
 
     options_type: ClassVar[type[Any]]
@@ -217,6 +218,18 @@ class Builder(Protocol):
 
     def prompt(self, record: Record) -> Prompt:
         """The prompt, from the public record alone; tolerant of fields it does not know."""
+        ...
+
+
+@runtime_checkable
+class HasClusters(Protocol):
+    """A builder whose questions are no independent draws: several are about one document, entity or picture."""
+
+    def cluster(self, record: Record) -> str:
+        """Return what a record's question is about; empty where the record does not tell.
+
+        It must be the same at every length and placement of a question. The intervals of a report resample clusters.
+        """
         ...
 
 

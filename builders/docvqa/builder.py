@@ -119,6 +119,10 @@ class DocVQA:
         """Format, evidence, pages and types."""
         return facets_of(record)
 
+    def cluster(self, record: mm.Record) -> str:
+        """Return the document that the question is about."""
+        return str(record.get("doc_name", ""))
+
     def suspects(self, rows: Sequence[DocumentQuestion], world: mm.World) -> Iterable[mm.Suspect]:
         """Questions whose answer pages may be wrong."""
         return find_suspects(rows, world)

@@ -112,6 +112,15 @@ class ManyShot:
         domain = record.get("domain", self.dataset)
         return {} if domain == self.dataset else {"domain": [domain]}
 
+    def cluster(self, record: mm.Record) -> str:
+        """Return the class that the test image shows.
+
+        Models confuse whole classes. The sets of exemplars are few, and the same for every release, so that they are no
+        sample to draw from.
+        """
+        name = str(record.get("name", ""))
+        return f"{record.get('domain', self.dataset)}: {name}" if name else ""
+
     def _table(self, world: mm.World, domain: str) -> tuple[str, ...]:
         """The classes of a domain that both splits have, in the order in which a sample goes through them.
 

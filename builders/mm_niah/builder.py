@@ -125,6 +125,12 @@ class MMNIAH:
         parts = ask(record["question"], paths, has_choices=bool(choices))
         return mm.assemble((_instruction(bool(choices)),), units, "\n\n", parts)
 
+    def cluster(self, record: mm.Record) -> str:
+        """Return the pictures that are, or that carry, the needles; a needle of text belongs to its row alone."""
+        return " + ".join(
+            sorted({needle["image"] for needle in record.get("positive_ctxs") or () if needle.get("image")})
+        )
+
     def remarks(self, record: mm.Record) -> Iterator[mm.Remark]:
         """Whether the ordinals of a question name its needles; a release with rewritten ordinals promises it."""
         named = pictures_named(record["question"]) if record.get("choices_image") else ()

@@ -98,6 +98,10 @@ class Summary:
         """The summary as one text."""
         return joined_summary(record["summary"])
 
+    def cluster(self, record: mm.Record) -> str:
+        """Return the report or the case, which is asked about once."""
+        return str(record["id"])
+
     def _unit(self, world: mm.World, row: Summarised, number: int, page: mm.Page) -> mm.Unit:
         """A page of the row's document of that number, in the form it is chosen in."""
         unit = replace(page_unit(page.path, page.index, number), data={"document": row.docs[number]})

@@ -103,6 +103,11 @@ class VRAG:
             return mm.assemble((NAMED_INSTRUCTION,), units, "\n\n", named)
         return mm.assemble((INSTRUCTION,), units, "\n\n", _ask(record["image"], record["question"]))
 
+    def cluster(self, record: mm.Record) -> str:
+        """Return the entity in the picture: its id, or the title of its article where the record has no id."""
+        gold = record.get("positive_ctxs") or [{}]
+        return str(record.get("entity_id") or gold[0].get("title", ""))
+
     def _lead(self, row: EntityQuestion, world: mm.World) -> "_Gold":
         """The lead section of the entity's article, or the summary that stands in for it."""
         lead = world.find_lead(row.entity_id, row.entity)

@@ -34,7 +34,7 @@ def show_report(report: Report) -> None:
     models = _labels(report.models)
     counts = f"{len(models)} models, {len(report.metrics)} metrics, {len(report.datasets)} datasets"
     click.echo(f"{report.lines:,} scores: {counts}")
-    click.echo(f"from 0 to 100, ± half of the {LEVEL:.0%} interval ({RESAMPLES:,} resamples of the questions)")
+    click.echo(f"from 0 to 100, ± half of the {LEVEL:.0%} interval ({RESAMPLES:,} resamples of clusters of questions)")
     for model, label in models.items():
         if label != model:
             click.echo(f"{label}: {_clean(model)}")

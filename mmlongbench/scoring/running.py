@@ -32,6 +32,7 @@ from mmlongbench.scoring.reasoning import Reasoning, Said, without_reasoning
 from mmlongbench.scoring.scores import ScoreLine
 from mmlongbench.scoring.tallies import Tallies
 from mmlongbench.scoring.threads import threads
+from mmlongbench.task import HasClusters
 
 _AHEAD = 4
 """Examples under way for each that is scored at once."""
@@ -231,6 +232,7 @@ def _line(model: str, file: ScorableFile, job: _Job, scored: Scored) -> ScoreLin
         score=scored.score,
         reasoning=job.answer.reasoning,
         details=dict(scored.details),
+        cluster=builder.cluster(record) if isinstance(builder, HasClusters) else "",
         facets=builder.facets(record) if hasattr(builder, "facets") else {},
         failure=scored.failure,
     )

@@ -58,6 +58,8 @@ class ScoreLine(BaseModel):
     reasoning: Reasoning = ""
     """What became of reasoning in the prediction; empty where there was none."""
     details: Mapping[str, Any] = {}
+    cluster: str = ""
+    """What its question is about, a document say; empty where it is a cluster of its own."""
     facets: Mapping[str, Sequence[str]] = {}
     """The groups it is in, by what a report breaks down by."""
     failure: str = ""

@@ -37,7 +37,7 @@ from mmlongbench.release.opening import open_release
 from mmlongbench.retrieval.text import contains
 from mmlongbench.scoring.joining import scorable_files
 from mmlongbench.scoring.metric import Asked, Settings
-from mmlongbench.task import Row
+from mmlongbench.task import HasClusters, Row
 
 GOLDENS = Path(__file__).parent / "goldens"
 LENGTHS = (8 * K, 16 * K, 32 * K)
@@ -300,6 +300,20 @@ def test_gold_answers_fed_back_score_full_and_no_answer_scores_nothing(world: Wo
             for nothing in ("", "Not answerable"):
                 found = plain.score(replace(asked, prediction=nothing)).score
                 assert found == 1.0 if nothing == gold else found is not None and found < 0.5
+
+
+@every
+def test_a_question_has_one_cluster_at_all_lengths_and_placements(world: World, name: str) -> None:
+    builder = world.datasets[name].builder
+    assert isinstance(builder, HasClusters)
+    found: dict[str, set[str]] = {}
+    for file in open_release(world.release).files:
+        if file.dataset is not None and file.dataset.builder.dataset == name and file.form:
+            for _, record in file.form.unbundle(file.path):
+                if "id" in record:
+                    found.setdefault(str(record["id"]), set()).add(builder.cluster(record))
+    assert found
+    assert {len(clusters) for clusters in found.values()} == {1}
 
 
 def _said(gold: Any, metric: str) -> str:

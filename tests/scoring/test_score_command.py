@@ -11,6 +11,7 @@ import pytest
 from tiny import Ran, command, records
 
 from mmlongbench.cli.score import PROFILES as command_profiles
+from mmlongbench.plugins import builder_type
 from mmlongbench.progress import Progress
 from mmlongbench.scoring import running
 from mmlongbench.scoring.errors import ScoringError
@@ -20,6 +21,7 @@ from mmlongbench.scoring.predictions import read_predictions
 from mmlongbench.scoring.problems import Problems
 from mmlongbench.scoring.running import Run, score
 from mmlongbench.scoring.scores import ScoreLine, read_scores
+from mmlongbench.task import HasClusters
 
 Line = dict[str, Any]
 VH = "NIAH/vh_multi_test_2_K8_dep3.jsonl"
@@ -96,6 +98,44 @@ def test_scores_have_placements_facets_and_details(public: Path, golds: list[Lin
     assert facets["mmlongdoc_1"]["evidence"] == ["text only"]
     assert [facets[f"mmlongdoc_{n}"]["evidence pages"] for n in (2, 4)] == [["cross-page"], ["unanswerable"]]
     assert next(line.details for line in lines if line.dataset == "vh_multi") == {"refused": False}
+
+
+def test_lines_say_what_their_question_is_about_as_far_as_the_record_tells(
+    public: Path, golds: list[Line], tmp_path: Path
+) -> None:
+    run(public, golds, tmp_path)
+    found = {(line.dataset, line.cluster) for line in read_scores(tmp_path / "scores")}
+    assert found == {
+        ("viquae", ""),
+        ("vh_multi", ""),
+        ("counting-text", ""),
+        ("retrieval-image", ""),
+        ("food101", "food101: red ring"),
+        ("food101", "food101: blue ring"),
+        ("gov", "gao-1"),
+        ("mmlongdoc", "harbour"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("builder", "record", "cluster"),
+    [
+        ("vrag", {"entity_id": "Q7", "positive_ctxs": [{"title": "Peru"}]}, "Q7"),
+        ("vrag", {"entity_id": "", "positive_ctxs": [{"title": "Peru"}, {"title": "Lima"}]}, "Peru"),
+        ("visual_haystack", {"needles": ["vh/b.jpg", "vh/a.jpg"]}, "vh/a.jpg + vh/b.jpg"),
+        ("mm_niah", {"positive_ctxs": [{"image": "n/b.png"}, {"image": "n/a.png"}]}, "n/a.png + n/b.png"),
+        ("mm_niah", {"positive_ctxs": [{"text": "a sentence"}]}, ""),
+        ("docvqa", {"doc_name": "harbour"}, "harbour"),
+        ("many_shot", {"name": "red ring", "domain": "Birds"}, "Birds: red ring"),
+        ("many_shot", {}, ""),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_cluster_is_the_document_entity_picture_or_class(builder: str, record: Line, cluster: str) -> None:
+    kind = builder_type(builder)
+    made = kind("x", kind.options_type())
+    assert isinstance(made, HasClusters)
+    assert made.cluster(record) == cluster
 
 
 def test_every_kind_of_bad_prediction_is_named_and_counted(public: Path, golds: list[Line], tmp_path: Path) -> None:

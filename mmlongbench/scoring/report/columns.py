@@ -57,6 +57,10 @@ class Population:
     dataset: str
     ids: tuple[str, ...]
     """Sorted; a question's number is its place here."""
+    clusters: tuple[str, ...]
+    """What the questions are about, each once and sorted; these are resampled."""
+    cluster: tuple[int, ...]
+    """Of each question, the place of its cluster."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -82,6 +86,10 @@ class Scores:
     of_population: Ints
     question: Ints
     """Its place in the population."""
+    cluster: Ints
+    """The place of its cluster in the population."""
+    cluster_number: Ints
+    """A number for its cluster that is the same in all populations of the dataset, and in no other dataset."""
     placement: Ints
     """The number of its depth or permutation."""
     depth: Floats

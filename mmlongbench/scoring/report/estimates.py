@@ -38,8 +38,10 @@ class Estimate:
     """None where nothing has a score, or something was skipped."""
     low: float | None = None
     high: float | None = None
-    """The ends of the interval; None where one question alone was asked, or no interval is made."""
+    """The ends of the interval; None where there is one cluster alone, or no interval is made."""
     counts: Counts = field(default_factory=Counts)
+    clusters: int = 0
+    """That are resampled for the interval; of several means that are averaged, those of the one with the most."""
     others: float | None = None
     """The mean of what was not skipped, where something was."""
 
@@ -56,18 +58,18 @@ class Sample:
     mean: float
     """NaN where nothing has a score, or something was skipped."""
     draws: Floats
-    questions: int
-    """Of the set with the most."""
+    clusters: int
+    """See `Estimate`."""
     counts: Counts
     others: float | None = None
     """See `Estimate`."""
 
     def estimate(self) -> Estimate:
-        """With an interval, where there is more than one question to draw from."""
+        """With an interval, where there is more than one cluster to draw from."""
         if np.isnan(self.mean):
-            return Estimate(None, None, None, self.counts, self.others)
-        low, high = interval(self.draws) if self.questions > 1 else (None, None)
-        return Estimate(self.mean, low, high, self.counts)
+            return Estimate(None, None, None, self.counts, self.clusters, self.others)
+        low, high = interval(self.draws) if self.clusters > 1 else (None, None)
+        return Estimate(self.mean, low, high, self.counts, self.clusters)
 
 
 def samples(scores: Scores, targets: Mapping[H, Ints]) -> dict[H, Sample]:
@@ -79,8 +81,8 @@ def samples(scores: Scores, targets: Mapping[H, Ints]) -> dict[H, Sample]:
 def _sample(scores: Scores, lines: Ints, draws: Floats) -> Sample:
     plain = plain_mean(scores, lines)
     scored = lines[scores.status[lines] <= ABSENT]
-    questions = len(np.unique(scores.question[scored]))
-    return Sample(math.nan if plain.mean is None else plain.mean, draws, questions, plain.counts, plain.others)
+    clusters = len(np.unique(scores.cluster_number[scored]))
+    return Sample(math.nan if plain.mean is None else plain.mean, draws, clusters, plain.counts, plain.others)
 
 
 def plain_mean(scores: Scores, lines: Ints) -> Estimate:
@@ -89,7 +91,7 @@ def plain_mean(scores: Scores, lines: Ints) -> Estimate:
     found = scores.score[lines[status <= ABSENT]]
     counts = Counts(len(lines), *(int(np.count_nonzero(status == state)) for state in (ABSENT, FAILED, SKIPPED)))
     mean = math.fsum(found) / len(found) if len(found) else None
-    return Estimate(None, None, None, counts, mean) if counts.skipped else Estimate(mean, None, None, counts)
+    return Estimate(None, counts=counts, others=mean) if counts.skipped else Estimate(mean, counts=counts)
 
 
 def averaged(parts: Sequence[Sample | None]) -> Sample | None:
@@ -103,7 +105,7 @@ def averaged(parts: Sequence[Sample | None]) -> Sample | None:
     return Sample(
         sum(part.mean for part in there) / len(there),
         sum((part.draws for part in there[1:]), there[0].draws) / len(there),
-        max(part.questions for part in there),
+        max(part.clusters for part in there),
         sum((part.counts for part in there), Counts()),
     )
 
@@ -113,4 +115,4 @@ def difference(parts: Sequence[Sample | None], others: Sequence[Sample | None]) 
     one, two = averaged(parts), averaged(others)
     if one is None or two is None:
         return None
-    return Sample(one.mean - two.mean, one.draws - two.draws, one.questions, one.counts + two.counts)
+    return Sample(one.mean - two.mean, one.draws - two.draws, one.clusters, one.counts + two.counts)

@@ -76,6 +76,7 @@ def counted(found: Estimate) -> dict[str, Any]:
     return {
         "mean": found.mean,
         "interval": None if found.low is None else [found.low, found.high],
+        "clusters": found.clusters,
         **asdict(found.counts),
         **({"mean_of_others": found.others} if found.counts.skipped else {}),
     }

@@ -140,7 +140,8 @@ def _cell(found: Estimate | None, show: Show) -> str:
     look, words = show(found.mean, found)
     marks = " ".join(mark for mark in ("v" if look else "", "m" if missing else "") if mark)
     counts = found.counts
-    title = f"{counts.examples:,} examples, {counts.absent:,} absent, {counts.failed:,} failed"
+    rests = f"{counts.examples:,} examples" + (f" of {found.clusters:,} clusters" if found.clusters else "")
+    title = f"{rests}, {counts.absent:,} absent, {counts.failed:,} failed"
     return f'<td class="{marks}"{look} title="{title}">{words}{missing}</td>'
 
 

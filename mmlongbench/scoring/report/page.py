@@ -17,14 +17,15 @@ from mmlongbench.scoring.report.style import STYLE
 
 HOW = (
     "Scores are from 0 to 100. Below a score stands its "
-    f"{LEVEL:.0%} interval: the percentiles of {RESAMPLES:,} resamples of the questions (a question's placements stay "
-    "together; models, metrics and lengths are measured on the same resamples). None is given where one question "
-    "alone was asked; it has no width where every question scored the same.",
+    f"{LEVEL:.0%} interval: the percentiles of {RESAMPLES:,} resamples of clusters, which are what the questions are "
+    "about: documents, entities, needle pictures, classes. All questions about one of them, and all their placements, "
+    "stay together; models, metrics and lengths are measured on the same resamples. None is given where there is one "
+    "cluster alone; it has no width where every question scored the same.",
     "An example without a prediction is absent and counts as 0. One that could not be scored has failed and is left "
     "out of the means. Where there are any, a cell has a red edge and their number. N/A: the model cannot hold some of "
     "the examples, which were skipped; the mean of the others would be that of another set, so that none is shown, and "
-    "an average with such a part is N/A too. A dash: nothing was scored, or an average lacks a part, since the average of "
-    "the rest would be another one.",
+    "an average with such a part is N/A too. A dash: nothing was scored, or an average lacks a part, since the average "
+    "of the rest would be another one.",
 )
 
 

@@ -46,6 +46,8 @@ class Reading:
     by_name: dict[str, ScoredFile] = field(default_factory=dict)
     questions: list[dict[str, int]] = field(default_factory=list)
     """By file: id → number."""
+    clusters: dict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
+    """By dataset: id → cluster, of the questions whose lines say it."""
     placements: dict[tuple[float | None, int | None], int] = field(default_factory=dict)
     groups: dict[Group, int] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)
@@ -70,6 +72,7 @@ class Reading:
         series = Series(line.model, line.metric, line.profile)
         file = self._file(line, source)
         question = _number(self.questions[file], line.id)
+        self._add_cluster(line, source)
         placement = _number(self.placements, (line.depth, line.permutation))
         status = STATES.index(line.status)
         at = _number(self.series, series)
@@ -102,6 +105,14 @@ class Reading:
         if number == len(self.questions):
             self.questions.append({})
         return number
+
+    def _add_cluster(self, line: ScoreLine, source: str) -> None:
+        known = self.clusters[line.dataset].setdefault(line.id, line.cluster) if line.cluster else ""
+        if known != line.cluster:
+            raise ReleaseError(
+                f"{source}: {line.file}, id {line.id!r} is about {line.cluster!r}, elsewhere about {known!r}: scores "
+                "of several releases are mixed; report each from a folder of its own"
+            )
 
     def _add_groups(self, line: ScoreLine, number: int) -> None:
         for facet, names in line.facets.items():

@@ -1,7 +1,9 @@
-"""The bootstrap: how far a mean may be off, were other questions of the same kind asked.
+"""The bootstrap: how far a mean may be off, were other documents, entities or pictures asked about.
 
-Questions are drawn with replacement, all placements of one together. A draw is a hash of the dataset and its ids, so
-all models, metrics and lengths of a dataset are measured on the same draws, and the same scores give the same bytes.
+Clusters are drawn with replacement: what questions are about, with all its questions and their placements. Questions
+about one document are right or wrong together more often than others, so that to draw single questions would make
+intervals too narrow. A draw is a hash of the dataset and its clusters, so all models, metrics and lengths of a dataset
+are measured on the same draws, and the same scores give the same bytes.
 """
 
 import hashlib
@@ -13,7 +15,7 @@ from mmlongbench.draws import digest
 from mmlongbench.scoring.report.columns import ABSENT, Floats, Ints, Population, Scores, grouped
 
 RESAMPLES = 1000
-"""How often the questions are drawn anew."""
+"""How often the clusters are drawn anew."""
 LEVEL = 0.95
 """The share of the draws that an interval holds."""
 _ONE = 1 << 32
@@ -32,8 +34,8 @@ def drawn_means(scores: Scores, targets: Sequence[Ints]) -> Floats:
     for (number,), at in grouped(np.arange(len(lines)), scores.of_population[lines]).items():
         population = scores.populations[number]
         columns, column = np.unique(owner[at], return_inverse=True)
-        shape = len(population.ids), len(columns)
-        cell = scores.question[lines[at]] * len(columns) + column
+        shape = len(population.clusters), len(columns)
+        cell = scores.cluster[lines[at]] * len(columns) + column
         fixed = np.rint(scores.score[lines[at]] * _ONE)
         summed = np.bincount(cell, fixed, shape[0] * shape[1]).reshape(shape)
         counted = np.bincount(cell, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
@@ -47,16 +49,16 @@ def drawn_means(scores: Scores, targets: Sequence[Ints]) -> Floats:
 
 
 def _weights(population: Population) -> Iterator[tuple[int, Floats]]:
-    """How often each question is in each resample, block by block: the block's first resample, then its rows."""
-    n = len(population.ids)
-    key = digest("bootstrap", population.dataset, *population.ids)
+    """How often each cluster is in each resample, block by block: the block's first resample, then its rows."""
+    n = len(population.clusters)
+    key = digest("bootstrap", population.dataset, *population.clusters)
     rows = max(1, min(RESAMPLES, _ROOM // n))
     for first in range(0, RESAMPLES, rows):
         here = range(first, min(RESAMPLES, first + rows))
         drawn = b"".join(hashlib.shake_128(key + number.to_bytes(4, "big")).digest(4 * n) for number in here)
-        question = np.frombuffer(drawn, "<u4").astype(np.uint64) * n >> np.uint64(32)
+        cluster = np.frombuffer(drawn, "<u4").astype(np.uint64) * n >> np.uint64(32)
         row = np.repeat(np.arange(len(here)), n) * n
-        weights = np.bincount(row + question.astype(np.int64), minlength=n * len(here))
+        weights = np.bincount(row + cluster.astype(np.int64), minlength=n * len(here))
         yield first, weights.reshape(len(here), n).astype(np.float64)
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -54,6 +54,8 @@ def to_columns(read: Reading) -> Scores:
     depths: Floats = np.array([math.nan if depth is None else depth for depth, _ in names.placements])
     place = _inverse(order)
     rows = names.rows[order]
+    of_population = names.of_population[rows[:, 1]]
+    cluster = _clusters(names.populations, of_population, rows[:, 2])
     found = Scores(
         series=names.series,
         files=names.files,
@@ -62,8 +64,10 @@ def to_columns(read: Reading) -> Scores:
         numbers=numbers,
         of_series=rows[:, 0],
         of_file=rows[:, 1],
-        of_population=names.of_population[rows[:, 1]],
+        of_population=of_population,
         question=rows[:, 2],
+        cluster=cluster,
+        cluster_number=_cluster_numbers(names.populations, of_population, cluster),
         placement=rows[:, 3],
         depth=depths[rows[:, 3]],
         status=rows[:, 4],
@@ -90,7 +94,7 @@ def _numbered(read: Reading) -> _Numbered:
     files, rows[:, 1] = _sorted(list(read.files), rows[:, 1])
     _refuse_two_files(files)
     ids = [read.questions[read.files[file]] for file in files]
-    populations, of_population, rows[:, 2] = _populations(files, ids, rows[:, 1], rows[:, 2])
+    populations, of_population, rows[:, 2] = _populations(files, ids, read.clusters, rows[:, 1], rows[:, 2])
     placements = tuple(sorted(read.placements, key=_placed))
     rows[:, 3] = _places(list(read.placements), placements)[rows[:, 3]]
     return _Numbered(rows, series, files, populations, of_population, placements)
@@ -129,18 +133,50 @@ def _pairs(flat: Any, names: Sequence[T], order: Ints) -> tuple[tuple[T, ...], I
 
 
 def _populations(
-    files: Sequence[ScoredFile], ids: Sequence[dict[str, int]], of_file: Ints, question: Ints
+    files: Sequence[ScoredFile],
+    ids: Sequence[dict[str, int]],
+    clusters: Mapping[str, Mapping[str, str]],
+    of_file: Ints,
+    question: Ints,
 ) -> tuple[tuple[Population, ...], Ints, Ints]:
     """The sets of questions there are, which one each file has, and questions as places in it."""
     numbers: dict[Population, int] = {}
     of_population = np.empty(len(files), np.int64)
     placed = question.copy()
     for number, file in enumerate(files):
-        population = Population(file.dataset, tuple(sorted(ids[number])))
+        population = _population(file.dataset, sorted(ids[number]), clusters.get(file.dataset, {}))
         of_population[number] = numbers.setdefault(population, len(numbers))
         lines = of_file == number
         placed[lines] = _places(list(ids[number]), population.ids)[question[lines]]
     return tuple(numbers), of_population, placed
+
+
+def _population(dataset: str, ids: Sequence[str], cluster_of: Mapping[str, str]) -> Population:
+    """A set of questions; one whose lines say no cluster is a cluster of its own."""
+    of_each = [cluster_of.get(id) or id for id in ids]
+    places = {name: place for place, name in enumerate(sorted(set(of_each)))}
+    return Population(dataset, tuple(ids), tuple(places), tuple(places[name] for name in of_each))
+
+
+def _clusters(populations: Sequence[Population], of_population: Ints, question: Ints) -> Ints:
+    """Of each line, the place of its cluster in its population."""
+    cluster = np.empty_like(question)
+    for number, population in enumerate(populations):
+        lines = of_population == number
+        cluster[lines] = np.array(population.cluster, np.int64)[question[lines]]
+    return cluster
+
+
+def _cluster_numbers(populations: Sequence[Population], of_population: Ints, cluster: Ints) -> Ints:
+    """Of each line, a number for its cluster that no other dataset has."""
+    numbers: dict[tuple[str, str], int] = {}
+    found = np.empty_like(cluster)
+    for number, population in enumerate(populations):
+        lines = of_population == number
+        keys = ((population.dataset, name) for name in population.clusters)
+        of_cluster: Ints = np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
+        found[lines] = of_cluster[cluster[lines]]
+    return found
 
 
 def _refuse_two_files(files: Sequence[ScoredFile]) -> None:

@@ -1,0 +1,122 @@
+"""Intervals resample what questions are about: with several questions a document they cover what they claim to."""
+
+import hashlib
+import math
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from score_lines import cell, line, reported
+
+from mmlongbench.errors import ReleaseError
+from mmlongbench.scoring.report.columns import Floats, by_value
+from mmlongbench.scoring.report.estimates import samples
+from mmlongbench.scoring.report.reading import Reading
+from mmlongbench.scoring.report.sorting import to_columns
+from mmlongbench.scoring.scores import ScoreLine
+
+WORLDS, DOCUMENTS, QUESTIONS = 150, 50, 7
+
+
+@lru_cache
+def coverage(share_of_documents: float, *, has_clusters: bool) -> float:
+    """How often the interval of a mean holds the true one, 1/2, over drawn worlds.
+
+    In each world a document is easy or hard, by as much as `share_of_documents` says: the variance that its questions
+    have in common over the whole variance.
+    """
+    spread = math.sqrt(share_of_documents) / 2
+    is_easy = drawn("documents", WORLDS, DOCUMENTS) < 0.5
+    chances = np.where(is_easy, 0.5 + spread, 0.5 - spread)
+    right = drawn("questions", WORLDS, DOCUMENTS, QUESTIONS) < chances[:, :, None]
+    reading = Reading(lambda metric: False)
+    for world, document, question in np.ndindex(right.shape):
+        about: dict[str, Any] = {"cluster": f"{document}"} if has_clusters else {}
+        found = line(f"{document}-{question}", float(right[world, document, question]), model=f"{world}", **about)
+        reading.add(ScoreLine.model_construct(**found), "a.jsonl")
+    scores = to_columns(reading)
+    ends = [each.estimate() for each in samples(scores, by_value(np.arange(len(scores.score)), scores.model)).values()]
+    assert len(ends) == WORLDS
+    return sum(each.low <= 0.5 <= each.high for each in ends if each.low is not None and each.high is not None) / WORLDS
+
+
+def drawn(name: str, *shape: int) -> Floats:
+    """Numbers from 0 to 1, drawn by a hash."""
+    some = hashlib.shake_128(name.encode()).digest(4 * math.prod(shape))
+    return (np.frombuffer(some, "<u4") / 2**32).reshape(shape)
+
+
+@pytest.mark.parametrize("share", [0.15, 0.5])
+def test_intervals_over_clusters_cover_what_they_claim(share: float) -> None:
+    assert 0.91 <= coverage(share, has_clusters=True) <= 0.98
+
+
+def test_intervals_over_questions_are_too_narrow_where_questions_have_a_document_in_common() -> None:
+    assert coverage(0.15, has_clusters=False) < 0.88
+    assert coverage(0.5, has_clusters=False) < 0.75
+
+
+def test_all_questions_of_a_cluster_are_drawn_together_at_all_their_placements(tmp_path: Path) -> None:
+    """Every document has one right and one wrong question, so that however they are drawn the mean is one half."""
+    opposite = [
+        line(f"{n}-{at}", float(at), cluster=f"{n}", depth=depth)
+        for n in range(20)
+        for at in (0, 1)
+        for depth in (0.0, 1.0)
+    ]
+    found = cell(reported(tmp_path, opposite).scores, "docs", "8K")
+    assert found is not None
+    assert (found.low, found.high, found.clusters, found.counts.examples) == (0.5, 0.5, 20, 80)
+
+
+def test_lengths_with_other_questions_about_the_same_documents_are_drawn_together(tmp_path: Path) -> None:
+    lines = [line(f"{k} {n}", n / 20, k=k, cluster=f"{n}") for k in (8, 16) for n in range(20)]
+    grid = reported(tmp_path, lines).scores
+    one, over = cell(grid, "docs", "8K"), cell(grid, "docs", "mean")
+    assert one is not None
+    assert over is not None
+    assert (over.low, over.high) == (one.low, one.high)
+    assert one.clusters == over.clusters == 20
+
+
+def test_one_document_alone_gives_no_interval(tmp_path: Path) -> None:
+    found = cell(reported(tmp_path, [line(n, n / 5, cluster="a") for n in range(5)]).scores, "docs", "8K")
+    assert found is not None
+    assert (found.low, found.high, found.clusters) == (None, None, 1)
+
+
+def test_lines_without_a_cluster_take_it_from_those_of_the_same_question_or_are_their_own(tmp_path: Path) -> None:
+    lines = [
+        line(n, n / 9, model=model, k=k, **about(n, model, k)) for n in range(9) for model in "ab" for k in (8, 16)
+    ]
+    found = reported(tmp_path, lines)
+    for model in "ab":
+        for column in ("8K", "16K"):
+            there = cell(found.scores, "docs", column, model)
+            assert there is not None
+            assert there.clusters == 3 + 3  # three documents of two questions, three questions of none
+
+
+def about(number: int, model: str, k: int) -> dict[str, Any]:
+    """The cluster of a line, which only one model's scores at one length tell."""
+    return {"cluster": f"doc {number // 2}"} if (model, k) == ("a", 8) and number < 6 else {}
+
+
+def test_a_question_about_two_things_is_of_two_releases(tmp_path: Path) -> None:
+    with pytest.raises(ReleaseError, match=r"id '1' is about 'b', elsewhere about 'a': scores of several releases"):
+        reported(tmp_path, [line(1, 0.5, cluster="a"), line(1, 0.5, k=16, cluster="b")])
+
+
+def test_the_draws_of_questions_on_their_own_are_those_of_clusters_by_the_same_names() -> None:
+    def draws(*, has_clusters: bool) -> Floats:
+        reading = Reading(lambda metric: False)
+        for n in range(30):
+            about: dict[str, Any] = {"cluster": f"{n:02}"} if has_clusters else {}
+            found = line(f"{n:02}", n / 30, **about)
+            reading.add(ScoreLine.model_validate(found), "a.jsonl")
+        scores = to_columns(reading)
+        return samples(scores, {"all": np.arange(30)})["all"].draws
+
+    assert np.array_equal(draws(has_clusters=True), draws(has_clusters=False))
