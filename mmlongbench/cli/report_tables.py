@@ -1,6 +1,6 @@
 """A report as tables for a terminal, as far as a hundred columns carry it; the page and the JSON have the rest."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 import click
@@ -10,8 +10,9 @@ from rich.table import Table
 
 from mmlongbench.scoring.report.agreement import Agreement
 from mmlongbench.scoring.report.breakdowns import EVERY, MIDDLE_LESS_ENDS
+from mmlongbench.scoring.report.correlations import Correlation, Correlations
 from mmlongbench.scoring.report.estimates import Counts, Estimate
-from mmlongbench.scoring.report.grids import ALL, Grid, Row
+from mmlongbench.scoring.report.grids import ALL, Grid, length_name
 from mmlongbench.scoring.report.report import Report
 from mmlongbench.scoring.report.resampling import LEVEL, RESAMPLES
 
@@ -23,6 +24,10 @@ _NAME = 22
 """Columns that a name has at least; longer ones are folded where there is no room."""
 _LABEL = 20
 """Columns that a model's name may have."""
+_MAX_BESIDE = 6
+"""Datasets beside each other in a table of correlations, where there is one category alone."""
+_HEAD = 9
+"""Columns that the name of a dataset or category may have at the head of a table."""
 _NUMBER = 13
 """Columns that a score with its interval takes, with the space beside it."""
 Labels: TypeAlias = Mapping[str, str]
@@ -48,6 +53,7 @@ def show_report(report: Report) -> None:
             _show_facet(grid, models)
     _show_numbers("figures of whole files, mean over lengths", report.totals, models)
     _show_numbers("what metrics say beside the score, mean over lengths", report.details, models)
+    _show_correlations(report.correlations)
     _show_agreement(report.agreement, models)
     _show_missing(report)
     for note in (*report.averages.notes, *report.notes):
@@ -107,26 +113,52 @@ def _show_depths(grid: Grid, models: Labels) -> None:
 
 
 def _show_facet(grid: Grid, models: Labels) -> None:
-    """All datasets and lengths together, a column a model."""
+    """All datasets and lengths together, a column a model, with the models' places where there are several."""
     pooled = [row for row in grid.rows if row.of == EVERY] or grid.rows
-    names = {row: row.name if row.of == EVERY else f"{row.of}: {row.name}" for row in pooled}
-    _show_columns(f"{grid.title}, {grid.label}", grid, names, ALL, models, _said)
+    table = _table(f"{grid.title}, {grid.label}{' (# place)' if grid.ranks else ''}", models.values())
+    for row in pooled:
+        name = row.name if row.of == EVERY else f"{row.of}: {row.name}"
+        cells = []
+        for model in models:
+            place = grid.ranks.get((model, row, ALL))
+            cells.append(_said(grid.cells.get((model, row, ALL))) + (f" #{place:g}" if place else ""))
+        table.add_row(escape(_clean(name)), *cells)
+    _print(table)
 
 
 def _show_numbers(title: str, grid: Grid, models: Labels) -> None:
     """Print a table for each profile, a column a model."""
     for part in grid.by_profile():
         names = {row: f"{row.of} {row.metric}: {row.name}" for row in part.rows}
-        _show_columns(f"{title}, {part.profile}", part, names, part.columns[-1], models, _number)
+        table = _table(f"{title}, {part.profile}", models.values())
+        for row, name in names.items():
+            cells = (part.cells.get((model, row, part.columns[-1])) for model in models)
+            table.add_row(escape(_clean(name)), *map(_number, cells))
+        _print(table)
 
 
-def _show_columns(
-    title: str, grid: Grid, names: Mapping[Row, str], column: str, models: Labels, say: Callable[[Estimate | None], str]
-) -> None:
-    table = _table(title, models.values())
-    for row, name in names.items():
-        table.add_row(escape(_clean(name)), *(say(grid.cells.get((model, row, column))) for model in models))
-    _print(table)
+def _show_correlations(found: Correlations) -> None:
+    """Print how datasets and categories go with categories, at the longest length; the page and the JSON have all."""
+    if found.reason:
+        click.echo(f"between datasets: {_clean(found.reason)}")
+        return
+    for matrix in found.longest():
+        where = f"{matrix.profile}, {length_name(matrix.length)}, {matrix.models:,} models"
+        columns = matrix.categories if len(matrix.categories) > 1 else matrix.names[:_MAX_BESIDE]
+        heads = [name if len(name) <= _HEAD else f"{name[: _HEAD - 1]}…" for name in columns]
+        table = _table(f"between datasets: Spearman's ρ, {where}", [*heads, "others"])
+        for row in matrix.names:
+            others = matrix.with_others(row) if row in matrix.categories and row != matrix.overall else None
+            said = f"{others[0]:.2f} ± {others[1]:.2f}" if others else ""
+            table.add_row(escape(_clean(row)), *(_rho(matrix.at(row, column)) for column in columns), said)
+        _print(table)
+
+
+def _rho(found: Correlation | None) -> str:
+    """A correlation; nothing of one with itself."""
+    if found is None:
+        return ""
+    return "–" if found.rho is None else f"{found.rho:.2f}"
 
 
 def _show_agreement(found: Agreement, models: Labels) -> None:

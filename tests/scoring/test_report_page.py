@@ -67,7 +67,17 @@ def test_the_page_says_what_is_absent_and_failed_and_has_every_part(scores: Path
     assert "1 absent, 1 failed" in text
     assert "no JSON" in text
     anchors = re.findall(r'<h2 id="(\w+)">', text)
-    assert anchors == ["profiles", "averages", "datasets", "depth", "facets", "agreement", "missing", "details"]
+    assert anchors == [
+        "profiles",
+        "averages",
+        "datasets",
+        "depth",
+        "facets",
+        "correlations",
+        "agreement",
+        "missing",
+        "details",
+    ]
 
 
 def test_a_report_of_one_score_is_a_page_too(tmp_path: Path) -> None:

@@ -43,11 +43,15 @@ class Averages:
     """Categories, then overall where there are several."""
     by_length: Mapping[tuple[str, Row, int], Sample | None]
     """By model, row and length; None where a member is missing."""
+    entry_names: Mapping[str, tuple[str, ...]]
+    """By category: what enters it, a dataset or several that are counted together."""
+    entries: Mapping[tuple[str, str, int], Sample | None]
+    """By model, name of what enters and length."""
     notes: tuple[str, ...]
 
 
-def average_grid(scores: Scores, found: Cells, preferred: Sequence[str] = ()) -> Grid:
-    """Category by length, then overall: the mean of the categories; for each profile on its own.
+def all_averages(scores: Scores, found: Cells, preferred: Sequence[str] = ()) -> tuple[Averages, ...]:
+    """Return the averages under each profile.
 
     A dataset enters its category once, datasets that share `counted_with` as their mean, by the metric that
     `counted_metrics` says. A row has the same members at every length: where one is missing, there is no number.
@@ -61,7 +65,11 @@ def average_grid(scores: Scores, found: Cells, preferred: Sequence[str] = ()) ->
         if name not in there:
             known = ", ".join(sorted(there))
             raise ReleaseError(f"--metric {name}: scored nothing here; there are: {known}{nearest(name, there)}")
-    each = [averages(scores, found, profile, preferred) for profile in scores.profiles]
+    return tuple(averages(scores, found, profile, preferred) for profile in scores.profiles)
+
+
+def average_grid(scores: Scores, each: Sequence[Averages]) -> Grid:
+    """Category by length, then overall: the mean of the categories; for each profile on its own."""
     by_length = {key: sample for one in each for key, sample in one.by_length.items()}
     notes = (*(note for one in each for note in one.notes), *_outside(scores))
     return _grid("Averages", scores, tuple(row for one in each for row in one.rows), by_length, notes)
@@ -81,6 +89,7 @@ def averages(scores: Scores, found: Cells, profile: str, preferred: Sequence[str
     rows = {name: Row(name, _members(members.values(), name, metrics), profile=profile) for name in categories}
     overall = Row(OVERALL, "mean of " + ", ".join(every), profile=profile)
     by_length: dict[tuple[str, Row, int], Sample | None] = {}
+    entries: dict[tuple[str, str, int], Sample | None] = {}
     gaps: dict[tuple[str, int], list[str]] = {}
     for model in sorted({series.model for series in scores.series if series.profile == profile}):
         for length in sorted({length for _, length in files}):
@@ -93,8 +102,9 @@ def averages(scores: Scores, found: Cells, profile: str, preferred: Sequence[str
             }
             gaps[model, length] = [name for name, part in parts.items() if part is None]
             for category, row in rows.items():
-                inside = {members[name]: part for name, part in parts.items() if members[name].category == category}
-                by_length[model, row, length] = _category(inside)
+                inside = _entries({members[name]: p for name, p in parts.items() if members[name].category == category})
+                entries.update({(model, name, length): part for name, part in inside.items()})
+                by_length[model, row, length] = averaged(list(inside.values()))
             of_each = [by_length[model, rows[name], length] if name in rows else None for name in every]
             by_length[model, overall, length] = averaged(of_each)
     listed = (*rows.values(), overall) if len(rows) > 1 else tuple(rows.values())
@@ -102,7 +112,8 @@ def averages(scores: Scores, found: Cells, profile: str, preferred: Sequence[str
     notes = [*_missing(under, gaps), *_other_metrics(scores, members, metrics, profile)]
     if len(rows) > 1 and (absent := [name for name in every if name not in rows]):
         notes.append(f"overall{under} is empty: nothing of {', '.join(absent)} was scored under {profile}")
-    return Averages(profile, listed, by_length, tuple(notes))
+    names = {category: tuple(_names(members.values(), category)) for category in rows}
+    return Averages(profile, listed, by_length, names, entries, tuple(notes))
 
 
 def counted_metrics(scores: Scores, found: Cells, profile: str, preferred: Sequence[str] = ()) -> dict[str, str]:
@@ -129,13 +140,21 @@ def _counted(members: Mapping[str, ScoredFile], metrics: Mapping[str, str]) -> I
     return (file for name, file in members.items() if name in metrics)
 
 
-def _category(found: Mapping[ScoredFile, Sample | None]) -> Sample | None:
-    """The average of a category's datasets; those that are counted together enter as one."""
-    together: dict[tuple[str, str], list[Sample | None]] = {}
+def _entries(found: Mapping[ScoredFile, Sample | None]) -> dict[str, Sample | None]:
+    """What enters the average of a category: its datasets, those that are counted together as their mean."""
+    together: dict[str, list[Sample | None]] = {}
     for file, sample in found.items():
-        key = ("together", file.counted_with) if file.counted_with else ("alone", file.dataset)
-        together.setdefault(key, []).append(sample)
-    return averaged([averaged(parts) for parts in together.values()])
+        together.setdefault(_entry(file), []).append(sample)
+    return {name: averaged(parts) for name, parts in together.items()}
+
+
+def _names(files: Iterable[ScoredFile], category: str) -> dict[str, None]:
+    return dict.fromkeys(_entry(file) for file in files if file.category == category)
+
+
+def _entry(file: ScoredFile) -> str:
+    """What a dataset enters as: itself, or the name of those that it is counted with."""
+    return file.counted_with or file.dataset
 
 
 def _members(files: Iterable[ScoredFile], category: str, metrics: Mapping[str, str]) -> str:

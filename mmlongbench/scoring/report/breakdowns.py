@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mmlongbench.scoring.report.columns import Column, Floats, Ints, Scores, by_value
 from mmlongbench.scoring.report.estimates import Counts, Estimate, Sample, difference, plain_mean, samples
-from mmlongbench.scoring.report.grids import ALL, Grid, Row, length_name
+from mmlongbench.scoring.report.grids import ALL, Grid, Row, length_name, ranks_of
 from mmlongbench.scoring.scores import SHOWN_PROFILES
 
 Shown: TypeAlias = dict[tuple[str, Row, str], Estimate]
@@ -129,7 +129,7 @@ def _facet_grid(scores: Scores, facet: str, metric: str, profile: str, cells: Sh
     is_several = len({row.of for _, row, _ in cells} - {EVERY}) > 1
     kept = {key: found for key, found in cells.items() if is_several or key[1].of != EVERY}
     rows = sorted({row for _, row, _ in kept}, key=lambda row: (row.of != EVERY, row.of, natural(row.name)))
-    return Grid(facet, tuple(rows), _columns(scores, kept), kept, metric, profile)
+    return Grid(facet, tuple(rows), _columns(scores, kept), kept, metric, profile, ranks_of(kept))
 
 
 def natural(name: str) -> list[tuple[bool, int, str]]:

@@ -10,6 +10,8 @@ from mmlongbench.scoring.scores import SHOWN_PROFILES, UNKNOWN
 
 MEAN = "mean"
 """The column of the mean over lengths, each counted once."""
+DIGITS = 12
+"""Of a mean, where models are put in order: the order of a sum makes no model better."""
 ALL = "all"
 """The column of the examples of all lengths together."""
 
@@ -39,6 +41,9 @@ class Grid:
     """Where all rows share one."""
     profile: str = ""
     """Where all rows share one."""
+    ranks: Mapping[tuple[str, Row, str], float] = field(default_factory=dict)
+    """Of each cell, the place of the model among those that have a number there, where models are ranked; 1 is the
+    best, equals share the mean of their places."""
     notes: tuple[str, ...] = field(default=())
     """Sentences that a reader of the numbers must know."""
 
@@ -65,10 +70,26 @@ class Grid:
                 **({"of": row.of} if row.of else {}),
                 "column": column,
                 **counted(found),
+                **({"rank": self.ranks[model, row, column]} if (model, row, column) in self.ranks else {}),
             }
             for (model, row, column), found in self.cells.items()
         ]
         return {"title": self.title, "notes": list(self.notes), "cells": cells}
+
+
+def ranks_of(cells: Mapping[tuple[str, Row, str], Estimate]) -> dict[tuple[str, Row, str], float]:
+    """The places of the models in each row and column that several of them have a number in."""
+    means: dict[tuple[Row, str], dict[str, float]] = {}
+    for (model, row, column), found in cells.items():
+        if found.mean is not None:
+            means.setdefault((row, column), {})[model] = round(found.mean, DIGITS)
+    return {
+        (model, row, column): sum(other > mean for other in of_each.values())
+        + (list(of_each.values()).count(mean) + 1) / 2
+        for (row, column), of_each in means.items()
+        if len(of_each) > 1
+        for model, mean in of_each.items()
+    }
 
 
 def counted(found: Estimate) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from html import escape
 from itertools import groupby
 from typing import TypeAlias
 
+from mmlongbench.scoring.report.correlations import Correlation, Matrix
 from mmlongbench.scoring.report.estimates import Counts, Estimate
 from mmlongbench.scoring.report.grids import Grid, Row
 
@@ -87,7 +88,10 @@ def _belongs_to(row: Row) -> str:
 
 
 def _cells(grid: Grid, model: str, row: Row, show: Show) -> str:
-    return "".join(_cell(grid.cells.get((model, row, column)), show) for column in grid.columns)
+    last = (model, row, grid.columns[-1])
+    place = f"<small>#{grid.ranks[last]:g}</small>" if last in grid.ranks else ""
+    cells = [_cell(grid.cells.get((model, row, column)), show) for column in grid.columns]
+    return "".join([*cells[:-1], cells[-1].replace("</td>", f"{place}</td>")])
 
 
 def multiples(grid: Grid, models: Sequence[str], ramp: Ramp | None = None, differences: Row | None = None) -> str:
@@ -122,6 +126,27 @@ def listing(heads: Sequence[str], rows: Iterable[tuple[str | int | float, ...]])
     head = "".join(f'<th scope="col" class="t">{escape(text)}</th>' for text in heads)
     body = "".join(f"<tr>{''.join(map(_plain, row))}</tr>" for row in rows)
     return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def correlation_table(matrix: Matrix) -> str:
+    """Every dataset and category against every other one, coloured from −1 to 1."""
+    heads = "".join(f'<th scope="col">{escape(name)}</th>' for name in matrix.names)
+    body = ""
+    for row in matrix.names:
+        cells = "".join(_correlation(matrix.at(row, column)) for column in matrix.names)
+        others = matrix.with_others(row) if row in matrix.categories and row != matrix.overall else None
+        said = f"{others[0]:.2f}<small>± {others[1]:.2f}</small>" if others else ""
+        body += f'<tr><th scope="row">{escape(row)}</th>{cells}<td>{said}</td></tr>'
+    head = f'<tr><th></th>{heads}<th scope="col">other categories</th></tr>'
+    return f'<div class="wide"><table><thead>{head}</thead><tbody>{body}</tbody></table></div>'
+
+
+def _correlation(found: Correlation | None) -> str:
+    if found is None:
+        return "<td></td>"
+    if found.rho is None:
+        return f'<td class="na" title="{escape(found.reason, quote=True)}">–</td>'
+    return f'<td class="v" style="--v:{(found.rho + 1) / 2:.3f}" title="{found.models:,} models">{found.rho:.2f}</td>'
 
 
 def _plain(value: str | int | float) -> str:

@@ -8,9 +8,10 @@ from mmlongbench.scoring.report.agreement import Agreement, Pair
 from mmlongbench.scoring.report.breakdowns import EVERY, MIDDLE_LESS_ENDS
 from mmlongbench.scoring.report.charts import curves
 from mmlongbench.scoring.report.columns import Series
+from mmlongbench.scoring.report.correlations import Correlations
 from mmlongbench.scoring.report.estimates import Counts
-from mmlongbench.scoring.report.grids import MEAN, Grid
-from mmlongbench.scoring.report.html_tables import WHOLE, beside, listing, multiples, points, ramp_of
+from mmlongbench.scoring.report.grids import MEAN, Grid, length_name
+from mmlongbench.scoring.report.html_tables import WHOLE, beside, correlation_table, listing, multiples, points, ramp_of
 from mmlongbench.scoring.report.report import Missing, Report
 from mmlongbench.scoring.report.resampling import LEVEL, RESAMPLES
 from mmlongbench.scoring.report.style import STYLE
@@ -72,6 +73,7 @@ def _sections(report: Report) -> list[Section]:
         Section("datasets", "Datasets by length", WHOLE.key() + _each(report.scores, models)),
         Section("depth", "By depth", _depths(report.depths, models), [(g.title, g.label) for g in report.depths]),
         Section("facets", "By facet", _facets(report.facets, models), [(name, "") for name in _names(report.facets)]),
+        Section("correlations", "Between datasets", _correlations(report.correlations)),
         Section("agreement", "Between metrics", _agreement(report.agreement)),
         Section("totals", "Figures of whole files", _totals(report.totals, models)),
         Section("missing", "Absent, failed and skipped", _missing(report)),
@@ -140,7 +142,9 @@ def _depths(grids: Sequence[Grid], models: Sequence[str]) -> str:
 
 def _facets(grids: Sequence[Grid], models: Sequence[str]) -> str:
     """A heading a facet, and below it each metric; the first of them is open."""
-    text = "<p>All datasets are those that are in an average, where any is; n counts examples.</p>" if grids else ""
+    note = "All datasets are those that are in an average, where any is; n counts examples."
+    ranked = " A number behind # is the model's place among all models." if any(grid.ranks for grid in grids) else ""
+    text = f"<p>{note}{ranked}</p>" if grids else ""
     for at, name in enumerate(_names(grids)):
         text += _head("facets", at, name, "")
         for place, grid in enumerate(grid for grid in grids if grid.title == name):
@@ -178,6 +182,24 @@ def _details(grid: Grid, models: Sequence[str]) -> str:
         return ""
     tables = "".join(f"<h3>{escape(part.profile)}</h3>{multiples(part, models)}" for part in grid.by_profile())
     return f"<p>Means over the examples that have the detail; a flag is 0 or 1.</p>{tables}"
+
+
+def _correlations(found: Correlations) -> str:
+    """The longest length open, the others folded away."""
+    if found.reason:
+        return f"<p>{escape(found.reason)}</p>"
+    note = (
+        "Spearman's ρ over the models: do those that are better on one dataset, or on average over a category, do "
+        "better on the other? A model for which one of the two is N/A or missing is left out of the pair; the number "
+        "of models stands in the title of each cell. Behind a category stands the mean of its ρ with the others, ± "
+        "their standard deviation."
+    )
+    longest, text = list(found.longest()), f"<p>{note}</p>"
+    for matrix in sorted(found.matrices, key=lambda each: (each not in longest, each.profile, -each.length)):
+        head = f"{matrix.profile}, {length_name(matrix.length)}, {matrix.models:,} models"
+        state = " open" if matrix in longest else ""
+        text += f"<details{state}><summary>{escape(head)}</summary>{correlation_table(matrix)}</details>"
+    return text
 
 
 def _agreement(found: Agreement) -> str:

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from mmlongbench.scoring.report.agreement import Agreement, agreement
-from mmlongbench.scoring.report.averages import average_grid, cells, dataset_grid
+from mmlongbench.scoring.report.averages import all_averages, average_grid, cells, dataset_grid
 from mmlongbench.scoring.report.breakdowns import depth_grids, facet_grids
 from mmlongbench.scoring.report.columns import Origin, Scores, Series, grouped
+from mmlongbench.scoring.report.correlations import Correlations, correlations
 from mmlongbench.scoring.report.details import detail_grid, total_grid
 from mmlongbench.scoring.report.estimates import Estimate, plain_mean
 from mmlongbench.scoring.report.grids import Grid
@@ -68,6 +69,7 @@ class Report:
     details: Grid
     totals: Grid
     agreement: Agreement
+    correlations: Correlations
     missing: tuple[Missing, ...]
     failures: tuple[tuple[Series, str, int], ...]
     """How often each reason, the most frequent first."""
@@ -92,6 +94,7 @@ class Report:
             "details": self.details.summary(),
             "totals": self.totals.summary(),
             "agreement": _agreement(self.agreement),
+            "correlations": self.correlations.summary(),
             "missing": [each.summary() for each in self.missing],
             "failures": [{**asdict(series), "reason": why, "times": times} for series, why, times in self.failures],
             "notes": list(self.notes),
@@ -111,6 +114,7 @@ def report(folder: Path, preferred: Sequence[str] = (), profile: str = "") -> Re
     metrics = KnownTotals()
     scores = read(folder, metrics.has, profile)
     found = cells(scores)
+    averages = all_averages(scores, found, preferred)
     return Report(
         lines=len(scores.score),
         models=scores.models,
@@ -119,13 +123,14 @@ def report(folder: Path, preferred: Sequence[str] = (), profile: str = "") -> Re
         own_metrics=scores.default_metrics,
         provenance=_provenance(scores),
         reasoning=_reasoning(scores),
-        averages=average_grid(scores, found, preferred),
+        averages=average_grid(scores, averages),
         scores=dataset_grid(scores, found),
         depths=tuple(depth_grids(scores)),
         facets=tuple(facet_grids(scores)),
         details=detail_grid(scores),
         totals=total_grid(scores, metrics.found),
         agreement=agreement(scores),
+        correlations=correlations(averages),
         missing=_missing(scores),
         failures=_failures(scores),
         notes=(*scores.notes, *_differing(scores), *_unknown(metrics)),

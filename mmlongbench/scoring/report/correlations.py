@@ -1,0 +1,162 @@
+"""Whether models that do well on one dataset do well on another: Spearman's ρ over the models, at each length.
+
+Every two datasets, categories and the overall mean are compared, as in the paper's figures at 128K; datasets that are
+counted together are one, as in the averages. A model for which one of the two is N/A or missing is left out of the
+pair. Knows no dataset by name.
+"""
+
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from mmlongbench.scoring.report.averages import Averages
+from mmlongbench.scoring.report.grids import DIGITS, length_name
+
+MIN_MODELS = 3
+"""That a correlation needs to say anything: two are in one order or in the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Correlation:
+    """Of two datasets or categories."""
+
+    rho: float | None
+    models: int
+    """That have a score in both."""
+    reason: str = ""
+    """Why there is no ρ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """All correlations under one profile at one length."""
+
+    profile: str
+    length: int
+    datasets: tuple[str, ...]
+    """In the order of their categories."""
+    categories: tuple[str, ...]
+    """With the overall mean as the last, where there are several."""
+    models: int
+    """That have any score."""
+    pairs: Mapping[tuple[str, str], Correlation]
+    """Each pair once, in the order of `datasets` and then `categories`."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The datasets, then the categories."""
+        return (*self.datasets, *self.categories)
+
+    def at(self, one: str, other: str) -> Correlation | None:
+        """The correlation of two, in any order; None of one with itself."""
+        return self.pairs.get((one, other)) or self.pairs.get((other, one))
+
+    def with_others(self, category: str) -> tuple[float, float] | None:
+        """The mean and the standard deviation of a category's ρ with each other one; None where one has none."""
+        others = [self.at(category, other) for other in self.categories if other not in (category, self.overall)]
+        found = [each.rho for each in others if each is not None and each.rho is not None]
+        if len(found) < len(others) or not found:
+            return None
+        return statistics.fmean(found), statistics.pstdev(found)
+
+    @property
+    def overall(self) -> str:
+        """The name of the mean of the categories; empty where there is one category alone."""
+        return self.categories[-1] if len(self.categories) > 1 else ""
+
+    def summary(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        pairs = [
+            {
+                "of": list(of),
+                "rho": found.rho,
+                "models": found.models,
+                **({"reason": found.reason} if found.reason else {}),
+            }
+            for of, found in self.pairs.items()
+        ]
+        others = {name: found for name in self.categories if (found := self.with_others(name)) and name != self.overall}
+        return {
+            "profile": self.profile,
+            "length": length_name(self.length),
+            "datasets": list(self.datasets),
+            "categories": list(self.categories),
+            "pairs": pairs,
+            "with_other_categories": {name: {"mean": mean, "sd": sd} for name, (mean, sd) in others.items()},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Correlations:
+    """Of all profiles and lengths."""
+
+    matrices: tuple[Matrix, ...] = ()
+    reason: str = ""
+    """Why there is nothing."""
+
+    def longest(self) -> Iterator[Matrix]:
+        """Yield the matrix of the longest length of each profile, which is the one that the paper shows."""
+        for profile in dict.fromkeys(matrix.profile for matrix in self.matrices):
+            yield max((each for each in self.matrices if each.profile == profile), key=lambda each: each.length)
+
+    def summary(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        reason = {"reason": self.reason} if self.reason else {}
+        return {"matrices": [matrix.summary() for matrix in self.matrices], **reason}
+
+
+def correlations(averages: Sequence[Averages]) -> Correlations:
+    """Return the correlations of every two datasets and categories of each profile."""
+    models = {model for each in averages for model, _, _ in each.entries}
+    if len(models) < MIN_MODELS:
+        return Correlations(reason=f"n/a: {len(models)} of the {MIN_MODELS} models that a correlation needs")
+    found = [matrix for each in averages for matrix in _matrices(each)]
+    if not found:
+        return Correlations(reason=f"n/a: no two datasets have {MIN_MODELS} models in common")
+    missing = next((each.reason for matrix in found for each in matrix.pairs.values() if "scipy" in each.reason), "")
+    return Correlations(reason=missing) if missing else Correlations(tuple(found))
+
+
+def _matrices(averages: Averages) -> Iterator[Matrix]:
+    """The matrix of each length at which two have enough models in common."""
+    datasets = tuple(name for names in averages.entry_names.values() for name in names)
+    rows = {f"{row.name} (average)" if row.name in datasets else row.name: row for row in averages.rows}
+    categories = tuple(rows)
+    for length in sorted({length for _, _, length in averages.entries}):
+        means = {
+            **{name: _means(averages.entries, name, length) for name in datasets},
+            **{name: _means(averages.by_length, row, length) for name, row in rows.items()},
+        }
+        pairs = {both: spearman(means[both[0]], means[both[1]]) for both in combinations((*datasets, *categories), 2)}
+        models = {model for scores in means.values() for model in scores}
+        if any(each.models >= MIN_MODELS for each in pairs.values()) and len(datasets) > 1:
+            yield Matrix(averages.profile, length, datasets, categories, len(models), pairs)
+
+
+def _means(samples: Mapping[tuple[str, Any, int], Any], name: object, length: int) -> dict[str, float]:
+    """By model: the mean at a length, of those that have one."""
+    return {
+        model: round(sample.mean, DIGITS)
+        for (model, of, at), sample in samples.items()
+        if (of, at) == (name, length) and sample is not None and not np.isnan(sample.mean)
+    }
+
+
+def spearman(one: Mapping[str, float], other: Mapping[str, float]) -> Correlation:
+    """Return Spearman's ρ over the models that both have, equal scores sharing their ranks."""
+    models = [model for model in one if model in other]
+    if len(models) < MIN_MODELS:
+        return Correlation(None, len(models), f"{len(models)} models")
+    try:
+        from scipy.stats import spearmanr
+    except ImportError:
+        reason = 'n/a: Spearman\'s ρ needs scipy: pip install "mmlongbench[scoring]"'
+        return Correlation(None, len(models), reason)
+    scores = [[side[model] for model in models] for side in (one, other)]
+    if any(len(set(side)) == 1 for side in scores):
+        return Correlation(None, len(models), "all models are equal")
+    return Correlation(float(spearmanr(*scores).statistic), len(models))
