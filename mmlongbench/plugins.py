@@ -6,7 +6,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from mmlongbench.errors import PluginError, nearest
-from mmlongbench.scoring.metric import Metric, Settings
+from mmlongbench.scoring.metric import PROFILES, Metric, ProfiledMetric, Settings
 from mmlongbench.task import Builder, Reader
 
 _PARTS = {
@@ -29,6 +29,8 @@ class Plugin:
     summary: str = ""
     problem: str = ""
     """Why it cannot be used."""
+    profiles: tuple[str, ...] = ()
+    """Of a metric that says so: whose rules it can follow, its default first."""
 
 
 def builder_type(name: str) -> type[Builder]:
@@ -79,7 +81,14 @@ def _try(kind: str, point: EntryPoint, points: list[EntryPoint]) -> Plugin:
     except PluginError as error:
         return Plugin(kind, point.name, _origin(point), problem=str(error))
     summary = (loaded.__doc__ or "").strip().splitlines()
-    return Plugin(kind, point.name, _origin(point), summary[0] if summary else "")
+    return Plugin(kind, point.name, _origin(point), summary[0] if summary else "", profiles=_profiles(loaded))
+
+
+def _profiles(loaded: object) -> tuple[str, ...]:
+    """The profiles that a metric offers, its default first; none of a metric that says nothing about them."""
+    if not (isinstance(loaded, type) and issubclass(loaded, ProfiledMetric)):
+        return ()
+    return tuple(profile for profile in PROFILES if profile in loaded.profiles)
 
 
 def _origin(point: EntryPoint) -> str:

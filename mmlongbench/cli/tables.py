@@ -275,7 +275,8 @@ def show_list(plugins: list[Plugin], manifests: Mapping[str, Path]) -> None:
         _say(f"{kind}s")
         for plugin in plugins:
             if plugin.kind == kind:
-                said = f"BROKEN: {plugin.problem}" if plugin.problem else plugin.summary
+                profiles = f" [{', '.join(plugin.profiles)}]" if plugin.profiles else ""
+                said = f"BROKEN: {plugin.problem}" if plugin.problem else f"{plugin.summary}{profiles}"
                 _say(f"  {plugin.name:<18} {said} ({plugin.origin})")
     _say("manifests")
     for name, path in sorted(manifests.items()):
