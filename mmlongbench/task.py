@@ -4,7 +4,7 @@ A builder declares: what it writes, how a row becomes a draft, how an example be
 becomes the prompt again. A reader turns one dataset's raw files into rows. Neither is known here by name.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
@@ -231,6 +231,11 @@ class HasClusters(Protocol):
         It must be the same at every length and placement of a question. The intervals of a report resample clusters.
         """
         ...
+
+
+def clusters_of(builder: Builder) -> Callable[[Record], str]:
+    """Return what tells the cluster of a record; empty for all records of a builder that knows no clusters."""
+    return builder.cluster if isinstance(builder, HasClusters) else lambda record: ""
 
 
 class Reader(Protocol):

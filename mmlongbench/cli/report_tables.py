@@ -15,6 +15,7 @@ from mmlongbench.scoring.report.estimates import Counts, Estimate
 from mmlongbench.scoring.report.grids import ALL, Grid, length_name
 from mmlongbench.scoring.report.report import Report
 from mmlongbench.scoring.report.resampling import LEVEL, RESAMPLES
+from mmlongbench.scoring.scores import UNKNOWN
 
 _WIDTH = 100
 """Columns where there is no terminal."""
@@ -67,7 +68,8 @@ def _show_profiles(report: Report) -> None:
         together.setdefault((each.profile, each.follows, each.choices), []).append(each.metric)
     for (profile, follows, choices), metrics in together.items():
         said = "; ".join([*([f"follows {', '.join(follows)}"] if follows else []), *choices])
-        click.echo(_clean(f"{profile}: {', '.join(metrics)}{f' ({said})' if said else ''}"))
+        name = f"{UNKNOWN} (made before scores had profiles)" if profile == UNKNOWN else profile
+        click.echo(_clean(f"{name}: {', '.join(metrics)}{f' ({said})' if said else ''}"))
     for model, counts in report.reasoning.items():
         said = ", ".join(f"{kind} {number:,}" for kind, number in counts.items())
         click.echo(_clean(f"reasoning in predictions of {model}: {said}"))
@@ -150,15 +152,18 @@ def _show_correlations(found: Correlations) -> None:
         for row in matrix.names:
             others = matrix.with_others(row) if row in matrix.categories and row != matrix.overall else None
             said = f"{others[0]:.2f} ± {others[1]:.2f}" if others else ""
-            table.add_row(escape(_clean(row)), *(_rho(matrix.at(row, column)) for column in columns), said)
+            table.add_row(
+                escape(_clean(row)), *(_rho(matrix.at(row, column), matrix.models) for column in columns), said
+            )
         _print(table)
 
 
-def _rho(found: Correlation | None) -> str:
-    """A correlation; nothing of one with itself."""
+def _rho(found: Correlation | None, models: int) -> str:
+    """A correlation, with the number of models where it is over some of them; nothing of one with itself."""
     if found is None:
         return ""
-    return "–" if found.rho is None else f"{found.rho:.2f}"
+    few = f" ({found.models})" if found.models < models else ""
+    return f"–{few}" if found.rho is None else f"{found.rho:.2f}{few}"
 
 
 def _show_agreement(found: Agreement, models: Labels) -> None:

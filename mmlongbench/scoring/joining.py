@@ -94,14 +94,15 @@ def join(file: ScorableFile, predictions: Predictions, problems: Problems) -> It
     """
     found, taken, place = predictions_for(file, predictions), Counter[Key](), 0
     sample = predictions.sample(file.names)
-    has_turns = file.builder.spec.placements is not None and any(not kind for _, kind, _ in found)
+    is_placed = file.builder.spec.placements is not None
+    has_turns = is_placed and any(not kind for _, kind, _ in found)
     rows = _rows(file) if has_turns or sample is not None else {}
     claims = _shared_out(file, rows, found, problems)
     unasked = _unasked(file, rows, found, sample, problems)
     for record, key in _records(file):
         queue, at = claims.get(key, ()), taken[key]
         taken[key] += 1
-        turn = at if file.builder.spec.placements and not key[1] else None
+        turn = at if is_placed and not key[1] else None
         if prediction := queue[at] if at < len(queue) else None:
             yield Joined(record, prediction, place, turn)
             place += not prediction.skipped

@@ -4,7 +4,7 @@ Examples go by one after another; held are the places of predictions, the exampl
 """
 
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -32,7 +32,7 @@ from mmlongbench.scoring.reasoning import Reasoning, Said, without_reasoning
 from mmlongbench.scoring.scores import ScoreLine
 from mmlongbench.scoring.tallies import Tallies
 from mmlongbench.scoring.threads import threads
-from mmlongbench.task import HasClusters
+from mmlongbench.task import Record, TaskSpec, clusters_of
 
 _AHEAD = 4
 """Examples under way for each that is scored at once."""
@@ -94,10 +94,11 @@ def score(
         advance = stack.enter_context(progress.bar("files scored", len(asked)))
         for file in asked:
             chosen = [metrics[name] for name in choice[file.builder.dataset]]
+            lines = _Lines(run.model, file, file.builder.spec, clusters_of(file.builder))
             jobs = _jobs(chosen, _answers(file, run, predictions, problems, counts), outside)
             for job, scored in _in_threads(jobs, pool, _AHEAD * at_once):
                 if writer:
-                    line = _line(run.model, file, job, scored)
+                    line = lines.of(job, scored)
                     tallies.add(line, scored, job.chosen.metric)
                     _write(writer, line)
             tallies.end_cell()
@@ -208,34 +209,44 @@ def _in_threads(jobs: Iterable[_Job], pool: ThreadPoolExecutor, ahead: int) -> I
         yield job, future.result()
 
 
-def _line(model: str, file: ScorableFile, job: _Job, scored: Scored) -> ScoreLine:
-    record, spec, builder = job.answer.asked.record, file.builder.spec, file.builder
-    metric, provenance = job.chosen.metric, job.chosen.provenance
-    return ScoreLine.model_construct(
-        model=model,
-        metric=metric.name,
-        profile=provenance.profile,
-        follows=provenance.follows,
-        choices=provenance.choices,
-        file=file.file.name,
-        dataset=builder.dataset,
-        category=spec.category,
-        counted_with=spec.counted_with,
-        length=file.file.length,
-        id=str(record["id"]),
-        depth=record.get("depth"),
-        permutation=record.get("permutation", job.answer.turn),
-        is_own=metric.name == spec.metric,
-        averaged_metric=spec.averaged_metric,
-        status=_status(job, scored),
-        skipped=job.answer.skipped,
-        score=scored.score,
-        reasoning=job.answer.reasoning,
-        details=dict(scored.details),
-        cluster=builder.cluster(record) if isinstance(builder, HasClusters) else "",
-        facets=builder.facets(record) if hasattr(builder, "facets") else {},
-        failure=scored.failure,
-    )
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """Makes the lines of a file."""
+
+    model: str
+    file: ScorableFile
+    spec: TaskSpec
+    cluster: Callable[[Record], str]
+
+    def of(self, job: _Job, scored: Scored) -> ScoreLine:
+        """Return the line of one score."""
+        record, spec, file, builder = job.answer.asked.record, self.spec, self.file, self.file.builder
+        metric, provenance = job.chosen.metric, job.chosen.provenance
+        return ScoreLine.model_construct(
+            model=self.model,
+            metric=metric.name,
+            profile=provenance.profile,
+            follows=provenance.follows,
+            choices=provenance.choices,
+            file=file.file.name,
+            dataset=builder.dataset,
+            category=spec.category,
+            counted_with=spec.counted_with,
+            length=file.file.length,
+            id=str(record["id"]),
+            depth=record.get("depth"),
+            permutation=record.get("permutation", job.answer.turn),
+            is_own=metric.name == spec.metric,
+            averaged_metric=spec.averaged_metric,
+            status=_status(job, scored),
+            skipped=job.answer.skipped,
+            score=scored.score,
+            reasoning=job.answer.reasoning,
+            details=dict(scored.details),
+            cluster=self.cluster(record),
+            facets=builder.facets(record) if hasattr(builder, "facets") else {},
+            failure=scored.failure,
+        )
 
 
 def _status(job: _Job, scored: Scored) -> Literal["scored", "absent", "failed", "skipped"]:

@@ -162,6 +162,14 @@ def test_the_terminal_the_page_and_the_json_have_the_matrix(tmp_path: Path) -> N
     assert only["with_other_categories"]["ICL"] == {"mean": pytest.approx(0.105, abs=1e-3), "sd": 0}
 
 
+def test_the_terminal_says_how_many_models_a_pair_has_where_some_lack(tmp_path: Path) -> None:
+    lines = [*ranked("one", "1234"), *ranked("two", "123/"), *ranked("three", "12//")]
+    printed = CliRunner().invoke(command, [str(write(tmp_path, lines))], catch_exceptions=False).output
+    table = printed[printed.index("between datasets") :]
+    assert "1.00 (3)" in table
+    assert "– (2)" in table
+
+
 def test_models_are_ranked_within_every_group_of_a_facet(tmp_path: Path) -> None:
     lines = []
     for model, integer, text in (("a", 0.9, 0.1), ("b", 0.5, 0.1), ("c", 0.2, 0.8)):

@@ -121,6 +121,8 @@ def test_scores_without_a_profile_are_read_and_called_unknown(tmp_path: Path) ->
     found = reported(tmp_path, [line(1, 0.5), line(2, 0.5)])
     assert [(each.metric, each.profile, each.follows) for each in found.provenance] == [("em", "unknown", ())]
     assert shown_titles(tmp_path) == ["averages, unknown", "datasets, unknown"]
+    printed = CliRunner().invoke(command, [str(tmp_path)], catch_exceptions=False).output
+    assert "unknown (made before scores had profiles): em\n" in printed
     assert ">unknown</h3>" in page("Report", found)
 
 
