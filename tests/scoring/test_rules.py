@@ -4,6 +4,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mmlongbench.scoring.benchmark import (
     ClassLabel,
@@ -18,6 +20,8 @@ from mmlongbench.scoring.benchmark import (
     cls_acc,
     doc_qa,
     mc_acc,
+    rouge,
+    rouge_scorer,
     soft_acc,
     sub_em,
 )
@@ -111,6 +115,20 @@ def test_under_official_every_prediction_stands_behind_the_prompts_last_words(is
     assert RougeL(OFFICIAL).score(
         asked(summary, "it was settled", lead="Summary:" if is_output else "")
     ).score == pytest.approx(0.75)
+
+
+WORDS = st.lists(
+    st.sampled_from(("summary", "Summaries", "Summary:", "the", "case", "was", "settled", "\n", ".")), max_size=9
+)
+
+
+@given(WORDS, WORDS)
+def test_a_summary_is_compared_once_where_that_is_the_better_of_both(said: list[str], gold: list[str]) -> None:
+    prediction, answer, scorer = " ".join(said), " ".join(gold), rouge_scorer()
+    texts = (f"Summary:{prediction}", after_prefix(f"Summary:{prediction}", "Summary:"))
+    both = [rouge(scorer, text, [answer]) for text in texts]
+    expected = {key: max(found[key] for found in both) for key in both[0]}
+    assert RougeL(OFFICIAL).score(asked(prediction, answer)).details == pytest.approx(expected)
 
 
 def test_under_ours_predictions_are_scored_as_they_stand() -> None:

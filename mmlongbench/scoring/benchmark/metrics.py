@@ -6,7 +6,7 @@ The profile `official` does the same with every prediction. The profile `ours` t
 counts a refusal as wrong.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -141,7 +141,7 @@ class RougeL(BenchmarkMetric):
     def score(self, asked: Asked) -> Scored:
         """From 0 to 1; the four figures of the public code beside it."""
         answers = list(flattened(asked.gold))
-        texts = self.texts_scored(asked)
+        texts = _needed(self.texts_scored(asked), answers)
         each = [rouge(self._scorer, text, answers) for text in texts]
         figures = {key: max(found[key] for found in each) for key in each[0]}
         is_cut = any(len(text) > MOST_CHARACTERS for text in texts)
@@ -150,6 +150,16 @@ class RougeL(BenchmarkMetric):
     @cached_property
     def _scorer(self) -> Any:  # noqa: ANN401  (of a package that may be absent)
         return rouge_scorer()
+
+
+def _needed(texts: tuple[str, ...], answers: Sequence[str]) -> tuple[str, ...]:
+    """Return the texts that can be the best, so that a summary is compared once where that is enough.
+
+    The whole is what stands behind "Summary:" and that word before it. Where no reference has the word, it matches
+    nothing and only makes the whole longer, which is then never better.
+    """
+    has_word = any("summar" in answer.lower() for answer in answers)
+    return texts if has_word or any(len(text) > MOST_CHARACTERS for text in texts) else texts[-1:]
 
 
 def _mistyped(gold: object, expected: str) -> Scored:
