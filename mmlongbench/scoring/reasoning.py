@@ -55,7 +55,7 @@ class Said:
 
     answer: str
     reasoning: Reasoning
-    """Empty where there was none: then the answer is all that the model said, untouched."""
+    """Empty where there was none. Then the answer is all that the model said, without markers around nothing."""
 
 
 def without_reasoning(text: str) -> Said:
@@ -109,6 +109,8 @@ class _Scan:
     mentioned: int = -1
     """Where the closing marker of a mentioned pair begins."""
     is_changed: bool = False
+    has_reasoning: bool = False
+    """Whether anything but blanks was left out."""
 
     def step(self, marker: re.Match[str], following: re.Match[str] | None) -> None:
         """Take one marker in."""
@@ -121,9 +123,13 @@ class _Scan:
             self.inside, self.name, self.is_changed = _kind(marker), _name(marker), True
             self.nested.clear()
             self.is_glued |= self.inside == "glued"
+            self.start = marker.end()
         elif self._is_close(marker):
-            if not self.inside:  # the chat template opened it
+            if self.inside:
+                self.has_reasoning |= bool(self.text[self.start : marker.start()].strip())
+            else:  # the chat template opened it
                 self.answer.clear()
+                self.has_reasoning |= self.has_text
                 self.has_text = self.has_mention = False
             self.inside, self.is_changed, self.has_text_on_line = "", True, False
             self.start = self.seen = marker.end()
@@ -132,11 +138,10 @@ class _Scan:
         """Return the answer."""
         if not self.is_changed:
             return Said(self.text, "")
-        is_unclosed = bool(self.inside)
-        if not is_unclosed:
+        if not self.inside:
             self._keep(len(self.text))
         answer = _without_ends("\n".join(self.answer).strip())
-        return Said(answer, "unclosed" if is_unclosed else "stripped")
+        return Said(answer, "unclosed" if self.inside else "stripped" if self.has_reasoning else "")
 
     def _is_open(self, marker: re.Match[str], following: re.Match[str] | None) -> bool:
         if self.inside:

@@ -154,8 +154,8 @@ def _answers(
         found = joined.prediction
         whole = predictions.text(found) if found else ""
         said = without_reasoning(whole)
-        if run.keeps_reasoning and said.reasoning:
-            said = Said(whole, "kept")
+        if run.keeps_reasoning:
+            said = Said(whole, "kept" if said.reasoning else "")
         if said.reasoning:
             counts.reasoning[said.reasoning] += 1
         skipped = found.skipped if found else ""

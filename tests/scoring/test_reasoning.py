@@ -75,6 +75,20 @@ def test_what_stands_before_reasoning_that_is_cut_off_is_the_answer() -> None:
     assert without_reasoning("Answer: Peru <think>Or was it Ch") == Said("Answer: Peru", "unclosed")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<think>\n\n</think>\n\n{answer}",
+        "<|START_RESPONSE|>{answer}<|END_RESPONSE|>",
+        "</think>\n{answer}",
+        "[THINK][/THINK]{answer}",
+    ],
+    ids=["empty", "without a thought", "closed at once", "empty in brackets"],
+)
+def test_markers_around_nothing_are_taken_out_and_are_no_reasoning(text: str) -> None:
+    assert without_reasoning(text.format(answer="12")) == Said("12", "")
+
+
 def test_reasoning_between_parts_of_an_answer_leaves_both() -> None:
     assert without_reasoning("First a. <think>b?</think> Then c.") == Said("First a. \n Then c.", "stripped")
 
@@ -128,7 +142,7 @@ def test_any_text_between_markers_is_left_out_whatever_it_is(before: str, though
         if without_reasoning(f"\0{text}").reasoning or "`" in text:
             return
     said = without_reasoning(f"<think>{thought}</think>\n{answer}")
-    assert said == Said(answer.strip(), "stripped")
+    assert said == Said(answer.strip(), "stripped" if thought.strip() else "")
 
 
 @given(st.text(alphabet=st.characters(exclude_characters="<[◁"), max_size=200))

@@ -441,9 +441,11 @@ def test_what_became_of_reasoning_is_counted_and_stands_in_the_line(
     assert json.loads(command("report", tmp_path / "scores/m.default+anls.jsonl", "--json").out)["reasoning"] == {
         "m": {"stripped": 2, "unclosed": 1}
     }
-    run(public, lines, tmp_path, "--partial", "--compat", "-q")
+    lines[4] = {**lines[4], "prediction": "<think></think>Not answerable"}
+    run(public, lines, tmp_path, "--partial", "--compat", "--metrics", "default", "-q")
     kept = list(read_scores(tmp_path / "scores/m.default.official.jsonl"))
     assert [line.reasoning for line in kept] == ["kept", "", "kept", "kept", ""]
+    assert kept[4].score == 0.5  # markers are kept too: "thinkthinknot answerable"
     assert {tuple(line.choices) for line in kept} == {("reasoning kept",)}
     found = run(public, lines, tmp_path, "--compat", "--reasoning", "strip")
     assert (found.code, "it excludes --reasoning strip" in found.err) == (2, True)
