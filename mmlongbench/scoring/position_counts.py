@@ -6,15 +6,12 @@ which MM-NIAH's do not, so what stands behind "Answer:" is read.
 """
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from mmlongbench.scoring.benchmark.metrics import ANSWER, whole_text
+from mmlongbench.scoring.benchmark.metrics import ANSWER
 from mmlongbench.scoring.benchmark.texts import after_prefix
-from mmlongbench.scoring.metric import Asked, Profile, Scored, Settings, chosen_profile
-
-SOURCES: dict[Profile, str] = {"official": "OpenGVLab/MM-NIAH@7bca1e7", "paper": "arXiv:2406.07230"}
+from mmlongbench.scoring.metric import Asked, Profile, ProfiledMetric, Scored
 
 
 def listed_values(prediction: str) -> list[Any] | None:
@@ -45,27 +42,19 @@ def position_accuracy(prediction: str, answer: Sequence[int]) -> float:
     return len(matched) / len(answer)
 
 
-@dataclass(frozen=True, slots=True)
-class PositionCount:
+class PositionCount(ProfiledMetric):
     """The share of positions at which the listed counts are the answer's (MM-NIAH's own metric)."""
 
-    settings: Settings
     name: ClassVar[str] = "mm-niah-count"
-
-    @property
-    def profile(self) -> Profile:
-        """Whose rules the score follows; the public code and the paper have the same."""
-        return chosen_profile(self.name, SOURCES, self.settings)[0]
-
-    @property
-    def follows(self) -> str:
-        """The public code, or the paper."""
-        return chosen_profile(self.name, SOURCES, self.settings)[1]
+    profiles: ClassVar[Mapping[Profile, str]] = {
+        "official": "OpenGVLab/MM-NIAH@7bca1e7",
+        "paper": "arXiv:2406.07230",
+    }
 
     def score(self, asked: Asked) -> Scored:
         """From 0 to 1, and whether the reply is a list."""
         gold = asked.gold
         if not isinstance(gold, list) or not gold or not all(type(count) is int for count in gold):
             return Scored(None, failure=f"the answer is {gold!r:.80}, expected a list of whole numbers")
-        said = after_prefix(whole_text(asked, self.settings, ANSWER), ANSWER)
+        said = after_prefix(asked.lead + asked.prediction, ANSWER)
         return Scored(position_accuracy(said, gold), {"is_list": listed_values(said) is not None})
