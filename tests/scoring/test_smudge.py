@@ -12,7 +12,7 @@ from mmlongbench.scoring.errors import ScoringError
 from mmlongbench.scoring.metric import Asked, Settings
 from mmlongbench.scoring.smudge import SMuDGE
 from mmlongbench.scoring.smudge.metric import Compared
-from mmlongbench.scoring.smudge.places import Found, Place, distance_between
+from mmlongbench.scoring.smudge.places import MAX_PLACES, Found, Place, distance_between, found_at
 
 Page = list[tuple[int, int, str]]
 LEAFLET: tuple[Page, ...] = (
@@ -122,8 +122,8 @@ def test_a_score_is_from_0_to_1(smudge: SMuDGE, said: str, gold: str) -> None:
 
 @given(st.tuples(st.floats(0, 1), st.floats(0, 1)), st.floats(0, 1), st.floats(0, 1))
 def test_further_away_scores_no_more(gold: tuple[float, float], x: float, further: float) -> None:
-    at = Found(1.0, (Place(0, *gold),))
-    near, far = (Found(1.0, (Place(0, gold[0] + step, gold[1]),)) for step in (x, x + further))
+    at = found_at(1.0, [Place(0, *gold)])
+    near, far = (found_at(1.0, [Place(0, gold[0] + step, gold[1])]) for step in (x, x + further))
     scores = [Compared(0.0, distance_between(at, found), is_found=True).score(0.25) for found in (near, far)]
     assert scores[0] >= scores[1]
 
@@ -133,10 +133,18 @@ def test_a_gold_that_its_page_has_in_other_words_is_not_taken_from_another_page(
 
 
 def test_the_closest_of_equal_places_counts() -> None:
-    gold = Found(1.0, (Place(0, 0.1, 0.1), Place(2, 0.5, 0.5)))
-    said = Found(1.0, (Place(0, 0.9, 0.9), Place(1, 0.1, 0.1), Place(2, 0.5, 0.75)))
-    assert distance_between(gold, said) == 0.25
-    assert distance_between(gold, Found()) == 1
+    gold = found_at(1.0, [Place(0, 0.1, 0.1), Place(2, 0.5, 0.5)])
+    said = found_at(1.0, [Place(0, 0.9, 0.9), Place(1, 0.1, 0.1), Place(2, 0.5, 0.75)])
+    assert distance_between(gold, said) == distance_between(said, gold) == 0.25
+    assert distance_between(gold, Found()) == distance_between(Found(), gold) == 1
+
+
+def test_more_places_than_are_compared_are_called_not_exhaustive() -> None:
+    places = [Place(number % 3, number / 5000, 0.5) for number in range(MAX_PLACES + 1)]
+    whole, cut = found_at(1.0, places[1:]), found_at(1.0, [*places, *places])
+    assert (len(whole.places), whole.is_exhaustive) == (MAX_PLACES, True)
+    assert (len(cut.places), cut.is_exhaustive) == (MAX_PLACES, False)
+    assert distance_between(cut, found_at(1.0, [Place(0, 0.0, 0.75)])) == 0.25
 
 
 def test_a_list_is_the_mean_of_its_elements_and_other_golds_are_alternatives(smudge: SMuDGE) -> None:

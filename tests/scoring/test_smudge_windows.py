@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mmlongbench.scoring.smudge.paths import Paths
 from mmlongbench.scoring.smudge.places import LEAST_SIMILARITY
 from mmlongbench.scoring.smudge.reading import Reading, equal_runs
 from mmlongbench.scoring.smudge.windows import best_runs, letters_of
@@ -103,11 +104,14 @@ def test_no_run_crosses_a_page() -> None:
     assert all(place.page in (0, 1) for place in found.places)
 
 
-def test_a_run_that_is_better_elsewhere_is_noticed_and_one_that_is_as_good_is_not() -> None:
-    reading = Reading(letters_of(document("up to 12 mg", "up to 12 mgs", "up to 12 mg")))
-    similar = reading.best("up to 12 mgs.", (0,)).similarity
-    assert reading.is_better_on("up to 12 mgs.", (1, 2), similar)
-    assert not reading.is_better_on("up to 12 mgs.", (2,), similar)
+@pytest.mark.parametrize("find", [Reading, Paths])
+def test_what_another_page_has_better_is_not_found_and_what_it_has_as_good_is(find: type[Reading | Paths]) -> None:
+    locator = find(letters_of(document("up to 12 mg", "up to 12 mgs", "up to 12 mg")))
+    assert not locator.best_near("up to 12 mgss", (0, 2)).is_located
+    assert not locator.best_near("up to 12 mgs", (0,)).is_located
+    assert [place.page for place in locator.best_near("up to 12 mgss", (1,)).places] == [1]
+    same = find(letters_of(document("up to 12 mg", "up to 12 mg")))
+    assert [place.page for place in same.best_near("up to 12 mgs", (0,)).places] == [0]
 
 
 def test_words_are_compared_without_case_brackets_stops_and_ligatures() -> None:

@@ -10,10 +10,10 @@ from mmlongbench.documents.names import folder_names
 from mmlongbench.documents.pdf import Limits
 from mmlongbench.errors import Fault, SourceError
 from mmlongbench.manifest import LimitsSpec
+from mmlongbench.scoring.smudge.paths import Paths
 from mmlongbench.scoring.smudge.pdf_words import pdf_words
 from mmlongbench.scoring.smudge.places import Locator
 from mmlongbench.scoring.smudge.reading import Reading
-from mmlongbench.scoring.smudge.walking import Walking
 from mmlongbench.scoring.smudge.windows import letters_of
 from mmlongbench.scoring.smudge.word_list import WordList
 from mmlongbench.scoring.smudge.words import Word, Words, words_of
@@ -28,10 +28,10 @@ class Text:
 
     def __init__(self, words: Words, *, is_walked: bool) -> None:
         self.pages, self.size = tuple(words.pages.tolist()), len(words)
-        letters = None if is_walked else letters_of(words)
-        self.locator: Locator = Reading(letters) if letters else Walking(words)
-        graphs = 256 * len(words) if is_walked else 0
-        self.weight = words.weight + (letters.weight if letters else graphs)
+        letters = letters_of(words)
+        paths = Paths(letters) if is_walked else None
+        self.locator: Locator = paths or Reading(letters)
+        self.weight = words.weight + letters.weight + (paths.weight if paths else 0)
 
 
 Opened: TypeAlias = Text | Fault

@@ -80,7 +80,7 @@ class SMuDGE:
             return "no evidence pages"
         if isinstance(self._library.open(name), Fault):
             return ""  # which is to be mended: it fails
-        located = [bool(self._gold(name, gold, evidence).places) for gold in golds.values]
+        located = [self._gold(name, gold, evidence).is_located for gold in golds.values]
         is_there = all(located) if golds.is_list else any(located)
         return "" if is_there else "the gold answer is not in the text of its evidence pages"
 
@@ -102,7 +102,7 @@ class SMuDGE:
         self, text: Text, golds: Golds, located: dict[str, Found], said: str, evidence: tuple[int, ...]
     ) -> Scored:
         """The score of a prediction, its golds located."""
-        there = [gold for gold in golds.values if located[gold].places]
+        there = [gold for gold in golds.values if located[gold].is_located]
         if not there or (golds.is_list and len(there) < len(golds.values)):
             absent = next(gold for gold in golds.values if gold not in there)
             pages = ", ".join(map(str, evidence[:8]))
@@ -147,17 +147,14 @@ def _chosen(table: list[list[Compared]], alpha: float, *, is_list: bool) -> list
 def _compare(text: Text, gold: str, located: Found, said: str) -> Compared:
     """A prediction against a gold that was located.
 
-    The prediction is looked for on the gold's pages, then only for anything better on the others: both tell the same,
-    wherever else it may stand. One that repeats the gold stands where the gold does; a refusal stands nowhere.
+    Where the prediction resembles another page more, it does not stand on the gold's. One that repeats the gold stands
+    where the gold does; a refusal stands nowhere.
     """
     needle, pages = " ".join(split(said)), sorted({place.page for place in located.places})
     if needle == " ".join(split(gold)):
         return Compared(match_score(gold, said), 0.0, is_found=True)
-    found = Found() if needle in _REFUSALS else text.locator.best(needle, pages)
-    others = [page for page in text.pages if page not in pages]
-    if found.places and text.locator.is_better_on(needle, others, found.similarity):
-        found = Found()
-    return Compared(match_score(gold, said), distance_between(located, found), bool(found.places))
+    found = Found() if needle in _REFUSALS else text.locator.best_near(needle, pages)
+    return Compared(match_score(gold, said), distance_between(located, found), found.is_located)
 
 
 def _evidence(asked: Asked) -> tuple[int, ...]:

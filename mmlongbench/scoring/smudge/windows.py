@@ -79,7 +79,7 @@ def best_runs(letters: Letters, needle: str, ranges: list[range], above: float, 
 
     With `is_first` the search ends at the first run that is.
     """
-    best, table = Best(above), _table(needle, letters.alphabet)
+    best, table = Best(above), needle_bits(needle, letters.alphabet)
     for lanes in _batches(ranges):
         _run(letters, len(needle), table, lanes, best, is_first=is_first)
         if is_first and best.runs:
@@ -94,8 +94,8 @@ def _batches(ranges: list[range]) -> Iterator[Integers]:
         yield from (whole[at : at + _LANES] for at in range(0, len(whole), _LANES))
 
 
-def _table(needle: str, alphabet: npt.NDArray[np.uint32]) -> Bits:
-    """(machine word, letter of the alphabet) → where the needle has the letter."""
+def needle_bits(needle: str, alphabet: npt.NDArray[np.uint32]) -> Bits:
+    """Return (machine word, letter of the alphabet) → where the needle has the letter."""
     codes = np.frombuffer(needle.encode("utf-32-le", "surrogatepass"), np.uint32)
     table = np.zeros((-(-len(codes) // _BITS), len(alphabet)), np.uint64)
     at = np.minimum(np.searchsorted(alphabet, codes), len(alphabet) - 1)
@@ -110,7 +110,7 @@ def _run(letters: Letters, length: int, table: Bits, lanes: Integers, best: Best
     plus, minus = np.full((len(table), len(lanes)), ~np.uint64(0)), np.zeros((len(table), len(lanes)), np.uint64)
     errors, step = np.full(len(lanes), length, np.int64), 0
     while len(lanes) and (step + 1) * best.similarity <= length + _ROUNDING:
-        errors += _advance(plus, minus, table[:, letters.codes[at]], length)
+        errors += advance(plus, minus, table[:, letters.codes[at]], length)
         at, step = at + 1, step + 1
         if step + _ROUNDING >= best.similarity * length:  # a shorter run has too many errors for its length alone
             ended = np.flatnonzero(letters.is_end[at] & (at <= limits))
@@ -127,10 +127,11 @@ def _run(letters: Letters, length: int, table: Bits, lanes: Integers, best: Best
                 plus, minus = plus[:, kept], minus[:, kept]
 
 
-def _advance(plus: Bits, minus: Bits, equal: Bits, length: int) -> Integers:
-    """Take one character in every lane; how the distances to the whole needle change. `plus`, `minus` are changed.
+def advance(plus: Bits, minus: Bits, equal: Bits, length: int) -> Integers:
+    """Take one character in every lane and return how the distances to the whole needle change.
 
-    They are the vertical differences of a column of the table of distances, one bit a letter of the needle.
+    `plus` and `minus` are changed: they are the vertical differences of a column of the table of distances, one bit a
+    letter of the needle.
     """
     one, last = np.uint64(1), np.uint64(_BITS - 1)
     more, less = np.uint64(1), np.uint64(0)  # the top of the table grows by one a character
