@@ -1,8 +1,9 @@
-"""SMuDGE: golds located on their pages, processor seconds for a thousand answers, and how time grows with words.
+"""SMuDGE: golds located under each profile, processor seconds for a thousand answers, and how time grows with words.
 
 Real questions of MMLongBench-Doc are answered in turn with their gold, the gold misspelt, a sentence around it, another
-question's gold and a sentence that no page has. Growth is that of drawn documents, from
-1,000 words to 64,000, against trying every run of words with rapidfuzz.
+question's gold and a sentence that no page has; the two profiles are correlated over these answers. Growth is that of
+drawn documents, from 1,000 words to 64,000, in reading order against trying every run of words with rapidfuzz, and over
+the graph of words.
 """
 
 import ast
@@ -15,17 +16,17 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 from rapidfuzz.distance import Levenshtein
 
 import mmlongbench as mm
 from builders.docvqa.answers import Answer, normalise
-from mmlongbench.errors import Fault
 from mmlongbench.scoring.metric import Asked, Settings
 from mmlongbench.scoring.smudge import SMuDGE
-from mmlongbench.scoring.smudge.library import Library, Text
+from mmlongbench.scoring.smudge.paths import Paths
 from mmlongbench.scoring.smudge.reading import Reading
 from mmlongbench.scoring.smudge.windows import letters_of
-from mmlongbench.scoring.smudge.words import Word, Words, split, words_of
+from mmlongbench.scoring.smudge.words import Word, Words, words_of
 
 DRAWS = mm.Draws(("smudge",))
 ABSENT = "the quarterly zebra report"
@@ -49,11 +50,18 @@ def main(source: Path, most: int) -> None:
     """Print the figures."""
     if (source / "samples.json").is_file():
         asked = list(_questions(source))
-        for is_walked in (False, True):
-            click.echo(f"{'walked' if is_walked else 'in reading order'}:")
-            _locate(asked, source / "documents", is_walked)
-            _score(asked, source / "documents", is_walked)
+        scores = {name: _score(name, asked, settings) for name, settings in _profiles(source / "documents").items()}
+        _correlate(scores["paper"], scores["ours"])
     _grow(most)
+
+
+def _profiles(documents: Path) -> dict[str, Settings]:
+    """Each way to score."""
+    return {
+        "paper": Settings(documents=documents, profile="paper"),
+        "ours": Settings(documents=documents, profile="ours"),
+        "ours, --walk": Settings(documents=documents, profile="ours", is_walked=True),
+    }
 
 
 def _questions(source: Path) -> Iterator[Asked]:
@@ -70,47 +78,61 @@ def _questions(source: Path) -> Iterator[Asked]:
             yield Asked("documentQA/mmlongdoc_K128.jsonl", "mmlongdoc", record, answer.values[0], answer.values[0])
 
 
-def _locate(asked: list[Asked], documents: Path, is_walked: bool) -> None:
-    """Which golds stand on their evidence pages."""
-    library, counts = Library(documents, None, is_walked=is_walked), Counter[tuple[str, str]]()
-    for each in asked:
-        text, kind = library.open(each.record["doc_name"]), each.record["answer_format"]
-        counts[kind, "asked"] += 1
-        if isinstance(text, Fault):
-            counts[kind, text.reason] += 1
-            continue
-        found = text.locator.best(" ".join(split(each.gold)), each.record["ans_page_list"])
-        counts[kind, "exact"] += found.similarity == 1
-        counts[kind, "above 0.3"] += bool(found.places)
-    texts = [
-        text for name in {each.record["doc_name"] for each in asked} if isinstance(text := library.open(name), Text)
-    ]
-    words = sum(text.size for text in texts)
-    click.echo(f"  {len(texts)} documents with text, {sum(len(text.pages) for text in texts)} pages, {words} words")
-    for kind in FORMATS:
-        told = ", ".join(f"{what} {count}" for (of, what), count in counts.items() if of == kind)
-        click.echo(f"  golds of format {kind} on their pages: {told}")
-
-
-def _score(asked: list[Asked], documents: Path, is_walked: bool) -> None:
-    """Seconds for a thousand answers: the words read on the way, then at hand."""
-    metric = SMuDGE(Settings(documents=documents, is_walked=is_walked))
-    golds = [each.gold for each in asked]
-    started = time.process_time()
-    for each in asked:
-        metric.score(each)
-    cold = time.process_time() - started
-    click.echo(f"  reading every document once, locating every gold: {cold:.1f} s")
-    spent, scored = dict.fromkeys(WAYS, 0.0), Counter[str]()
+def _score(name: str, asked: list[Asked], settings: Settings) -> dict[tuple[str, int], float]:
+    """Seconds for a thousand answers, the documents read; the scores by way and question."""
+    metric, started = SMuDGE(settings), time.process_time()
+    located = Counter(_located(metric, each) for each in asked)
+    click.echo(f"{name}: reading every document once, locating every gold: {time.process_time() - started:.1f} s")
+    for (kind, outcome), count in sorted(located.items()):
+        click.echo(f"  golds of format {kind}: {count} {outcome}")
+    golds, scores = [each.gold for each in asked], dict[tuple[str, int], float]()
+    spent = dict[str, float]()
+    _answer(metric, asked, golds, WAYS["an absent sentence"])  # the graphs of all pages are built once
     for way, say in WAYS.items():
         started = time.process_time()
-        for each, other in zip(asked, golds[7:] + golds[:7], strict=True):
-            said = Asked(each.file, each.dataset, each.record, each.gold, say(each.gold, other))
-            scored[way] += metric.score(said).score is not None
-        spent[way] = time.process_time() - started
-        click.echo(f"  {way}: {1000 * spent[way] / scored[way]:.2f} s for 1,000 answers ({scored[way]} scored)")
-    warm, answers = sum(spent.values()), sum(scored.values())
-    click.echo(f"  all of these: {1000 * warm / answers:.1f} s for 1,000 answers, the documents read")
+        found = _answer(metric, asked, golds, say)
+        spent[way] = 1000 * (time.process_time() - started) / len(found)
+        click.echo(f"  {way}: {spent[way]:.2f} s for 1,000 answers ({len(found)} scored)")
+        scores |= {(way, number): score for number, score in found.items()}
+    click.echo(f"  all of these: {sum(spent.values()) / len(spent):.1f} s for 1,000 answers")
+    return scores
+
+
+def _located(metric: SMuDGE, asked: Asked) -> tuple[str, str]:
+    """The format of a question, and how its gold was located or why it is left out."""
+    kind, scored = asked.record["answer_format"], metric.score(asked)
+    if why := metric.out_of_scope(asked):
+        return kind, f"left out: {why}"
+    if scored.score is None:
+        return kind, "in documents without a word" if "without-words" in scored.failure else scored.failure
+    return kind, "exactly" if scored.details["is_gold_exact"] else "by the best similarity"
+
+
+def _answer(metric: SMuDGE, asked: list[Asked], golds: list[str], say: Callable[[str, str], str]) -> dict[int, float]:
+    """The scores of one way to answer, by question."""
+    found = dict[int, float]()
+    for number, (each, other) in enumerate(zip(asked, golds[7:] + golds[:7], strict=True)):
+        said = Asked(each.file, each.dataset, each.record, each.gold, say(each.gold, other))
+        score = metric.score(said).score
+        if score is not None:
+            found[number] = score
+    return found
+
+
+def _correlate(one: dict[tuple[str, int], float], other: dict[tuple[str, int], float]) -> None:
+    """Pearson between two profiles, over the answers that both score, and for each way to answer."""
+    shared = sorted(one.keys() & other.keys())
+    click.echo(f"paper and ours: Pearson {_pearson(one, other, shared):.3f} over {len(shared)} answers of every way")
+    for way in WAYS:
+        keys = [key for key in shared if key[0] == way]
+        click.echo(f"  {way}: {_pearson(one, other, keys):.3f} ({len(keys)})")
+
+
+def _pearson(
+    one: dict[tuple[str, int], float], other: dict[tuple[str, int], float], keys: list[tuple[str, int]]
+) -> float:
+    pair = np.array([[scores[key] for key in keys] for scores in (one, other)])
+    return float(np.corrcoef(pair)[0, 1]) if (np.ptp(pair, axis=1) > 0).all() else float("nan")
 
 
 def _grow(most: int) -> None:
@@ -122,11 +144,17 @@ def _grow(most: int) -> None:
         there = " ".join(words.word(number) for number in range(5))
         equal = _timed(partial(reading.best, there, pages))
         like = _timed(partial(reading.best, ABSENT, pages))
+        paths = Paths(letters_of(words))
+        paths.best(ABSENT, pages)  # which builds the graphs
+        over = _timed(partial(paths.best, ABSENT, pages))
         brute = _timed(partial(_brute, words, ABSENT), rounds=1) if size <= MOST_BRUTE else 0.0
         growth = f"× {like / before:.2f}" if before else ""
         tried = f"; every run tried {brute * 1000:.0f} ms" if brute else ""
         tried += f" × {brute / brute_before:.2f}" if brute and brute_before else ""
-        click.echo(f"{size} words: equal {equal * 1000:.2f} ms, most like {like * 1000:.1f} ms {growth}{tried}")
+        shown = (
+            f"equal {equal * 1000:.2f} ms, most like {like * 1000:.1f} ms {growth}, over the graph {over * 1000:.1f} ms"
+        )
+        click.echo(f"{size} words: {shown}{tried}")
         size, before, brute_before = size * 2, like, brute
 
 
@@ -137,7 +165,13 @@ def _drawn(size: int) -> Words:
         "".join(DRAWS.at(number, place).choice("letter", letters) for place in range(2 + number % 7))
         for number in range(size)
     )
-    return words_of((Word(number // 500, text, (0, 0, 1, 1)) for number, text in enumerate(texts)), "drawn")
+    return words_of((Word(number // 500, text, _box(number % 500)) for number, text in enumerate(texts)), "drawn")
+
+
+def _box(number: int) -> tuple[float, float, float, float]:
+    """The place of a word on its page: 20 a line."""
+    x, y = number % 20 / 20, number // 20 / 25
+    return x, y, x + 0.045, y + 0.025
 
 
 def _brute(words: Words, needle: str) -> float:

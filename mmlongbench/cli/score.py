@@ -81,7 +81,9 @@ def _smudge_options(command: Callable[..., Any]) -> Callable[..., Any]:
                 type=click.FloatRange(0, 1),
                 help="Weight of the match; the first is the score's (smudge).  [default: 0.25]",
             ),
-            click.option("--walk", is_flag=True, help="Do without the PDFs' reading order (smudge)."),
+            click.option(
+                "--walk", is_flag=True, help="Do without the PDFs' reading order, as the profile paper does (smudge)."
+            ),
         )
     ):
         command = option(command)

@@ -91,7 +91,7 @@ class Settings:
     alphas: tuple[float, ...] = (0.25,)
     """Weights of the match score; the first is the score's (SMuDGE)."""
     is_walked: bool = False
-    """Do without the PDF's reading order (SMuDGE)."""
+    """Do without the PDF's reading order, as the profile `paper` always does (SMuDGE)."""
     images: Path | None = None
     """The release's folder of images (a committee sees the gold pages)."""
     data: Path | None = None

@@ -1,5 +1,6 @@
 """SMuDGE over drawn documents: words, places, scores, and what cannot be scored."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,18 @@ def leaflets(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def smudge(leaflets: Path) -> SMuDGE:
+    """By the rules of the paper."""
     return SMuDGE(Settings(documents=leaflets))
+
+
+@pytest.fixture(scope="module")
+def own(leaflets: Path) -> SMuDGE:
+    """By the rules of the profile `ours`."""
+    return SMuDGE(Settings(documents=leaflets, profile="ours"))
+
+
+WAYS = [Settings(profile="paper"), Settings(profile="ours"), Settings(profile="ours", is_walked=True)]
+WAY_NAMES = ["paper", "ours", "ours over the graph"]
 
 
 def asked(prediction: str, gold: Any = "up to 12 milligrams", doc: Any = "leaflet", **record: Any) -> Asked:
@@ -61,21 +73,58 @@ def score(metric: SMuDGE, *args: Any, **fields: Any) -> float:
     return scored.score
 
 
-def test_the_example_of_the_paper(smudge: SMuDGE) -> None:
-    assert score(smudge, "26", gold="12", doc="leaflet") < 0.25  # at the other end of the page
-    assert score(smudge, "99", gold="12") == 0  # nowhere in the document
-    for gold in ("12", "up to 12 milligrams"):
-        right = smudge.score(asked("up to 12 mgs", gold)).details
-        wrong = smudge.score(asked("up to 1z milligrams", gold)).details
-        assert right["match"] > 0.9
-        assert wrong["match"] == 0
+def test_the_paper_is_followed_unless_asked_otherwise(leaflets: Path, smudge: SMuDGE, own: SMuDGE) -> None:
+    assert (smudge.profile, smudge.follows) == ("paper", "arXiv:2503.19120")
+    assert (own.profile, own.follows) == ("ours", "")
+    with pytest.raises(ScoringError, match="--profile official: the metric 'smudge' does not offer it"):
+        SMuDGE(Settings(documents=leaflets, profile="official"))
+
+
+def test_the_example_of_the_paper_on_a_page(smudge: SMuDGE, own: SMuDGE) -> None:
+    gold = "up to 12 milligrams"
+    for metric, match in ((smudge, 11 / (10 + 17 / 10)), (own, 11 / (10 + 16 / 9))):
+        right, wrong = (metric.score(asked(said, gold)).details for said in ("up to 12 mgs", "up to 1z milligrams"))
+        assert (right["match"], wrong["match"]) == (pytest.approx(match), 0)
+        assert right["is_found"]
         assert right["alpha_0.25"] > wrong["alpha_0.25"] + 0.15
+        assert score(metric, "26", gold="12") < 0.25  # at the other end of the page
+        assert score(metric, "99", gold="12") == 0  # nowhere in the document
+    assert smudge.score(asked("up to 12 mgs", "12")).details["match"] == 0  # no number as a whole
+    assert own.score(asked("up to 12 mgs", "12")).details["match"] == 1
+
+
+def test_under_the_paper_a_gold_is_located_anywhere_and_under_ours_on_its_evidence_pages(
+    smudge: SMuDGE, own: SMuDGE
+) -> None:
+    elsewhere = asked("Georgia", "Georgia")  # page 1; the evidence is page 0
+    assert smudge.out_of_scope(elsewhere) == ""
+    assert smudge.score(elsewhere).score == 1
+    assert own.out_of_scope(elsewhere) == "the gold answer is not in the text of its evidence pages"
+    assert own.score(elsewhere).score is None
+    nowhere = asked("zzz", "zzzzz qqqqq")
+    assert smudge.out_of_scope(nowhere) == "the gold answer is not in the text of its document"
+    without = asked("12", "12", ans_page_list=[])
+    assert (smudge.out_of_scope(without), own.out_of_scope(without)) == ("", "no evidence pages")
+
+
+@pytest.mark.parametrize("gold", ["Not answerable", "Fail to answer", ["not answerable", "Unanswerable."]])
+def test_a_question_without_an_answer_is_out_of_scope(gold: Any, smudge: SMuDGE, own: SMuDGE) -> None:
+    for metric in (smudge, own):
+        assert metric.out_of_scope(asked("12", gold, answer_format="None")) == "the document has no answer"
+
+
+def test_a_refusal_is_looked_for_under_the_paper_only(leaflets: Path, tmp_path: Path) -> None:
+    draw(tmp_path / "leaflet.pdf", ([(60, 100, "12 is not answerable here")],))
+    paper, own = (SMuDGE(Settings(documents=tmp_path, profile=profile)) for profile in ("paper", "ours"))
+    said = asked("Not answerable.", "12")
+    assert paper.score(said).details["is_found"] is True
+    assert (own.score(said).details["is_found"], own.score(said).score) == (False, 0)
 
 
 @pytest.mark.parametrize("gold", ["12", "Chapel Hill", "up to 12 milligrams", "Take", "26 tablets"])
-@pytest.mark.parametrize("is_walked", [False, True])
-def test_a_gold_that_is_said_scores_1(leaflets: Path, gold: str, is_walked: bool) -> None:
-    metric = SMuDGE(Settings(documents=leaflets, is_walked=is_walked))
+@pytest.mark.parametrize("way", WAYS, ids=WAY_NAMES)
+def test_a_gold_that_is_said_scores_1(leaflets: Path, gold: str, way: Settings) -> None:
+    metric = SMuDGE(replace(way, documents=leaflets))
     assert score(metric, gold, gold=gold) == 1
     assert score(metric, f"Answer: {gold.upper()}", gold=gold) == 1
 
@@ -99,12 +148,14 @@ def test_every_alpha_is_given_and_the_first_is_the_score(leaflets: Path) -> None
     assert scored.details["alpha_0"] == grounding
 
 
-def test_what_stands_on_another_page_is_not_grounded(smudge: SMuDGE) -> None:
-    there = smudge.score(asked("Chapel Hall", gold="Chapel Hill"))
+@pytest.mark.parametrize("way", WAYS, ids=WAY_NAMES)
+def test_what_stands_on_another_page_is_not_grounded(leaflets: Path, way: Settings) -> None:
+    metric = SMuDGE(replace(way, documents=leaflets))
+    there = metric.score(asked("Chapel Hall", gold="Chapel Hill"))
     assert there.details["grounding"] == 0  # page 1 has it word for word
     assert there.details["is_found"] is False
     assert there.score == pytest.approx(0.25 * 10 / 11)
-    near = smudge.score(asked("Chapel Hiil", gold="Chapel Hill"))
+    near = metric.score(asked("Chapel Hiil", gold="Chapel Hill"))
     assert near.details["grounding"] == 1  # nothing resembles it more than the gold
 
 
@@ -116,8 +167,9 @@ def test_the_size_and_the_turn_of_a_page_do_not_matter(smudge: SMuDGE) -> None:
 
 
 @given(st.text("12 acehilprstu", max_size=25), st.sampled_from(["12", "Chapel Hill", "up to 12 milligrams"]))
-def test_a_score_is_from_0_to_1(smudge: SMuDGE, said: str, gold: str) -> None:
+def test_a_score_is_from_0_to_1(smudge: SMuDGE, own: SMuDGE, said: str, gold: str) -> None:
     assert 0 <= score(smudge, said, gold=gold) <= 1
+    assert 0 <= score(own, said, gold=gold) <= 1
 
 
 @given(st.tuples(st.floats(0, 1), st.floats(0, 1)), st.floats(0, 1), st.floats(0, 1))
@@ -166,24 +218,39 @@ def test_a_list_is_the_mean_of_its_elements_and_other_golds_are_alternatives(smu
         ({"doc": "elsewhere"}, "missing-document"),
         ({"doc": "scan"}, "document-without-words"),
         ({"doc": "broken"}, "broken.pdf"),
+        ({"gold": "zzzzz qqqqq"}, "'zzzzz qqqqq' is not"),
+        ({"gold": '["Chapel Hill", "zzzzz"]', "answer_format": "List"}, "'zzzzz' is not"),
+    ],
+)
+def test_what_cannot_be_scored_says_why(smudge: SMuDGE, own: SMuDGE, fields: dict[str, Any], why: str) -> None:
+    for metric in (smudge, own):
+        scored = metric.score(asked("12", **fields))
+        assert scored.score is None
+        assert why in scored.failure
+        assert "\n" not in scored.failure
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
         ({"ans_page_list": []}, "no evidence pages"),
         ({"ans_page_list": "[0]"}, "no evidence pages"),
         ({"ans_page_list": [2, 999]}, "is not on its evidence pages (2, 999)"),
         ({"gold": "zzzzz qqqqq"}, "'zzzzz qqqqq' is not on its evidence pages (0)"),
-        ({"gold": '["Chapel Hill", "zzzzz"]', "answer_format": "List"}, "'zzzzz' is not on its evidence pages"),
     ],
 )
-def test_what_cannot_be_scored_says_why(smudge: SMuDGE, fields: dict[str, Any], why: str) -> None:
-    scored = smudge.score(asked("12", **fields))
-    assert scored.score is None
-    assert why in scored.failure
-    assert "\n" not in scored.failure
+def test_under_ours_the_evidence_pages_are_needed(
+    smudge: SMuDGE, own: SMuDGE, fields: dict[str, Any], why: str
+) -> None:
+    assert why in own.score(asked("12", **fields)).failure
+    assert "evidence" not in smudge.score(asked("12", **fields)).failure
 
 
 @pytest.mark.parametrize("said", ["", " ", "\x00", "\ud800", "(" * 5000, "x" * 10_000_000, "12 " * 200_000, "[" * 9999])
-def test_no_prediction_breaks_it(smudge: SMuDGE, said: str) -> None:
-    assert 0 <= score(smudge, said) < 0.1
-    assert 0 <= score(smudge, said, gold='["12", "26"]', answer_format="List") < 0.6
+def test_no_prediction_breaks_it(smudge: SMuDGE, own: SMuDGE, said: str) -> None:
+    for metric in (smudge, own):
+        assert 0 <= score(metric, said) < 0.1
+        assert 0 <= score(metric, said, gold='["12", "26"]', answer_format="List") < 0.6
 
 
 def test_without_documents_it_says_how_to_name_them() -> None:

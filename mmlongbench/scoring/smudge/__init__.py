@@ -3,6 +3,7 @@
 from mmlongbench.scoring.smudge.matching import Kind, kind_of, match_score
 from mmlongbench.scoring.smudge.metric import SMuDGE
 from mmlongbench.scoring.smudge.places import grounding_score
+from mmlongbench.scoring.smudge.rules import RULES, Rules
 from mmlongbench.scoring.smudge.word_list import WordLine
 
-__all__ = ["Kind", "SMuDGE", "WordLine", "grounding_score", "kind_of", "match_score"]
+__all__ = ["RULES", "Kind", "Rules", "SMuDGE", "WordLine", "grounding_score", "kind_of", "match_score"]

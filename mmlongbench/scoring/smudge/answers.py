@@ -13,11 +13,11 @@ from typing import Any
 
 from mmlongbench.scoring.metric import Asked
 
-MOST_ELEMENTS = 64
+MAX_ELEMENTS = 64
 """Elements of a predicted list that are looked at; all of them count for its length."""
-MOST_OF_ELEMENT = 128
+MAX_ELEMENT = 128
 """Characters of an element; a longer one matches no element of a gold answer."""
-MOST_SAID = 100_000
+MAX_SAID = 100_000
 """Characters of a prediction that are read: with so many it matches no answer."""
 _LEAD = re.compile(r"\A[\s*_#]*answer[\s*_]*:[\s*_]*", re.IGNORECASE)
 
@@ -48,7 +48,7 @@ def said_of(prediction: str) -> str:
     >>> said_of("**Answer:** up to 12 mgs"), said_of("*12*")
     ('up to 12 mgs', '12')
     """
-    return _LEAD.sub("", prediction[:MOST_SAID], count=1).strip().strip("*`").strip()
+    return _LEAD.sub("", prediction[:MAX_SAID], count=1).strip().strip("*`").strip()
 
 
 def elements_of(said: str) -> list[str]:

@@ -1,128 +1,116 @@
-"""How well a prediction matches a gold answer, as strings alone: the match score of SMuDGE.
+"""How well a prediction matches a gold answer by the rules of the paper (profile `paper`), as strings alone.
 
-The formulas are those of the paper (Nourbakhsh et al., Findings of NAACL 2025, arXiv 2503.19120); of its own example
-the printed table does not follow from them, and the formulas decide here: for the gold answer 12, "26" scores 0 and
-"up to 12 mgs" 1, for a number is compared with the numbers that were said; "up to 1z milligrams" scores 0.
+Nourbakhsh et al., Findings of NAACL 2025 (arXiv:2503.19120), section 3.2 and appendices B.3 and B.4. The type is that
+of the gold answer alone: all digits are a number, all letters a text, and anything else is a hybrid, so also `1,700`,
+`(8)` and every text with a blank. The numbers of a hybrid are its digits, its text is everything else.
+
+What the paper does not say is decided here: strings are compared without case, with single blanks; a prediction for a
+number is one number as a whole; and a hybrid without digits is matched by its text alone.
 """
 
 import re
 import unicodedata
-from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from mmlongbench.scoring.errors import missing
 
 Kind: TypeAlias = Literal["numeric", "textual", "hybrid"]
-Number: TypeAlias = tuple[str, str, int]
-"""Sign, digits without zeros at either end, and the power of ten they are multiplied by; of zero no digits."""
-
-_NUMBER = re.compile(
-    r"(?:(?<![^\s($€£¥])[-+])?(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+)(?:\.[0-9]+)?|(?<![\w.])\.[0-9]+"
-)
-_DASHES = dict.fromkeys(map(ord, "‐‑‒–—―−"), "-")
-_SCALES = (0, 2, 3, 6, 9)
+SCALES = (0, 2, 3, 6, 9)
 """Powers of ten that two ways to write a number may differ by: as such, per cent, thousand, million, billion."""
 _NUMBERS_WEIGHT, _TEXT_WEIGHT = 10, 1
+_OTHER_DIGIT = re.compile(r"[^\D0-9]")
+_NUMBER = re.compile(r"[+-]?([0-9]{1,3}(?:,[0-9]{3})+|[0-9]*)(?:\.([0-9]*))?")
+
+
+def kind_of(text: str) -> Kind:
+    """Return what a string is made of (appendix B.3).
+
+    >>> [kind_of(text) for text in ("12", "apple", "1,700", "(8)", "Chapel Hill", "12 mg")]
+    ['numeric', 'textual', 'hybrid', 'hybrid', 'hybrid', 'hybrid']
+    """
+    compared = plain(text)
+    if compared and all(letter in "0123456789" for letter in compared):
+        return "numeric"
+    return "textual" if compared.isalpha() else "hybrid"
+
+
+def match_score(gold: str, prediction: str) -> float:
+    """Return a score from 0 to 1 by the kind of the gold answer.
+
+    >>> match_score("apple", "app1e"), match_score("12", "26"), match_score("12", "1200")
+    (0.8, 0.0, 1.0)
+    >>> [round(match_score("up to 12 milligrams", said), 2) for said in ("up to 12 mgs", "up to 1z milligrams")]
+    [0.94, 0.0]
+    """
+    wanted, said = plain(gold), plain(prediction)
+    kind = kind_of(gold)
+    if kind == "textual":
+        return similarity(wanted, said)
+    if kind == "numeric":
+        return float(_is_same(_value(wanted), _value(said)))
+    digits, others = _apart(wanted)
+    said_digits, said_others = _apart(said)
+    text = similarity(others, said_others)
+    return harmonic_mean(float(_is_same(_value(digits), _value(said_digits))), text) if digits else text
 
 
 def plain(text: str) -> str:
-    r"""A string as it is compared: compatible characters made one, without case, single blanks, no stop at its end.
+    r"""Return a string as it is compared: one form of each character and digit, no case, single blanks.
 
-    >>> plain(" Up  to 10–12\nMGS. ")
-    'up to 10-12 mgs'
+    >>> plain(" Up  to ①२\nMGS. ")
+    'up to 12 mgs.'
     """
-    return " ".join(unicodedata.normalize("NFKC", text).translate(_DASHES).casefold().split()).rstrip(".,;:!?")
+    folded = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    return _OTHER_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), folded)
 
 
 def similarity(one: str, other: str) -> float:
-    """The normalised Levenshtein similarity of two strings as they stand, from 0 to 1.
+    """Return the normalised Levenshtein similarity of two strings as they stand, from 0 to 1.
 
     >>> similarity("milligrams", "mgs"), similarity("", "")
     (0.3, 1.0)
     """
-    longest = max(len(one), len(other))
-    return (longest - distance(one, other)) / longest if longest else 1.0
-
-
-def distance(one: str, other: str) -> int:
-    """The edit distance of two strings."""
     try:
         from rapidfuzz.distance import Levenshtein
     except ImportError as error:
         raise missing("rapidfuzz", "smudge") from error
-    return Levenshtein.distance(one, other)
+    longest = max(len(one), len(other))
+    return (longest - Levenshtein.distance(one, other)) / longest if longest else 1.0
 
 
-def kind_of(text: str) -> Kind:
-    """What a string is made of; the separators, the sign and the point of a number belong to it.
+def harmonic_mean(numbers: float, text: float) -> float:
+    """Return the weighted harmonic mean, 0 where either is: numbers weigh ten times what the text does (appendix B.4).
 
-    >>> [kind_of(text) for text in ("12", "-1,234.5", "Chapel Hill", "12 mg", "18.29%")]
-    ['numeric', 'numeric', 'textual', 'hybrid', 'hybrid']
+    >>> round(harmonic_mean(1.0, 10 / 17), 2), harmonic_mean(0.0, 1.0)
+    (0.94, 0.0)
     """
-    numbers, others = _apart(plain(text))
-    if not numbers:
-        return "textual"
-    return "hybrid" if others else "numeric"
-
-
-def match_score(gold: str, prediction: str) -> float:
-    """From 0 to 1, by the kind of the gold answer; it is textual only where the prediction has no digits either.
-
-    >>> [round(match_score("up to 12 milligrams", said), 3) for said in ("up to 12 mgs", "up to 1z milligrams")]
-    [0.934, 0.0]
-    >>> [match_score("12", said) for said in ("26", "12", "12,000", "up to 12 mgs", "up to 1z milligrams")]
-    [0.0, 1.0, 1.0, 1.0, 0.0]
-    """
-    wanted, said = plain(gold), plain(prediction)
-    numbers, others = _apart(wanted)
-    said_numbers, said_others = _apart(said)
-    if not numbers and not said_numbers:
-        return similarity(wanted, said)
-    is_equal = are_equal(numbers, said_numbers)
-    if numbers and not others:
-        return float(is_equal)
-    return _harmonic(float(is_equal), similarity(others, said_others))
-
-
-def are_equal(gold: Sequence[Number], prediction: Sequence[Number]) -> bool:
-    """Whether two rows of numbers, none of them empty, are the same, as such or all scaled alike."""
-    if not gold or len(gold) != len(prediction):
-        return False
-    shifts = set[int]()
-    for (sign, digits, power), (said_sign, said_digits, said_power) in zip(gold, prediction, strict=True):
-        if (sign, digits) != (said_sign, said_digits):
-            return False
-        if digits:  # zero is zero at every scale
-            shifts.add(power - said_power)
-    return not shifts or (len(shifts) == 1 and abs(shifts.pop()) in _SCALES)
-
-
-def numbers_of(text: str) -> tuple[Number, ...]:
-    """Every number of a string, in order.
-
-    >>> numbers_of("from -1,200 to 0.5 on 2019-04-00")
-    (('-', '12', 2), ('', '5', -1), ('', '2019', 0), ('', '4', 0), ('', '', 0))
-    """
-    return _apart(text)[0]
-
-
-def _apart(text: str) -> tuple[tuple[Number, ...], str]:
-    """The numbers of a string, and its other characters."""
-    others = " ".join(_NUMBER.sub(" ", text).split())
-    return tuple(_number(found) for found in _NUMBER.findall(text)), others
-
-
-def _number(text: str) -> Number:
-    whole, _, fraction = text.lstrip("+-").replace(",", "").partition(".")
-    digits = (whole + fraction).lstrip("0")
-    kept = digits.rstrip("0")
-    if not kept:
-        return "", "", 0
-    return "-" if text[0] == "-" else "", kept, len(digits) - len(kept) - len(fraction)
-
-
-def _harmonic(numbers: float, text: float) -> float:
-    """The weighted harmonic mean, 0 where either is: numbers weigh ten times what the rest does."""
     if not numbers or not text:
         return 0.0
     return (_NUMBERS_WEIGHT + _TEXT_WEIGHT) / (_NUMBERS_WEIGHT / numbers + _TEXT_WEIGHT / text)
+
+
+def _apart(text: str) -> tuple[str, str]:
+    """Return the digits of a string, and everything else."""
+    return "".join(re.findall("[0-9]", text)), re.sub("[0-9]", "", text)
+
+
+def _value(text: str) -> tuple[str, int] | None:
+    """Return a number's digits, without zeros at either end and with its sign, and its power of ten.
+
+    None where the string as a whole is no number.
+    """
+    found = _NUMBER.fullmatch(text)
+    if found is None or not any(found.groups()):
+        return None
+    whole, fraction = (found[1] or "").replace(",", ""), found[2] or ""
+    digits = (whole + fraction).lstrip("0")
+    kept = digits.rstrip("0")
+    sign = "-" if text[0] == "-" and kept else ""
+    return sign + kept, len(digits) - len(kept) - len(fraction) if kept else 0
+
+
+def _is_same(gold: tuple[str, int] | None, prediction: tuple[str, int] | None) -> bool:
+    """Return whether two numbers are the same, as such or on another scale."""
+    if gold is None or prediction is None or gold[0] != prediction[0]:
+        return False
+    return not gold[0] or abs(gold[1] - prediction[1]) in SCALES
