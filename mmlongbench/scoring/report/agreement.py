@@ -35,7 +35,7 @@ class Pair:
 
     def ranks(self) -> dict[str, tuple[float, float]]:
         """By model: its place under either metric, 1 is the best; equals share the mean of their places."""
-        one, two = (_ranks([both[side] for both in self.scores.values()]) for side in (0, 1))
+        one, two = (ranks_of([both[side] for both in self.scores.values()]) for side in (0, 1))
         return dict(zip(self.scores, zip(one, two, strict=True), strict=True))
 
 
@@ -83,13 +83,16 @@ def _pair(found: Scored, metrics: tuple[str, str]) -> Pair | None:
     shared = np.flatnonzero(~np.isnan(sum(one[model] + two[model] for model in models)))
     if not len(shared):
         return None
-    scores = {model: (_mean(one[model], found.file, shared), _mean(two[model], found.file, shared)) for model in models}
+    scores = {
+        model: (mean_of_files(one[model], found.file, shared), mean_of_files(two[model], found.file, shared))
+        for model in models
+    }
     tau, reason = kendall([first for first, _ in scores.values()], [second for _, second in scores.values()])
     return Pair(metrics, len(shared), scores, tau, reason)
 
 
-def _mean(values: Floats, file: Ints, at: Ints) -> float:
-    """Each file once, so that none counts more for its placements."""
+def mean_of_files(values: Floats, file: Ints, at: Ints) -> float:
+    """Return the mean of some examples, each file once, so that none counts more for its placements."""
     counts = np.bincount(file[at])
     means = np.bincount(file[at], values[at])[counts > 0] / counts[counts > 0]
     return math.fsum(means) / len(means)
@@ -106,7 +109,8 @@ def kendall(one: Sequence[float], two: Sequence[float]) -> tuple[float | None, s
     return float(kendalltau(one, two).statistic), ""
 
 
-def _ranks(scores: Sequence[float]) -> list[float]:
+def ranks_of(scores: Sequence[float]) -> list[float]:
+    """Return the rank of each score: 1 is the best, and equal scores share the mean of their ranks."""
     better = [sum(other > score for other in scores) for score in scores]
     equal = [sum(other == score for other in scores) for score in scores]
     return [more + (same + 1) / 2 for more, same in zip(better, equal, strict=True)]

@@ -21,6 +21,10 @@ class Scored:
 
     file: Ints
     """Of each example."""
+    question: Ints
+    """Of each example, a number for each question of a dataset, at whatever length and placement it is asked."""
+    of_line: Ints
+    """Of each line, its example."""
     by_metric: Mapping[str, Mapping[str, Floats]]
     """By metric, or metric and parameter, then by model."""
 
@@ -41,7 +45,10 @@ def vectors(scores: Scores) -> Scored:
             vector[of_line[absent]] = 0.0
             vector[of_line[at]] = values
             found.setdefault(name, {})[model] = vector
-    return Scored(examples[0], found)
+    populations = np.zeros(len(scores.files), np.int64)
+    populations[scores.of_file] = scores.of_population
+    questions = np.unique(np.stack([populations[examples[0]], examples[1]]), axis=1, return_inverse=True)[1]
+    return Scored(examples[0], questions.reshape(-1), of_line, found)
 
 
 def _varied(scores: Scores) -> dict[tuple[str, str], dict[str, tuple[Ints, Floats]]]:
