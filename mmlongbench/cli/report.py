@@ -28,8 +28,8 @@ def report(
 ) -> None:
     """Compare models by SCORES, a folder that `score` wrote into.
 
-    Dataset by length, averages as the paper forms them, by depth, by every facet of the questions, between datasets and
-    between metrics, with intervals; what is absent, failed or skipped is counted.
+    Dataset by length, averages as the paper forms them, by depth, by every facet of the questions, between datasets,
+    between metrics, and between groups of the questions, with intervals; what is absent, failed or skipped is counted.
     """
     from mmlongbench.scoring.report import page
     from mmlongbench.scoring.report import report as run

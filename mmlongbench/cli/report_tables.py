@@ -15,6 +15,7 @@ from mmlongbench.scoring.report.estimates import Counts, Estimate
 from mmlongbench.scoring.report.grids import ALL, Grid, length_name
 from mmlongbench.scoring.report.report import Report
 from mmlongbench.scoring.report.resampling import LEVEL, RESAMPLES
+from mmlongbench.scoring.report.volatility import Volatility
 from mmlongbench.scoring.scores import UNKNOWN
 
 _WIDTH = 100
@@ -56,6 +57,7 @@ def show_report(report: Report) -> None:
     _show_numbers("what metrics say beside the score, mean over lengths", report.details, models)
     _show_correlations(report.correlations)
     _show_agreement(report.agreement, models)
+    _show_volatilities(report.volatilities, models)
     _show_missing(report)
     for note in (*report.averages.notes, *report.notes):
         click.echo(_clean(note))
@@ -175,10 +177,22 @@ def _show_agreement(found: Agreement, models: Labels) -> None:
         tau = pair.reason if pair.tau is None else f"{pair.tau:.2f}"
         table.add_row(escape(_clean(" and ".join(pair.metrics))), f"{pair.examples:,}", tau)
     _print(table)
-    table = _table("volatility: how far a model moves between two metrics", ["points", "places", "pairs"])
-    for model, each in (found.volatility or {}).items():
+    table = _table("shift: how far a model moves between two metrics", ["points", "places", "pairs"])
+    for model, each in (found.shifts or {}).items():
         table.add_row(escape(models[model]), f"{100 * each.score:.1f}", f"{each.rank:.2f}", f"{each.pairs}")
     _print(table)
+
+
+def _show_volatilities(found: Sequence[Volatility], models: Labels) -> None:
+    title = "volatility over T groups of the questions, and robustness of the rank (the smaller, the steadier)"
+    table = _table(title, ["T", "points", "places", "median rank", "robustness"])
+    for key in dict.fromkeys((each.dataset, each.metric) for each in found):
+        table.add_row(f"[bold]{escape(_clean(key[0]))}[/] {escape(_clean(key[1]))}")
+        for each in (each for each in found if (each.dataset, each.metric) == key):
+            figures = (f"{100 * each.score:.1f}", f"{each.rank:.2f}", f"{each.median_rank:g}", f"{each.robustness:.2f}")
+            table.add_row(f"  {escape(models[each.model])}", f"{each.subsets}", *figures)
+    if found:
+        _print(table)
 
 
 def _show_missing(report: Report) -> None:

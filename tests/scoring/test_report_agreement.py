@@ -33,9 +33,9 @@ def test_ties_are_taken_out_of_both_sides_and_share_their_places(tmp_path: Path)
     assert [one for one, _ in pair.ranks().values()] == [4, 2.5, 2.5, 1]
 
 
-def test_volatility_is_the_mean_move_in_points_and_in_places(tmp_path: Path) -> None:
+def test_a_shift_is_the_mean_move_in_points_and_in_places(tmp_path: Path) -> None:
     lines = [*ranked("one", "123"), *ranked("two", "213"), *ranked("three", "129")]
-    found = reported(tmp_path, lines).agreement.volatility
+    found = reported(tmp_path, lines).agreement.shifts
     assert found is not None
     assert found["a"].score == pytest.approx((0.1 + 0.0 + 0.1) / 3)
     assert found["a"].rank == pytest.approx(2 / 3)

@@ -1,13 +1,17 @@
 """Volatility and robustness over subsets of the questions, by hand."""
 
+import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
 from statistics import stdev
 
 import pytest
-from score_lines import Line, line, write
+from click.testing import CliRunner
+from score_lines import Line, line, reported, write
 
+from mmlongbench.cli.main import cli
+from mmlongbench.scoring.report import page
 from mmlongbench.scoring.report.sorting import read
 from mmlongbench.scoring.report.volatility import MIN_QUESTIONS, Volatility, volatilities
 
@@ -97,3 +101,22 @@ def test_each_metric_and_each_value_of_a_parameter_has_its_own(tmp_path: Path) -
     found = moved(tmp_path, lines)
     assert {each.metric for each in found} == {"em alpha_0", "em alpha_1"}
     assert {each.score for each in found if each.metric == "em alpha_1"} == {0}
+
+
+def test_it_is_in_the_table_the_page_and_the_json(tmp_path: Path) -> None:
+    folder = write(tmp_path / "scores", asked())
+    shown = CliRunner().invoke(cli, ["report", str(folder)])
+    assert "volatility over T groups of the questions" in shown.output
+    row = next(found for found in shown.output.splitlines() if found.split()[:2] == ["a", "3"])
+    assert row.split() == ["a", "3", "69.3", "2.00", "3", "0.67"]
+    asked_json = CliRunner().invoke(cli, ["report", str(folder), "--json", "--html", str(tmp_path / "page.html")])
+    (first, *_) = json.loads(asked_json.output)["volatility"]
+    assert (first["model"], first["subsets"]) == ("a", 3)
+    assert first["robustness"] == pytest.approx(2 / 3)
+    assert "Between subsets of the questions" in (tmp_path / "page.html").read_text("utf-8")
+
+
+def test_a_page_without_several_models_has_no_such_section(tmp_path: Path) -> None:
+    found = reported(tmp_path, asked({"a": (9, 5, 1)}))
+    assert found.volatilities == ()
+    assert "Between subsets of the questions" not in page("a", found)

@@ -1,10 +1,9 @@
 """Whether metrics agree on which model is better, and how far a model moves when the metric is exchanged.
 
-Kendall's τ-b of two rankings of the models. The volatility of a model is how far it moves between metrics, or between
-values of a metric's parameter: the mean, over the pairs of them, of |score − score′| and of |rank − rank′|, each pair
-over the examples that both scored for every model. SMuDGE's authors ask the same of leaderboards, whether models keep
-their scores and their places when answers are scored otherwise (Nourbakhsh et al., Findings of NAACL 2025); they relate
-the two by a regression over many models, we report both for each.
+Kendall's τ-b of two rankings of the models. The shift of a model (a figure of this project) is how far it moves between
+metrics, or between values of a metric's parameter: the mean, over the pairs of them, of |score − score′| and of
+|rank − rank′|, each pair over the examples that both scored for every model. What the authors of SMuDGE call volatility
+is another figure (see `volatility`): it moves between subsets of the questions, under one metric.
 """
 
 import math
@@ -40,7 +39,7 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Volatility:
+class Shift:
     """How far one model moves between metrics."""
 
     score: float
@@ -53,7 +52,7 @@ class Agreement:
     """Of all metrics that share examples."""
 
     pairs: tuple[Pair, ...] = ()
-    volatility: Mapping[str, Volatility] | None = None
+    shifts: Mapping[str, Shift] | None = None
     reason: str = ""
     """Why there is nothing."""
 
@@ -71,7 +70,7 @@ def agreement(scores: Scores) -> Agreement:
     pairs = [pair for both in combinations(metrics, 2) if (pair := _pair(found, both))]
     if not pairs:
         return Agreement(reason=f"n/a: no two metrics scored the same examples for {FEWEST} models")
-    return Agreement(tuple(pairs), _volatility(pairs))
+    return Agreement(tuple(pairs), _shifts(pairs))
 
 
 def _pair(found: Scored, metrics: tuple[str, str]) -> Pair | None:
@@ -116,13 +115,13 @@ def ranks_of(scores: Sequence[float]) -> list[float]:
     return [more + (same + 1) / 2 for more, same in zip(better, equal, strict=True)]
 
 
-def _volatility(pairs: Sequence[Pair]) -> dict[str, Volatility]:
+def _shifts(pairs: Sequence[Pair]) -> dict[str, Shift]:
     moves: dict[str, list[tuple[float, float]]] = {}
     for pair in pairs:
         for model, (one, two) in pair.ranks().items():
             score, other = pair.scores[model]
             moves.setdefault(model, []).append((abs(score - other), abs(one - two)))
     return {
-        model: Volatility(sum(s for s, _ in found) / len(found), sum(r for _, r in found) / len(found), len(found))
+        model: Shift(sum(s for s, _ in found) / len(found), sum(r for _, r in found) / len(found), len(found))
         for model, found in sorted(moves.items())
     }

@@ -15,6 +15,7 @@ from mmlongbench.scoring.report.html_tables import WHOLE, beside, correlation_ta
 from mmlongbench.scoring.report.report import Missing, Report
 from mmlongbench.scoring.report.resampling import LEVEL, RESAMPLES
 from mmlongbench.scoring.report.style import STYLE
+from mmlongbench.scoring.report.volatility import Volatility
 
 HOW = (
     "Scores are from 0 to 100. Below a score stands its "
@@ -75,6 +76,7 @@ def _sections(report: Report) -> list[Section]:
         Section("facets", "By facet", _facets(report.facets, models), [(name, "") for name in _names(report.facets)]),
         Section("correlations", "Between datasets", _correlations(report.correlations)),
         Section("agreement", "Between metrics", _agreement(report.agreement)),
+        Section("volatility", "Between subsets of the questions", _volatilities(report.volatilities)),
         Section("totals", "Figures of whole files", _totals(report.totals, models)),
         Section("missing", "Absent, failed and skipped", _missing(report)),
         Section("details", "What metrics say beside the score", _details(report.details, models)),
@@ -207,20 +209,45 @@ def _agreement(found: Agreement) -> str:
         return f"<p>{escape(found.reason)}</p>"
     note = (
         "Kendall's τ of the models' ranking under two metrics, or two values of a parameter, over the examples that "
-        "both scored for every model. Volatility of a model: how far it moves when the metric is exchanged, the mean "
-        "over these pairs of the difference of its scores (points) and of its ranks (places)."
+        "both scored for every model. Shift of a model: how far it moves when the metric is exchanged, the mean over "
+        "these pairs of the difference of its scores (points) and of its ranks (places)."
     )
-    models = sorted(found.volatility or {})
+    models = sorted(found.shifts or {})
     heads = ["metric", "metric", "examples", "τ", *(f"{model}: scores, ranks" for model in models)]
     pairs = (
         (*pair.metrics, pair.examples, pair.reason if pair.tau is None else pair.tau, *_moved(pair, models))
         for pair in found.pairs
     )
-    moves = ((model, 100 * each.score, each.rank, each.pairs) for model, each in (found.volatility or {}).items())
+    moves = ((model, 100 * each.score, each.rank, each.pairs) for model, each in (found.shifts or {}).items())
     return (
         f"<p>{note}</p>{listing(heads, pairs)}"
-        f"<h3>Volatility</h3>{listing(['model', 'points', 'places', 'pairs of metrics'], moves)}"
+        f"<h3>Shift between metrics</h3>{listing(['model', 'points', 'places', 'pairs of metrics'], moves)}"
     )
+
+
+def _volatilities(found: Sequence[Volatility]) -> str:
+    if not found:
+        return ""
+    note = (
+        "Over the T groups of all facets of a dataset: the volatility of a score (points) and of a rank (places) is "
+        "its standard deviation times √T, and robustness is the volatility of the rank over the median rank. The "
+        "smaller, the steadier (arXiv:2503.19120, appendix B.6)."
+    )
+    heads = ["dataset", "metric", "model", "T", "score", "rank", "median rank", "robustness"]
+    rows = (
+        (
+            each.dataset,
+            each.metric,
+            each.model,
+            each.subsets,
+            100 * each.score,
+            each.rank,
+            each.median_rank,
+            each.robustness,
+        )
+        for each in found
+    )
+    return f"<p>{note}</p>{listing(heads, rows)}"
 
 
 def _moved(pair: Pair, models: Sequence[str]) -> list[str]:

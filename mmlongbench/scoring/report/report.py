@@ -18,6 +18,7 @@ from mmlongbench.scoring.report.grids import Grid
 from mmlongbench.scoring.report.resampling import LEVEL, RESAMPLES
 from mmlongbench.scoring.report.sorting import read
 from mmlongbench.scoring.report.totals import KnownTotals
+from mmlongbench.scoring.report.volatility import Volatility, volatilities
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,7 @@ class Report:
     totals: Grid
     agreement: Agreement
     correlations: Correlations
+    volatilities: tuple[Volatility, ...]
     missing: tuple[Missing, ...]
     failures: tuple[tuple[Series, str, int], ...]
     """How often each reason, the most frequent first."""
@@ -95,6 +97,7 @@ class Report:
             "totals": self.totals.summary(),
             "agreement": _agreement(self.agreement),
             "correlations": self.correlations.summary(),
+            "volatility": [{**asdict(each), "robustness": each.robustness} for each in self.volatilities],
             "missing": [each.summary() for each in self.missing],
             "failures": [{**asdict(series), "reason": why, "times": times} for series, why, times in self.failures],
             "notes": list(self.notes),
@@ -131,6 +134,7 @@ def report(folder: Path, preferred: Sequence[str] = (), profile: str = "") -> Re
         totals=total_grid(scores, metrics.found),
         agreement=agreement(scores),
         correlations=correlations(averages),
+        volatilities=volatilities(scores),
         missing=_missing(scores),
         failures=_failures(scores),
         notes=(*scores.notes, *_differing(scores), *_unknown(metrics)),
@@ -220,5 +224,5 @@ def _agreement(found: Agreement) -> dict[str, Any]:
         }
         for pair in found.pairs
     ]
-    volatility = {model: asdict(each) for model, each in (found.volatility or {}).items()}
-    return {"pairs": pairs, "volatility": volatility, **({"reason": found.reason} if found.reason else {})}
+    shifts = {model: asdict(each) for model, each in (found.shifts or {}).items()}
+    return {"pairs": pairs, "shifts": shifts, **({"reason": found.reason} if found.reason else {})}
