@@ -1,0 +1,209 @@
+"""Which weight α of match and grounding agrees best with scores that are given: calibration of α.
+
+Two kinds of files say what to agree with. Scores of examples, by people, a judge or another metric: for each α the
+expected calibration error (ECE, over `BINS` equal bins of the score: how far the mean of the scores of a bin is from
+the mean of the given ones) and Pearson's r over examples. Or an ECE of each model, as leaderboards list it: Pearson's r
+over models between it and the model's mean score; that is how the paper chose 0.25 (Nourbakhsh et al., Findings of
+NAACL 2025, arXiv:2503.19120): the higher a model scores, the better calibrated it should be, so the lowest r is best.
+
+A score at another α is made of the match and the grounding that its line has; of a list, or of alternative golds, the
+pairs stay those that were chosen at the α it was scored with.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from mmlongbench.errors import Fault, ReleaseError
+from mmlongbench.scoring.report.columns import Floats
+from mmlongbench.scoring.scores import ScoreLine, read_scores
+from mmlongbench.sources import json_lines
+
+ALPHAS = tuple(step / 20 for step in range(21))
+BINS = 10
+MIN_EXAMPLES = 2
+MIN_MODELS = 3
+Key: TypeAlias = tuple[str, str, float | None, int | None]
+"""File, id, depth, permutation."""
+Parts: TypeAlias = tuple[float, float]
+"""Match and grounding."""
+
+
+class GivenScore(BaseModel):
+    """The score of one example; other fields, such as those of a line of scores, are passed over."""
+
+    model_config = ConfigDict(frozen=True)
+
+    model: str | None = None
+    """Whose prediction was scored; may be left out where one model was."""
+    file: str
+    id: str
+    depth: float | None = None
+    permutation: int | None = None
+    score: float | None = Field(ge=0, le=1)
+    """None: it could not be scored, and is passed over."""
+
+    @property
+    def key(self) -> Key:
+        """What it is the score of."""
+        return self.file, self.id, self.depth, self.permutation
+
+
+class GivenError(BaseModel):
+    """The expected calibration error of one model."""
+
+    model_config = ConfigDict(frozen=True)
+
+    model: str
+    ece: float = Field(ge=0, le=1)
+
+
+@dataclass(frozen=True, slots=True)
+class AtAlpha:
+    """How well the scores at one α agree with the given ones."""
+
+    alpha: float
+    ece: float | None
+    """None against errors of models, which have no score to compare."""
+    pearson: float | None
+    """None where either side is the same everywhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """The agreement at every α, and the best."""
+
+    given: str
+    """`examples` or `models`."""
+    count: int
+    """How many of them."""
+    rows: tuple[AtAlpha, ...]
+
+    @property
+    def best_by_ece(self) -> AtAlpha | None:
+        """The α of the least ECE; of equal ones the least α."""
+        return min((row for row in self.rows if row.ece is not None), key=_error, default=None)
+
+    @property
+    def best_by_pearson(self) -> AtAlpha | None:
+        """The α of the highest r over examples, of the lowest over models; of equal ones the least α."""
+        sign = -1 if self.given == "examples" else 1
+        known = ((sign * row.pearson, row) for row in self.rows if row.pearson is not None)
+        return min(known, key=lambda pair: round(pair[0], 12), default=(0.0, None))[1]
+
+
+def calibration(scores: Path, given: Path) -> Calibration:
+    """Compare the scores of a folder with the given ones at every α.
+
+    Raises:
+        ReleaseError: a file cannot be read or a line is none, or too few examples or models are in both.
+
+    """
+    parts = _parts(scores)
+    lines = list(_given(given))
+    errors = {line.model: line.ece for line in lines if isinstance(line, GivenError)}
+    if errors:
+        return _over_models(parts, errors, given.name)
+    return _over_examples(parts, [line for line in lines if isinstance(line, GivenScore)], given.name)
+
+
+def _parts(folder: Path) -> dict[str, dict[Key, Parts]]:
+    """Return by model and example: match and grounding, of every line that has both."""
+    found: dict[str, dict[Key, Parts]] = {}
+    for line in read_scores(folder):
+        match, grounding = line.details.get("match"), line.details.get("grounding")
+        if isinstance(match, int | float) and isinstance(grounding, int | float):
+            found.setdefault(line.model, {})[_key(line)] = (float(match), float(grounding))
+    if not found:
+        todo = "score with --metrics smudge"
+        raise ReleaseError(f"{folder}: no scores have a match and a grounding, so there is no α to choose; {todo}")
+    return found
+
+
+def _key(line: ScoreLine) -> Key:
+    return line.file, line.id, line.depth, line.permutation
+
+
+def _given(path: Path) -> Iterator[GivenScore | GivenError]:
+    for line in json_lines(path):
+        if isinstance(line.value, Fault):
+            raise ReleaseError(f"{path.name}, line {line.number}: {line.value.expected}, found {line.value.found}")
+        kind = GivenError if "ece" in line.value else GivenScore
+        try:
+            yield kind.model_validate(line.value)
+        except ValidationError as error:
+            first = error.errors()[0]
+            field = ".".join(map(str, first["loc"]))
+            expected = "a line has model and ece, or file, id and a score from 0 to 1"
+            raise ReleaseError(f"{path.name}, line {line.number}: {field}: {first['msg']}; {expected}") from error
+
+
+def _over_examples(parts: Mapping[str, Mapping[Key, Parts]], lines: Sequence[GivenScore], name: str) -> Calibration:
+    """Compare example by example."""
+    wanted: dict[tuple[str, Key], float] = {}
+    for line in lines:
+        if line.score is None:
+            continue
+        if line.model is None and len(parts) > 1:
+            raise ReleaseError(f"{name}: a line names no model, and the scores are of {len(parts)}: add `model` to it")
+        key = (line.model or next(iter(parts)), line.key)
+        if wanted.setdefault(key, line.score) != line.score:
+            raise ReleaseError(f"{name}: id {line.id!r} of {line.file} has two scores; give one metric, or their mean")
+    shared = sorted(((model, key) for model in parts for key in parts[model] if (model, key) in wanted), key=repr)
+    if len(shared) < MIN_EXAMPLES:
+        raise ReleaseError(
+            f"{name}: {len(shared)} of its {len(wanted)} examples are scored; expected {MIN_EXAMPLES} at least: "
+            "`model`, `file`, `id` and the placement must be those of the scores"
+        )
+    own = np.array([parts[model][key] for model, key in shared])
+    given = np.array([wanted[each] for each in shared])
+    at_each = ((alpha, _at(own, alpha)) for alpha in ALPHAS)
+    rows = (AtAlpha(alpha, expected_error(found, given), pearson(found, given)) for alpha, found in at_each)
+    return Calibration("examples", len(shared), tuple(rows))
+
+
+def _over_models(parts: Mapping[str, Mapping[Key, Parts]], errors: Mapping[str, float], name: str) -> Calibration:
+    """Compare model by model, over the examples that all of them have."""
+    models = sorted(parts.keys() & errors.keys())
+    if len(models) < MIN_MODELS:
+        found = f"{len(models)} of its {len(errors)} models are scored"
+        raise ReleaseError(f"{name}: {found}; expected {MIN_MODELS} at least: `model` must be that of the scores")
+    shared = sorted(set.intersection(*(set(parts[model]) for model in models)), key=repr)
+    if not shared:
+        raise ReleaseError(f"{name}: the models share no example with a match and a grounding: score the same files")
+    means = np.array([np.mean([parts[model][key] for key in shared], axis=0) for model in models])
+    given = np.array([errors[model] for model in models])
+    return Calibration(
+        "models", len(models), tuple(AtAlpha(alpha, None, pearson(_at(means, alpha), given)) for alpha in ALPHAS)
+    )
+
+
+def _at(parts: Floats, alpha: float) -> Floats:
+    """Return the scores at a weight, of rows of match and grounding."""
+    return np.asarray(parts @ np.array([alpha, 1 - alpha]), np.float64)
+
+
+def _error(row: AtAlpha) -> float:
+    return math.inf if row.ece is None else round(row.ece, 12)
+
+
+def expected_error(scores: Floats, given: Floats) -> float:
+    """Return the mean over bins of |mean score − mean given score|, each bin by its share of the examples.
+
+    >>> round(expected_error(np.array([0.1, 0.12, 0.9, 1.0]), np.array([0.0, 0.0, 1.0, 1.0])), 3)
+    0.08
+    """
+    bins = np.minimum((scores * BINS).astype(np.int64), BINS - 1)
+    return float(np.abs(np.bincount(bins, scores - given, BINS)).sum() / len(scores))
+
+
+def pearson(one: Floats, other: Floats) -> float | None:
+    """Return Pearson's r, or None where either side is the same everywhere."""
+    if np.ptp(one) < 1e-12 or np.ptp(other) < 1e-12:
+        return None
+    return float(np.corrcoef(one, other)[0, 1])
