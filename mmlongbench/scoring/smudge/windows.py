@@ -15,6 +15,7 @@ import numpy.typing as npt
 from mmlongbench.scoring.smudge.words import Integers, Words
 
 _BITS = 64
+_ONE = np.uint64(1)
 _THINNED = 8
 """Steps between two looks for lanes to leave."""
 _ROUNDING = 1e-6
@@ -133,18 +134,23 @@ def advance(plus: Bits, minus: Bits, equal: Bits, length: int) -> Integers:
     `plus` and `minus` are changed: they are the vertical differences of a column of the table of distances, one bit a
     letter of the needle.
     """
-    one, last = np.uint64(1), np.uint64(_BITS - 1)
-    more, less = np.uint64(1), np.uint64(0)  # the top of the table grows by one a character
+    more, less = _ONE, np.uint64(0)  # the top of the table grows by one a character
     for row in range(len(plus)):
         before, after = plus[row], minus[row]
-        eq = equal[row] | less
         down = equal[row] | after
-        across = (((eq & before) + before) ^ before) | eq
-        grows = after | ~(across | before)
-        falls = before & across
-        shift = last if row < len(plus) - 1 else np.uint64((length - 1) % _BITS)
-        grown, fallen = (grows >> shift) & one, (falls >> shift) & one
-        grows, falls = (grows << one) | more, (falls << one) | less
-        plus[row], minus[row] = falls | ~(down | grows), grows & down
+        eq = equal[row] | less
+        across = eq & before
+        across += before
+        across ^= before
+        across |= eq
+        grows, falls = after | ~(across | before), before & across
+        shift = np.uint64(_BITS - 1 if row < len(plus) - 1 else (length - 1) % _BITS)
+        grown, fallen = (grows >> shift) & _ONE, (falls >> shift) & _ONE
+        grows <<= _ONE
+        grows |= more
+        falls <<= _ONE
+        falls |= less
+        np.bitwise_and(grows, down, out=minus[row])
+        np.bitwise_or(falls, ~(down | grows), out=plus[row])
         more, less = grown, fallen
     return np.asarray(more, np.int64) - np.asarray(less, np.int64)
