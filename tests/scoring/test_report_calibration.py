@@ -133,6 +133,13 @@ def test_scores_without_match_and_grounding_have_no_alpha(tmp_path: Path) -> Non
         calibration(folder, given(tmp_path, people(0.5)))
 
 
+def test_an_example_that_has_two_scores_of_smudge_is_refused(tmp_path: Path) -> None:
+    folder = scored(tmp_path)
+    (folder / "again.jsonl").write_bytes((folder / "m.smudge.jsonl").read_bytes())
+    with pytest.raises(ReleaseError, match=r"m: id '0' of docs_K8.jsonl has two scores of SMuDGE; give a folder"):
+        calibration(folder, given(tmp_path, people(0.5)))
+
+
 def command(*words: object) -> Result:
     return CliRunner().invoke(cli, ["report", *map(str, words)])
 

@@ -101,7 +101,8 @@ def calibration(scores: Path, given: Path) -> Calibration:
     """Compare the scores of a folder with the given ones at every α.
 
     Raises:
-        ReleaseError: a file cannot be read or a line is none, or too few examples or models are in both.
+        ReleaseError: a file cannot be read or a line is not valid, an example has two scores, or too few examples or
+            models are in both.
 
     """
     parts = _parts(scores)
@@ -118,7 +119,11 @@ def _parts(folder: Path) -> dict[str, dict[Key, Parts]]:
     for line in read_scores(folder):
         match, grounding = line.details.get("match"), line.details.get("grounding")
         if isinstance(match, int | float) and isinstance(grounding, int | float):
-            found.setdefault(line.model, {})[_key(line)] = (float(match), float(grounding))
+            of_model, key = found.setdefault(line.model, {}), _key(line)
+            if key in of_model:
+                what = f"{folder}: {line.model}: id {line.id!r} of {line.file} has two scores of SMuDGE"
+                raise ReleaseError(f"{what}; give a folder, or one file, with one score of each example")
+            of_model[key] = (float(match), float(grounding))
     if not found:
         todo = "score with --metrics smudge"
         raise ReleaseError(f"{folder}: no scores have a match and a grounding, so there is no α to choose; {todo}")
