@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mmlongbench.scoring.errors import ScoringError
 from mmlongbench.scoring.metric import Asked, Settings
-from mmlongbench.scoring.smudge import SMuDGE
+from mmlongbench.scoring.smudge import SMuDGE, paths
 from mmlongbench.scoring.smudge.metric import Compared
 from mmlongbench.scoring.smudge.places import MAX_PLACES, Found, Place, distance_between, found_at
 
@@ -251,6 +251,14 @@ def test_no_prediction_breaks_it(smudge: SMuDGE, own: SMuDGE, said: str) -> None
     for metric in (smudge, own):
         assert 0 <= score(metric, said) < 0.1
         assert 0 <= score(metric, said, gold='["12", "26"]', answer_format="List") < 0.6
+
+
+def test_the_details_say_whether_a_bound_cut_a_search(smudge: SMuDGE, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = "take the 26 tablets of a batch near Chapel Hill, up to 12 of them, and 77 more at another time"
+    assert smudge.score(asked("26 tablet")).details["is_exhaustive"] is True
+    monkeypatch.setattr(paths, "MAX_UNDER_WAY", 1)
+    assert smudge.score(asked("26 tablet")).details["is_exhaustive"] is True
+    assert smudge.score(asked(said)).details["is_exhaustive"] is False
 
 
 def test_without_documents_it_says_how_to_name_them() -> None:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mmlongbench.draws import Draws
+from mmlongbench.scoring.smudge import graph
 from mmlongbench.scoring.smudge import paths as searched
 from mmlongbench.scoring.smudge.graph import MAX_NEIGHBOURS, gabriel_edges, neighbours_on
 from mmlongbench.scoring.smudge.paths import Paths
@@ -57,12 +58,12 @@ def literal_similarity(one: str, other: str) -> float:
     return (longest - row[-1]) / longest
 
 
-def literal_paths(graph: dict[int, set[int]], path: list[int], ends: set[int]) -> Iterator[list[int]]:
+def literal_paths(joined: dict[int, set[int]], path: list[int], ends: set[int]) -> Iterator[list[int]]:
     """Every path without a word twice from one word to any of some others."""
     if path[-1] in ends:
         yield path
-    for near in graph[path[-1]] - set(path):
-        yield from literal_paths(graph, [*path, near], ends)
+    for near in joined[path[-1]] - set(path):
+        yield from literal_paths(joined, [*path, near], ends)
 
 
 def algorithm_1(words: Words, needle: str) -> tuple[float, Middles]:
@@ -71,12 +72,12 @@ def algorithm_1(words: Words, needle: str) -> tuple[float, Middles]:
     for page in words.pages.tolist():
         numbers = words.range_of(page)
         texts, boxes = [words.word(number) for number in numbers], words.boxes[numbers.start : numbers.stop]
-        graph, own = literal_graph(boxes), needle.split()
+        joined, own = literal_graph(boxes), needle.split()
         firsts, lasts = (
             {at for at, text in enumerate(texts) if literal_similarity(text, end) >= LEAST_SIMILARITY}
             for end in (own[0], own[-1])
         )
-        for path in (path for first in firsts for path in literal_paths(graph, [first], lasts)):
+        for path in (path for first in firsts for path in literal_paths(joined, [first], lasts)):
             similar = literal_similarity(" ".join(texts[at] for at in path), needle)
             if similar > best:
                 best, middles = similar, Middles()
@@ -105,23 +106,23 @@ def drawn_word(draws: Draws) -> str:
     return "".join(draws.at(at).choice("letter", "aab1") for at in range(draws.integer("letters", 1, 4)))
 
 
-@pytest.mark.parametrize("part", range(8))
+@pytest.mark.parametrize("part", range(16))
 def test_the_search_finds_what_algorithm_1_finds_done_literally(part: int) -> None:
-    for case in range(500 * part, 500 * part + 500):
+    for case in range(250 * part, 250 * part + 250):
         words, needle = drawn_page(case)
         found = Paths(letters_of(words)).best(needle, words.pages.tolist())
         assert (found.similarity, rounded(found)) == algorithm_1(words, needle), (case, needle)
         assert found.is_exhaustive
 
 
-@pytest.mark.parametrize("part", range(2))
+@pytest.mark.parametrize("part", range(8))
 def test_on_some_pages_it_finds_what_algorithm_1_finds_there_unless_another_page_is_better(part: int) -> None:
-    for case in range(500 * part, 500 * part + 500):
+    for case in range(125 * part, 125 * part + 125):
         words, needle = drawn_page(case)
-        best, middles = algorithm_1(words, needle)
+        paths, (best, middles) = Paths(letters_of(words)), algorithm_1(words, needle)
         for pages in ([0], [1], [0, 1], []):
             near = {middle for middle in middles if middle[0] in pages}
-            found = Paths(letters_of(words)).best_near(needle, pages)
+            found = paths.best_near(needle, pages)
             assert (found.similarity, rounded(found)) == ((best, near) if near else (0.0, set())), (case, pages)
 
 
@@ -158,16 +159,18 @@ def grid(side: int, letters: str) -> Words:
 
 
 @pytest.mark.parametrize(
-    ("texts", "needle"),
+    ("texts", "needle", "similarity", "is_exhaustive"),
     [
-        (["a"] * 2500, "a " * 200 + "b"),
-        (["a", "b"] * 1250, " ".join("ab" * 100)),
-        (["x" * 60_000, "a"] * 20, "a a a"),
-        (["the"] * 2500, "the answer is the answer that is on the last line of the page"),
+        (["a"] * 2499 + ["b"], "a " * 200 + "b", 1, False),
+        (["a", "b"] * 1250, " ".join("ab" * 100), 1, False),
+        (["x" * 60_000, "a"] * 20, "a a", 1 / 3, True),
+        (["the"] * 2500, "the answer is the answer that is on the last line of the", 26 / 56, False),
     ],
     ids=["one letter", "two letters", "words without end", "one word"],
 )
-def test_hostile_pages_are_searched_within_bounds(texts: Sequence[str], needle: str) -> None:
+def test_hostile_pages_are_searched_within_bounds(
+    texts: Sequence[str], needle: str, similarity: float, is_exhaustive: bool
+) -> None:
     side = 50
     words = words_of(
         (
@@ -176,8 +179,9 @@ def test_hostile_pages_are_searched_within_bounds(texts: Sequence[str], needle: 
         ),
         "hostile",
     )
-    found = Paths(letters_of(words)).best(needle.strip(), (0,))
-    assert 0 <= found.similarity <= 1
+    found = Paths(letters_of(words)).best(needle, (0,))
+    assert found.similarity == pytest.approx(similarity)
+    assert found.is_exhaustive == is_exhaustive
 
 
 def test_a_word_has_no_more_neighbours_than_the_bound_and_the_nearest_stand_first() -> None:
@@ -190,6 +194,19 @@ def test_a_word_has_no_more_neighbours_than_the_bound_and_the_nearest_stand_firs
     assert len(near) == MAX_NEIGHBOURS
     gaps = [float(np.abs(words.boxes[number, :2] - words.boxes[0, :2]).sum()) for number in near]
     assert gaps == pytest.approx(sorted(gaps), abs=0.005)
+
+
+def test_words_of_a_page_with_too_many_are_neighbours_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = table()
+    assert Paths(letters_of(words)).best("left one", (0,)).is_exhaustive
+    for module in (graph, searched):
+        monkeypatch.setattr(module, "MAX_WORDS", len(words) - 1)
+    paths = Paths(letters_of(words))
+    assert not paths.best("left one", (0,)).is_exhaustive
+    assert not paths.best("left ones", (0,)).is_exhaustive
+    assert paths.best("one", (0,)).is_exhaustive
+    near = [{number for number in row if number >= 0} for row in neighbours_on(words, 0).tolist()]
+    assert near == [{n for n in (number - 1, number + 1) if 0 <= n < len(words)} for number in range(len(words))]
 
 
 @given(POINTS)

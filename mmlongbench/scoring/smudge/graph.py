@@ -14,6 +14,8 @@ from mmlongbench.scoring.smudge.words import Array, Integers, Words
 
 MAX_NEIGHBOURS = 24
 """Neighbours of a word that are kept, the nearest first; of 367,000 words on real pages none has more than 21."""
+MAX_WORDS = 20_000
+"""Words of a page that has a graph; on a page of more, a word's neighbours are the words before and after it."""
 _POINTS = [(x, y) for x in (0, 2) for y in ((1, 1), (3, 3), (1, 3))]
 """Of a box (x0, y0, x1, y1): the column of x, and the two whose mean is y."""
 _MOVED = 1e-9
@@ -27,13 +29,19 @@ def neighbours_on(words: Words, page: int) -> Integers:
     numbers = words.range_of(page)
     boxes = words.boxes[numbers.start : numbers.stop]
     table = np.full((len(boxes), MAX_NEIGHBOURS), -1, np.int64)
-    one, other = _joined(boxes)
+    one, other = _joined(boxes) if len(boxes) <= MAX_WORDS else _in_order(len(boxes))
     order = np.lexsort((other, _gaps(boxes[one], boxes[other]), one))
     one, other = one[order], other[order]
     rank = np.arange(len(one)) - np.searchsorted(one, one)
     kept = rank < MAX_NEIGHBOURS
     table[one[kept], rank[kept]] = numbers.start + other[kept]
     return table
+
+
+def _in_order(size: int) -> tuple[Integers, Integers]:
+    """Return the pairs of words that follow each other, each pair in both orders."""
+    first, second = np.arange(size - 1), np.arange(1, size)
+    return np.r_[first, second], np.r_[second, first]
 
 
 def _joined(boxes: Array) -> tuple[Integers, Integers]:

@@ -7,9 +7,10 @@ answer, resembles `milligrams` by T, and is to be found. Of a string that goes o
 found: the end of a line and the beginning of the next are seldom neighbours.
 
 All paths grow together, a word at a time, and one is given up as soon as nothing that it could still spell is as
-similar as the best path so far; that loses no path that counts. Bounds keep a page of any kind from taking for ever:
-`MAX_NEIGHBOURS` of a word, `MAX_STARTS`, `MAX_EQUAL` and `MAX_UNDER_WAY`: where more is under way, the most promising
-paths are kept, and what is found is called not exhaustive. Answers of a few words stay far below them.
+similar as the best path so far; that loses no path that counts. Bounds limit the time that any page can take: the
+graph has `MAX_NEIGHBOURS` and `MAX_WORDS`, the search `MAX_STARTS`, `MAX_EQUAL` and `MAX_UNDER_WAY`. Where a search
+reaches one of its bounds, it keeps the most promising paths; what is found then, or on a page of more than `MAX_WORDS`,
+is marked as not exhaustive. Answers of a few words stay far below the bounds of the search.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mmlongbench.scoring.errors import missing
-from mmlongbench.scoring.smudge.graph import MAX_NEIGHBOURS, neighbours_on
+from mmlongbench.scoring.smudge.graph import MAX_NEIGHBOURS, MAX_WORDS, neighbours_on
 from mmlongbench.scoring.smudge.places import LEAST_SIMILARITY, MAX_PLACES, Found, found_at, places_of
 from mmlongbench.scoring.smudge.reading import MAX_LETTERS
 from mmlongbench.scoring.smudge.spelling import Front, Spelt, begun, grown, promises, similarities, spelt
@@ -85,6 +86,8 @@ class Paths:
         self._near = np.zeros((len(words), MAX_NEIGHBOURS), np.int32)
         """Of each word of a page that was built: its neighbours' numbers plus 1, then 0."""
         self._is_built = np.zeros(len(words.pages), np.bool_)
+        self._is_small = np.diff(words.firsts) <= MAX_WORDS
+        """Of each page: whether it has a graph, not the order of its words only."""
 
     @property
     def weight(self) -> int:
@@ -119,7 +122,9 @@ class Paths:
         for number in set(numbers):
             is_there &= self._pages_of(self._spelling(number))
         starts = self._spelling(numbers[0])
-        rows = starts[is_there[self._page[starts]]][:, None].astype(np.int32)
+        starts = starts[is_there[self._page[starts]]]
+        rows = starts[:, None].astype(np.int32)
+        best.is_exhaustive &= len(own) == 1 or self._has_graphs(starts)
         for number in numbers[1:]:
             paths, nodes = self._steps(rows)
             wanted = self._spelt[nodes] == number
@@ -150,7 +155,7 @@ class Paths:
     def _search(self, string: Spelt, starts: Integers, is_end: Mask, best: _Best, bound: int) -> None:
         """Grow all paths until none could be as good as the best; `best` is changed."""
         nodes = starts[self._sizes[self._spelt[starts]] <= string.length / best.similarity]
-        best.is_exhaustive &= len(nodes) <= MAX_STARTS
+        best.is_exhaustive &= len(nodes) <= MAX_STARTS and self._has_graphs(nodes)
         nodes = nodes[:MAX_STARTS]
         front = begun(nodes, self._spelt[nodes], self._letters, string)
         while len(front.rows):
@@ -175,6 +180,10 @@ class Paths:
     def _spelling(self, number: int) -> Integers:
         """Return all words that are one word of the vocabulary."""
         return np.asarray(self._in_order[self._firsts[number] : self._firsts[number + 1]], np.int64)
+
+    def _has_graphs(self, words: Integers) -> bool:
+        """Return whether every page of some words has a graph."""
+        return bool(self._is_small[self._page[words]].all())
 
     def _pages_of(self, words: Integers | Mask) -> Mask:
         """Return which pages have any of some words."""
