@@ -23,7 +23,7 @@ from mmlongbench.scoring.errors import missing
 from mmlongbench.scoring.smudge.graph import MAX_NEIGHBOURS, MAX_WORDS, neighbours_on
 from mmlongbench.scoring.smudge.places import LEAST_SIMILARITY, MAX_PLACES, Found, found_at, places_of
 from mmlongbench.scoring.smudge.reading import MAX_LETTERS
-from mmlongbench.scoring.smudge.spelling import Front, Spelt, begun, grown, promises, similarities, spelt
+from mmlongbench.scoring.smudge.spelling import Front, Target, begin, extend, promises, similarities, target_of
 from mmlongbench.scoring.smudge.windows import Letters
 from mmlongbench.scoring.smudge.words import Array, Integers
 
@@ -79,9 +79,9 @@ class Paths:
         self._vocabulary = sorted(set(texts))
         self._numbers = {word: number for number, word in enumerate(self._vocabulary)}
         self._sizes = np.array([len(word) for word in self._vocabulary], np.int64)
-        self._spelt = np.array([self._numbers[word] for word in texts], np.int64)
-        self._in_order = np.argsort(self._spelt, kind="stable")
-        self._firsts = np.searchsorted(self._spelt[self._in_order], np.arange(len(self._vocabulary) + 1))
+        self._word_of = np.array([self._numbers[word] for word in texts], np.int64)
+        self._in_order = np.argsort(self._word_of, kind="stable")
+        self._firsts = np.searchsorted(self._word_of[self._in_order], np.arange(len(self._vocabulary) + 1))
         self._page = np.repeat(np.arange(len(words.pages)), np.diff(words.firsts))
         self._near = np.zeros((len(words), MAX_NEIGHBOURS), np.int32)
         """Of each word of a page that was built: its neighbours' numbers plus 1, then 0."""
@@ -92,7 +92,7 @@ class Paths:
     @property
     def weight(self) -> int:
         """About how many bytes it takes."""
-        return self._near.nbytes + 3 * self._spelt.nbytes + 128 * len(self._vocabulary)
+        return self._near.nbytes + 3 * self._word_of.nbytes + 128 * len(self._vocabulary)
 
     def best(self, needle: str, pages: Sequence[int]) -> Found:
         """Return where the paths stand that spell what is most similar."""
@@ -127,7 +127,7 @@ class Paths:
         best.is_exhaustive &= len(own) == 1 or self._has_graphs(starts)
         for number in numbers[1:]:
             paths, nodes = self._steps(rows)
-            wanted = self._spelt[nodes] == number
+            wanted = self._word_of[nodes] == number
             rows = np.concatenate([rows[paths[wanted]], nodes[wanted, None].astype(np.int32)], axis=1)
             bound = max(1, MAX_EQUAL // len(own))
             best.is_exhaustive &= len(rows) <= bound
@@ -144,7 +144,7 @@ class Paths:
         firsts, lasts = firsts & self._pages_of(lasts)[self._page], lasts & self._pages_of(firsts)[self._page]
         is_backward = bool(lasts.sum() < firsts.sum())
         starts, is_end = (np.flatnonzero(lasts), firsts) if is_backward else (np.flatnonzero(firsts), lasts)
-        string = spelt(needle, self._letters, is_backward=is_backward)
+        string = target_of(needle, self._letters, is_backward=is_backward)
         for least, bound in _searches(len(needle)):
             best = _Best(best.similarity if best.rows else least, best.rows)
             self._search(string, starts, is_end, best, bound)
@@ -152,19 +152,19 @@ class Paths:
                 break
         return best
 
-    def _search(self, string: Spelt, starts: Integers, is_end: Mask, best: _Best, bound: int) -> None:
+    def _search(self, string: Target, starts: Integers, is_end: Mask, best: _Best, bound: int) -> None:
         """Grow all paths until none could be as good as the best; `best` is changed."""
-        nodes = starts[self._sizes[self._spelt[starts]] <= string.length / best.similarity]
+        nodes = starts[self._sizes[self._word_of[starts]] <= string.length / best.similarity]
         best.is_exhaustive &= len(nodes) <= MAX_STARTS and self._has_graphs(nodes)
         nodes = nodes[:MAX_STARTS]
-        front = begun(nodes, self._spelt[nodes], self._letters, string)
+        front = begin(nodes, self._word_of[nodes], self._letters, string)
         while len(front.rows):
             best.take(np.where(is_end[front.rows[:, -1]], similarities(front, string), 0.0), front.rows)
             front = _promising(front, string, best, bound)
             paths, nodes = self._steps(front.rows)
-            lengths = front.lengths[paths] + 1 + self._sizes[self._spelt[nodes]]
+            lengths = front.lengths[paths] + 1 + self._sizes[self._word_of[nodes]]
             kept = lengths <= string.length / best.similarity
-            front = grown(front.taken(paths[kept]), nodes[kept], self._letters, string)
+            front = extend(front.taken(paths[kept]), nodes[kept], self._letters, string)
 
     def _alike(self, word: str) -> Mask:
         """Return which words resemble a word by T or more."""
@@ -175,7 +175,7 @@ class Paths:
             raise missing("rapidfuzz", "smudge") from error
         apart = np.asarray(cdist([word], self._vocabulary, scorer=Levenshtein.distance, dtype=np.int64), np.int64)[0]
         longest = np.maximum(self._sizes, len(word))
-        return np.asarray((longest - apart) / longest >= LEAST_SIMILARITY)[self._spelt]
+        return np.asarray((longest - apart) / longest >= LEAST_SIMILARITY)[self._word_of]
 
     def _spelling(self, number: int) -> Integers:
         """Return all words that are one word of the vocabulary."""
@@ -219,7 +219,7 @@ def _searches(length: int) -> Iterator[tuple[float, int]]:
     yield LEAST_SIMILARITY, most
 
 
-def _promising(front: Front, string: Spelt, best: _Best, bound: int) -> Front:
+def _promising(front: Front, string: Target, best: _Best, bound: int) -> Front:
     """Return the paths that may still be as good as the best, at most `bound` of them."""
     may, ranks = promises(front, string, best.similarity)
     kept = np.flatnonzero(may)

@@ -19,7 +19,7 @@ _ROUNDING = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
-class Spelt:
+class Target:
     """A string to compare with, in the direction that paths grow in."""
 
     length: int
@@ -48,22 +48,24 @@ class Front:
         )
 
 
-def spelt(needle: str, letters: Letters, *, is_backward: bool) -> Spelt:
+def target_of(needle: str, letters: Letters, *, is_backward: bool) -> Target:
     """Prepare a string for comparisons with the words of a document."""
-    return Spelt(len(needle), needle_bits(needle[::-1] if is_backward else needle, letters.alphabet), is_backward)
+    return Target(len(needle), needle_bits(needle[::-1] if is_backward else needle, letters.alphabet), is_backward)
 
 
-def begun(starts: Integers, kinds: Integers, letters: Letters, string: Spelt) -> Front:
-    """Return paths of one word each; `kinds` says which starts are the same word, so that each is spelt once."""
+def begin(starts: Integers, kinds: Integers, letters: Letters, string: Target) -> Front:
+    """Return paths of one word each; `kinds` says which starts are the same word, so that each is compared once."""
     _, firsts, of_start = np.unique(kinds, return_index=True, return_inverse=True)
     shape = (len(string.table), len(firsts))
     plus, minus = np.full(shape, ~np.uint64(0)), np.zeros(shape, np.uint64)
     lengths, errors = np.zeros(len(firsts), np.int64), np.full(len(firsts), string.length, np.int64)
     front = Front(np.zeros((len(firsts), 0), np.int32), lengths, errors, plus, minus)
-    return replace(grown(front, starts[firsts], letters, string).taken(of_start), rows=starts[:, None].astype(np.int32))
+    return replace(
+        extend(front, starts[firsts], letters, string).taken(of_start), rows=starts[:, None].astype(np.int32)
+    )
 
 
-def grown(front: Front, nodes: Integers, letters: Letters, string: Spelt) -> Front:
+def extend(front: Front, nodes: Integers, letters: Letters, string: Target) -> Front:
     """Return the paths, each longer by one word."""
     blank = 1 if front.rows.shape[1] else 0
     added = letters.words.ends[nodes] - letters.words.starts[nodes] + blank
@@ -84,13 +86,13 @@ def grown(front: Front, nodes: Integers, letters: Letters, string: Spelt) -> Fro
     return Front(rows, front.lengths + added, errors[back], plus[:, back], minus[:, back])
 
 
-def similarities(front: Front, string: Spelt) -> Array:
+def similarities(front: Front, string: Target) -> Array:
     """Return how similar what each path spells is to the string."""
     longest = np.maximum(front.lengths, string.length)
     return np.asarray((longest - front.errors) / longest, np.float64)
 
 
-def promises(front: Front, string: Spelt, similarity: float) -> tuple[npt.NDArray[np.bool_], Array]:
+def promises(front: Front, string: Target, similarity: float) -> tuple[npt.NDArray[np.bool_], Array]:
     """Return which paths may go on to at least a similarity, and a rank of each, the most promising least.
 
     A path goes on at best by the very letters that the string has behind some letter of its own: the errors so far at
