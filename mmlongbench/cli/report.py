@@ -46,7 +46,8 @@ def report(
     """
     if given:
         if html or preferred or profile:
-            raise click.UsageError("--calibrate-alpha prints a table of its own: leave out --html, --metric and --profile")
+            refusal = "--calibrate-alpha prints a table of its own: leave out --html, --metric and --profile"
+            raise click.UsageError(refusal)
         from mmlongbench.cli.calibration_table import calibrate
 
         return calibrate(scores, given, as_json=as_json, is_quiet=quiet)

@@ -157,5 +157,5 @@ def test_the_command_prints_every_alpha_and_the_best(tmp_path: Path) -> None:
     assert len(found["rows"]) == len(ALPHAS)
     assert command(folder, "--calibrate-alpha", file, "-q").output == ""
     refused = command(folder, "--calibrate-alpha", file, "--html", tmp_path / "page.html")
-    assert "leave out --html and --metric" in refused.output
+    assert "leave out --html, --metric and --profile" in refused.output
     assert refused.exit_code == 2
