@@ -129,6 +129,8 @@ class TaskSpec:
     """Other metrics that its answers can be scored by; one that asks a judge has a name that begins with `judge-`."""
     averaged_metric: str = ""
     """The metric its datasets enter averages by where it was scored; `metric` otherwise."""
+    kind: str = ""
+    """What kind its examples are, where a metric words its questions by it: summaries of a `report` or a `case`."""
     category: str = ""
     """Whose average its datasets enter, as the paper groups them: VRAG, NIAH, ICL, Summ, DocVQA."""
     counted_with: str = ""

@@ -41,6 +41,7 @@ class Summary:
             "rouge",
             further_metrics=("judge-fluency-f1",),
             averaged_metric="judge-fluency-f1",
+            kind=self.options.kind,
             category="" if self.options.pages_as == "text" else "Summ",
             reserve=520,
             page_texts=reads,

@@ -42,6 +42,8 @@ class Asked:
     """What the public code put before the words, of its own output files, such as `Answer:`."""
     place: int = 0
     """Its number among the examples of the file that a model was asked, from 0, in the order of the file."""
+    kind: str = ""
+    """What kind of example it is, as its task declares (`TaskSpec.kind`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ class Judge:
     url: str
     """Such as `http://127.0.0.1:8000/v1`."""
     models: tuple[str, ...]
-    """One judge, or the members of a committee."""
+    """One judge, or the members of a committee; none: the model that the public code asks, where a metric knows it."""
     cache: Path | None = None
     """An SQLite file with every answer there was; a call that stands there is not made again."""
     concurrency: int = 8
@@ -71,8 +73,8 @@ class Judge:
     """Seconds that one call may take."""
     attempts: int = 4
     """How often a call that fails is made in all."""
-    samples: int = 1
-    """How often each judge of a committee is asked."""
+    samples: int | None = None
+    """How often each judge of a committee is asked; None: as the profile has it."""
     prices: tuple[float, float] | None = None
     """Of a million tokens of input, and of output, to report the cost."""
     is_dry: bool = False
@@ -84,8 +86,10 @@ class Settings:
     """What a metric may be told; each takes what it needs."""
 
     judge: Judge | None = None
+    judge_prompts: tuple[Path, ...] = ()
+    """Files with the public code's own prompts, or its checkout; judges asked with them have the profile `official`."""
     documents: Path | None = None
-    """The folder of PDFs that the questions are about, `<document>.pdf` (SMuDGE)."""
+    """The folder of PDFs that the questions are about, `<document>.pdf` (SMuDGE, texts for a committee)."""
     words: Path | None = None
     """A list of words and boxes in place of the PDFs' own: lines of JSON (SMuDGE)."""
     alphas: tuple[float, ...] = (0.25,)
@@ -143,7 +147,11 @@ class ProfiledMetric(ABC):
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.profile, self.follows = chosen_profile(self.name, self.profiles, settings)
+        self.profile, self.follows = chosen_profile(self.name, self.offered(), settings)
+
+    def offered(self) -> Mapping[Profile, str]:
+        """Return the profiles that can be chosen under these settings; all, unless one needs what is not given."""
+        return self.profiles
 
     @abstractmethod
     def score(self, asked: Asked) -> Scored:
@@ -172,6 +180,16 @@ class HasChoices(Protocol):
     @property
     def choices(self) -> Sequence[str]:
         """Each in a few words, such as `rule-extracted`."""
+        ...
+
+
+@runtime_checkable
+class HasNotes(Protocol):
+    """A metric that says what a reader of its scores must know of the settings."""
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Each in one sentence, such as that fewer judges were asked than the paper has."""
         ...
 
 
@@ -209,7 +227,7 @@ class Metric(Protocol):
     said (it is left out, and counted by reason); `absent(asked) -> Details`, what `totals` must know of an example
     without prediction; `usage() -> Mapping[str, float]`, calls, tokens and failures so far; `close()`; `stop()`, called
     before that where a run ends by an error or Ctrl-C: threads inside `score` give up what they wait for, since they
-    are waited for next.
+    are waited for next; `notes` (see `HasNotes`).
     """
 
     @property

@@ -25,7 +25,7 @@ from mmlongbench.scoring.joining import (
     predictions_for,
     scorable_files,
 )
-from mmlongbench.scoring.metric import Asked, Metric, Provenance, Scored, Settings, provenance_of
+from mmlongbench.scoring.metric import Asked, HasNotes, Metric, Provenance, Scored, Settings, provenance_of
 from mmlongbench.scoring.predictions import Predictions
 from mmlongbench.scoring.problems import Problems
 from mmlongbench.scoring.reasoning import Reasoning, Said, without_reasoning
@@ -106,7 +106,8 @@ def score(
         usage = {name: dict(each.metric.usage()) for name, each in metrics.items() if hasattr(each.metric, "usage")}
     left_out = [f"{name}: {count:,} examples left out: {why}" for (name, why), count in sorted(outside.items())]
     provenances = {name: each.provenance for name, each in metrics.items()}
-    notes = [*said_of_choice(run.metrics, choice), *left_out]
+    said = [f"{name}: {note}" for name, each in metrics.items() for note in _notes(each.metric)]
+    notes = [*said_of_choice(run.metrics, choice), *left_out, *said]
     return Outcome(tallies, notes, usage, provenances, counts.reasoning, counts.skipped)
 
 
@@ -180,7 +181,7 @@ def _asked(file: ScorableFile, joined: Joined, said: str) -> Asked:
     builder, record = file.builder, joined.record
     gold = builder.gold(record) if hasattr(builder, "gold") else record.get("answer")
     lead = joined.prediction.lead if joined.prediction else ""
-    return Asked(file.file.name, builder.dataset, record, gold, said, lead, joined.place)
+    return Asked(file.file.name, builder.dataset, record, gold, said, lead, joined.place, builder.spec.kind)
 
 
 def _scored(job: _Job) -> Scored:
@@ -258,6 +259,10 @@ def _status(job: _Job, scored: Scored) -> Literal["scored", "absent", "failed", 
 def _write(writer: BinaryIO, line: ScoreLine) -> None:
     fields: dict[str, Any] = {**line.model_dump(exclude_defaults=True), "score": line.score}
     writer.write(to_json(fields))
+
+
+def _notes(metric: Metric) -> Sequence[str]:
+    return metric.notes if isinstance(metric, HasNotes) else ()
 
 
 def _concurrency(metric: Metric) -> int:
