@@ -27,7 +27,7 @@ from mmlongbench.scoring.metric import Asked, Judge, Settings
 
 ERRORS, HANGS = 0.20, 0.05
 """Shares of the requests."""
-BROKEN = ('{"reason": "cut o', "I would say that it is right.", '{"reason": "", "correct": "yes"}', '{"correct": 7}')
+BROKEN = ('{"answer_sc', "I would say that it is right.", '{"answer_score": "yes"}', '{"answer_score": 7}')
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
 
     def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))["messages"][1]["content"]
+        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))["messages"][-1]["content"]
         number = asked.rpartition("number ")[2].partition(".")[0]
         judge = self.server
         with judge.guard:
@@ -82,7 +82,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._fail(draws)
         else:
             time.sleep(0.005 + 0.02 * draws.fraction("delay"))
-            self._say(200, json.dumps({"reason": "by its number", "correct": 1 - int(number) % 2}))
+            self._say(200, f'By its number. {{"answer_score": {1 - int(number) % 2}}}')
             with self.server.guard:
                 self.server.answered[number] += 1
 

@@ -102,6 +102,12 @@ def _show(done: list["Claimed"], usage: "Mapping[str, float]", *, is_quiet: bool
         if each.failures:
             click.echo(f"{each.file}: not written; the same command tries these again", err=True)
         elif not is_quiet and not is_dry:
-            click.echo(f"{each.file}: {each.summaries:,} summaries, {each.claims:,} claims")
+            known = f"; there already, by id: {each.known:,}" if each.known else ""
+            click.echo(f"{each.file}: {each.summaries:,} summaries, {each.claims:,} claims{known}")
+        if each.others and not is_quiet:
+            click.echo(
+                f"{each.file}: claims of ids that the release does not have stay there: "
+                f"{len(each.others):,}, first {each.others[0]!r}"
+            )
     if not is_quiet:
         click.echo(", ".join(f"{name.replace('_', ' ')}: {number:,}" for name, number in usage.items()))

@@ -1,6 +1,7 @@
 """Gold summaries as claims: asked once, written when all are there, read as the public scorer reads them."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -38,7 +39,7 @@ def test_a_file_is_written_when_every_summary_has_claims(tmp_path: Path) -> None
         (done,) = write_claims(client, tmp_path, tmp_path, [SUMMARIES], QUIET)
         assert (done.file, done.claims, done.failures, len(server.requests)) == ("summ/gov_claims.jsonl", 2, {}, 1)
         (again,) = write_claims(client, tmp_path, tmp_path / "other", [SUMMARIES], QUIET)
-        assert (again, len(server.requests)) == (done, 1)  # read from the file
+        assert (again, len(server.requests)) == (replace(done, known=2), 1)  # read from the file
     written = tmp_path / done.file
     lines = [json.loads(line) for line in written.read_text("utf-8").splitlines()]
     assert lines == [{"id": "a", "claims": ["It was dredged."]}, {"id": "b", "claims": ["It was closed."]}]
@@ -65,7 +66,8 @@ def test_claims_that_are_none_are_a_failure(said: dict[str, Any], fault: str, tm
     ("line", "said"),
     [
         ('{"id": "a"}', "line 2: claims: Field required"),
-        ('{"id": 7, "claims": []}', "line 2: id: Input should be a valid string"),
+        ('{"id": null, "claims": []}', r"line 2: id\.str: Input should be a valid string"),
+        ('{"id": 7.5, "claims": []}', r"line 2: id\.str: Input should be a valid string"),
         ('{"id": "a", "claims": [1]}', r"line 2: claims\.0: Input should be a valid string"),
         ('{"id": "first", "claims": []}', "line 2: id 'first' stands there twice"),
         ("[]", "line 2: expected a JSON object"),
@@ -94,6 +96,29 @@ def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "release"
 
 
+def test_claims_of_the_public_code_join_by_id_and_stay_as_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "summ" / "gov_claims.jsonl"
+    path.parent.mkdir()
+    ids = {"gov_report_gao-18-107": "It was dredged.", "7": "It was closed."}
+    public = b'{"claims": ["It is public."],  "id": "gov_report_gao-18-107", "more": 1}\n{"id": 7, "claims": ["So."]}\n'
+    path.write_bytes(public + b'{"id": "gov_report_gao-09-288", "claims": ["Another."]}\n')
+    before = path.read_bytes()
+    with judging(one_claim) as server, client_of(server) as client:
+        (done,) = write_claims(client, tmp_path, tmp_path, [replace(SUMMARIES, golds=ids)], QUIET)
+        assert (done.summaries, done.claims, done.known) == (2, 2, 2)
+        assert done.others == ("gov_report_gao-09-288",)
+        assert (path.read_bytes(), len(server.requests)) == (before, 0)
+        (done,) = write_claims(client, tmp_path, tmp_path, [replace(SUMMARIES, golds={**ids, **GOLDS})], QUIET)
+        assert (done.known, done.claims, len(server.requests)) == (2, 4, 2)
+    assert read_claims(path) == {
+        "gov_report_gao-18-107": ("It is public.",),
+        "7": ("So.",),
+        "gov_report_gao-09-288": ("Another.",),
+        "a": ("It was dredged. It cost a lot.",),
+        "b": ("It was closed.",),
+    }
+
+
 def run(release: Path, server: JudgeServer, *args: str) -> Result:
     return CliRunner().invoke(claims, [str(release), "--judge-url", server.url, "--judge-model", "m", *args])
 
@@ -119,6 +144,19 @@ def test_the_command_prints_json_or_nothing_and_writes_elsewhere(release: Path, 
         assert run(release, server, "-q", "--out", str(tmp_path / "b")).output == ""
     assert (tmp_path / "a" / "summ" / "gov_claims.jsonl").is_file()
     assert not (release / "mmlb_data" / "summ" / "gov_claims.jsonl").exists()
+
+
+def test_the_command_says_which_claims_were_there_and_which_join_nothing(release: Path) -> None:
+    path = release / "mmlb_data" / "summ" / "gov_claims.jsonl"
+    path.write_text('{"id": "a", "claims": ["x", "z"]}\n{"id": "gov_report_gao-1", "claims": ["y"]}\n')
+    with judging(in_turn(good(claims=["x"]))) as server:
+        done = run(release, server)
+        assert (done.exit_code, len(server.requests)) == (0, 1)
+    assert "gov_claims.jsonl: 2 summaries, 3 claims; there already, by id: 1\n" in done.output
+    assert (
+        "gov_claims.jsonl: claims of ids that the release does not have stay there: 1, first 'gov_report_gao-1'\n"
+        in done.output
+    )
 
 
 def test_summaries_without_claims_are_named_and_the_exit_code_is_1(release: Path) -> None:

@@ -56,6 +56,28 @@ def form_of(request: Request) -> str:
     return name
 
 
+KEYS = {
+    "sentence_count": "precision",
+    "recall": "recall",
+    "fluency": "fluency",
+    "covered_count": "list",
+    "answer_score": "answer",
+}
+"""What tells which question a prompt in words asks: a key of the reply that it names."""
+
+
+def question_of(request: Request) -> str:
+    """Which verdict is asked for, in words or by the name of a schema."""
+    if "response_format" in request:
+        return form_of(request)
+    return next(name for key, name in KEYS.items() if f'"{key}"' in text_of(request))
+
+
+def replies(words: Mapping[str, str]) -> Script:
+    """A judge that says to each question what stands under its name."""
+    return lambda request: Said(words[question_of(request)])
+
+
 def text_of(request: Request) -> str:
     """The material of a request, without its pictures."""
     content = request["messages"][-1]["content"]

@@ -1,76 +1,102 @@
 """Short answers and lists by a judge, as the benchmark's v1.1 protocol scores document questions (`doc_qa_llm`).
 
-0 or 1; for a List the F1 of the items the judge counts. The rubrics are our own words for the public ones.
+0 or 1; of a list the F1 of the items that the judge counts. `official` asks with the public code's own prompts and
+takes its replies as it does: a reply without a verdict is 0. `ours` asks in this project's words; a reply without a
+verdict is asked for again, and then it is no score.
 """
 
 import json
+from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar
 
-from mmlongbench.scoring.judge.calls import Call, fence, listed
+from mmlongbench.documents.names import label
+from mmlongbench.scoring.benchmark.metrics import ANSWER as ANSWER_PREFIX
+from mmlongbench.scoring.benchmark.metrics import PUBLIC_CODE
+from mmlongbench.scoring.benchmark.texts import after_prefix
+from mmlongbench.scoring.judge.calls import Manner, PromptCall, Reading, encodable, fence, listed
 from mmlongbench.scoring.judge.client import Failed
-from mmlongbench.scoring.judge.judged import Judged, question_of, reason_of, too_long, unscored
-from mmlongbench.scoring.judge.verdicts import Covered, Right
-from mmlongbench.scoring.metric import Asked, Scored
+from mmlongbench.scoring.judge.judged import MAX_CHARACTERS, Judged, question_of, too_long, unscored
+from mmlongbench.scoring.judge.public_prompts import Places
+from mmlongbench.scoring.judge.readings import counts_of, mark_of, public_counts_of, public_mark_of
+from mmlongbench.scoring.judge.verdicts import ListCounts, Mark, V
+from mmlongbench.scoring.judge.wordings.answers import ANSWER, LIST
+from mmlongbench.scoring.metric import Asked, Profile, Scored
 
-_SAME = (
-    "Two answers are the same if they mean the same without doubt: numbers of equal value however they are written "
-    "(1,250 and 1250; a quarter, 0.25 and 25 %; with or without the unit or currency that the question implies), two "
-    "names of one thing (Holland in the sense of the Netherlands, an abbreviation and what it stands for), one or many "
-    "of a word. A number that is only close, or a notion that is only related, is not the same."
-)
-_RIGHT = f"""You mark answers to questions about documents. You are given a question, the reference answer, and a \
-response. Find the final answer in the response and compare it with the reference; how the response got there does not \
-count.
-
-{_SAME}
-
-correct is 1 if the final answer is the reference, whole and with nothing added: every part of a question of several \
-parts is right, and no further answer stands beside the right one. Otherwise it is 0. Where the reference says that \
-the question cannot be answered, only a response that comes to this is correct. In reason, say in at most three \
-sentences what the final answer is and how it compares."""
-_COVERED = f"""You mark answers that are lists. You are given a question, the items of the reference list by number, \
-and a response. Pick the list out of the response, leaving out whatever is only said around it, then go through the \
-reference items one by one.
-
-{_SAME}
-
-items_given is the number of items in the response's list; items_covered is the number of reference items that \
-one of them is the same as. In reason, name in a few sentences what you picked and the reference items not there."""
+_CASE = ("question", "reference", "prediction")
+_PUBLIC = Manner(temperature=0.0, max_tokens=256, is_literal=True)
+_OWN = Manner(temperature=0.0, max_tokens=4096)
+_PUBLIC_MARK = Reading("public mark", Mark, public_mark_of)
+_PUBLIC_COUNTS = Reading("public counts", ListCounts, public_counts_of)
+_MARK = Reading("mark", Mark, mark_of)
 
 
 class Answers(Judged):
     """Whether a short answer is right, and how much of a list is there, by a judge."""
 
     name: ClassVar[str] = "judge-answers"
+    profiles: ClassVar[Mapping[Profile, str]] = {"official": PUBLIC_CODE, "ours": PUBLIC_CODE}
+    prompts_file: ClassVar[str] = "utils_prompt.py"
+    public_model: ClassVar[str] = "Doubao-Seed-1.8"
+    places: ClassVar[Places] = {
+        "DOC_QA_JUDGE_PROMPT": None,
+        "CURRENT_CASE_PROMPT": _CASE,
+        "DOC_QA_LIST_F1_JUDGE_PROMPT": None,
+        "CURRENT_LIST_CASE_PROMPT": _CASE,
+    }
 
     def score(self, asked: Asked) -> Scored:
         """1 or 0; the F1 of a list. An empty prediction is wrong without asking."""
         if not asked.prediction.strip():
             return Scored(0.0, {"is_empty": True})
-        return self._list(asked) if asked.record.get("answer_format") == "List" else self._answer(asked)
+        if asked.record.get("answer_format") != "List":
+            return self._answer(asked)
+        items = items_of(asked.gold)
+        return self._list(asked, items) if items else Scored(None, failure="the list of the reference answer is empty")
 
     def _answer(self, asked: Asked) -> Scored:
-        case = _case(asked, fence("reference", _text(asked.gold)))
-        found = self.client.ask(Call(self.model, _RIGHT, case, Right))
+        if self.public:
+            found = self._ask_publicly(asked, "DOC_QA_JUDGE_PROMPT", "CURRENT_CASE_PROMPT", _PUBLIC_MARK)
+        else:
+            prompt = ANSWER.filled(**_fenced(asked, fence("reference", text_of(asked.gold))))
+            found = self.client.ask(PromptCall(self.model, prompt, _MARK, _OWN))
         if isinstance(found, Failed):
             return unscored(found)
-        return Scored(float(found.correct), {"reason": reason_of(found.reason)})
+        return Scored(found.score, {"reason": found.reason, **self._unsaid(found)})
 
-    def _list(self, asked: Asked) -> Scored:
-        items = items_of(asked.gold)
-        reference = listed("reference", items)
-        if reference is None:
-            return unscored(too_long("items", items))
-        case = _case(asked, reference)
-        found = self.client.ask(Call(self.model, _COVERED, case, Covered, {"items": len(items)}))
+    def _list(self, asked: Asked, items: tuple[str, ...]) -> Scored:
+        found: ListCounts | Failed
+        if self.public:
+            found = self._ask_publicly(asked, "DOC_QA_LIST_F1_JUDGE_PROMPT", "CURRENT_LIST_CASE_PROMPT", _PUBLIC_COUNTS)
+        elif (reference := listed("reference", items)) is None:
+            found = too_long("items", items)
+        else:
+            reading = Reading("counts", ListCounts, partial(counts_of, items=len(items)))
+            found = self.client.ask(PromptCall(self.model, LIST.filled(**_fenced(asked, reference)), reading, _OWN))
         if isinstance(found, Failed):
             return unscored(found)
-        counts = {"items_given": found.items_given, "items_covered": found.items_covered}
-        score = list_f1(found.items_covered, found.items_given, len(items))
-        return Scored(score, {**counts, "reason": reason_of(found.reason)})
+        counts = {"items_given": found.student_answer_count, "items_covered": found.covered_count}
+        score = list_f1(found.covered_count, found.student_answer_count, len(items))
+        return Scored(score, {**counts, "reason": found.reason, **self._unsaid(found)})
+
+    def _ask_publicly(self, asked: Asked, rubric: str, case: str, reading: Reading[V]) -> V | Failed:
+        """Ask as the public code does: the question as its prompt has it, and what stands behind "Answer:"."""
+        found = self.public.templates if self.public else {}
+        said = after_prefix((asked.lead or ANSWER_PREFIX) + asked.prediction, ANSWER_PREFIX)
+        texts = {"question": _public_question(asked), "reference": text_of(asked.gold), "prediction": said}
+        if sum(map(len, texts.values())) > MAX_CHARACTERS:
+            return too_long("texts", tuple(texts.values()))
+        shown = {name: encodable(text) for name, text in texts.items()}
+        return self.client.ask(
+            PromptCall(self.model, found[rubric].filled() + found[case].filled(**shown), reading, _PUBLIC)
+        )
+
+    def _unsaid(self, found: Mark | ListCounts) -> dict[str, bool]:
+        """Return whether a reply has no verdict, which the public code counts as 0."""
+        return {"no_verdict": not found.has_verdict} if self.public else {}
 
 
-def list_f1(covered: int, given: int, items: int) -> float:
+def list_f1(covered: float, given: float, items: int) -> float:
     """The F1 of a list, at most 1: an item of the response may cover several of the reference.
 
     >>> list_f1(2, 3, 4), list_f1(0, 0, 4), list_f1(2, 1, 2)
@@ -90,12 +116,22 @@ def items_of(gold: Any) -> tuple[str, ...]:  # noqa: ANN401  (a builder's gold: 
             gold = json.loads(gold)
         except (ValueError, RecursionError):
             return (gold,)
-    return tuple(_text(item) for item in gold) if isinstance(gold, list | tuple) else (_text(gold),)
+    return tuple(text_of(item) for item in gold) if isinstance(gold, list | tuple) else (text_of(gold),)
 
 
-def _text(value: Any) -> str:  # noqa: ANN401  (as above)
+def text_of(value: Any) -> str:  # noqa: ANN401  (as above)
+    """Return a gold answer as text; what is none is JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _case(asked: Asked, reference: str) -> str:
-    return "\n\n".join((fence("question", question_of(asked)), reference, fence("response", asked.prediction)))
+def _fenced(asked: Asked, reference: str) -> dict[str, str]:
+    question, response = fence("question", question_of(asked)), fence("response", asked.prediction)
+    return {"question": question, "reference": reference, "response": response}
+
+
+def _public_question(asked: Asked) -> str:
+    """Return the question as the public loader words it, with the label of its document."""
+    question, document = question_of(asked), asked.record.get("doc_name")
+    if not isinstance(document, str):
+        return question
+    return f"Based on Document {label(document)}, answer the following question. {question}"

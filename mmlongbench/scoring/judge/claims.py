@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.files import write_whole
+from mmlongbench.files import sha256_of, write_whole
 from mmlongbench.formats import JSON_LINES, to_json
 from mmlongbench.progress import Progress
 from mmlongbench.release.layout import CLAIMS
@@ -29,7 +29,8 @@ one claim. Headings and phrases that state nothing become none."""
 class _Line(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True)
 
-    id: str
+    id: str | int
+    """As the source has it; rows are joined by it as text."""
     claims: tuple[str, ...]
 
 
@@ -43,10 +44,21 @@ class GoldClaims:
         self._guard = threading.Lock()
         self._released: dict[Path, Mapping[str, tuple[str, ...]]] = {}
 
-    def of(self, file: str, dataset: str, id: str, gold: str, source_id: str = "") -> tuple[str, ...] | Failed:
-        """The claims of one gold summary; in a dry run the whole summary stands for them.
+    def released(self, file: str, dataset: str, id: str, source_id: str = "") -> tuple[str, ...] | Failed:
+        """Return the claims beside the data of an example's id, or of its id in the source; none asked of a judge."""
+        found = self._of_file(file, dataset)
+        if known := found.get(id) or found.get(source_id):
+            return known
+        place, there = claims_file(file, dataset).as_posix(), next(iter(found), None)
+        said = f"has ids such as {there!r}, not {id!r}" if there else "is not there"
+        return Failed(
+            f"no claims: {place} {said}; put the public code's file there, or make one with `mmlongbench claims`"
+        )
 
-        Released claims are found by the id of the example, or by what its source calls it.
+    def of(self, file: str, dataset: str, id: str, gold: str, source_id: str = "") -> tuple[str, ...] | Failed:
+        """Return the claims of one gold summary; in a dry run the whole summary stands for them.
+
+        Claims beside the data are found by the id of the example, or by its id in the source.
         """
         claims = self._of_file(file, dataset)
         if released := claims.get(id) or claims.get(source_id):
@@ -75,6 +87,12 @@ def claims_file(file: str, dataset: str) -> Path:
     return Path(file).with_name(f"{dataset}{CLAIMS}")
 
 
+def claims_files(data: Path | None) -> tuple[str, ...]:
+    """Return the files of claims beside public files, each with its digest."""
+    found = sorted(path for path in data.glob(f"*/*{CLAIMS}") if path.is_file()) if data else []
+    return tuple(f"{path.name} sha256:{sha256_of(path)[:16]}" for path in found)
+
+
 def read_claims(path: Path) -> dict[str, tuple[str, ...]]:
     """Claims by the id of their summary.
 
@@ -92,9 +110,10 @@ def read_claims(path: Path) -> dict[str, tuple[str, ...]]:
             raise ReleaseError(
                 f"{path.name}, {where}: {place}: {first['msg']}; expected an id and its claims"
             ) from error
-        if read.id in found:
-            raise ReleaseError(f"{path.name}, {where}: id {read.id!r} stands there twice; remove one of its lines")
-        found[read.id] = read.claims
+        id = str(read.id)
+        if id in found:
+            raise ReleaseError(f"{path.name}, {where}: id {id!r} stands there twice; remove one of its lines")
+        found[id] = read.claims
     return found
 
 
@@ -118,6 +137,10 @@ class Claimed:
     """Below the data; written only if every summary has its claims."""
     summaries: int
     claims: int
+    known: int = 0
+    """Summaries whose claims were in the file already, by id."""
+    others: tuple[str, ...] = ()
+    """Ids that the file has claims for and the release no summary; their lines stay."""
     failures: Mapping[str, str] = field(default_factory=dict)
     """Why there are none, by id."""
 
@@ -125,17 +148,25 @@ class Claimed:
 def write_claims(
     client: JudgeClient, data: Path, out: Path, datasets: Sequence[Summaries], progress: Progress
 ) -> Iterator[Claimed]:
-    """Take the gold summaries of datasets apart, and write a file for each that is whole."""
+    """Take the gold summaries of datasets apart, and write a file for each that is whole.
+
+    Claims that stand beside the data, such as the public code's, are taken by id and stay as they are.
+    """
     known = GoldClaims(client, data)
     for summaries in datasets:
+        path = claims_file(summaries.file, summaries.dataset)
+        before = read_claims(data / path) if (data / path).is_file() else {}
         found = _found(known, summaries, client, progress)
         good = {id: claims for id, claims in found.items() if not isinstance(claims, Failed)}
         failures = {id: claims.why for id, claims in found.items() if isinstance(claims, Failed)}
-        path = claims_file(summaries.file, summaries.dataset)
-        if not failures and not client.judge.is_dry:
-            write_whole(out / path, (to_json({"id": id, "claims": claims}) for id, claims in good.items()))
+        after = {**before, **good}
+        is_new = after != before or not (out / path).is_file()
+        if is_new and not failures and not client.judge.is_dry:
+            write_whole(out / path, (to_json({"id": id, "claims": claims}) for id, claims in after.items()))
         number = 0 if client.judge.is_dry else sum(map(len, good.values()))
-        yield Claimed(summaries.dataset, path.as_posix(), len(found), number, failures)
+        others = tuple(id for id in before if id not in summaries.golds)
+        joined = sum(bool(before.get(id)) for id in summaries.golds)
+        yield Claimed(summaries.dataset, path.as_posix(), len(found), number, joined, others, failures)
 
 
 def _found(

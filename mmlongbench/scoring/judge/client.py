@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mmlongbench.scoring.judge.cache import Answer, Cache
-from mmlongbench.scoring.judge.calls import Call, V
+from mmlongbench.scoring.judge.calls import AnyCall
 from mmlongbench.scoring.judge.endpoint import Endpoint
 from mmlongbench.scoring.judge.errors import JudgeError
 from mmlongbench.scoring.judge.pace import Pace, Waits
 from mmlongbench.scoring.judge.replies import Trouble
-from mmlongbench.scoring.judge.verdicts import Unusable, read_verdict
+from mmlongbench.scoring.judge.verdicts import Unusable, V
 from mmlongbench.scoring.metric import Judge
 
 MOST_LOST = 40
@@ -72,7 +72,7 @@ class JudgeClient:
             found["cost"] = sum(count * price / 1e6 for count, price in zip(tokens, self.judge.prices, strict=True))
         return found
 
-    def ask(self, call: Call[V]) -> V | Failed:
+    def ask(self, call: AnyCall[V]) -> V | Failed:
         """The verdict of a judge.
 
         Raises:
@@ -82,7 +82,7 @@ class JudgeClient:
         key = call.key
         with self._cache.alone(key, self._pace.stopped_within):
             kept = self._cache.get(key)
-            known = read_verdict(kept.verdict, call.verdict, call.bounds) if kept else Unusable("none is kept")
+            known = call.restored(kept.verdict) if kept else Unusable("none is kept")
             if not isinstance(known, Unusable):
                 self._count(from_cache=1)
                 return known
@@ -94,7 +94,7 @@ class JudgeClient:
                 self._count(**{"planned_calls" if self.judge.is_dry else "failed_calls": 1})
             return self._failed[key]
 
-    def _made(self, call: Call[V], key: str) -> V | Failed:
+    def _made(self, call: AnyCall[V], key: str) -> V | Failed:
         """Make a call unless the endpoint was given up; who gives it up wakes all threads that wait to ask it again."""
         if self._over is None:
             try:
@@ -104,22 +104,35 @@ class JudgeClient:
                 self._pace.stop()
         raise self._over
 
-    def _attempts(self, call: Call[V], key: str) -> V | Failed:
+    def _attempts(self, call: AnyCall[V], key: str) -> V | Failed:
         note, troubles = "", list[Trouble]()
-        for attempt in range(self.judge.attempts):
+        for attempt in range(call.attempts or self.judge.attempts):
             if attempt and not self._pace.rest(key, attempt):
                 break
             found = self._once(call, key, note)
             if isinstance(found, Unusable):
-                note, found = _note(found), Trouble(str(found), "unusable")
+                troubles.append(Trouble(str(found), "unusable"))
+                if found.is_final:
+                    break
+                note = f"Your last answer could not be used: {found.fault}. {call.reminder}"
             elif not isinstance(found, Trouble):
                 return found
-            troubles.append(found)
-            if found.kind == "never" or (found.wait is not None and not self._pace.hold(found.wait)):
-                break
+            else:
+                troubles.append(found)
+                if self._is_hopeless(found, troubles):
+                    break
         return self._given_up(call.model, troubles or [_STOPPED])
 
-    def _once(self, call: Call[V], key: str, note: str) -> V | Trouble | Unusable:
+    def _is_hopeless(self, found: Trouble, troubles: Sequence[Trouble]) -> bool:
+        """Return whether another attempt is not worth it: refused, told to wait too long, or nothing listens there."""
+        is_held = found.wait is None or self._pace.hold(found.wait)
+        return found.kind == "never" or not is_held or self._is_away(troubles)
+
+    def _is_away(self, troubles: Sequence[Trouble]) -> bool:
+        """Return whether the endpoint could not be reached in any of the attempts that the settings grant."""
+        return len(troubles) >= self.judge.attempts and all(each.kind == "unreachable" for each in troubles)
+
+    def _once(self, call: AnyCall[V], key: str, note: str) -> V | Trouble | Unusable:
         """Make a call; a good answer is kept before anybody hears of it."""
         with self._slots:
             if self._endpoint is None or not self._pace.pass_gate():
@@ -129,9 +142,9 @@ class JudgeClient:
         if isinstance(outcome, Trouble):
             return outcome
         self._count(input_tokens=outcome.input_tokens, output_tokens=outcome.output_tokens)
-        if outcome.fault:
+        if outcome.fault and not call.reads_cut_off:
             return Unusable(outcome.fault)
-        found = read_verdict(outcome.words, call.verdict, call.bounds)
+        found = call.read(outcome.words)
         if not isinstance(found, Unusable):
             answer = Answer(call.model, found.model_dump_json(), outcome.input_tokens, outcome.output_tokens)
             self._cache.put(key, answer)
@@ -147,7 +160,7 @@ class JudgeClient:
 
         """
         last, tries = troubles[-1], len(troubles)
-        if tries == self.judge.attempts and all(trouble.kind == "unreachable" for trouble in troubles):
+        if self._is_away(troubles):
             raise self._lost_endpoint(f"no judge answers there ({last.why}); start it, or mend --judge-url")
         if last.kind != "never":  # an endpoint that refuses this very call is there, and may answer others
             with self._guard:
@@ -168,13 +181,6 @@ class JudgeClient:
             self._counts.update(more)
 
 
-def _note(wrong: Unusable) -> str:
-    """What a judge is told whose answer was none; none of its own words, which may be another's."""
-    return (
-        f"Your last answer could not be used: {wrong.fault}. Answer with one JSON object of the schema, nothing else."
-    )
-
-
 def _check(judge: Judge) -> None:
     """Refuse what cannot be meant."""
     if not judge.models or not all(model.strip() for model in judge.models):
@@ -187,7 +193,7 @@ def _check(judge: Judge) -> None:
     for name, value in (
         ("--judge-concurrency", judge.concurrency),
         ("--judge-timeout", judge.timeout),
-        ("--judge-samples", judge.samples),
+        ("--judge-samples", 1 if judge.samples is None else judge.samples),
         ("the attempts of a call", judge.attempts),
     ):
         if not 0 < value < float("inf"):

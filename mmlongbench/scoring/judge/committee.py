@@ -14,7 +14,7 @@ from mmlongbench.scoring.judge.gold_pages import GoldPages, gold_pages
 from mmlongbench.scoring.judge.judged import Judged, question_of
 from mmlongbench.scoring.judge.pace import Waits
 from mmlongbench.scoring.judge.verdicts import Grade
-from mmlongbench.scoring.metric import Asked, Scored, Settings
+from mmlongbench.scoring.metric import Asked, Profile, Scored, Settings
 
 _RUBRIC = """You grade an answer to a question about a document, with the pages before you that hold what is asked \
 for, where there are any, and with a reference answer, where there is one. Only correctness counts: whether what is \
@@ -34,6 +34,7 @@ class Committee(Judged):
     """Correctness from 1 to 5 against the gold pages, by several judges and several times, as their mean."""
 
     name: ClassVar[str] = "judge-committee"
+    profiles: ClassVar[Mapping[Profile, str]] = {"ours": "arXiv:2411.06176"}
 
     def __init__(self, settings: Settings, waits: Waits | None = None) -> None:
         """Pages are looked for among the release's images."""
@@ -49,7 +50,7 @@ class Committee(Judged):
         grades: dict[str, list[int]] = {}
         failures: list[str] = []
         for model in self.judge.models:
-            for sample in range(self.judge.samples):
+            for sample in range((self.judge.samples or 1)):
                 found = self.client.ask(self._call(model, case, pages, sample))
                 if isinstance(found, Failed):
                     failures.append(found.why)
@@ -59,7 +60,7 @@ class Committee(Judged):
 
     def _call(self, model: str, case: str, pages: GoldPages, sample: int) -> Call[Grade]:
         """Several samples are drawn at temperature 1; one alone is the likeliest."""
-        temperature = 1.0 if self.judge.samples > 1 else 0.0
+        temperature = 1.0 if (self.judge.samples or 1) > 1 else 0.0
         return Call(model, _RUBRIC, case, Grade, pictures=pages.pictures, sample=sample, temperature=temperature)
 
 

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from mmlongbench.scoring.errors import missing
-from mmlongbench.scoring.judge.calls import Call, V
+from mmlongbench.scoring.judge.calls import AnyCall
 from mmlongbench.scoring.judge.errors import JudgeError
-from mmlongbench.scoring.judge.options import named_in, of_the_form, options_of
+from mmlongbench.scoring.judge.options import named_in, of_the_form
 from mmlongbench.scoring.judge.pace import retry_after
 from mmlongbench.scoring.judge.replies import Outcome, Reply, Trouble, read_reply
+from mmlongbench.scoring.judge.verdicts import V
 from mmlongbench.scoring.judge.wire import Wire
 
 if TYPE_CHECKING:
@@ -63,14 +64,14 @@ class Endpoint:
         """Let go of everything."""
         self._client.close()
 
-    def ask(self, call: Call[V], note: str = "") -> Outcome:
+    def ask(self, call: AnyCall[V], note: str = "") -> Outcome:
         """Make a call; again without an option that the endpoint refuses.
 
         An option that a refusal names is left out of all calls of that model from then on. Where it names none, it may
         be about the call itself, and what one call is refused is no reason to ask the next one otherwise.
         """
         unknown, requests = self._unknown.get(call.model, frozenset()), 1
-        options = _without(unknown, options_of(call))
+        options = _without(unknown, call.options())
         found = self._request(call, note, options)
         while isinstance(found, Trouble) and found.status in _REFUSES_OPTIONS:
             named = named_in(found.why, options)
@@ -83,7 +84,7 @@ class Endpoint:
             self._unknown[call.model] = self._unknown.get(call.model, frozenset()) | unknown
         return replace(found, requests=requests)
 
-    def _request(self, call: Call[V], note: str, options: Mapping[str, Any]) -> Outcome:
+    def _request(self, call: AnyCall[V], note: str, options: Mapping[str, Any]) -> Outcome:
         said: dict[str, Any] = {"model": call.model, "messages": call.messages(note), **options}
         with self._wire.request() as deadline:
             found = self._exchanged(said)

@@ -10,7 +10,8 @@ from mmlongbench.scoring.judge.calls import Call, fence
 from mmlongbench.scoring.judge.client import Failed
 from mmlongbench.scoring.judge.judged import Judged, question_of, unscored
 from mmlongbench.scoring.judge.verdicts import Extract
-from mmlongbench.scoring.metric import Asked, Details, Scored
+from mmlongbench.scoring.metric import Asked, Details, Profile, Scored
+from mmlongbench.scoring.mmlongbench_doc.metrics import PROTOCOL
 
 _RUBRIC = """You take the answer out of a response to a question about a document, without judging it. You do not \
 know the document; answer nothing yourself and correct nothing.
@@ -27,6 +28,7 @@ class Extracted(Judged):
     """The answer a judge takes out of a response, scored by MMLongBench-Doc's rules."""
 
     name: ClassVar[str] = "judge-mmlongbench-doc"
+    profiles: ClassVar[Mapping[Profile, str]] = {"ours": PROTOCOL}
 
     def score(self, asked: Asked) -> Scored:
         """By the rules for the gold answer's format; a prediction that is empty fails to answer without asking."""

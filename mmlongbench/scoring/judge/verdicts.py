@@ -7,16 +7,16 @@ quoted; if that is no verdict, or a broken one stands behind or around it, there
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 MOST_CHARACTERS = 200_000
 """Of an answer; one that is longer is not looked at."""
 _MOST_BROKEN = 1000
 """Braces that open no object."""
-Mark = Annotated[int, Field(ge=0, le=1)]
-Numbers = tuple[Annotated[int, Field(ge=1)], ...]
+Count: TypeAlias = Annotated[float, Field(ge=0)]
+"""A judge may count in halves."""
 _EXTRACTED = Literal["Integer", "Float", "String", "List", "Not answerable", "Fail to answer"]
 
 
@@ -32,28 +32,25 @@ class Reasoned(Verdict):
     reason: str
 
 
-class Right(Reasoned):
-    """Whether an answer is right."""
+class Mark(Verdict):
+    """How right a short answer is."""
 
-    correct: Mark
+    score: float = Field(ge=0, le=1)
+    has_verdict: bool = True
+    """Whether the reply says so; where it does not, the public code counts 0."""
+    reason: str = ""
 
 
-class Covered(Reasoned):
+class ListCounts(Verdict):
     """How much of a list is there."""
 
-    items_given: int = Field(ge=0)
-    """In the answer."""
-    items_covered: int = Field(ge=0)
-    """Of the reference."""
-
-    @model_validator(mode="after")
-    def _fits(self, info: ValidationInfo) -> "Covered":
-        most = (info.context or {}).get("items", self.items_covered)
-        if self.items_covered > most:
-            raise ValueError(f"items_covered is {self.items_covered}, the reference has {most}")
-        if self.items_covered and not self.items_given:
-            raise ValueError("items_covered is above 0, items_given is 0")
-        return self
+    student_answer_count: Count
+    """Items in the answer."""
+    covered_count: Count
+    """Items of the reference that are in the answer."""
+    has_verdict: bool = True
+    """See `Mark`."""
+    reason: str = ""
 
 
 class Grade(Reasoned):
@@ -62,10 +59,28 @@ class Grade(Reasoned):
     score: int = Field(ge=1, le=5)
 
 
-class Fluent(Reasoned):
+class Fluency(Verdict):
     """Whether a text can be read."""
 
-    fluent: Mark
+    fluency: float = Field(ge=0, le=1)
+
+
+class KeyPoints(Verdict):
+    """How many key points a summary has."""
+
+    recall: Count
+    supported_key_points: tuple[int, ...] = ()
+    """Their numbers, where the reply gives them; the score does not depend on them."""
+    reason: str = ""
+
+
+class Sentences(Verdict):
+    """How many sentences of a summary another one supports."""
+
+    precision: Count
+    sentence_count: Count
+    """As the judge counts them."""
+    reason: str = ""
 
 
 class Claims(Verdict):
@@ -79,21 +94,6 @@ class Claims(Verdict):
         if not all(claim.strip() for claim in claims):
             raise ValueError("a claim is empty")
         return tuple(" ".join(claim.split()) for claim in claims)
-
-
-class Supported(Verdict):
-    """Which of some numbered statements hold."""
-
-    supported: Numbers
-
-    @model_validator(mode="after")
-    def _fits(self, info: ValidationInfo) -> "Supported":
-        most = (info.context or {}).get("statements", max(self.supported, default=0))
-        if wrong := [number for number in self.supported if number > most]:
-            raise ValueError(f"supported has {wrong[0]}, the last number is {most}")
-        if len(set(self.supported)) < len(self.supported):
-            raise ValueError("supported has a number twice")
-        return self
 
 
 class Extract(Verdict):
@@ -128,9 +128,20 @@ class Unusable:
     """What is wrong, in our words: a judge is told so."""
     words: str = ""
     """Theirs, the beginning."""
+    is_final: bool = False
+    """Whether the call is not made again, since the public code does not ask again either."""
 
     def __str__(self) -> str:
         return f"{self.fault} in {self.words}" if self.words else self.fault
+
+
+class NoVerdict(Exception):
+    """A rule found no verdict in the words of a judge."""
+
+    def __init__(self, fault: str, words: str, *, is_final: bool = False) -> None:
+        """Keep what is wrong, in this project's words, and the beginning of the judge's."""
+        super().__init__(fault)
+        self.unusable = Unusable(fault, quoted(words) if words.strip() else "", is_final)
 
 
 def shape(verdict: type[Verdict]) -> dict[str, Any]:
@@ -148,14 +159,22 @@ def read_verdict(words: str, verdict: type[V], bounds: Mapping[str, int]) -> V |
         return Unusable("an empty answer")
     value = _last_object(words)
     if isinstance(value, str):
-        return Unusable(value, _quoted(words))
+        return Unusable(value, quoted(words))
     try:
         return verdict.model_validate_json(json.dumps(value), context=dict(bounds))
     except ValidationError as error:
         first = error.errors()[0]
         is_ours = first["type"] != "extra_forbidden"  # else the place is a name that the judge made up
         place = f"{'.'.join(map(str, first['loc']))}: " if first["loc"] and is_ours else ""
-        return Unusable(f"{place}{first['msg']}", _quoted(json.dumps(value)))
+        return Unusable(f"{place}{first['msg']}", quoted(json.dumps(value)))
+
+
+def restored_verdict(kept: str, verdict: type[V]) -> V | Unusable:
+    """Return a verdict that was written as JSON, or why it is none."""
+    try:
+        return verdict.model_validate_json(kept)
+    except ValidationError as error:
+        return Unusable(error.errors()[0]["msg"])
 
 
 def _last_object(words: str) -> dict[str, Any] | str:
@@ -183,6 +202,7 @@ def _last_object(words: str) -> dict[str, Any] | str:
     return found if is_last and not unclosed else "braces behind or around the last JSON object"
 
 
-def _quoted(words: str) -> str:
+def quoted(words: str) -> str:
+    """Return the beginning of a judge's words, in one line."""
     shown = " ".join(words[:400].split())
     return repr(shown if len(shown) <= 80 else f"{shown[:79]}…")
