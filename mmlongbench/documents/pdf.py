@@ -7,6 +7,7 @@ import hashlib
 import io
 import shutil
 import subprocess
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -18,6 +19,8 @@ from mmlongbench.documents.page_tree import tree_fault
 from mmlongbench.errors import BuildError, Fault, SourceError
 
 POINTS_PER_INCH = 72
+READING = threading.Lock()
+"""Held by threads while they read a document; a process with one thread need not hold it."""
 _LETTERS = 40
 """A page with fewer has no text to speak of; it is told from others by its pixels."""
 _OCR_SECONDS = 120

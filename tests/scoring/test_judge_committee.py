@@ -1,4 +1,4 @@
-"""A committee of judges: means, spread, members that fail, and the pages they see."""
+"""A committee of judges under `ours`: means, spread, members that fail, and the pages and reference they see."""
 
 import base64
 import io
@@ -23,9 +23,10 @@ PAGES = ["doc/fern/fern_page0.png", "doc/rose/rose_page0.png", "doc/rose/rose_pa
 def committee(
     script: Script, models: tuple[str, ...] = ("m",), samples: int = 1, images: Path | None = None
 ) -> Iterator[tuple[Committee, JudgeServer]]:
+    """A committee under `ours`."""
     with judging(script) as server:
         judge = Judge(server.url, models, timeout=30.0, attempts=2, samples=samples)
-        with closing(Committee(Settings(judge=judge, images=images), QUICK)) as opened:
+        with closing(Committee(Settings(judge=judge, images=images, profile="ours"), QUICK)) as opened:
             yield opened, server
 
 

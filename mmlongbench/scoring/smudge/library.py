@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from mmlongbench.documents.names import folder_names
-from mmlongbench.documents.pdf import Limits
+from mmlongbench.documents.pdf import READING, Limits
 from mmlongbench.errors import Fault, SourceError
 from mmlongbench.manifest import LimitsSpec
 from mmlongbench.scoring.smudge.paths import Paths
@@ -68,7 +68,8 @@ class Library:
         if isinstance(source, Fault):
             return source
         try:
-            words = words_of(source, name)
+            with READING:
+                words = words_of(source, name)
         except SourceError as error:
             return error.fault
         if not len(words):

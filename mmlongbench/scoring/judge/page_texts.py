@@ -1,0 +1,60 @@
+"""The texts of documents' pages, read from a folder of PDFs; threads may share it."""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+
+from mmlongbench.documents.names import folder_names
+from mmlongbench.documents.pdf import READING, Limits, page_text
+from mmlongbench.errors import Fault, SourceError
+from mmlongbench.manifest import LimitsSpec
+from mmlongbench.sources import file_inside, pdfs_by_name
+
+MAX_KEPT = 64 * 1024 * 1024
+"""Characters of the documents that are kept; the one in use always is."""
+
+
+class PageTexts:
+    """The pages' texts of every document of a folder, by the names of a release."""
+
+    def __init__(self, folder: Path | None) -> None:
+        """Remember the folder; nothing is read yet."""
+        self._folder = folder
+        self._kept = OrderedDict[str, tuple[str, ...]]()
+        self._limits = Limits(**LimitsSpec().model_dump())
+
+    def of(self, name: str) -> tuple[str, ...]:
+        """Return the text of each page; nothing of a document that is not there or cannot be read within limits.
+
+        Raises:
+            SourceError: the folder cannot be read.
+
+        """
+        with READING:
+            if name not in self._kept:
+                self._kept[name] = self._read(name)
+            self._kept.move_to_end(name)
+            while len(self._kept) > 1 and self._size() > MAX_KEPT:
+                self._kept.popitem(last=False)
+            return self._kept[name]
+
+    def _size(self) -> int:
+        return sum(len(text) for texts in self._kept.values() for text in texts)
+
+    def _read(self, name: str) -> tuple[str, ...]:
+        found = self._files.get(name)
+        if self._folder is None or not isinstance(found, Path):
+            return ()
+        inside = file_inside(self._folder, found.relative_to(self._folder))
+        try:
+            return tuple(page_text(inside, self._limits)) if inside else ()
+        except SourceError:
+            return ()
+
+    @cached_property
+    def _files(self) -> Mapping[str, Path | Fault]:
+        """Every PDF by its own name, with its ending and without, and by the one that a release gives it."""
+        own = pdfs_by_name(self._folder) if self._folder else {}
+        released = folder_names(own)
+        return {released[stem]: found for stem, found in own.items()} | {f"{s}.pdf": f for s, f in own.items()} | own
