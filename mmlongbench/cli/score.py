@@ -20,49 +20,64 @@ PROFILES = ("official", "paper", "ours")
 """As `mmlongbench.scoring.metric` has them, which is not imported before it is needed."""
 
 
+_JUDGES = (
+    click.option("--judge-url", metavar="URL", help="An endpoint that speaks OpenAI's protocol: …/v1."),
+    click.option(
+        "--judge-model",
+        "judges",
+        multiple=True,
+        metavar="NAME",
+        help="A judge; several: a committee.  [default: with --judge-prompts the public code's judge]",
+    ),
+    click.option(
+        "--judge-prompts",
+        multiple=True,
+        type=click.Path(path_type=Path, exists=True),
+        help="The public code's checkout, or a file of prompts in it (scripts/eval_gpt4_summ.py, utils_prompt.py), "
+        "which is read and not run: judges are asked with these, and only then are scores of judge-fluency-f1 and "
+        "judge-answers official.",
+    ),
+    click.option(
+        "--judge-samples",
+        type=click.IntRange(min=1),
+        help="How often each judge of a committee is asked.  [default: 5 under --profile paper, else 1]",
+    ),
+)
+"""Who judges, and what is asked."""
+_CALLS = (
+    click.option(
+        "--judge-cache",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="Keep every answer in this SQLite file, and make no call twice.",
+    ),
+    click.option(
+        "--judge-concurrency",
+        type=click.IntRange(min=1),
+        default=8,
+        show_default=True,
+        help="Calls under way at once.",
+    ),
+    click.option(
+        "--judge-timeout",
+        type=click.FloatRange(min=0, min_open=True),
+        default=60.0,
+        show_default=True,
+        help="Seconds that one call may take.",
+    ),
+    click.option(
+        "--judge-prices",
+        nargs=2,
+        type=click.FloatRange(min=0),
+        metavar="IN OUT",
+        help="Prices of a million tokens of input and of output, to report the cost.",
+    ),
+    click.option("--dry-run", is_flag=True, help="Count the calls to judges, make none and write nothing."),
+)
+"""How judges are called."""
+
+
 def _judge_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in reversed(
-        (
-            click.option("--judge-url", metavar="URL", help="An endpoint that speaks OpenAI's protocol: …/v1."),
-            click.option(
-                "--judge-model", "judges", multiple=True, metavar="NAME", help="A judge; several: a committee."
-            ),
-            click.option(
-                "--judge-cache",
-                type=click.Path(path_type=Path, dir_okay=False),
-                help="Keep every answer in this SQLite file, and make no call twice.",
-            ),
-            click.option(
-                "--judge-samples",
-                type=click.IntRange(min=1),
-                default=1,
-                show_default=True,
-                help="How often each judge of a committee is asked.",
-            ),
-            click.option(
-                "--judge-concurrency",
-                type=click.IntRange(min=1),
-                default=8,
-                show_default=True,
-                help="Calls under way at once.",
-            ),
-            click.option(
-                "--judge-timeout",
-                type=click.FloatRange(min=0, min_open=True),
-                default=60.0,
-                show_default=True,
-                help="Seconds that one call may take.",
-            ),
-            click.option(
-                "--judge-prices",
-                nargs=2,
-                type=click.FloatRange(min=0),
-                metavar="IN OUT",
-                help="Prices of a million tokens of input and of output, to report the cost.",
-            ),
-            click.option("--dry-run", is_flag=True, help="Count the calls to judges, make none and write nothing."),
-        )
-    ):
+    for option in reversed((*_JUDGES, *_CALLS)):
         command = option(command)
     return command
 
@@ -70,7 +85,9 @@ def _judge_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def _smudge_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(
         (
-            click.option("--documents", type=_FOLDER, help="The PDFs that questions are about (smudge)."),
+            click.option(
+                "--documents", type=_FOLDER, help="The PDFs that questions are about (smudge, judge-committee)."
+            ),
             click.option(
                 "--words", type=_FILE, help="Words and boxes in place of the PDFs' own: lines of JSON (smudge)."
             ),
@@ -219,8 +236,11 @@ def _settings(
 ) -> "Settings":
     from mmlongbench.scoring.metric import Settings
 
+    if further["judge_prompts"] and profile not in (None, "official"):
+        raise click.UsageError(f"--judge-prompts are the public code's, for --profile official, not {profile}")
     return Settings(
         judge=_judge(further),
+        judge_prompts=tuple(further["judge_prompts"]),
         documents=further["documents"],
         words=further["words"],
         alphas=tuple(further["alphas"]) or (0.25,),
@@ -236,7 +256,7 @@ def _judge(further: Mapping[str, Any]) -> "Judge | None":
 
     if not further["judge_url"] and not further["judges"]:
         return None
-    if not further["judge_url"] or not further["judges"]:
+    if not further["judge_url"] or not (further["judges"] or further["judge_prompts"]):
         raise click.UsageError("--judge-url and --judge-model go together")
     return Judge(
         further["judge_url"],
