@@ -229,23 +229,29 @@ def test_the_counts_of_a_list_are_the_judges(case: str) -> None:
         assert (found.student_answer_count, found.covered_count) == own
 
 
-GRADES: dict[str, tuple[str, int | str]] = {
-    "alone": ("4", 4),
-    "in a sentence": ("I give it a 4.", 4),
-    "the last": ("Not 5 but 2", 2),
-    "of five": ("4/5", 5),
-    "none": ("It is correct.", "no grade"),
-    "nothing": ("", "no grade"),
-    "zero": ("0", "the last number is no grade from 1 to 5"),
-    "the public code's sign of none": ("-1 or 6", "the last number is no grade from 1 to 5"),
-    "a long number": ("9" * 5000, "the last number is no grade from 1 to 5"),
+OFF = "the last number is no grade from 1 to 5"
+GRADES: dict[str, tuple[str, int | str, int | str]] = {
+    "alone": ("4", 4, 4),
+    "in a sentence": ("I give it a 4.", 4, 4),
+    "the last": ("Not 5 but 2", 2, 2),
+    "of five": ("4/5", 5, 4),
+    "out of five": ("A 3 out of  5.", 5, 3),
+    "of ten": ("4 of 10", OFF, OFF),
+    "a half": ("4.5", 5, OFF),
+    "below zero": ("-1", 1, OFF),
+    "none": ("It is correct.", "no grade", "no grade"),
+    "nothing": ("", "no grade", "no grade"),
+    "zero": ("0", OFF, OFF),
+    "six": ("6", OFF, OFF),
+    "a long number": ("9" * 5000, OFF, OFF),
+    "many blanks": ("4" + " " * 100_000 + "of", 4, 4),
 }
 
 
 @pytest.mark.parametrize("case", GRADES)
-def test_the_last_integer_of_a_reply_is_its_grade_and_none_is_no_grade(case: str) -> None:
-    words, expected = GRADES[case]
-    for is_literal in (True, False):
+def test_the_last_number_of_a_reply_is_its_grade_and_none_is_no_grade(case: str) -> None:
+    words, literal, own = GRADES[case]
+    for is_literal, expected in ((True, literal), (False, own)):
         found = found_by(last_grade, words, is_literal=is_literal)
         if isinstance(expected, int):
             assert found.score == expected

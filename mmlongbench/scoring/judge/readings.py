@@ -27,6 +27,8 @@ _FENCE_START, _FENCE_END = "```json", "```"
 _JSON_MARK = "[JSON]:"
 _SCORE_LINE = re.compile(r"\[Score\]:\s*(\d+)\s*points?")
 _INTEGER = re.compile(r"\d+")
+_GRADE = re.compile(r"(-?\d+(?:[.,]\d+)?)(?:\s*(?:/|out of|of)\s*(\d+))?")
+"""A number, and the highest grade where a reply names that behind it, as in 4/5."""
 _MAX_DIGITS = 9
 """Of an integer; one that is longer is off every scale."""
 _MAX_NUMBERS = 1000
@@ -138,23 +140,42 @@ def counts_of(words: str, items: int) -> ListCounts:
 
 
 def last_grade(words: str, *, is_literal: bool) -> Grade:
-    """Return the last integer of a reply, if it is a grade.
+    """Return the last number of a reply, if it is a grade.
+
+    Literally that is its last integer, also of 4.5 and of 4/5 (the grade is 5); otherwise a number that is not whole is
+    no grade, and of 4/5 the grade is 4.
 
     Raises:
-        NoVerdict: there is no integer, or the last one is no grade. The public code takes the former as -1 and the
+        NoVerdict: there is no number, or the last one is no grade. The public code takes the former as -1 and the
             latter as it is; here neither is a grade, and literally it is not asked for again.
 
     >>> last_grade("I give it a 4.", is_literal=True).score
     4
+    >>> last_grade("4/5", is_literal=True).score, last_grade("4/5", is_literal=False).score
+    (5, 4)
 
     """
-    found = _INTEGER.findall(words)
-    if not found:
+    grade = _last_integer(words) if is_literal else _last_number(words)
+    if grade is None:
         raise NoVerdict("no grade", words, is_final=is_literal)
-    grade = _whole(found[-1])
     if grade not in GRADES:
         raise NoVerdict(f"the last number is no grade from {GRADES[0]} to {GRADES[-1]}", words, is_final=is_literal)
     return Grade(reason="", score=grade)
+
+
+def _last_integer(words: str) -> int | None:
+    """Return the last integer, without its sign; None where there is none."""
+    found = _INTEGER.findall(words)
+    return _whole(found[-1]) if found else None
+
+
+def _last_number(words: str) -> int | None:
+    """Return the last number, 0 where it is no grade of a scale up to 5; None where there is none."""
+    found = _GRADE.findall(words)
+    if not found:
+        return None
+    grade, highest = found[-1]
+    return _whole(grade) if grade.isdecimal() and highest in ("", str(GRADES[-1])) else 0
 
 
 def _marked_object(words: str, names: tuple[str, ...]) -> dict[str, Any]:
