@@ -4,6 +4,7 @@ import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ import pytest
 from judge_server import QUICK, JudgeServer, Script, client_of, good, in_turn, judging
 
 from mmlongbench.errors import MMLongBenchError
-from mmlongbench.scoring.judge.calls import Call, fence
+from mmlongbench.scoring.judge.calls import Call, Manner, PromptCall, Reading, fence
 from mmlongbench.scoring.judge.client import Failed, JudgeClient
 from mmlongbench.scoring.judge.errors import JudgeError
+from mmlongbench.scoring.judge.pictures import Picture
+from mmlongbench.scoring.judge.readings import last_grade
 from mmlongbench.scoring.judge.verdicts import Grade
 from mmlongbench.scoring.metric import Judge
 
@@ -92,7 +95,22 @@ def test_every_part_of_a_call_is_in_its_key() -> None:
         replace(CALL, temperature=1.0),
     ]
     assert len({call.key for call in (CALL, *others)}) == 6
-    assert replace(CALL, bounds={"x": 1}).key == CALL.key
+
+
+def test_every_part_of_a_prompt_is_in_its_key() -> None:
+    reading = Reading("grade", Grade, partial(last_grade, is_literal=False))
+    asked = PromptCall("m", "Well?", reading, Manner(1.0, 256))
+    others = [
+        replace(asked, model="n"),
+        replace(asked, prompt="x"),
+        replace(asked, sample=1),
+        replace(asked, manner=Manner(0.0, 256)),
+        replace(asked, manner=Manner(None, 256)),
+        replace(asked, manner=Manner(1.0, 512)),
+        replace(asked, reading=replace(reading, name="another")),
+        replace(asked, pictures=(Picture(Path("page.png"), "a" * 64),)),
+    ]
+    assert len({call.key for call in (asked, *others)}) == 9
 
 
 def test_a_kept_answer_that_is_none_is_asked_anew(tmp_path: Path) -> None:

@@ -24,7 +24,8 @@ from mmlongbench.scoring.judge.wordings.answers import ANSWER, LIST
 from mmlongbench.scoring.metric import Asked, Profile, Scored
 
 _CASE = ("question", "reference", "prediction")
-_PUBLIC = Manner(temperature=0.0, max_tokens=256, is_literal=True)
+_PUBLIC = Manner(temperature=None, max_tokens=256, is_literal=True)
+"""The public code sends no temperature with questions about answers."""
 _OWN = Manner(temperature=0.0, max_tokens=4096)
 _PUBLIC_MARK = Reading("public mark", Mark, public_mark_of)
 _PUBLIC_COUNTS = Reading("public counts", ListCounts, public_counts_of)

@@ -129,7 +129,8 @@ class Call(AnyCall[V]):
 class Manner:
     """How a prompt is asked, beside its words."""
 
-    temperature: float
+    temperature: float | None
+    """None: none is sent, and the endpoint uses its default."""
     max_tokens: int
     attempts: int | None = None
     """How often in all until there is a usable reply; None: as the judge's settings say."""
@@ -166,7 +167,8 @@ class PromptCall(AnyCall[V]):
     @property
     def key(self) -> str:
         """Return a hash of the model, the prompt, the pictures, the sample, the options and the rule that reads."""
-        asked = (self.model, self.prompt, self.sample, self.manner.temperature, self.manner.max_tokens)
+        temperature = "unset" if self.manner.temperature is None else self.manner.temperature
+        asked = (self.model, self.prompt, self.sample, temperature, self.manner.max_tokens)
         return digest("judge prompt", self.reading.name, *asked, *(each.sha256 for each in self.pictures)).hex()
 
     @property
@@ -185,10 +187,11 @@ class PromptCall(AnyCall[V]):
         return [_user(text, self.pictures)]
 
     def options(self) -> dict[str, Any]:
-        """Return the temperature and the bound; a seed where a reply is drawn, unless the public code is followed."""
-        is_seeded = self.manner.temperature and not self.manner.is_literal
+        """Return the temperature and the bound, and a seed where replies are drawn; the public code sends no seed."""
+        temperature = self.manner.temperature
+        is_seeded = temperature and not self.manner.is_literal
         return {
-            "temperature": self.manner.temperature,
+            **({} if temperature is None else {"temperature": temperature}),
             "max_completion_tokens": self.manner.max_tokens,
             **({"seed": self.sample} if is_seeded else {}),
         }
