@@ -40,7 +40,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("words", FAULTS)
 def test_a_quoted_verdict_does_not_stand_for_one_that_is_broken(words: str) -> None:
-    found = read_verdict(words, Grade, {})
+    found = read_verdict(words, Grade)
     assert isinstance(found, Unusable)
     assert found.fault.startswith(FAULTS[words])
 

@@ -9,8 +9,8 @@ import base64
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, ClassVar, Generic
 
 from mmlongbench.draws import digest
@@ -83,8 +83,6 @@ class Call(AnyCall[V]):
     """The material, in fences."""
     verdict: type[V]
     """What the answer must be."""
-    bounds: Mapping[str, int] = field(default_factory=dict)
-    """What its numbers must keep to, by names that the verdict knows."""
     pictures: tuple[Picture, ...] = ()
     sample: int = 0
     """Which of several answers to the same question."""
@@ -118,7 +116,7 @@ class Call(AnyCall[V]):
 
     def read(self, words: str) -> V | Unusable:
         """Return the last JSON object of a reply, if it is a verdict of the schema."""
-        return read_verdict(words, self.verdict, self.bounds)
+        return read_verdict(words, self.verdict)
 
     def restored(self, kept: str) -> V | Unusable:
         """Return a verdict that was kept; it is read as strictly as a reply."""

@@ -138,7 +138,7 @@ class Committee(Judged):
         case = _case(asked, pages)
 
         def call(model: str, sample: int) -> Call[Grade]:
-            return Call(model, REASONED, case, Grade, {}, pages.pictures, sample, self.temperature)
+            return Call(model, REASONED, case, Grade, pages.pictures, sample, self.temperature)
 
         return _Case(call, {"pages": len(pages.pictures)})
 

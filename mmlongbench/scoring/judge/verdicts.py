@@ -5,7 +5,6 @@ quoted; if that is no verdict, or a broken one stands behind or around it, there
 """
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
@@ -151,7 +150,7 @@ def shape(verdict: type[Verdict]) -> dict[str, Any]:
     return schema
 
 
-def read_verdict(words: str, verdict: type[V], bounds: Mapping[str, int]) -> V | Unusable:
+def read_verdict(words: str, verdict: type[V]) -> V | Unusable:
     """The verdict in a judge's words, the last if there are several."""
     if len(words) > MOST_CHARACTERS:
         return Unusable(f"an answer of {len(words):,} characters, {MOST_CHARACTERS:,} are read")
@@ -161,7 +160,7 @@ def read_verdict(words: str, verdict: type[V], bounds: Mapping[str, int]) -> V |
     if isinstance(value, str):
         return Unusable(value, quoted(words))
     try:
-        return verdict.model_validate_json(json.dumps(value), context=dict(bounds))
+        return verdict.model_validate_json(json.dumps(value))
     except ValidationError as error:
         first = error.errors()[0]
         is_ours = first["type"] != "extra_forbidden"  # else the place is a name that the judge made up
