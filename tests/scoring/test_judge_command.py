@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from invented_checkout import draw_checkout
-from judge_server import JudgeServer, Request, Said, judging, question_of, text_of
+from judge_server import QUICK, JudgeServer, Request, Said, judging, question_of, text_of
 from tiny import Ran, command
 
 from mmlongbench.formats import to_json
@@ -21,6 +21,7 @@ WORDS = {
     "precision": '{"precision": 1, "sentence_count": 2}',
     "answer": '[Score]: 1 points\n[JSON]: {"answer_score": 1}',
     "list": '[JSON]: {"student_answer_count": 2, "covered_count": 1}',
+    "Grade": '{"reason": "as the pages say", "score": 2}',
 }
 
 
@@ -108,6 +109,26 @@ def test_the_figures_of_the_public_code_stand_beside_the_score_of_100(
     assert "flu-f1" in json.dumps(totals)
 
 
+def test_an_example_without_a_usable_reply_is_left_out_of_the_mean_and_counted(
+    release: Path, golds: list[Line], tmp_path: Path, server: JudgeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mmlongbench.scoring.judge.judged.Waits", lambda: QUICK)
+
+    def mute_once(request: Request) -> Said:
+        return Said("It is right.") if "\n18.29%\n" in text_of(request) else script(request)
+
+    server.script = mute_once
+    found = run(release, golds, tmp_path, server, "--metrics", "judge-answers")
+    assert found.code == 1
+    assert "mmlongdoc  judge-answers  87.5 (5)" in found.out  # 1, 1, 1 and the half of a list, over four
+    assert found.err.startswith(
+        "failed: judge-answers: 1 examples have no score, first documentQA/mmlongdoc_K8.jsonl: mml"
+    )
+    failed = [line for line in kept(tmp_path, "judge-answers") if line.status == "failed"]
+    assert [(line.id, line.score) for line in failed] == [("mmlongdoc_1", None)]
+    assert "no JSON object in 'It is right.'" in failed[0].failure
+
+
 def test_official_is_refused_without_prompts_and_other_profiles_with_them(
     release: Path, golds: list[Line], tmp_path: Path, server: JudgeServer
 ) -> None:
@@ -154,12 +175,12 @@ def test_a_committee_is_official_by_default_and_says_how_it_differs(
     }
     assert [line.score for line in lines if line.status == "scored"] == [0.75] * 4
     assert {line.details["mean"] for line in lines if line.status == "scored"} == {4.0}
-    for profile, calls in (("paper", 5), ("ours", 1)):
+    for profile, calls, mean in (("paper", 4 * 5, 4.0), ("ours", 5, 2.0)):  # ours also asks where no page answers
         before = len(server.requests)
         run(release, golds, tmp_path, server, "--metrics", "judge-committee", "--profile", profile)
-        asked = len(server.requests) - before
-        assert asked >= 4 * calls
-        assert {line.profile for line in kept(tmp_path, "judge-committee")} >= {profile}
+        assert len(server.requests) - before == calls
+        lines = [line for line in kept(tmp_path, "judge-committee") if line.profile == profile]
+        assert {(line.details["mean"], line.score) for line in lines} == {(mean, (mean - 1) / 4)}
 
 
 def test_an_extracted_answer_is_ours_and_follows_its_protocol(

@@ -47,8 +47,8 @@ def test_a_long_summary_and_many_claims_are_shown_whole_in_one_prompt_each() -> 
     ("prediction", "gold", "said"),
     [
         ("so " * 70_000, GOLD, "1 summary, 209,999 characters"),
-        ("It was so.", "so " * 70_000, "1 summary, 209,999 characters"),
-        ("so " * 70_000, "so " * 70_000, "2 summaries, 419,998 characters"),
+        ("It was so.", "so " * 70_000, "1 summary, 210,000 characters"),
+        ("so " * 70_000, "so " * 70_000, "2 summaries, 419,999 characters"),
     ],
     ids=["the prediction", "the gold summary", "both"],
 )
