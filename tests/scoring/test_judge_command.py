@@ -89,6 +89,8 @@ def test_with_the_public_prompts_they_are_official_with_the_digest_of_the_file(
     assert {line.follows.partition(" sha256:")[0] for line in answers} == {
         "EdinburghNLP/MMLongBench@22b9f27, prompts utils_prompt.py"
     }
+    asked = [text_of(request) for request in server.requests if question_of(request) == "fluency"]
+    assert [text.partition(" well?")[0] for text in asked] == ["Reads report"]
     assert "judge-answers: the public code asks Doubao-Seed-1.8, this run j; scores of other judges may" in found.out
     (tmp_path / "checkout" / "utils_prompt.py").unlink()
     refused = run(release, golds, tmp_path, server, *metrics)
