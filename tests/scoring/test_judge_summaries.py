@@ -316,6 +316,16 @@ def test_claims_join_by_id_and_official_asks_no_judge_for_them(data: Path, check
         assert fluency.score(report()).failure.startswith("no claims: summ/gov_claims.jsonl is not there; put the")
 
 
+def test_claims_join_by_the_id_of_the_source_too(data: Path, checkout: Path) -> None:
+    (data / "summ" / "gov_claims.jsonl").write_bytes(to_json({"id": "GAO-18-107", "claims": CLAIMS}))
+    asked = report()
+    asked.record["source_id"] = "GAO-18-107"
+    for prompts in (checkout, None):
+        with metric(replies(GOOD), data, prompts) as (fluency, server):
+            assert fluency.score(asked).details["claims"] == len(CLAIMS)
+            assert [question_of(request) for request in server.requests] == ["fluency", "recall", "precision"]
+
+
 def test_no_claims_of_a_summary_are_a_recall_of_0_as_in_the_public_code(data: Path, checkout: Path) -> None:
     (data / "summ" / "gov_claims.jsonl").write_bytes(to_json({"id": "gov_report_gao-18-107", "claims": []}))
     with metric(replies(GOOD), data, checkout) as (fluency, _):

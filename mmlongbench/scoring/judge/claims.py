@@ -47,8 +47,8 @@ class GoldClaims:
     def released(self, file: str, dataset: str, id: str, source_id: str = "") -> tuple[str, ...] | Failed:
         """Return the claims beside the data of an example's id, or of its id in the source; none asked of a judge."""
         found = self._of_file(file, dataset)
-        if known := found.get(id) or found.get(source_id):
-            return known
+        if (name := _known(found, id, source_id)) is not None:
+            return found[name]
         place, there = claims_file(file, dataset).as_posix(), next(iter(found), None)
         said = f"has ids such as {there!r}, not {id!r}" if there else "is not there"
         return Failed(
@@ -60,9 +60,9 @@ class GoldClaims:
 
         Claims beside the data are found by the id of the example, or by its id in the source.
         """
-        claims = self._of_file(file, dataset)
-        if released := claims.get(id) or claims.get(source_id):
-            return released
+        released = self._of_file(file, dataset)
+        if (name := _known(released, id, source_id)) is not None:
+            return released[name]
         found = self._client.ask(Call(self._client.judge.models[0], _RUBRIC, fence("summary", gold), Claims))
         if isinstance(found, Failed):
             return (gold,) if self._client.judge.is_dry else found
@@ -76,6 +76,10 @@ class GoldClaims:
             if path not in self._released:
                 self._released[path] = read_claims(path) if path.is_file() else {}
             return self._released[path]
+
+
+def _known(claims: Mapping[str, tuple[str, ...]], *ids: str) -> str | None:
+    return next((id for id in ids if id in claims), None)
 
 
 def claims_file(file: str, dataset: str) -> Path:
