@@ -1,8 +1,12 @@
 """The look of a line of progress: what it is, how much of it is done, how much a second, the time left."""
 
+import sys
+
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
+
+from mmlongbench.printable import drawn_on
 
 
 class Rate(ProgressColumn):
@@ -15,5 +19,6 @@ class Rate(ProgressColumn):
 
 def new_bars() -> Progress:
     """Lines on standard error that go when they are done."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Rate(), TimeRemainingColumn())
-    return Progress(*columns, console=Console(stderr=True), transient=True)
+    group = TextColumn("{task.description}", markup=False)
+    columns = (group, BarColumn(), MofNCompleteColumn(), Rate(), TimeRemainingColumn())
+    return Progress(*columns, console=Console(file=drawn_on(sys.stderr)), transient=True)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeAlias
 
+from mmlongbench.printable import shown
+
 PATIENCE = 2.0
 """Seconds before a bar appears."""
 
@@ -21,7 +23,8 @@ class Progress:
 
     def __init__(self, is_shown: bool | None = None) -> None:
         """By default bars are shown where standard error is a terminal."""
-        self.is_shown = sys.stderr.isatty() if is_shown is None else is_shown
+        is_terminal = sys.stderr is not None and sys.stderr.isatty()
+        self.is_shown = is_terminal if is_shown is None else is_shown
 
     @contextmanager
     def bar(self, label: str, total: int) -> Iterator[Callable[[], None]]:
@@ -47,7 +50,7 @@ class Progress:
         from mmlongbench.bars import new_bars
 
         bars = new_bars()
-        tasks = {group: bars.add_task(group, total=total, visible=False) for group, total in totals.items()}
+        tasks = {group: bars.add_task(shown(group), total=total, visible=False) for group, total in totals.items()}
         bars.update(next(iter(tasks.values())), visible=True)
 
         def advance(group: str, steps: int) -> None:

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from mmlongbench.errors import Interrupted, MMLongBenchError
+from mmlongbench.printable import shown
 from mmlongbench.release.lock import versions
 
 _log = logging.getLogger(__name__)
@@ -29,7 +30,7 @@ def logged(out: Path) -> Iterator[None]:
     handler: logging.Handler = logging.NullHandler()
     with suppress(OSError):
         handler = _Quiet(log_of(out), encoding="utf-8", errors="backslashreplace")
-    form = logging.Formatter("%(asctime)s %(process)d %(message)s", "%Y-%m-%dT%H:%M:%SZ")
+    form = _Printable("%(asctime)s %(process)d %(message)s", "%Y-%m-%dT%H:%M:%SZ")
     form.converter = time.gmtime
     handler.setFormatter(form)
     logger = logging.getLogger("mmlongbench")
@@ -49,6 +50,14 @@ def logged(out: Path) -> Iterator[None]:
         logger.removeHandler(handler)
         with suppress(OSError):  # what could not be written
             handler.close()
+
+
+class _Printable(logging.Formatter):
+    """A log is looked at in a terminal too, and kept for longer than a secret is good."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Give a record as one line."""
+        return shown(super().format(record))
 
 
 class _Quiet(logging.FileHandler):

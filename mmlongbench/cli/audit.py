@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mmlongbench.cli.console import say
+
 if TYPE_CHECKING:
     from mmlongbench.release.audit import Target, Visit
     from mmlongbench.release.findings import FileAudit
@@ -102,9 +104,9 @@ def audit(
     else:
         _show(found, opened, is_quiet=quiet, histogram=histogram)
     for note in _notes(opened, counters):
-        click.echo(note, err=is_silent)
+        say(note, err=is_silent)
     if not found:
-        click.echo(f"{paths[0]}: holds no public file", err=True)
+        say(f"{paths[0]}: holds no public file", err=True)
     if html:
         _write_page(html, paths, found, opened, _notes(opened, counters))
     if fits:
@@ -245,8 +247,8 @@ def _say_fit(target: "Target", asked: Sequence["Asked"], name: str, *, is_aside:
             f"resize images by {found.factor:.2f}; the dearest example ({at.where}) then has {at.tokens:,} of "
             f"{window}, now it is up to {found.as_it_is.tokens:,}"
         )
-    click.echo(f"{name}: {said}", err=is_aside)
+    say(f"{name}: {said}", err=is_aside)
     if too_many := found.as_it_is.over_images:
-        click.echo(f"{name}: {too_many:,} examples have more images than a request may hold, at any size", err=is_aside)
+        say(f"{name}: {too_many:,} examples have more images than a request may hold, at any size", err=is_aside)
     if refused := max(at.refused, found.as_it_is.refused):
-        click.echo(f"{name}: {refused:,} examples hold an image that the model refuses: not fitted", err=is_aside)
+        say(f"{name}: {refused:,} examples hold an image that the model refuses: not fitted", err=is_aside)

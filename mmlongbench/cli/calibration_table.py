@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from mmlongbench.cli.console import say
 from mmlongbench.scoring.report.calibration import AtAlpha, Calibration, calibration
 
 
@@ -22,14 +23,14 @@ def calibrate(scores: Path, given: Path, *, as_json: bool, is_quiet: bool) -> No
 
 def _show(found: Calibration) -> None:
     ending = "the scores of examples" if found.given == "examples" else "the calibration errors of models"
-    click.echo(f"α against {ending}: {found.count:,} in both")
-    click.echo(f"{'α':>6}{'ECE':>8}{'Pearson':>10}")
+    say(f"α against {ending}: {found.count:,} in both")
+    say(f"{'α':>6}{'ECE':>8}{'Pearson':>10}")
     for row in found.rows:
-        click.echo(f"{row.alpha:>6.2f}{_number(row.ece):>8}{_number(row.pearson):>10}")
+        say(f"{row.alpha:>6.2f}{_number(row.ece):>8}{_number(row.pearson):>10}")
     side = "highest" if found.given == "examples" else "lowest"
     for best, what in ((found.best_by_ece, "least ECE"), (found.best_by_pearson, f"{side} Pearson")):
         if best is not None:
-            click.echo(f"best α by the {what}: {best.alpha:g}")
+            say(f"best α by the {what}: {best.alpha:g}")
 
 
 def _alpha(row: AtAlpha | None) -> float | None:

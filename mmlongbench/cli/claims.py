@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mmlongbench.cli.console import say
 from mmlongbench.errors import ReleaseError
 
 if TYPE_CHECKING:
@@ -98,16 +99,16 @@ def _summaries(release: Path) -> Iterator["Summaries"]:
 def _show(done: list["Claimed"], usage: "Mapping[str, float]", *, is_quiet: bool, is_dry: bool) -> None:
     for each in done:
         for id, why in each.failures.items():
-            click.echo(f"{each.dataset}, {id}: no claims: {why}", err=True)
+            say(f"{each.dataset}, {id}: no claims: {why}", err=True)
         if each.failures:
-            click.echo(f"{each.file}: not written; the same command tries these again", err=True)
+            say(f"{each.file}: not written; the same command tries these again", err=True)
         elif not is_quiet and not is_dry:
             known = f"; there already, by id: {each.known:,}" if each.known else ""
-            click.echo(f"{each.file}: {each.summaries:,} summaries, {each.claims:,} claims{known}")
+            say(f"{each.file}: {each.summaries:,} summaries, {each.claims:,} claims{known}")
         if each.others and not is_quiet:
-            click.echo(
+            say(
                 f"{each.file}: claims of ids that the release does not have stay there: "
                 f"{len(each.others):,}, first {each.others[0]!r}"
             )
     if not is_quiet:
-        click.echo(", ".join(f"{name.replace('_', ' ')}: {number:,}" for name, number in usage.items()))
+        say(", ".join(f"{name.replace('_', ' ')}: {number:,}" for name, number in usage.items()))

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mmlongbench.cli.console import say
+
 if TYPE_CHECKING:
     from mmlongbench.passages.info import CorpusInfo
 
@@ -49,16 +51,16 @@ def build(source: str, out: Path, mode: str, kind: str | None, limit: int | None
 
 
 def _show(out: Path, info: "CorpusInfo", *, was_complete: bool) -> None:
-    click.echo(f"articles: {info.articles:,} kept, {sum(info.rejected.values()):,} rejected")
+    say(f"articles: {info.articles:,} kept, {sum(info.rejected.values()):,} rejected")
     for reason, number in info.rejected.items():
-        click.echo(f"  rejected {number:,}: {reason}")
+        say(f"  rejected {number:,}: {reason}")
     if info.wikidata_ids:
         shared = info.wikidata_ids_shared
         also = f", {shared:,} of them with the id of an earlier article" if shared else ""
-        click.echo(f"articles with a Wikidata id: {info.wikidata_ids:,}{also}")
+        say(f"articles with a Wikidata id: {info.wikidata_ids:,}{also}")
     if not info.keeps_wikidata_ids:
-        click.echo("built before Wikidata ids were kept: questions join its articles by title alone;")
-        click.echo("to join by the ids, build the corpus again into a new folder")
+        say("built before Wikidata ids were kept: questions join its articles by title alone;")
+        say("to join by the ids, build the corpus again into a new folder")
     if info.passages:
-        click.echo(f"passages: {info.passages:,} of {info.words_in_all / info.passages:.1f} words on average")
-    click.echo(f"{out} {'was complete already' if was_complete else 'is complete'}")
+        say(f"passages: {info.passages:,} of {info.words_in_all / info.passages:.1f} words on average")
+    say(f"{out} {'was complete already' if was_complete else 'is complete'}")

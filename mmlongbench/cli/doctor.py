@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from mmlongbench.cli.console import say
+
 
 @click.command()
 @click.argument("manifest")
@@ -32,16 +34,16 @@ def doctor(manifest: str, settings: tuple[str, ...], out: Path | None, as_json: 
         errata.update(found.errata)
         for suspect in found.suspects:
             if as_json:
-                click.echo(json.dumps({"dataset": found.dataset, **asdict(suspect)}, ensure_ascii=False))
+                click.echo(json.dumps({"dataset": found.dataset, **asdict(suspect)}))
             else:
                 proposal = f" → {dict(suspect.correction)}" if suspect.correction else ""
-                click.echo(f"{suspect.id}  {suspect.kind}: {suspect.evidence}{proposal}")
+                say(f"{suspect.id}  {suspect.kind}: {suspect.evidence}{proposal}")
         if not as_json:
-            click.echo(
+            say(
                 f"{found.dataset}: {len(found.suspects)} suspects among {found.rows} rows, {len(found.errata)} with a "
                 "correction to look at"
             )
     if out:
         out.write_text(errata_file(errata), encoding="utf-8")
         if not as_json:
-            click.echo(f"{out}: look at each, then name it in the manifest (errata: {out.name})")
+            say(f"{out}: look at each, then name it in the manifest (errata: {out.name})")

@@ -11,6 +11,7 @@ import click
 
 from mmlongbench.cli.audit import audit, stats
 from mmlongbench.cli.claims import claims
+from mmlongbench.cli.console import printable_streams, say
 from mmlongbench.cli.corpus import corpus
 from mmlongbench.cli.count import count
 from mmlongbench.cli.doctor import doctor
@@ -142,7 +143,7 @@ def build(
         read = sum(count["read"] for count in counts)
         rejected, skipped = (sum(sum(c.get(what, {}).values()) for c in counts) for what in ("rejected", "skipped"))
         also = f", {skipped} skipped" if skipped else ""
-        click.echo(f"no question was kept: {read} read, {rejected} rejected{also}, see {out}/{REJECTS}", err=True)
+        say(f"no question was kept: {read} read, {rejected} rejected{also}, see {out}/{REJECTS}", err=True)
         sys.exit(1)
 
 
@@ -169,7 +170,7 @@ def _build_stage(
 
     done = run_stage(manifest, out, engine, stage, parse_share(shard) if shard else WHOLE)
     if not is_quiet:
-        click.echo(f"{stage}{f' {shard}' if shard else ''}: {done:,} shards are done")
+        say(f"{stage}{f' {shard}' if shard else ''}: {done:,} shards are done")
 
 
 @cli.command()
@@ -225,23 +226,29 @@ corpus.add_command(search)
 
 def main() -> NoReturn:
     """Run the command line; what a user can mend is one line, `--debug` shows where it came from."""
+    with printable_streams():
+        sys.exit(_run())
+
+
+def _run() -> int:
+    """Run a command; its exit code."""
     try:
         with interrupted_soon(INTERRUPTED):
             cli(standalone_mode=False)
     except click.exceptions.Exit as stop:
-        sys.exit(stop.exit_code)
+        return stop.exit_code
     except click.ClickException as error:
         error.show()
-        sys.exit(2)
+        return 2
     except (KeyboardInterrupt, click.Abort) as stop:
-        click.echo(str(stop.__cause__ or "") or INTERRUPTED, err=True)  # click raises Abort from it
-        sys.exit(130)
+        say(str(stop.__cause__ or "") or INTERRUPTED, err=True)  # click raises Abort from it
+        return 130
     except (MMLongBenchError, TokenizationError, OSError) as error:
         if "--debug" in sys.argv:
             raise
-        click.echo(f"error: {_words(error)}", err=True)
-        sys.exit(1 if isinstance(error, StrictStop) else 2)
-    sys.exit(0)
+        say(f"error: {_words(error)}", err=True)
+        return 1 if isinstance(error, StrictStop) else 2
+    return 0
 
 
 def _words(error: Exception) -> str:

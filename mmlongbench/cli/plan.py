@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mmlongbench.cli.console import say
+
 if TYPE_CHECKING:
     from mmlongbench.building.planning import CellEstimate, DatasetEstimate
 
@@ -57,21 +59,21 @@ def _show(found: "DatasetEstimate") -> None:
     from mmlongbench.packing.budget import format_length
 
     if found.problem:
-        click.echo(f"{found.name}: cannot be built: {found.problem}")
+        say(f"{found.name}: cannot be built: {found.problem}")
         return
     rejected, skipped = (_counted(counts) for counts in (found.rejected, found.skipped))
     left_out = f"{f'; rejected: {rejected}' if rejected else ''}{f'; skipped: {skipped}' if skipped else ''}"
-    click.echo(f"{found.name}: {found.questions:,} questions{left_out}")
+    say(f"{found.name}: {found.questions:,} questions{left_out}")
     if found.noted:
-        click.echo(f"  {said_notes(found.noted)}")
+        say(f"  {said_notes(found.noted)}")
     for cell in found.cells:
-        click.echo(
+        say(
             f"  {format_length(cell.length):>5}: {cell.examples:,} examples, {cell.images:.1f} images each, fill "
             f"{cell.fill:.3f}, about {cell.bytes / _MB:.1f} MB and {cell.seconds:.0f} s"
         )
         if said := _shortage(cell, found.probed):
-            click.echo(f"         {said}")
-    click.echo(
+            say(f"         {said}")
+    say(
         f"  images: about {found.image_files:,} files, {found.image_bytes / _MB:,.0f} MB, {found.image_seconds:.0f} s "
         f"(all from {found.probed} questions, one process)"
     )

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-import click
-from rich.console import Console, ConsoleDimensions
-from rich.markup import escape
-from rich.table import Table
+from rich.text import Text
 
+from mmlongbench.cli.console import say
+from mmlongbench.cli.drawing import Table, plain, print_narrow_table
+from mmlongbench.printable import shown
 from mmlongbench.scoring.report.agreement import Agreement
 from mmlongbench.scoring.report.breakdowns import EVERY, MIDDLE_LESS_ENDS
 from mmlongbench.scoring.report.correlations import Correlation, Correlations
@@ -20,8 +20,6 @@ from mmlongbench.scoring.scores import UNKNOWN
 
 _WIDTH = 100
 """Columns where there is no terminal."""
-_ANY_WIDTH = 10_000
-"""Columns that any table fits."""
 _NAME = 22
 """Columns that a name has at least; longer ones are folded where there is no room."""
 _LABEL = 20
@@ -40,11 +38,11 @@ def show_report(report: Report) -> None:
     """Print what a terminal carries; the ends of intervals and every dataset's facets are in the page and the JSON."""
     models = _labels(report.models)
     counts = f"{len(models)} models, {len(report.metrics)} metrics, {len(report.datasets)} datasets"
-    click.echo(f"{report.lines:,} scores: {counts}")
-    click.echo(f"from 0 to 100, ± half of the {LEVEL:.0%} interval ({RESAMPLES:,} resamples of clusters of questions)")
+    say(f"{report.lines:,} scores: {counts}")
+    say(f"from 0 to 100, ± half of the {LEVEL:.0%} interval ({RESAMPLES:,} resamples of clusters of questions)")
     for model, label in models.items():
         if label != model:
-            click.echo(f"{label}: {_clean(model)}")
+            say(f"{label}: {model}")
     _show_profiles(report)
     _show_ladders("averages", report.averages, models)
     _show_ladders("datasets", report.scores, models)
@@ -60,7 +58,7 @@ def show_report(report: Report) -> None:
     _show_volatilities(report.volatilities, models)
     _show_missing(report)
     for note in (*report.averages.notes, *report.notes):
-        click.echo(_clean(note))
+        say(note)
 
 
 def _show_profiles(report: Report) -> None:
@@ -71,23 +69,18 @@ def _show_profiles(report: Report) -> None:
     for (profile, follows, choices), metrics in together.items():
         said = "; ".join([*([f"follows {', '.join(follows)}"] if follows else []), *choices])
         name = f"{UNKNOWN} (made before scores had profiles)" if profile == UNKNOWN else profile
-        click.echo(_clean(f"{name}: {', '.join(metrics)}{f' ({said})' if said else ''}"))
+        say(f"{name}: {', '.join(metrics)}{f' ({said})' if said else ''}")
     for model, counts in report.reasoning.items():
         said = ", ".join(f"{kind} {number:,}" for kind, number in counts.items())
-        click.echo(_clean(f"reasoning in predictions of {model}: {said}"))
+        say(f"reasoning in predictions of {model}: {said}")
 
 
 def _labels(models: Sequence[str]) -> dict[str, str]:
     """Names as they are where they are short, else a number and as much of the name as there is room for."""
     return {
-        model: _clean(model) if len(model) <= _LABEL else f"{number} {_clean(model)[: _LABEL - 3]}…"
+        model: model if len(model) <= _LABEL else f"{number} {model[: _LABEL - 3]}…"
         for number, model in enumerate(models, 1)
     }
-
-
-def _clean(text: str) -> str:
-    """Without what a terminal would obey."""
-    return "".join(letter if letter.isprintable() else "·" for letter in text)
 
 
 def _show_ladders(title: str, grid: Grid, models: Labels) -> None:
@@ -95,11 +88,11 @@ def _show_ladders(title: str, grid: Grid, models: Labels) -> None:
     for part in grid.by_profile():
         table = _table(f"{title}, {part.profile}", part.columns)
         for row in part.rows:
-            table.add_row(f"[bold]{escape(_clean(row.name))}[/] {escape(_clean(row.metric))}")
+            table.add_row(Text.assemble((shown(row.name), "bold"), " ", shown(row.metric)))
             for model, label in models.items():
                 cells = [part.cells.get((model, row, column)) for column in part.columns]
                 if any(cells):
-                    table.add_row(f"  {escape(label)}", *map(_said, cells))
+                    table.add_row(f"  {label}", *map(_said, cells))
         _print(table)
 
 
@@ -110,7 +103,7 @@ def _show_depths(grid: Grid, models: Labels) -> None:
         cells = [grid.cells.get((model, row, ALL)) for row in grid.rows]
         if any(cells):
             table.add_row(
-                escape(label),
+                label,
                 *(_said(cell, row == MIDDLE_LESS_ENDS) for cell, row in zip(cells, grid.rows, strict=True)),
             )
     _print(table)
@@ -126,7 +119,7 @@ def _show_facet(grid: Grid, models: Labels) -> None:
         for model in models:
             place = grid.ranks.get((model, row, ALL))
             cells.append(_said(grid.cells.get((model, row, ALL))) + (f" #{place:g}" if place else ""))
-        table.add_row(escape(_clean(name)), *cells)
+        table.add_row(name, *cells)
     _print(table)
 
 
@@ -137,14 +130,14 @@ def _show_numbers(title: str, grid: Grid, models: Labels) -> None:
         table = _table(f"{title}, {part.profile}", models.values())
         for row, name in names.items():
             cells = (part.cells.get((model, row, part.columns[-1])) for model in models)
-            table.add_row(escape(_clean(name)), *map(_number, cells))
+            table.add_row(name, *map(_number, cells))
         _print(table)
 
 
 def _show_correlations(found: Correlations) -> None:
     """Print how datasets and categories go with categories, at the longest length; the page and the JSON have all."""
     if found.reason:
-        click.echo(f"between datasets: {_clean(found.reason)}")
+        say(f"between datasets: {found.reason}")
         return
     for matrix in found.longest():
         where = f"{matrix.profile}, {length_name(matrix.length)}, {matrix.models:,} models"
@@ -154,9 +147,7 @@ def _show_correlations(found: Correlations) -> None:
         for row in matrix.names:
             others = matrix.with_others(row) if row in matrix.categories and row != matrix.overall else None
             said = f"{others[0]:.2f} ± {others[1]:.2f}" if others else ""
-            table.add_row(
-                escape(_clean(row)), *(_rho(matrix.at(row, column), matrix.models) for column in columns), said
-            )
+            table.add_row(row, *(_rho(matrix.at(row, column), matrix.models) for column in columns), said)
         _print(table)
 
 
@@ -170,16 +161,16 @@ def _rho(found: Correlation | None, models: int) -> str:
 
 def _show_agreement(found: Agreement, models: Labels) -> None:
     if found.reason:
-        click.echo(f"between metrics: {_clean(found.reason)}")
+        say(f"between metrics: {found.reason}")
         return
     table = _table("between metrics: Kendall's τ of the models' ranking", ["examples", "τ"])
     for pair in found.pairs:
         tau = pair.reason if pair.tau is None else f"{pair.tau:.2f}"
-        table.add_row(escape(_clean(" and ".join(pair.metrics))), f"{pair.examples:,}", tau)
+        table.add_row(" and ".join(pair.metrics), f"{pair.examples:,}", tau)
     _print(table)
     table = _table("shift: how far a model moves between two metrics", ["points", "places", "pairs"])
     for model, each in (found.shifts or {}).items():
-        table.add_row(escape(models[model]), f"{100 * each.score:.1f}", f"{each.rank:.2f}", f"{each.pairs}")
+        table.add_row(models[model], f"{100 * each.score:.1f}", f"{each.rank:.2f}", f"{each.pairs}")
     _print(table)
 
 
@@ -187,10 +178,10 @@ def _show_volatilities(found: Sequence[Volatility], models: Labels) -> None:
     title = "volatility over T groups of the questions, and robustness of the rank (the smaller, the steadier)"
     table = _table(title, ["T", "points", "places", "median rank", "robustness"])
     for key in dict.fromkeys((each.dataset, each.metric) for each in found):
-        table.add_row(f"[bold]{escape(_clean(key[0]))}[/] {escape(_clean(key[1]))}")
+        table.add_row(Text.assemble((shown(key[0]), "bold"), " ", shown(key[1])))
         for each in (each for each in found if (each.dataset, each.metric) == key):
             figures = (f"{100 * each.score:.1f}", f"{each.rank:.2f}", f"{each.median_rank:g}", f"{each.robustness:.2f}")
-            table.add_row(f"  {escape(models[each.model])}", f"{each.subsets}", *figures)
+            table.add_row(f"  {models[each.model]}", f"{each.subsets}", *figures)
     if found:
         _print(table)
 
@@ -205,10 +196,10 @@ def _show_missing(report: Report) -> None:
         found = [each for each in report.missing if each.series == series]
         missed = sum((each.found.counts for each in found), Counts())
         counts = (len(found), missed.absent, missed.failed, missed.skipped)
-        table.add_row(escape(_clean(f"{series.model}, {series.label}")), *(f"{count:,}" for count in counts))
+        table.add_row(f"{series.model}, {series.label}", *(f"{count:,}" for count in counts))
     _print(table)
     for series, reason, times in report.failures:
-        click.echo(_clean(f"  {times:,} × {series.label} of {series.model}: {reason}"))
+        say(f"  {times:,} × {series.label} of {series.model}: {reason}")
 
 
 def _said(found: Estimate | None, has_interval: bool = True) -> str:
@@ -225,9 +216,9 @@ def _number(found: Estimate | None) -> str:
 
 
 def _table(title: str, columns: Iterable[str]) -> Table:
-    table = Table(title=f"\n[bold]{escape(_clean(title))}[/]", title_justify="left", title_style="", box=None)
+    table = Table(title=f"\n{plain(title)}", title_justify="left", title_style="bold", box=None)
     table.padding, table.pad_edge = (0, 2, 0, 0), False
-    heads = [escape(_clean(column)) for column in columns]
+    heads = [plain(column) for column in columns]
     table.add_column(overflow="fold", min_width=_NAME, max_width=max(_NAME, _WIDTH - _NUMBER * len(heads)))
     for head in heads:
         table.add_column(head, justify="right", overflow="fold", min_width=5)
@@ -235,8 +226,4 @@ def _table(title: str, columns: Iterable[str]) -> Table:
 
 
 def _print(table: Table) -> None:
-    """As wide as the terminal, or a hundred columns; wider where numbers would be cut."""
-    console = Console()
-    needed = console.measure(table, options=console.options.update(max_width=_ANY_WIDTH)).minimum
-    console.size = ConsoleDimensions(max(console.width if console.is_terminal else _WIDTH, needed), console.height)
-    console.print(table)
+    print_narrow_table(table, _WIDTH)

@@ -3,11 +3,8 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import click
-from rich.markup import escape
-from rich.table import Table
-
-from mmlongbench.cli.tables import print_table
+from mmlongbench.cli.console import say
+from mmlongbench.cli.drawing import Table, print_table
 from mmlongbench.packing.budget import format_length
 from mmlongbench.scoring.metric import PROFILES, Provenance
 from mmlongbench.scoring.problems import REASONS, Problems
@@ -21,11 +18,11 @@ def show_scores(outcome: Outcome, problems: Problems, out: Path | None, *, is_qu
         if out:
             _show_tables(outcome)
         for line in _costs(outcome):
-            _say(line)
+            say(line)
     for line in _wrong(outcome, problems):
-        _say(line, err=True)
+        say(line, err=True)
     if not is_quiet:
-        _say(f"{out}: written; `mmlongbench report {out.parent}` compares models" if out else "nothing is written")
+        say(f"{out}: written; `mmlongbench report {out.parent}` compares models" if out else "nothing is written")
 
 
 def _show_tables(outcome: Outcome) -> None:
@@ -36,7 +33,7 @@ def _show_tables(outcome: Outcome) -> None:
         if cells:
             _show_table(f"scores of 100 (examples), {profile}", cells)
             for line in _provenances(metrics):
-                _say(line)
+                say(line)
 
 
 def _provenances(metrics: Mapping[str, Provenance]) -> Iterator[str]:
@@ -63,10 +60,10 @@ def _show_table(title: str, cells: Mapping[tuple[str, str, int], Tally]) -> None
         table.add_column(format_length(length), justify="right", no_wrap=True)
     for (metric, dataset), tallies in rows.items():
         shown = (_cell(tallies[length]) if length in tallies else "" for length in lengths)
-        table.add_row(escape(dataset), escape(metric), *shown)
+        table.add_row(dataset, metric, *shown)
         for figure in dict.fromkeys(name for tally in tallies.values() for name in tally.further):
             values = (tallies[length].further.get(figure) if length in tallies else None for length in lengths)
-            table.add_row("", escape(f"  {figure}"), *(_percent(value) for value in values))
+            table.add_row("", f"  {figure}", *(_percent(value) for value in values))
     print_table(table)
 
 
@@ -111,8 +108,3 @@ def _wrong(outcome: Outcome, problems: Problems) -> Iterator[str]:
         if failed:
             count = sum(tally.failed for tally in failed)
             yield f"failed: {name}: {count:,} examples have no score, first {failed[0].first_failure}"
-
-
-def _say(text: str, *, err: bool = False) -> None:
-    """Print what may hold a lone surrogate."""
-    click.echo(text.encode("utf-8", "backslashreplace").decode(), err=err)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mmlongbench.cli.console import say
+
 if TYPE_CHECKING:
     from mmlongbench.retrieval.passages import Passage, Passages
 
@@ -59,6 +61,7 @@ def _show(query: str, found: "list[tuple[Passage, float]]", corpus: "Passages", 
         return
     for rank, (passage, score) in enumerate(found, 1):
         cut = passage.text if len(passage.text) <= SHOWN else f"{passage.text[:SHOWN].rstrip()} …"
-        click.echo(f"{rank:>4}  {score:8.4f}  {passage.id}  {passage.title}\n      {cut}")
+        say(f"{rank:>4}  {score:8.4f}  {passage.id}  {passage.title}")
+        say(f"      {cut}")
     if not found:
-        click.echo(f"none of {len(corpus):,} passages shares a word with {query!r}")
+        say(f"none of {len(corpus):,} passages shares a word with {query!r}")

@@ -4,12 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import click
-from rich.console import Console, ConsoleDimensions
-from rich.markup import escape
-from rich.table import Table
-
 from mmlongbench.building.build import Built
+from mmlongbench.cli.console import can_print, say
+from mmlongbench.cli.drawing import Table, plain, print_table
 from mmlongbench.packing.budget import format_length
 from mmlongbench.plugins import GROUPS, Plugin
 from mmlongbench.release.findings import FileAudit, Histogram, ModelTally, Spread
@@ -17,8 +14,6 @@ from mmlongbench.release.models import Model
 from mmlongbench.release.page import heat_text, short
 from mmlongbench.release.table3 import Row
 
-_ANY_WIDTH = 10_000
-"""Columns that any table fits."""
 _FILE = 8
 """Columns that the name of a file may be folded into."""
 
@@ -32,28 +27,26 @@ def show_build(built: Built) -> None:
             "examples",
             "rejected at this length",
             "ran out of units",
-            title=escape(name),
+            title=plain(name),
             title_justify="left",
         )
         for length, cell in data["cells"].items():
             table.add_row(length, f"{cell['examples']:,}", f"{cell['rejected']:,}", f"{cell['ran_dry']:,}")
         print_table(table)
-        _say(f"questions: {counts['read']} read, {counts['kept']} kept, {counts['not_sampled']} not sampled")
+        say(f"questions: {counts['read']} read, {counts['kept']} kept, {counts['not_sampled']} not sampled")
         _say_cells(data["cells"])
         for length in (length for length, cell in data["cells"].items() if not cell["examples"] and counts["kept"]):
-            _say(f"  no file at {length}: no question fits it")
+            say(f"  no file at {length}: no question fits it")
         _say_reasons(counts)
         if data.get("corpus", {}).get("wikidata_ids", 0) is None:
-            _say("  warning: the corpus was built before Wikidata ids were kept: articles are joined by title alone;")
-            _say("  to join by the ids, build the corpus again into a new folder (`mmlongbench corpus build`)")
+            say("  warning: the corpus was built before Wikidata ids were kept: articles are joined by title alone;")
+            say("  to join by the ids, build the corpus again into a new folder (`mmlongbench corpus build`)")
         for dpi, number in data["documents"].get("images_by_dpi", {}).items():
-            _say(
-                f"  warning: {number} documents are images rendered at {dpi} DPI by their source, not at the usual 144"
-            )
+            say(f"  warning: {number} documents are images rendered at {dpi} DPI by their source, not at the usual 144")
         for document, fault in data["documents"]["refused"].items():
-            _say(f"  document {document} refused: {fault}")
+            say(f"  document {document} refused: {fault}")
     state = "was complete already" if built.was_complete else "is complete"
-    _say(f"{built.out} {state}; `mmlongbench audit {built.out}` counts it again")
+    say(f"{built.out} {state}; `mmlongbench audit {built.out}` counts it again")
 
 
 def said_notes(noted: Mapping[str, int]) -> str:
@@ -68,27 +61,27 @@ def said_notes(noted: Mapping[str, int]) -> str:
 def _say_reasons(counts: Mapping[str, Any]) -> None:
     """Why rows were rejected, skipped or repaired, and what drafts note of questions."""
     for reason, number in counts["rejected"].items():
-        _say(f"  rejected {number}: {reason}")
+        say(f"  rejected {number}: {reason}")
     for reason, number in counts.get("skipped", {}).items():
-        _say(f"  skipped {number}: {reason} (nothing is wrong: the benchmark leaves these rows out)")
+        say(f"  skipped {number}: {reason} (nothing is wrong: the benchmark leaves these rows out)")
     for repair, number in counts["repaired"].items():
-        _say(f"  repaired {number}: {repair}")
+        say(f"  repaired {number}: {repair}")
     if noted := counts.get("noted"):
-        _say(f"  {said_notes(noted)}")
+        say(f"  {said_notes(noted)}")
 
 
 def _say_cells(cells: dict[str, Any]) -> None:
     """What ran short, was left out, or should balance, at each length."""
     for length, cell in cells.items():
         if short := cell.get("missing_units"):
-            _say(f"  {length}: the sources end before the room does, by up to {short:,} units; none is repeated")
+            say(f"  {length}: the sources end before the room does, by up to {short:,} units; none is repeated")
         if few := cell.get("missing_classes"):
-            _say(f"  {length}: {few:,} classes fewer than the table has; the sources hold no more in both splits")
+            say(f"  {length}: {few:,} classes fewer than the table has; the sources hold no more in both splits")
         for reason, number in cell.get("left_out", {}).items():
-            _say(f"  {length}: passed over, the next one in its place: {number:,} × {reason}")
+            say(f"  {length}: passed over, the next one in its place: {number:,} × {reason}")
         for field in (key for key in cell if key.startswith("by_")):
             said = ", ".join(f"{value} {number:,}" for value, number in cell[field].items())
-            _say(f"  {length}: {field.removeprefix('by_')}: {said}")
+            say(f"  {length}: {field.removeprefix('by_')}: {said}")
 
 
 def show_audit(audits: list[FileAudit]) -> None:
@@ -106,7 +99,7 @@ def show_audit(audits: list[FileAudit]) -> None:
     for found in audits:
         fill = found.fill.summary()
         table.add_row(
-            escape(found.file),
+            found.file,
             f"{found.examples:,}",
             *(f"{fill[key]:.4f}" for key in ("mean", "min", "max")),
             f"{found.text.mean:,.0f}",
@@ -157,24 +150,24 @@ def show_models(audits: list[FileAudit], models: Sequence[Model]) -> None:
     table.padding, table.pad_edge = (0, 2, 0, 0), False
     table.add_column("file", overflow="fold", min_width=_FILE)
     for model in models:
-        table.add_column(escape(model.name), justify="right", no_wrap=True)
+        table.add_column(plain(model.name), justify="right", no_wrap=True)
     counted = [found for found in audits if found.examples and found.models]
     for found in counted:
-        table.add_row(escape(found.file), *(_cost(found, found.models[model.name]) for model in models))
+        table.add_row(found.file, *(_cost(found, found.models[model.name]) for model in models))
     print_table(table, max((len(found.file) - _FILE for found in audits), default=0))
     for model in models:
         for found in counted:
             tally = found.models[model.name]
             if tally.over_window:
                 worst = ", ".join(f"{id} {tokens:,}" for id, tokens in tally.worst)
-                _say(f"{model.name}: {found.file}: {tally.over_window:,} over {model.window:,}; the dearest: {worst}")
+                say(f"{model.name}: {found.file}: {tally.over_window:,} over {model.window:,}; the dearest: {worst}")
             if tally.over_images:
-                _say(
+                say(
                     f"{model.name}: {found.file}: {tally.over_images:,} have up to {found.images.most:.0f} images, a "
                     f"request may hold {model.max_images}: not applicable"
                 )
             if tally.refused:
-                _say(f"{model.name}: {found.file}: {tally.refused:,} cannot be counted, first {tally.first_refused}")
+                say(f"{model.name}: {found.file}: {tally.refused:,} cannot be counted, first {tally.first_refused}")
 
 
 def _cost(found: FileAudit, tally: ModelTally) -> str:
@@ -200,7 +193,7 @@ def show_histograms(audits: list[FileAudit]) -> None:
         bounded = ((name, tally) for name, tally in found.models.items() if any(tally.shares.counts))
         shown += [(name, tally.shares, _spread(tally.tokens)) for name, tally in bounded]
         for name, histogram, numbers in shown:
-            table.add_row(escape(found.file), escape(name), _bars(histogram), *(f"{number:,.0f}" for number in numbers))
+            table.add_row(found.file, name, _bars(histogram), *(f"{number:,.0f}" for number in numbers))
     print_table(table, max((len(found.file) - _FILE for found in audits), default=0))
 
 
@@ -212,11 +205,13 @@ def _spread(spread: Spread) -> list[float]:
 def _bars(histogram: Histogram) -> str:
     """A column a bin, as high as its share of the largest."""
     top = max(histogram.counts) or 1
-    bars = "".join(_BLOCKS[-(-count * (len(_BLOCKS) - 1) // top)] for count in histogram.counts)
+    blocks = _BLOCKS if can_print(_BLOCKS) else _LETTERS
+    bars = "".join(blocks[-(-count * (len(blocks) - 1) // top)] for count in histogram.counts)
     return f"|{bars[:-1]}|{bars[-1]}"
 
 
-_BLOCKS = " ▁▂▃▄▅▆▇█"
+_BLOCKS, _LETTERS = " ▁▂▃▄▅▆▇█", " .:-=+*#@"
+"""Columns from the lowest to the highest, and what stands for them where there is ASCII only."""
 
 
 def show_table3(rows: Sequence[Row], *, beside_paper: bool) -> None:
@@ -229,7 +224,7 @@ def show_table3(rows: Sequence[Row], *, beside_paper: bool) -> None:
         table.add_column(format_length(length), justify="right", no_wrap=True)
     for row in rows:
         cells = (f"{row.images[at][0]:.1f} ± {row.images[at][1]:.1f}" if at in row.images else "" for at in lengths)
-        table.add_row(escape(row.dataset), *cells)
+        table.add_row(row.dataset, *cells)
         if beside_paper:
             table.add_row("  paper", *(f"{row.paper[at]:.1f}" if at in row.paper else "–" for at in lengths))
     print_table(table)
@@ -241,24 +236,24 @@ def show_counts(rows: Sequence[Mapping[str, Any]], models: Sequence[str], is_own
     table.padding, table.pad_edge = (0, 2, 0, 0), False
     table.add_column("model", no_wrap=True)
     for row in rows:
-        table.add_column(escape(f"{row['thing']} ({row['what']})"), justify="right", no_wrap=True)
+        table.add_column(plain(f"{row['thing']} ({row['what']})"), justify="right", no_wrap=True)
     for model in dict.fromkeys(("mmlongbench", *models)):
         cells = [row["tokens"][model] for row in rows]
-        table.add_row(escape(model), *(f"{cell:,}" if isinstance(cell, int) else "refused" for cell in cells))
+        table.add_row(model, *(f"{cell:,}" if isinstance(cell, int) else "refused" for cell in cells))
     print_table(table)
     for row in rows:
         for model, cell in row["tokens"].items():
             if isinstance(cell, str):
-                _say(f"{row['thing']}: {model}: {cell}")
+                say(f"{row['thing']}: {model}: {cell}")
     if is_own and any(row["what"].endswith("characters") for row in rows):
-        _say("texts are counted by Llama 2 where no tokenizer is given; --text-tokenizer MODEL=PATH|ID gives a model's")
+        say("texts are counted by Llama 2 where no tokenizer is given; --text-tokenizer MODEL=PATH|ID gives a model's")
 
 
 def show_problems(audits: list[FileAudit]) -> None:
     """Each kind of problem of each file, how often, and where first."""
     for found in audits:
         for kind, number in found.problems.items():
-            click.echo(f"{found.file}: {kind}: {number}×, first {found.first[kind]}", err=True)
+            say(f"{found.file}: {kind}: {number}×, first {found.first[kind]}", err=True)
 
 
 def show_remarks(audits: list[FileAudit]) -> None:
@@ -266,35 +261,19 @@ def show_remarks(audits: list[FileAudit]) -> None:
     for found in audits:
         for subject, tally in found.remarks.items():
             faults = [f"{number:,} {fault} (first {tally.first[fault]})" for fault, number in tally.faults.items()]
-            _say(f"{found.file}: {subject}: {tally.examples:,}, {'; '.join(faults) if faults else 'all right'}")
+            say(f"{found.file}: {subject}: {tally.examples:,}, {'; '.join(faults) if faults else 'all right'}")
 
 
 def show_list(plugins: list[Plugin], manifests: Mapping[str, Path]) -> None:
     """Builders, readers, metrics, manifests."""
     for kind in GROUPS:
-        _say(f"{kind}s")
+        say(f"{kind}s")
         for plugin in plugins:
             if plugin.kind == kind:
                 profiles = f" [{', '.join(plugin.profiles)}]" if plugin.profiles else ""
                 said = f"BROKEN: {plugin.problem}" if plugin.problem else f"{plugin.summary}{profiles}"
-                _say(f"  {plugin.name:<18} {said} ({plugin.origin})")
-    _say("manifests")
+                say(f"  {plugin.name:<18} {said} ({plugin.origin})")
+    say("manifests")
     for name, path in sorted(manifests.items()):
         first = path.read_text("utf-8").splitlines()[0]
-        _say(f"  {name:<18} {first.removeprefix('#').strip()}")
-
-
-def _say(text: str) -> None:
-    click.echo(text)
-
-
-def print_table(table: Table, folds: int = 0) -> None:
-    """Print a table as wide as the terminal; wider where a number would be cut, or where there is no terminal.
-
-    Its texts may be folded by so many columns.
-    """
-    console = Console()
-    most = console.measure(table, options=console.options.update(max_width=_ANY_WIDTH)).maximum
-    width = max(console.width, most - folds) if console.is_terminal else most
-    console.size = ConsoleDimensions(width, console.height)
-    console.print(table)
+        say(f"  {name:<18} {first.removeprefix('#').strip()}")

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mmlongbench.cli.console import say
+
 if TYPE_CHECKING:
     from mmlongbench.release.diff import FileDifference, Named, ReleaseDifference
 
@@ -39,10 +41,10 @@ def verify(release: Path, workers: int, as_json: bool, quiet: bool) -> None:
         click.echo(json.dumps(found.summary()))
     else:
         for problem in found.problems:
-            _say(str(problem), err=True)
+            say(str(problem), err=True)
         if not quiet:
             said = f"{len(found.problems):,} problems" if found.problems else "whole"
-            _say(f"{release}: {said}; {found.files:,} files in the lock, {found.images:,} of them images")
+            say(f"{release}: {said}; {found.files:,} files in the lock, {found.images:,} of them images")
     if found.problems:
         sys.exit(1)
 
@@ -71,9 +73,9 @@ def diff(a: Path, b: Path, limit: int, as_json: bool) -> None:
         click.echo(json.dumps({"a": str(a), "b": str(b), **found.summary()}))
     else:
         for line in _lines(found):
-            _say(line)
+            say(line)
         files = "1 file is" if found.same == 1 else f"{found.same:,} files are"
-        _say(f"A is {a}, B is {b}: {files} the same{', nothing differs' if found.is_same else ''}")
+        say(f"A is {a}, B is {b}: {files} the same{', nothing differs' if found.is_same else ''}")
     if not found.is_same:
         sys.exit(1)
 
@@ -119,8 +121,3 @@ def _only(file: "FileDifference") -> tuple[tuple[str, "Named"], ...]:
 def _more(named: "Named", before: str) -> Iterator[str]:
     if named.count > len(named.first):
         yield f"{before}and {named.count - len(named.first):,} more"
-
-
-def _say(text: str, *, err: bool = False) -> None:
-    """Print what may hold a lone surrogate."""
-    click.echo(text.encode("utf-8", "backslashreplace").decode(), err=err)
