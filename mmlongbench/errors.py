@@ -22,6 +22,21 @@ class BuildError(MMLongBenchError):
     """A build that cannot start or go on: its folder, its shards, its rendering."""
 
 
+class TimeLimitError(BuildError):
+    """A page of a document that takes too long; the build ends, for no byte may depend on a clock."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what = what
+
+    def __str__(self) -> str:
+        return f"{self.what}; leave the document out, or raise limits.seconds_a_page"
+
+
+class SourceChangedError(BuildError):
+    """A file of the sources that is no longer what was fingerprinted when the build was planned."""
+
+
 class ReleaseError(MMLongBenchError):
     """A release that cannot be read."""
 

@@ -127,6 +127,22 @@ class LimitsSpec(_Model):
     """Of a rendered page, in pixels."""
     pixels: Annotated[int, AfterValidator(_pixels)] = Field(default=64_000_000, ge=1)
     """Of a rendered page, or of a picture."""
+    content_bytes: int = Field(default=64 * 1024 * 1024, ge=1)
+    """Of the unpacked content of a page; forms count here and below each time they are drawn."""
+    operators: int = Field(default=1_000_000, ge=1)
+    """Of a page."""
+    forms: int = Field(default=10_000, ge=1)
+    """That a page draws."""
+    nesting: int = Field(default=50, ge=1, le=100)
+    """Forms inside each other."""
+    pattern_cells: int = Field(default=10_000_000, ge=1)
+    """Of its patterns that would fit on a page."""
+    image_pixels: int = Field(default=1_000_000_000, ge=1)
+    """Of all pictures on a page."""
+    function_bytes: int = Field(default=32 * 1024, ge=1)
+    """Of the code of a PostScript function."""
+    seconds_a_page: float = Field(default=60.0, gt=0, le=86_400, strict=False, allow_inf_nan=False)
+    """Time that a page of a PDF may take; the build ends where one takes longer, for no byte may depend on a clock."""
 
 
 class PageSpec(_Model):
@@ -197,6 +213,8 @@ class DatasetSpec(_Model):
     """Corrections of the source's rows, by id."""
     pictures: PictureSpec = PictureSpec()
     limits: LimitsSpec = LimitsSpec()
+    exclude: Annotated[tuple[str, ...], TupleOf] = ()
+    """Ids of documents that are not used; questions about them are rejected."""
     seed: int = 42
     drawn_as: str | None = None
     """The name that draws are keyed by, the dataset's own by default; two datasets of one make the same choices."""

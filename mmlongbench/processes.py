@@ -1,5 +1,6 @@
 """Calls spread over processes of this machine; an interrupt ends these at once, and they end with their parent."""
 
+import ctypes
 import multiprocessing
 import os
 import signal
@@ -13,6 +14,8 @@ from typing import Any, TypeVar
 from mmlongbench.errors import BuildError
 
 T = TypeVar("T")
+_SIGNAL_OF_PARENTS_END = 1
+"""PR_SET_PDEATHSIG."""
 
 
 class WorkerDiedError(BuildError):
@@ -104,9 +107,24 @@ def _interrupts_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def end_with(parent: int) -> None:
+    """Let the kernel end this process with the one that has started it, whatever it is at (Linux).
+
+    What holds the interpreter, as MuPDF does while it draws, would hear of it too late.
+    """
+    try:
+        ctypes.CDLL(None).prctl(_SIGNAL_OF_PARENTS_END, signal.SIGKILL, 0, 0, 0)
+    except AttributeError:  # another system
+        return
+    if os.getppid() != parent:
+        os._exit(1)
+
+
 def _end_with_parent() -> None:
     """A worker ends when its parent was killed: it would wait for ever, and might hold a shard."""
     parent = multiprocessing.parent_process()
+    if parent is not None:
+        end_with(parent.pid or 0)
 
     def watch() -> None:
         if parent is not None:

@@ -24,7 +24,7 @@ def count(things: tuple[Path, ...], models: str, dpi: int, tokenizers: tuple[str
     rows = [{"thing": thing.name, **_described(thing, dpi, opened)} for thing in things]
     if as_json:
         for row in rows:
-            click.echo(json.dumps(row, ensure_ascii=False))
+            click.echo(json.dumps(row))
         return
     show_counts(rows, [model.name for model in opened], any(model.text is None for model in opened))
 
@@ -48,7 +48,8 @@ def _described(thing: Path, dpi: int, models: list[Any]) -> dict[str, Any]:
 
 def _opened(thing: Path, dpi: int) -> tuple[str, str, list[tuple[int, int]]]:
     """(what it is, its text, the sizes of its images)."""
-    from mmlongbench.documents.pdf import Limits, page_sizes
+    from mmlongbench.documents.limits import Limits
+    from mmlongbench.documents.pdf_reader import page_sizes
     from mmlongbench.documents.pixels import header_size, unreadable
     from mmlongbench.errors import Fault, SourceError
     from mmlongbench.manifest import LimitsSpec

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mmlongbench.documents.pdf import Limits
+from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.pixels import ending_of, header_size, opened, released_bytes, unreadable
 from mmlongbench.errors import BuildError, Fault, SourceError
 
@@ -41,10 +41,17 @@ def image_sizes(document: PageImages, limits: Limits) -> list[tuple[int, int]]:
     return [_size(file, limits) for file in document.files]
 
 
+def oversized_page(file: Path, max_bytes: int) -> Fault | None:
+    """What is wrong with a page's file that is too large to be read; nothing of one that is missing."""
+    if not file.is_file() or (size := file.stat().st_size) <= max_bytes:
+        return None
+    return Fault("size-of-a-page", f"at most {max_bytes} bytes", str(size), file.name, todo="raise limits.bytes")
+
+
 def _size(file: Path, limits: Limits) -> tuple[int, int]:
     try:
-        if (size := file.stat().st_size) > limits.bytes:
-            raise SourceError(Fault("size-of-a-page", f"at most {limits.bytes} bytes", str(size), file.name))
+        if fault := oversized_page(file, limits.bytes):
+            raise SourceError(fault)
         width, height = header_size(file)
     except unreadable() as error:
         raise SourceError(_broken(file, error)) from error

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.page_images import PageImages, image_keys, image_pages, image_sizes
-from mmlongbench.documents.pdf import (
-    Limits,
+from mmlongbench.documents.pdf_reader import (
     page_keys,
     page_keys_and_texts,
     page_sizes,

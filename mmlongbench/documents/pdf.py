@@ -7,37 +7,24 @@ import hashlib
 import io
 import shutil
 import subprocess
-import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from mmlongbench.documents.limits import Limits as Limits
+from mmlongbench.documents.page_cost import Costs
 from mmlongbench.documents.page_tree import tree_fault
-from mmlongbench.errors import BuildError, Fault, SourceError
+from mmlongbench.errors import BuildError, Fault, SourceError, TimeLimitError
 
 POINTS_PER_INCH = 72
-READING = threading.Lock()
-"""Held by threads while they read a document; a process with one thread need not hold it."""
 _LETTERS = 40
 """A page with fewer has no text to speak of; it is told from others by its pixels."""
-_OCR_SECONDS = 120
 _KEY_DPI = 36
 _LEAVE_OUT = "mend the document, or take it out of the sources, and build into a new folder"
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What a document may cost before it is refused."""
-
-    bytes: int
-    pages: int
-    side: int
-    """The longest side of a rendered page, in pixels."""
-    pixels: int = 64_000_000
-    """The area of a rendered page; image libraries take more for an attack."""
 
 
 def page_sizes(path: Path, dpi: int, limits: Limits) -> list[tuple[int, int]]:
@@ -45,14 +32,40 @@ def page_sizes(path: Path, dpi: int, limits: Limits) -> list[tuple[int, int]]:
 
     Raises:
         SourceError: the file is missing, too large, no PDF, encrypted, truncated, without pages, or has a page that
-            cannot be loaded or is too large.
+            cannot be loaded, is too large, or costs more to draw than is allowed.
 
     """
+    return [step for step in steps_to_sizes(path, dpi, limits) if not isinstance(step, int)]
+
+
+def steps_to_sizes(path: Path, dpi: int, limits: Limits) -> Iterator[int | tuple[int, int]]:
+    """Do the same in steps: the number of each page that was looked at, then the sizes, once all were found fit."""
     sizes = []
     with open_pdf(path, limits) as document:
         for number in range(document.page_count):
             with _named(path, "unreadable-page", "a page that can be loaded", f"page {number}"):
                 sizes.append(_size(document, number, dpi))
+            yield number
+        _check_sizes(path, sizes, dpi, limits)
+        yield -1  # from the first one on again
+        for number in _fit_pages(path, document, limits):
+            yield number
+    yield from sizes
+
+
+def _fit_pages(path: Path, document: Any, limits: Limits) -> Iterator[int]:  # noqa: ANN401  (PyMuPDF has no types)
+    """The number of each page, once it is known that it may be drawn; raises SourceError of one that costs too much."""
+    costs = Costs(document, limits)
+    for number in range(document.page_count):
+        with _named(path, "unreadable-page", "a page whose content can be counted", f"page {number}"):
+            fault = (None if number else costs.function_fault()) or costs.page_fault(number)
+        if fault:
+            raise SourceError(replace(fault, file=path.name))
+        yield number
+
+
+def _check_sizes(path: Path, sizes: Sequence[tuple[int, int]], dpi: int, limits: Limits) -> None:
+    """Refuse a page that is too large to be rendered."""
     for number, (width, height) in enumerate(sizes):
         is_flat = 0 < min(width, height) <= max(width, height) <= limits.side
         if not is_flat or width * height > limits.pixels:
@@ -60,7 +73,6 @@ def page_sizes(path: Path, dpi: int, limits: Limits) -> list[tuple[int, int]]:
             found = f"{width} × {height}"
             todo = "raise limits.side or limits.pixels in the manifest if the page is meant to be so"
             raise SourceError(Fault("size-of-a-page", bound, found, path.name, f"page {number}", todo=todo))
-    return sizes
 
 
 def page_text(path: Path, limits: Limits, *, ocr: bool = False) -> Iterator[str]:
@@ -72,13 +84,32 @@ def page_text(path: Path, limits: Limits, *, ocr: bool = False) -> Iterator[str]
 
     """
     with open_pdf(path, limits) as document:
-        for number in range(document.page_count):
+        for number in _fit_pages(path, document, limits):
+            begun = time.monotonic()
             with _named(path, "unreadable-page", "a page whose text can be read", f"page {number}"):
                 page = document.load_page(number)
                 text = str(page.get_text())
             if ocr and not has_words(text):
-                text = _recognised(path, number, page)
+                text = _recognised(path, number, page, limits.seconds_a_page - time.monotonic() + begun)
             yield text
+
+
+def page_words(path: Path, limits: Limits) -> Iterator[list[tuple[Any, ...]]]:
+    """The words of each page with their boxes, (x0, y0, x1, y1, word, width, height of the page), before it is turned.
+
+    Raises:
+        SourceError: as `page_sizes`.
+
+    """
+    with open_pdf(path, limits) as document:
+        for number in _fit_pages(path, document, limits):
+            with _named(path, "unreadable-page", "a page whose words can be read", f"page {number}"):
+                page = document.load_page(number)
+                width, height = float(page.cropbox.width), float(page.cropbox.height)
+                if width <= 0 or height <= 0:
+                    raise ValueError(f"a page of {width} × {height} points")
+                words = [(*word[:5], width, height) for word in page.get_text("words")]
+            yield words
 
 
 def page_keys(path: Path, limits: Limits) -> Iterator[str]:
@@ -101,11 +132,14 @@ def page_keys_and_texts(path: Path, limits: Limits, *, ocr: bool = False) -> Ite
     """
     with open_pdf(path, limits) as document:
         for number in range(document.page_count):
+            begun = time.monotonic()
             with _named(path, "unreadable-page", "a page that can be read", f"page {number}"):
                 page = document.load_page(number)
                 text = str(page.get_text())
                 key = _page_key(page, text)
-            yield key, _recognised(path, number, page) if ocr and not has_words(text) else text
+            if ocr and not has_words(text):
+                text = _recognised(path, number, page, limits.seconds_a_page - time.monotonic() + begun)
+            yield key, text
 
 
 def _page_key(page: Any, text: str) -> str:  # noqa: ANN401  (PyMuPDF has no types)
@@ -113,21 +147,24 @@ def _page_key(page: Any, text: str) -> str:  # noqa: ANN401  (PyMuPDF has no typ
     if has_words(words):
         return _key("words", words.encode("utf-8", "replace"))
     pixels = page.get_pixmap(dpi=_KEY_DPI, colorspace="GRAY", alpha=False)
-    return "" if pixels.is_unicolor else _key(f"{pixels.width} {pixels.height}", pixels.samples)
+    samples = pixels.samples  # of one byte; PyMuPDF's own `is_unicolor` takes a third of a second
+    is_blank = samples == samples[:1] * len(samples)
+    return "" if is_blank else _key(f"{pixels.width} {pixels.height}", samples)
 
 
 def _key(kind: str, data: bytes) -> str:
     return hashlib.sha256(kind.encode() + b"\0" + data).hexdigest()[:16]
 
 
-def _recognised(path: Path, number: int, page: Any) -> str:  # noqa: ANN401  (PyMuPDF has no types)
+def _recognised(path: Path, number: int, page: Any, seconds: float) -> str:  # noqa: ANN401  (PyMuPDF has no types)
     """What `tesseract` reads on a page, at twice the resolution of a release's pages."""
-    command = _tesseract()
+    command = [_tesseract(), "stdin", "stdout"]
     with _named(path, "unrecognised-page", "a page that tesseract can read", f"page {number}"):
         picture = page.get_pixmap(dpi=288, alpha=False).tobytes("png")
-        done = subprocess.run(
-            [command, "stdin", "stdout"], input=picture, capture_output=True, check=False, timeout=_OCR_SECONDS
-        )
+        try:
+            done = subprocess.run(command, input=picture, capture_output=True, check=False, timeout=max(0.1, seconds))
+        except subprocess.TimeoutExpired as error:
+            raise TimeLimitError(f"{path.name}, page {number}: tesseract takes longer than a page may") from error
         if done.returncode:
             raise ValueError((done.stderr.decode("utf-8", "replace").splitlines() or [f"exit {done.returncode}"])[-1])
     return str(done.stdout, "utf-8", "replace")
@@ -201,6 +238,8 @@ def _named(path: Path, reason: str, expected: str, place: str = "", todo: str = 
     """Name the file and page of whatever a hostile PDF makes MuPDF raise; its errors have no common base."""
     try:
         yield
+    except TimeLimitError:
+        raise
     except MemoryError as error:  # the machine's fault: a document is never refused for it
         raise BuildError(f"{path.name}: memory ran out while reading it; run again to go on") from error
     except Exception as error:
@@ -209,11 +248,18 @@ def _named(path: Path, reason: str, expected: str, place: str = "", todo: str = 
         raise SourceError(Fault(reason, expected, found, path.name, place, todo=todo)) from error
 
 
+def oversized(path: Path, max_bytes: int) -> Fault | None:
+    """What is wrong with a PDF that is too large to be read; nothing of one that is missing."""
+    if not path.is_file() or (size := path.stat().st_size) <= max_bytes:
+        return None
+    return Fault("size-of-a-document", f"at most {max_bytes} bytes", str(size), path.name, todo="raise limits.bytes")
+
+
 def _head(path: Path, limits: Limits) -> bytes:
     if not path.is_file():
         raise _fault(path, "missing-document", "a PDF file", "a folder" if path.is_dir() else "no such file")
-    if (size := path.stat().st_size) > limits.bytes:
-        raise _fault(path, "size-of-a-document", f"at most {limits.bytes} bytes", str(size), "raise limits.bytes")
+    if fault := oversized(path, limits.bytes):
+        raise SourceError(fault)
     with path.open("rb") as file:
         return file.read(1024)
 

@@ -4,7 +4,7 @@ import hashlib
 import re
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
 from typing import Literal
@@ -39,11 +39,13 @@ class Picture:
     """Whether its name could not be kept: the public loader drops names with a double quote."""
     scale: float = 1.0
     """Its long side in the release / in the source."""
+    was_read: Callable[[Path], None] = field(default=lambda path: None, compare=False, repr=False)
+    """Told of a file each time it was read; raises an error where it is another than before."""
 
     @property
     def sha256(self) -> str:
         """Of the source's bytes."""
-        return hashlib.sha256(self.source.read_bytes()).hexdigest()
+        return hashlib.sha256(self._bytes()).hexdigest()
 
     def released(self) -> bytes:
         """Its bytes as released.
@@ -53,7 +55,7 @@ class Picture:
 
         """
         try:
-            return released_bytes(self.source.read_bytes(), (self.width, self.height))
+            return released_bytes(self._bytes(), (self.width, self.height))
         except unreadable() as error:
             raise Rejected(_broken(self.source, error)) from error
 
@@ -65,9 +67,15 @@ class Picture:
 
         """
         try:
-            return likeness(self.source.read_bytes())
+            return likeness(self._bytes())
         except unreadable() as error:
             raise Rejected(_broken(self.source, error)) from error
+
+    def _bytes(self) -> bytes:
+        data = self.source.read_bytes()
+        if isinstance(self.source, Path):
+            self.was_read(self.source)
+        return data
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +100,13 @@ class Pictures:
         cap: Cap | None = None,
         *,
         by_content: bool = False,
+        was_read: Callable[[Path], None] = lambda path: None,
     ) -> None:
         """`find` gives a picture's file by the name a row has for it; `folder` is its place in the release.
 
         With `longest`, a picture whose long side has more pixels is shrunk to it. With `by_content` its name in the
-        release is a hash of its bytes, so that it tells nothing, and equal pictures stand there once.
+        release is a hash of its bytes, so that it tells nothing, and equal pictures stand there once. `was_read` is
+        told of every file that was read, and may refuse it.
         """
         self._folder = folder
         self._find = find
@@ -104,6 +114,7 @@ class Pictures:
         self._longest = longest
         self._cap = cap
         self._by_content = by_content
+        self._was_read = was_read
         self._known: dict[str, Picture] = {}
         self.sizes: dict[str, tuple[int, int]] = {}
         """(width, height) by released path, of the pictures asked for so far."""
@@ -141,13 +152,19 @@ class Pictures:
                 raise Rejected(Fault("size-of-an-image", f"at most {MOST_BYTES} bytes", str(size), file.name))
             width, height = header_size(file)
         except unreadable() as error:
+            self._check(file)  # what has changed is no reject
             raise Rejected(_broken(file, error)) from error
         if width * height > self._most_pixels or min(width, height) < 1:
             bound = f"1 to {self._most_pixels} pixels"
             raise Rejected(Fault("size-of-an-image", bound, f"{width} × {height}", file.name))
         fitted, scale = self._fitted((width, height), file.name)
         path, is_renamed = self._path(name, file)
-        return Picture(f"{self._folder}/{path}", *fitted, file, is_renamed, scale)
+        self._check(file)
+        return Picture(f"{self._folder}/{path}", *fitted, file, is_renamed, scale, self._was_read)
+
+    def _check(self, file: PictureFile) -> None:
+        if isinstance(file, Path):
+            self._was_read(file)
 
     def _path(self, name: str, file: PictureFile) -> tuple[str, bool]:
         """Its place in the folder, and whether that is another name than the source's."""

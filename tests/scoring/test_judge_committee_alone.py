@@ -3,6 +3,7 @@
 import base64
 import io
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,11 @@ import pytest
 from judge_server import QUICK, JudgeServer, Request, Said, Script, in_turn, judging, pictures_of, text_of
 from PIL import Image
 
-from mmlongbench.documents import pdf
 from mmlongbench.scoring.judge import Committee
 from mmlongbench.scoring.judge.evidence import evidence_of
 from mmlongbench.scoring.judge.page_texts import PageTexts
 from mmlongbench.scoring.metric import Asked, Judge, Profile, Scored, Settings
-from mmlongbench.scoring.smudge import pdf_words
-from mmlongbench.scoring.smudge.library import Library
+from mmlongbench.scoring.smudge.library import Library, Text
 
 OWN = [f"doc/rose/rose_page{number}.png" for number in (1, 2, 3)]
 PAGES = ["doc/fern/fern_page2.png", *OWN]
@@ -200,20 +199,12 @@ def test_texts_of_documents_are_kept_within_a_bound_and_read_once(
     assert texts.of("rose") is not before
 
 
-def test_a_committee_and_smudge_never_read_a_pdf_at_once(documents: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    is_held: list[bool] = []
-    read = pdf.open_pdf
-
-    def watched(path: Path, limits: pdf.Limits) -> Any:
-        is_held.append(pdf.READING.locked())
-        return read(path, limits)
-
-    monkeypatch.setattr(pdf, "open_pdf", watched)
-    monkeypatch.setattr(pdf_words, "open_pdf", watched)
-    assert PageTexts(documents).of("rose")
-    Library(documents, None, is_walked=False).open("rose")
-    assert is_held == [True, True]
-    assert not pdf.READING.locked()
+def test_a_committee_and_smudge_may_read_a_pdf_at_once(documents: Path) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        texts = [pool.submit(PageTexts(documents).of, "rose") for _ in range(2)]
+        words = [pool.submit(Library(documents, None, is_walked=False).open, "rose") for _ in range(2)]
+    assert texts[0].result() == texts[1].result() != ()
+    assert all(isinstance(found.result(), Text) for found in words)
 
 
 def test_many_answer_pages_are_bounded() -> None:

@@ -1,13 +1,15 @@
 """The texts of documents' pages, read from a folder of PDFs; threads may share it."""
 
+import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 
+from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.names import folder_names
-from mmlongbench.documents.pdf import READING, Limits, page_text
-from mmlongbench.errors import Fault, SourceError
+from mmlongbench.documents.pdf_reader import page_text
+from mmlongbench.errors import Fault, SourceError, TimeLimitError
 from mmlongbench.manifest import LimitsSpec
 from mmlongbench.sources import file_inside, pdfs_by_name
 
@@ -21,6 +23,7 @@ class PageTexts:
     def __init__(self, folder: Path | None) -> None:
         """Remember the folder; nothing is read yet."""
         self._folder = folder
+        self._guard = threading.Lock()
         self._kept = OrderedDict[str, tuple[str, ...]]()
         self._limits = Limits(**LimitsSpec().model_dump())
 
@@ -31,7 +34,7 @@ class PageTexts:
             SourceError: the folder cannot be read.
 
         """
-        with READING:
+        with self._guard:
             if name not in self._kept:
                 self._kept[name] = self._read(name)
             self._kept.move_to_end(name)
@@ -49,7 +52,7 @@ class PageTexts:
         inside = file_inside(self._folder, found.relative_to(self._folder))
         try:
             return tuple(page_text(inside, self._limits)) if inside else ()
-        except SourceError:
+        except (SourceError, TimeLimitError):
             return ()
 
     @cached_property

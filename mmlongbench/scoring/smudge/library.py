@@ -6,9 +6,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
 
+from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.names import folder_names
-from mmlongbench.documents.pdf import READING, Limits
-from mmlongbench.errors import Fault, SourceError
+from mmlongbench.errors import Fault, SourceError, TimeLimitError
 from mmlongbench.manifest import LimitsSpec
 from mmlongbench.scoring.smudge.paths import Paths
 from mmlongbench.scoring.smudge.pdf_words import pdf_words
@@ -68,10 +68,11 @@ class Library:
         if isinstance(source, Fault):
             return source
         try:
-            with READING:
-                words = words_of(source, name)
+            words = words_of(source, name)
         except SourceError as error:
             return error.fault
+        except TimeLimitError as error:
+            return Fault("page-takes-too-long", "pages that are read in time", error.what, name, todo="mend the document")
         if not len(words):
             todo = "give a list of words from an OCR"
             return Fault("document-without-words", "words on its pages", "none", name, todo=todo)

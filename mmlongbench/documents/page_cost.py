@@ -1,0 +1,298 @@
+"""What a page of a PDF costs to draw, counted from its content before anything is drawn.
+
+A few hundred bytes can describe work for days: forms that draw forms, a pattern of a billion cells. The counts here
+are the same on every machine, so that a document over a limit is refused everywhere alike. They are no exact measure;
+what they miss ends by the time that a page may take.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from math import ceil
+from typing import Any
+
+from mmlongbench.documents.limits import Limits
+from mmlongbench.errors import Fault
+
+_TOKENS = re.compile(
+    rb"\((?:[^()\\]|\\.)*+\)|<[0-9A-Fa-f\s]*+>|%[^\r\n]*+|(/?[A-Za-z'\"][^\s/\[\]()<>{}%]*+)", re.DOTALL
+)
+"""Strings and comments, which are passed over; names and operators, which are not."""
+_USES = re.compile(rb"/([^\s/\[\]()<>{}%]++)\s++(Do|gs|scn|SCN)(?![^\s/\[\]()<>{}%])")
+_ENTRY = re.compile(r"/([^\s/\[\]()<>{}%]+)\s*(\d{1,9}) \d+ R")
+_REFERENCE = re.compile(r"(\d{1,9}) \d+ R")
+_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)")
+_ESCAPE = re.compile(r"#([0-9A-Fa-f]{2})")
+_BLOCK = 1 << 20
+"""Bytes whose operators are counted at a time."""
+_MAX_CHAIN = 100
+"""Nodes of the page tree above a page that are asked for its resources."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageCost:
+    """What a page, a form or a pattern costs with all that it draws."""
+
+    content_bytes: int = 0
+    operators: int = 0
+    forms: int = 0
+    nesting: int = 0
+    pattern_cells: int = 0
+    image_pixels: int = 0
+
+    def plus(self, other: "PageCost", times: int = 1) -> "PageCost":
+        """Add another that is drawn so often; its pictures and patterns are prepared once."""
+        return PageCost(
+            self.content_bytes + times * other.content_bytes,
+            self.operators + times * other.operators,
+            self.forms + times * other.forms,
+            max(self.nesting, other.nesting),
+            self.pattern_cells + other.pattern_cells,
+            self.image_pixels + other.image_pixels,
+        )
+
+    def drawn(self) -> "PageCost":
+        """Count this as one form more, and one deeper."""
+        return self.plus(PageCost(forms=1, nesting=self.nesting + 1))
+
+
+_LIMITED = {
+    "content_bytes": ("content-of-a-page", "bytes of content"),
+    "operators": ("operators-of-a-page", "operators"),
+    "forms": ("forms-of-a-page", "forms drawn"),
+    "nesting": ("nested-forms", "forms inside each other"),
+    "pattern_cells": ("pattern-of-a-page", "cells of patterns"),
+    "image_pixels": ("pictures-of-a-page", "pixels of pictures"),
+}
+
+
+class _TooMuchError(Exception):
+    """A count that is over its limit before it is complete."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+class Costs:
+    """The costs of the pages of one document; a form that several pages draw is counted once."""
+
+    def __init__(self, document: Any, limits: Limits) -> None:  # noqa: ANN401
+        import pymupdf
+
+        self._document = document
+        self._pdf = pymupdf.mupdf.pdf_document_from_fz_document(document.this)
+        self._objects = int(document.xref_length())
+        self._limits = limits
+        self._known: dict[tuple[int, int, bool], PageCost] = {}
+        self._uses: dict[int, Counter[tuple[str, str]]] = {}
+        self._sizes: dict[int, int] = {}
+        self._operators: dict[int, int] = {}
+        self._xobjects: dict[int, dict[str, int]] = {}
+
+    def function_fault(self) -> Fault | None:
+        """What is wrong with the PostScript functions of the document."""
+        most = self._limits.function_bytes
+        for xref in range(1, self._objects):
+            if self._key(xref, "FunctionType") == "4" and self._unpacked(xref, most) > most:
+                return _fault("function-of-a-document", "bytes of a PostScript function", most, None, "function_bytes")
+        return None
+
+    def page_fault(self, number: int) -> Fault | None:
+        """What is wrong with a page.
+
+        Its operators are counted only where its bytes could hold too many: an operator takes two.
+        """
+        fault = self._fault(number, exact=False)
+        is_unsure = fault is not None and fault.reason == _LIMITED["operators"][0]
+        return self._fault(number, exact=True) if is_unsure else fault
+
+    def _fault(self, number: int, *, exact: bool) -> Fault | None:
+        limits = asdict(self._limits)
+        try:
+            cost = asdict(self._page(number, exact=exact))
+        except _TooMuchError as error:
+            cost = {error.name: limits[error.name] + 1}
+        for name, found in cost.items():
+            if found > limits[name]:
+                reason, unit = _LIMITED[name]
+                return _fault(reason, unit, limits[name], None if len(cost) == 1 else found, name, number)
+        return None
+
+    def _page(self, number: int, *, exact: bool) -> PageCost:
+        page = self._document.load_page(number)
+        rectangle = page.rect
+        area = max(1.0, abs(rectangle.width * rectangle.height))
+        resources = self._resources(page.xref)
+        found = self._streams(page.get_contents(), resources, (), exact=exact, area=area)
+        for xref in self._appearances(page.xref):
+            found = found.plus(self._form(xref, resources, (), exact=exact, area=area))
+        return found
+
+    def _resources(self, page: int) -> int:
+        """The node of the page tree that has the resources of a page."""
+        node = page
+        for _ in range(_MAX_CHAIN):
+            if self._key(node, "Resources") != "null":
+                return node
+            above = _REFERENCE.match(self._key(node, "Parent"))
+            if above is None:
+                break
+            node = int(above[1])
+        return page
+
+    def _appearances(self, page: int) -> Iterator[int]:
+        """The forms that stand for the annotations of a page."""
+        for xref in self._references(page, "Annots"):
+            kind, text = self._entry(xref, "AP/N")
+            if kind == "dict":  # one for each state
+                kind, text = self._entry(xref, f"AP/N{self._key(xref, 'AS')}")
+            if kind == "xref":
+                yield int(text.split()[0])
+
+    def _references(self, xref: int, key: str) -> list[int]:
+        kind, text = self._entry(xref, key)
+        if kind == "xref":
+            text = str(self._document.xref_object(int(text.split()[0]), compressed=True))
+        return [found for found in map(int, _REFERENCE.findall(text)) if self._is_there(found)]
+
+    def _form(self, xref: int, above: int, path: tuple[int, ...], *, exact: bool, area: float) -> PageCost:
+        """A form with all that it draws; a form that draws itself ends there, as it does in MuPDF."""
+        if xref in path or not self._is_there(xref):
+            return PageCost()
+        if len(path) > self._limits.nesting:
+            raise _TooMuchError("nesting")
+        resources = xref if self._key(xref, "Resources") != "null" else above
+        key = (xref, resources, exact)
+        if key not in self._known:
+            self._known[key] = self._streams([xref], resources, (*path, xref), exact=exact, area=area).drawn()
+        return self._known[key]
+
+    def _streams(
+        self, xrefs: Iterable[int], resources: int, path: tuple[int, ...], *, exact: bool, area: float
+    ) -> PageCost:
+        """Content with all that it draws."""
+        found = PageCost()
+        for xref in xrefs:
+            uses = self._used(xref)
+            size = self._sizes[xref]
+            operators = self._counted(xref) if exact else size // 2
+            found = found.plus(PageCost(content_bytes=size, operators=operators))
+            for (operator, name), times in uses.items():
+                found = found.plus(self._use(operator, name, resources, path, exact=exact, area=area), times)
+        return found
+
+    def _use(
+        self, operator: str, name: str, resources: int, path: tuple[int, ...], *, exact: bool, area: float
+    ) -> PageCost:
+        """What one use of a name draws."""
+        if operator == "Do":
+            xref = self._named(resources, name)
+            if xref is None or self._key(xref, "Subtype") == "/Form":
+                return PageCost() if xref is None else self._form(xref, resources, path, exact=exact, area=area)
+            return PageCost(image_pixels=self._integer(xref, "Width") * self._integer(xref, "Height"))
+        where = {"gs": f"Resources/ExtGState/{name}/SMask/G"}.get(operator, f"Resources/Pattern/{name}")
+        kind, text = self._entry(resources, where)
+        if kind != "xref":
+            return PageCost()
+        xref = int(text.split()[0])
+        if operator != "gs" and self._key(xref, "PatternType") != "1":
+            return PageCost()
+        drawn = self._form(xref, resources, path, exact=exact, area=area)
+        return drawn if operator == "gs" else drawn.plus(PageCost(pattern_cells=self._cells(xref, area)))
+
+    def _cells(self, pattern: int, area: float) -> int:
+        """How many cells of a pattern a page holds."""
+        steps = [_first(self._key(pattern, key)) for key in ("XStep", "YStep")]
+        matrix = [float(each) for each in _NUMBER.findall(self._key(pattern, "Matrix"))]
+        scale = matrix[0] * matrix[3] - matrix[1] * matrix[2] if len(matrix) >= 4 else 1.0
+        cell = abs(steps[0] * steps[1] * scale)
+        return ceil(min(area / cell, 1e18)) if cell else 0
+
+    def _named(self, resources: int, name: str) -> int | None:
+        if resources not in self._xobjects:
+            kind, text = self._entry(resources, "Resources/XObject")
+            if kind == "xref":
+                text = str(self._document.xref_object(int(text.split()[0]), compressed=True))
+            self._xobjects[resources] = {_plain(key): int(xref) for key, xref in _ENTRY.findall(text)}
+        return self._xobjects[resources].get(name)
+
+    def _used(self, xref: int) -> "Counter[tuple[str, str]]":
+        """How often the content of a stream uses which names."""
+        if xref not in self._uses:
+            most = self._limits.content_bytes
+            size = self._unpacked(xref, most)
+            if size > most:
+                raise _TooMuchError("content_bytes")
+            found = _USES.findall(self._data(xref)) if size else ()
+            self._sizes[xref] = size
+            self._uses[xref] = Counter((operator.decode(), _plain(name.decode("latin-1"))) for name, operator in found)
+        return self._uses[xref]
+
+    def _counted(self, xref: int) -> int:
+        """The operators of a stream, as many as are of interest."""
+        if xref not in self._operators:
+            data, found = self._data(xref), 0
+            for start in range(0, len(data), _BLOCK):
+                words = Counter(_TOKENS.findall(data[start : start + _BLOCK]))
+                found += sum(times for word, times in words.items() if word and not word.startswith(b"/"))
+                if found > self._limits.operators:
+                    raise _TooMuchError("operators")
+            self._operators[xref] = found
+        return self._operators[xref]
+
+    def _data(self, xref: int) -> bytes:
+        """The unpacked content of a stream, once its size was found fit; nothing of one that cannot be unpacked."""
+        try:
+            return bytes(self._document.xref_stream(xref) or b"")
+        except Exception:  # noqa: BLE001  (MuPDF raises what it likes; it draws such a stream as an empty one)
+            return b""
+
+    def _unpacked(self, xref: int, most: int) -> int:
+        """The bytes that a stream unpacks to; one more than `most` at most, and none of them is kept."""
+        from pymupdf import mupdf
+
+        if not self._is_there(xref) or not self._document.xref_is_stream(xref):
+            return 0
+        try:
+            return int(mupdf.fz_skip(mupdf.pdf_open_stream_number(self._pdf, xref), most + 1))
+        except Exception:  # noqa: BLE001
+            return 0
+
+    def _key(self, xref: int, key: str) -> str:
+        """A value as it is written; `null` where there is none."""
+        return self._entry(xref, key)[1]
+
+    def _entry(self, xref: int, key: str) -> tuple[str, str]:
+        if not self._is_there(xref):
+            return "null", "null"
+        try:
+            kind, text = self._document.xref_get_key(xref, key)
+        except Exception:  # noqa: BLE001
+            return "null", "null"
+        return str(kind), str(text)
+
+    def _integer(self, xref: int, key: str) -> int:
+        return max(0, int(_first(self._key(xref, key))))
+
+    def _is_there(self, xref: int) -> bool:
+        return 0 < xref < self._objects
+
+
+def _first(text: str) -> float:
+    """The first number of a text; 0 where there is none."""
+    found = _NUMBER.search(text)
+    return float(found[0]) if found else 0.0
+
+
+def _plain(name: str) -> str:
+    """A name without escapes."""
+    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), name) if "#" in name else name
+
+
+def _fault(reason: str, unit: str, most: int, found: int | None, option: str, page: int | None = None) -> Fault:
+    shown = "more" if found is None or found >= 10**15 else f"{found:,}"
+    place = "" if page is None else f"page {page}"
+    todo = f"raise limits.{option} if the document is meant to be so, or exclude it"
+    return Fault(reason, f"at most {most:,} {unit}", shown, place=place, todo=todo)

@@ -1,0 +1,214 @@
+"""PDFs read by another process, page after page, within the time that a page may take.
+
+The process is started when the first PDF is read, and stays for the next ones. One that takes too long, or that is no
+longer waited for, is ended; one that died is started once more, for the page that it was at.
+"""
+
+import atexit
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Generator, Iterator, Sequence
+from functools import cache
+from multiprocessing import Pipe
+from pathlib import Path
+from typing import Any
+
+from mmlongbench.documents.limits import Limits
+from mmlongbench.documents.pdf_process import request
+from mmlongbench.errors import BuildError, Fault, SourceError, TimeLimitError
+
+_START = """
+import json, sys
+sys.path[:] = json.loads(sys.argv[1])
+from mmlongbench.documents.pdf_process import main
+main(int(sys.argv[2]), int(sys.argv[3]))
+"""
+_STARTING = 120.0
+"""Seconds that the process may take to start."""
+_GRACE = 2.0
+"""Seconds beyond the limit of a page, in which the process says itself that it took too long."""
+_SLICE = 1.0
+"""Seconds that are waited at a time: while this process is stopped, no more than one goes by."""
+
+
+def page_sizes(path: Path, dpi: int, limits: Limits) -> list[tuple[int, int]]:
+    """See `pdf.page_sizes`; like all functions here it also raises TimeLimitError."""
+    return [(found[0], found[1]) for found in ask("sizes", path, limits, dpi=dpi) if not isinstance(found, int)]
+
+
+def page_text(path: Path, limits: Limits, *, ocr: bool = False) -> Iterator[str]:
+    """See `pdf.page_text`."""
+    return ask("texts", path, limits, ocr=ocr)
+
+
+def page_keys(path: Path, limits: Limits) -> Iterator[str]:
+    """See `pdf.page_keys`."""
+    return ask("keys", path, limits)
+
+
+def page_keys_and_texts(path: Path, limits: Limits, *, ocr: bool = False) -> Iterator[tuple[str, str]]:
+    """See `pdf.page_keys_and_texts`."""
+    return ((key, text) for key, text in ask("keys and texts", path, limits, ocr=ocr))
+
+
+def page_words(path: Path, limits: Limits) -> Iterator[list[list[Any]]]:
+    """See `pdf.page_words`."""
+    return ask("words", path, limits)
+
+
+def render_pages(
+    path: Path, numbers: Sequence[int], dpi: int, quality: int, limits: Limits
+) -> Iterator[tuple[int, tuple[int, int], bytes]]:
+    """See `pdf.render_pages`."""
+    for number, size, data in ask("images", path, limits, numbers=list(numbers), dpi=dpi, quality=quality):
+        yield number, (size[0], size[1]), data
+
+
+def ask(call: str, path: Path, limits: Limits, **arguments: Any) -> Iterator[Any]:  # noqa: ANN401  (JSON)
+    """The answers to a request, each within the time of a page.
+
+    Raises:
+        SourceError: the document is at fault.
+        TimeLimitError: a page takes too long.
+        BuildError: the document cannot be read here, as where memory runs out.
+
+    """
+    known = 0
+    for is_last in (False, True):
+        reader = _free_reader()
+        try:
+            for number, answer in enumerate(reader.answers(call, path, limits, arguments)):
+                if number >= known:  # what came before the process died came already
+                    known += 1
+                    yield answer
+        except _DiedError as error:
+            if is_last:
+                raise BuildError(
+                    f"{path.name}: the process that reads it died twice, the second time {error}; run again to go on, "
+                    "with more memory or without this document"
+                ) from error
+        else:
+            return
+
+
+class _DiedError(Exception):
+    """The process is gone; says how."""
+
+
+class _Reader:
+    """A process that reads PDFs."""
+
+    def __init__(self) -> None:
+        """Start it; it ends with this process."""
+        self._channel, theirs = Pipe()
+        words = [sys.executable, "-c", _START, json.dumps(sys.path), str(theirs.fileno()), str(os.getpid())]
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # it never hears of Ctrl-C
+        try:
+            self._process = subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            theirs.close()
+        self._has_started = False
+
+    def is_alive(self) -> bool:
+        """Whether it can be asked."""
+        return self._process.poll() is None
+
+    def end(self) -> None:
+        """End it at once."""
+        self._channel.close()
+        self._process.kill()
+        self._process.wait()
+
+    def answers(self, call: str, path: Path, limits: Limits, arguments: dict[str, Any]) -> Iterator[Any]:
+        """What it answers; it is free for others once it has answered, and is ended where that is not waited for."""
+        is_free = False
+        try:
+            self._start()
+            self._channel.send_bytes(request(call, path, limits, arguments))
+            last = yield from self._items(call, path, limits, arguments)
+            is_free = True
+        except (EOFError, OSError) as error:
+            raise _DiedError(self._how_it_ended()) from error
+        finally:
+            if is_free:
+                _free(os.getpid()).append(self)
+            else:
+                self.end()
+        if "fault" in last:
+            raise SourceError(Fault(**last["fault"]))
+        if "error" in last:
+            raise BuildError(last["error"])
+
+    def _start(self) -> None:
+        if self._has_started:
+            return
+        if not self._says_something(_STARTING):
+            raise BuildError(f"the process that reads PDFs did not start within {_STARTING:.0f} s; run again to go on")
+        if error := json.loads(self._channel.recv_bytes()).get("error"):
+            raise BuildError(error)
+        self._has_started = True
+
+    def _items(
+        self, call: str, path: Path, limits: Limits, arguments: dict[str, Any]
+    ) -> Generator[Any, None, dict[str, Any]]:
+        """Each answer within its time; returns what was said last."""
+        numbers, page = arguments.get("numbers"), 0
+        while True:
+            said = json.loads(self._channel.recv_bytes()) if self._says_something(limits.seconds_a_page) else {}
+            if not said or "late" in said:
+                at = numbers[page] if numbers else page
+                raise TimeLimitError(f"{path.name}, page {at}: takes longer than {limits.seconds_a_page:g} s")
+            if "item" not in said:
+                return dict(said)
+            item = said["item"]
+            yield (*item, self._channel.recv_bytes()) if call == "images" else item
+            page = item + 1 if isinstance(item, int) else page + 1
+
+    def _says_something(self, seconds: float) -> bool:
+        """Whether it says something in time, or soon after."""
+        waited, bound = 0.0, seconds + _GRACE
+        while waited < bound:
+            if self._channel.poll(min(_SLICE, bound - waited)):
+                return True
+            waited += _SLICE
+        return False
+
+    def _how_it_ended(self) -> str:
+        self._process.kill()
+        code = self._process.wait()
+        return f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+
+
+def _free_reader() -> _Reader:
+    """A process that waits for a request, or a new one."""
+    free = _free(os.getpid())
+    while free:
+        reader = free.pop()
+        if reader.is_alive():
+            return reader
+        reader.end()
+    return _Reader()
+
+
+@cache
+def _free(process: int) -> list[_Reader]:
+    """The processes that wait for a request of this process; one that was forked has its own."""
+    free: list[_Reader] = []
+    atexit.register(_end_all, free, process)
+    return free
+
+
+def _end_all(free: list[_Reader], process: int) -> None:
+    if os.getpid() == process:
+        while free:
+            free.pop().end()

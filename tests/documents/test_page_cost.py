@@ -1,0 +1,158 @@
+"""What pages cost to draw: hostile ones are refused by a count, before they are drawn; real ones are far below it."""
+
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TypeAlias
+
+import pymupdf
+import pytest
+from hostile_pdfs import (
+    annotated,
+    blanks,
+    content_bomb,
+    form,
+    groups,
+    image_bomb,
+    nested_forms,
+    page,
+    paths,
+    postscript,
+    soft_masks,
+    stream,
+    tiling,
+)
+
+from mmlongbench.documents.pdf import Limits, page_keys, page_sizes, page_text, page_words, render_pages
+from mmlongbench.errors import SourceError
+
+LIMITS = Limits(bytes=64_000_000, pages=5000, side=16_384)
+REAL = Path(__file__).parents[3] / "shared/real/mmlongbench-doc/documents"
+
+Draw: TypeAlias = Callable[[], bytes]
+REFUSED: dict[str, tuple[Draw, str]] = {
+    "nested forms": (nested_forms, "content-of-a-page"),
+    "nested forms of the page's resources": (
+        lambda: page(
+            stream("/A Do"),
+            "/XObject<</A 5 0 R/B 6 0 R/C 7 0 R>>",
+            form("/B Do " * 300),
+            form("/C Do " * 300),
+            form("0 0 9 9 re f"),
+        ),
+        "forms-of-a-page",
+    ),
+    "deep forms": (lambda: nested_forms(200, 1), "nested-forms"),
+    "deeper forms": (lambda: nested_forms(2000, 1), "nested-forms"),
+    "a tiling pattern": (lambda: tiling(0.001), "pattern-of-a-page"),
+    "a tiling pattern that is scaled": (lambda: tiling(1, "/Matrix[.001 0 0 .001 0 0]"), "pattern-of-a-page"),
+    "a tiling pattern by another spelling": (lambda: tiling(0.001, named="#50"), "pattern-of-a-page"),
+    "a million paths": (lambda: paths(1_000_000), "operators-of-a-page"),
+    "a PostScript function": (lambda: postscript(20_000), "function-of-a-document"),
+    "content that unpacks": (lambda: content_bomb(70_000_000), "content-of-a-page"),
+    "content that unpacks twice": (lambda: content_bomb(70_000_000, 2), "content-of-a-page"),
+    "a picture": (lambda: image_bomb(32_000), "pictures-of-a-page"),
+    "soft masks": (lambda: soft_masks(20_000), "forms-of-a-page"),
+    "transparent groups": (lambda: groups(20_000), "forms-of-a-page"),
+    "a note": (lambda: annotated(10), "forms-of-a-page"),
+}
+
+
+def written(folder: Path, data: bytes) -> Path:
+    path = folder / "x.pdf"
+    path.write_bytes(data)
+    return path
+
+
+READS: dict[str, Callable[[Path], object]] = {
+    "sizes": lambda path: page_sizes(path, 144, LIMITS),
+    "texts": lambda path: [*page_text(path, LIMITS)],
+    "words": lambda path: [*page_words(path, LIMITS)],
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_a_page_that_costs_too_much_refuses_its_document_before_it_is_drawn(kind: str, tmp_path: Path) -> None:
+    draw, reason = REFUSED[kind]
+    path = written(tmp_path, draw())
+    for read in READS.values():
+        with pytest.raises(SourceError) as caught:
+            read(path)
+        fault = caught.value.fault
+        assert (fault.reason, fault.file) == (reason, "x.pdf")
+        assert fault.expected.startswith("at most ")
+        assert fault.todo.startswith("raise limits.")
+        assert fault.todo.endswith(" if the document is meant to be so, or exclude it")
+
+
+ALLOWED: dict[str, Draw] = {
+    "forms": lambda: nested_forms(8),
+    "a form that draws itself": lambda: page(stream("/A Do"), "/XObject<</A 5 0 R>>", form("/A Do /A Do")),
+    "a pattern": lambda: tiling(3),
+    "a pattern without a step": lambda: tiling(0),
+    "paths": lambda: paths(2000),
+    "a function": lambda: postscript(100),
+    "content": lambda: content_bomb(1_000_000, 2),
+    "a picture": lambda: image_bomb(4000),
+    "soft masks": lambda: soft_masks(20),
+    "groups": lambda: groups(20),
+    "a note": lambda: annotated(1),
+    "names of operators in texts and names": lambda: page(
+        stream("BT /Do 1 Tf (/A Do \\) /A Do (S f)) Tj <4142> Tj ET % /A Do\n/MC BMC EMC"),
+        "/XObject<</A 5 0 R>>",
+        form("/A Do"),
+    ),
+    "a form that is missing": lambda: page(stream("/A Do /B Do"), "/XObject<</A 99 0 R>>"),
+    "no resources": lambda: page(stream("/A Do /P scn /G gs")),
+}
+
+
+@pytest.mark.parametrize("kind", ALLOWED)
+def test_a_page_within_the_limits_is_drawn(kind: str, tmp_path: Path) -> None:
+    path = written(tmp_path, ALLOWED[kind]())
+    assert page_sizes(path, 72, LIMITS) == [(612, 792)]
+    assert len([*render_pages(path, [0], 72, 50, LIMITS)]) == 1
+
+
+BOUNDS: dict[str, tuple[int, Draw]] = {
+    "content_bytes": (1_000_000, lambda: content_bomb(1_000_000)),
+    "operators": (3000, lambda: paths(1000)),
+    "forms": (255, lambda: nested_forms(8)),
+    "nesting": (8, lambda: nested_forms(8)),
+    "pattern_cells": (484_704, lambda: tiling(1)),
+    "image_pixels": (1_000_000, lambda: image_bomb(1000)),
+    "function_bytes": (124, lambda: postscript(10)),
+}
+
+
+@pytest.mark.parametrize("limit", BOUNDS)
+def test_a_limit_is_the_last_that_is_allowed(limit: str, tmp_path: Path) -> None:
+    most, draw = BOUNDS[limit]
+    path = written(tmp_path, draw())
+    assert page_sizes(path, 72, bounded(**{limit: most})) == [(612, 792)]
+    with pytest.raises(SourceError, match=rf"raise limits\.{limit} if"):
+        page_sizes(path, 72, bounded(**{limit: most - 1}))
+
+
+def bounded(**counts: int) -> Limits:
+    return Limits(**{**asdict(LIMITS), **counts})
+
+
+def test_blank_pages_are_told_without_a_function_that_takes_a_third_of_a_second_for_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: object) -> bool:
+        raise AssertionError("is_unicolor")
+
+    monkeypatch.setattr(pymupdf.Pixmap, "is_unicolor", property(fail))
+    path = written(tmp_path, blanks(40))
+    assert page_sizes(path, 144, LIMITS) == [(1224, 1584)] * 40
+    assert [*page_keys(path, LIMITS)] == [""] * 40
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="the real subset is not beside the checkout")
+def test_real_documents_are_far_below_the_limits() -> None:
+    limits = asdict(LIMITS)
+    tenth = bounded(**{name: limits[name] // 10 for name in BOUNDS})
+    for path in sorted(REAL.glob("*.pdf")):
+        assert page_sizes(path, 72, tenth)

@@ -1,0 +1,177 @@
+"""PDFs read by another process: the same answers, within a time for each page, whatever becomes of the process."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pymupdf
+import pytest
+from hostile_pdfs import groups
+from lives import started, wait_for
+
+from mmlongbench.documents import pdf, pdf_reader
+from mmlongbench.documents.limits import Limits
+from mmlongbench.errors import BuildError, SourceError, TimeLimitError
+
+LIMITS = Limits(bytes=1_000_000, pages=20, side=16_384)
+HURRIED = Limits(bytes=1_000_000, pages=20, side=16_384, seconds_a_page=0.2)
+ASKING = """
+import sys
+from pathlib import Path
+from mmlongbench.documents import pdf_reader
+from mmlongbench.documents.limits import Limits
+limits = Limits(bytes=1_000_000, pages=20, side=16_384)
+pdf_reader.page_sizes(Path(sys.argv[1]), 144, limits)
+(reader,) = pdf_reader._free(__import__("os").getpid())
+print(reader._process.pid, flush=True)
+list(pdf_reader.render_pages(Path(sys.argv[1]), [0], 144, 90, limits))
+"""
+
+
+@pytest.fixture
+def drawn(tmp_path: Path) -> Path:
+    with pymupdf.open() as document:
+        for number in range(3):
+            document.new_page(width=200, height=100).insert_text(
+                (20, 40), f"This is page {number} of the document. " * 2
+            )
+        document.new_page(width=200, height=100)
+        document.save(tmp_path / "drawn.pdf")
+    return tmp_path / "drawn.pdf"
+
+
+@pytest.fixture
+def slow(tmp_path: Path) -> Path:
+    """A page within all counts that takes a minute."""
+    (tmp_path / "slow.pdf").write_bytes(groups(9000))
+    return tmp_path / "slow.pdf"
+
+
+def test_the_answers_are_those_of_this_process(drawn: Path) -> None:
+    assert pdf_reader.page_sizes(drawn, 144, LIMITS) == pdf.page_sizes(drawn, 144, LIMITS) == [(400, 200)] * 4
+    assert [*pdf_reader.page_text(drawn, LIMITS)] == [*pdf.page_text(drawn, LIMITS)]
+    assert [*pdf_reader.page_keys(drawn, LIMITS)] == [*pdf.page_keys(drawn, LIMITS)]
+    asked = (drawn, [2, 0], 72, 50, LIMITS)
+    assert [*pdf_reader.render_pages(*asked)] == [*pdf.render_pages(*asked)]
+    found = (pdf_reader.page_words(drawn, LIMITS), pdf.page_words(drawn, LIMITS))
+    there, here = ([list(word) for page in pages for word in page] for pages in found)
+    assert there == here
+    assert [word[4] for word in there[:5]] == ["This", "is", "page", "0", "of"]
+
+
+def test_a_fault_of_a_document_is_that_of_this_process(tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"caf\xe9.pdf")
+    path.write_bytes(b"no PDF")
+    with pytest.raises(SourceError) as here:
+        pdf.page_sizes(path, 144, LIMITS)
+    with pytest.raises(SourceError) as there:
+        pdf_reader.page_sizes(path, 144, LIMITS)
+    assert there.value.fault == here.value.fault
+
+
+def test_an_error_at_rendering_is_that_of_this_process(drawn: Path) -> None:
+    with pytest.raises(BuildError, match=r"drawn\.pdf, page 7: unrenderable-page"):
+        [*pdf_reader.render_pages(drawn, [7], 144, 90, LIMITS)]
+
+
+def test_a_page_that_takes_too_long_is_named_and_its_process_ended(slow: Path, drawn: Path) -> None:
+    assert pdf_reader.page_sizes(slow, 144, HURRIED) == [(1224, 1584)]
+    (reader,) = pdf_reader._free(os.getpid())
+    with pytest.raises(
+        TimeLimitError, match=r"^slow\.pdf, page 0: takes longer than 0\.2 s; leave the document out, or"
+    ):
+        [*pdf_reader.render_pages(slow, [0], 144, 90, HURRIED)]
+    assert not reader.is_alive()
+    assert not pdf_reader._free(os.getpid())
+    assert len(pdf_reader.page_sizes(drawn, 144, LIMITS)) == 4
+
+
+def test_the_page_that_takes_too_long_is_the_one_that_is_named(slow: Path, tmp_path: Path) -> None:
+    with pymupdf.open(slow) as document:
+        document.new_page(0)
+        document.new_page(1)
+        document.save(tmp_path / "third.pdf")
+    with pytest.raises(TimeLimitError, match=r"^third\.pdf, page 2: takes longer than"):
+        [*pdf_reader.render_pages(tmp_path / "third.pdf", [1, 2], 144, 90, HURRIED)]
+    with pytest.raises(TimeLimitError, match=r"^third\.pdf, page 2: takes longer than"):
+        [*pdf_reader.page_keys(tmp_path / "third.pdf", HURRIED)]
+
+
+def test_a_process_that_is_not_waited_for_is_ended(drawn: Path) -> None:
+    texts = pdf_reader.page_text(drawn, LIMITS)
+    next(texts)
+    texts.close()  # type: ignore[attr-defined]
+    assert not pdf_reader._free(os.getpid())
+    assert len(pdf_reader.page_sizes(drawn, 144, LIMITS)) == 4
+
+
+def test_two_documents_may_be_read_at_once(drawn: Path) -> None:
+    texts = zip(pdf_reader.page_text(drawn, LIMITS), pdf_reader.page_text(drawn, LIMITS), strict=True)
+    assert all(one == other for one, other in texts)
+
+
+@pytest.fixture
+def dying(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Processes that die when they are asked, so many as the list has entries."""
+    left: list[int] = []
+    take = pdf_reader._free_reader
+
+    def taken() -> Any:
+        reader = take()
+        if left:
+            left.pop()
+            reader._process.kill()
+            reader._process.wait()
+        return reader
+
+    monkeypatch.setattr(pdf_reader, "_free_reader", taken)
+    return left
+
+
+def test_a_process_that_died_is_started_once_more(drawn: Path, dying: list[int]) -> None:
+    dying.append(1)
+    assert [*pdf_reader.page_text(drawn, LIMITS)] == [*pdf.page_text(drawn, LIMITS)]
+
+
+def test_a_process_that_dies_twice_is_an_error_with_the_document(drawn: Path, dying: list[int]) -> None:
+    dying.extend([1, 2])
+    with pytest.raises(
+        BuildError, match=r"^drawn\.pdf: the process that reads it died twice, the second time by SIGKILL"
+    ):
+        pdf_reader.page_sizes(drawn, 144, LIMITS)
+
+
+def test_a_process_that_died_while_it_waited_is_replaced(drawn: Path) -> None:
+    pdf_reader.page_sizes(drawn, 144, LIMITS)
+    (reader,) = pdf_reader._free(os.getpid())
+    os.kill(reader._process.pid, signal.SIGKILL)
+    reader._process.wait()
+    assert len(pdf_reader.page_sizes(drawn, 144, LIMITS)) == 4
+
+
+def test_a_process_that_cannot_start_says_why(drawn: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pdf_reader, "_START", pdf_reader._START.replace("from", "sys.modules['pymupdf'] = None; from"))
+    for reader in pdf_reader._free(os.getpid()):
+        reader.end()
+    pdf_reader._free(os.getpid()).clear()
+    with pytest.raises(BuildError, match="PyMuPDF cannot be loaded: "):
+        pdf_reader.page_sizes(drawn, 144, LIMITS)
+
+
+def test_a_process_ends_with_the_one_that_asks_even_in_the_middle_of_a_page(slow: Path) -> None:
+    with started([sys.executable, "-c", ASKING, str(slow)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        reader = Path(f"/proc/{int(process.stdout.readline())}")
+        assert reader.exists()
+        process.kill()
+        process.wait()
+        wait_for(lambda: not reader.exists())
+
+
+def test_a_fork_has_processes_of_its_own(drawn: Path) -> None:
+    pdf_reader.page_sizes(drawn, 144, LIMITS)
+    assert pdf_reader._free(os.getpid())
+    assert pdf_reader._free(-1) == []
