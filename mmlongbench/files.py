@@ -21,17 +21,27 @@ def whole(path: Path) -> Iterator[BinaryIO]:
 
     The temporary file stands in the same folder, is synced, and renamed; a failing block leaves nothing.
     """
+    with replaced(path) as temporary, temporary.open("wb") as file:
+        yield file
+
+
+@contextmanager
+def replaced(path: Path) -> Iterator[Path]:
+    """Give the path of a new file, which gets its name when the block ends well: as `whole`, for other writers."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{TEMPORARY}{socket.gethostname()}-{os.getpid()}-{path.name}"[:200])
     try:
-        with temporary.open("wb") as file:
-            yield file
-            file.flush()
+        with suppress(FileNotFoundError):
+            temporary.unlink()  # of a killed process that had this number
+        yield temporary
+        with temporary.open("rb") as file:
             os.fsync(file.fileno())
         temporary.replace(path)
-    except BaseException:
+    except BaseException as error:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename is None:  # as of a write, which knows no name
+            raise OSError(error.errno, error.strerror or str(error), str(path)) from error
         raise
 
 

@@ -1,18 +1,24 @@
-"""The assets stage: every image that some example shows, once; an image that stands in its place is whole."""
+"""The assets stage: every image that some example shows, made once, with its hash as it was made."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from mmlongbench.building.dataset import Dataset, limits_of, open_dataset
+from mmlongbench.building.fingerprints import DocumentFile, parts_of
+from mmlongbench.building.plan import begun
 from mmlongbench.building.records import record_shards
+from mmlongbench.building.source_files import source_files
 from mmlongbench.building.work import Shard, Work
 from mmlongbench.documents.page_store import images_of
-from mmlongbench.errors import BuildError
+from mmlongbench.errors import BuildError, TimeLimitError
 from mmlongbench.files import sha256_of, write_whole
+from mmlongbench.plugins import reader_type
 from mmlongbench.release.layout import IMAGES
+from mmlongbench.world import Page
 
 PICTURES = 256
 """Pictures of a shard."""
@@ -28,22 +34,81 @@ def asset_shards(work: Work, dataset: Dataset) -> list[Shard]:
     return [*documents, *(Shard("pictures", name, block, steps) for block, steps in blocks)]
 
 
+@contextmanager
+def reading(work: Work, dataset: str, file: DocumentFile) -> Iterator[None]:
+    """Make sure that what the block reads of a document is what was fingerprinted, and name it where it takes too long.
+
+    Raises:
+        SourceChangedError: a file of the document has changed.
+        BuildError: a page takes too long.
+
+    """
+    files = source_files(work.out)
+    for part in parts_of(file.pages):
+        files.check(part)
+    try:
+        yield
+    except TimeLimitError as error:
+        raise BuildError(
+            f"dataset {dataset!r}, document {file.id!r}: {error.what}; exclude it (`exclude: [{file.id}]` in the "
+            "manifest, and a new folder), or raise limits.seconds_a_page, and the same command goes on"
+        ) from error
+    for part in parts_of(file.pages):
+        files.check(part)
+
+
 def render_document(work: Work, shard: Shard) -> Iterator[Any]:
-    """One document: each page that any example shows, rendered once; a page that stands there is whole."""
+    """One document: each page that any example shows, rendered once.
+
+    A page that stands there is kept only if a shard of another dataset, which shows the same document, has made it:
+    of any other nobody knows what it is.
+    """
     dataset = open_dataset(work.out, shard.dataset)
-    file = dataset.plan.documents[shard.name]
-    pages = {page.index: page for page in dataset.world.pages(file.id)}
-    needed = sorted(index for index, page in pages.items() if page.path in needed_images(work, dataset))
-    missing = [index for index in needed if not (work.out / IMAGES / pages[index].path).is_file()]
-    spec = dataset.spec
-    paths, sizes = ([pages[i].path for i in missing], [(pages[i].width, pages[i].height) for i in missing])
-    made = images_of(file.pages, paths, missing, sizes, spec.pages.dpi, spec.pages.quality, limits_of(spec))
-    for index, size, data in made:
-        planned = (pages[index].width, pages[index].height)
-        if size != planned:
+    file, shown = dataset.plan.documents[shard.name], needed_images(work, dataset)
+    pages = [page for page in dataset.world.pages(file.id) if page.path in shown]
+    made = {path: line for path, line in _made_by_others(work, dataset, shard) if _is_made(work, line)}
+    with reading(work, shard.dataset, file):
+        made |= _rendered(work, dataset, shard.name, [page for page in pages if page.path not in made])
+    yield from (made[page.path] for page in pages)
+
+
+def _rendered(work: Work, dataset: Dataset, name: str, pages: Sequence[Page]) -> dict[str, dict[str, Any]]:
+    """Render pages of a document, and write them; what was written, by path."""
+    file, spec = dataset.plan.documents[name], dataset.spec
+    paths, sizes = [page.path for page in pages], [(page.width, page.height) for page in pages]
+    numbers = {page.index: page for page in pages}
+    made = {}
+    images = images_of(file.pages, paths, list(numbers), sizes, spec.pages.dpi, spec.pages.quality, limits_of(spec))
+    for index, size, data in images:
+        page = numbers[index]
+        if size != (page.width, page.height):
+            planned = (page.width, page.height)
             raise BuildError(f"{file.id}, page {index}: rendered as {size}, planned as {planned}; report this")
-        write_whole(work.out / IMAGES / pages[index].path, [data])
-    yield from (_described(work, pages[index].path) for index in needed)
+        write_whole(work.out / IMAGES / page.path, [data])
+        made[page.path] = _described(page.path, data)
+    return made
+
+
+def _made_by_others(work: Work, dataset: Dataset, shard: Shard) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The images that shards of other datasets have made of the same document, by path."""
+    for name in _sharing(work.out, dataset.reader.image_folder):
+        other = Shard("assets", name, shard.name)
+        if name != shard.dataset and work.is_done(other):
+            yield from ((line["path"], line) for line in work.read(other))
+
+
+@cache
+def _sharing(out: Path, folder: str) -> list[str]:
+    """The datasets whose images stand in a folder of the release."""
+    saved = begun(Work(out))
+    plans = saved.plans.values() if saved else ()
+    return [plan.spec.name for plan in plans if reader_type(plan.spec.reader).image_folder == folder]
+
+
+def _is_made(work: Work, line: dict[str, Any]) -> bool:
+    """Whether an image stands there as it was made."""
+    path = work.out / IMAGES / line["path"]
+    return path.is_file() and sha256_of(path) == str(line["sha256"])
 
 
 def copy_pictures(work: Work, shard: Shard) -> Iterator[Any]:
@@ -55,13 +120,16 @@ def copy_pictures(work: Work, shard: Shard) -> Iterator[Any]:
         if not target.is_file():
             write_whole(target, [data])
         elif hashlib.sha256(data).hexdigest() != sha256_of(target):
-            raise BuildError(f"{path}: another dataset of this release has another picture there; build them apart")
-        yield _described(work, path)
+            raise BuildError(
+                f"{target}: another picture stands there; if another dataset of this release has made it, build them "
+                "apart, else remove it and run the command again"
+            )
+        yield _described(path, data)
 
 
-def _described(work: Work, path: str) -> dict[str, Any]:
-    file = work.out / IMAGES / path
-    return {"path": path, "bytes": file.stat().st_size, "sha256": sha256_of(file)}
+def _described(path: str, data: bytes) -> dict[str, Any]:
+    """An image as the lock has it, by the bytes that were made."""
+    return {"path": path, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
 
 def needed_images(work: Work, dataset: Dataset) -> frozenset[str]:
@@ -101,3 +169,4 @@ def _needed(out: Path, name: str, lengths: tuple[int, ...]) -> tuple[frozenset[s
 def forget_assets() -> None:
     """Forget which images are needed: a new build may use the same folder."""
     _needed.cache_clear()
+    _sharing.cache_clear()

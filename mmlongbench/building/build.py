@@ -1,7 +1,8 @@
 """A build from start to lock: plan, then the stages, each a list of shards, then finish. A killed build goes on."""
 
+import errno
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from mmlongbench.building.rejects import sentence
 from mmlongbench.building.run_log import logged
 from mmlongbench.building.running import do_shards
 from mmlongbench.building.shards import forget
+from mmlongbench.building.source_files import SOURCE_FILES, source_files
 from mmlongbench.building.stages import STAGES
 from mmlongbench.building.work import Shard, Work
 from mmlongbench.errors import BuildError, MMLongBenchError, StrictStop
@@ -23,6 +25,9 @@ from mmlongbench.manifest import Manifest
 from mmlongbench.plugins import reader_type
 from mmlongbench.release.layout import LOCK
 from mmlongbench.release.lock import read_lock, versions
+
+_SOURCES = dict.fromkeys(("source", "source_sha256", "corpus", "errata", "reranker_sha256"))
+"""What a manifest as resolved has of its sources' bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +61,7 @@ def build(manifest: Manifest, out: Path, engine: Engine, *, is_strict: bool = Fa
         plans = plan_build(manifest, work, engine)
         with logged(work.out):
             do_stages(plans, work, engine, is_strict=is_strict)
-            lock = finish(plans, work)
+            lock = finish(plans, work, engine)
         shutil.rmtree(work.root)
     return Built(work.out, lock, was_complete=False)
 
@@ -107,10 +112,16 @@ def _go_on(plans: list[DatasetPlan], work: Work) -> None:
     """
     before = begun(work)
     if before is None:
+        work.discard_all()
         save_plans(plans, work)
         return
-    _same([data["public"] for data in before["datasets"]], [plan.public() for plan in plans], work.out)
-    _same_versions(before["versions"], "a build begun", work.out)
+    now = [plan.public() for plan in plans]
+    changed: list[Path] = []
+    if before.public != now:
+        with suppress(BuildError):  # where their list is torn, the manifests tell less
+            changed = source_files(work.out).differences(file for plan in plans for file in plan.files)
+    _same(before.public, now, work.out, changed)
+    _same_versions(before.versions, "a build begun", work.out)
     save_plans(plans, work)  # the sources may have moved
 
 
@@ -156,7 +167,7 @@ def _claimed(out: Path) -> Iterator[Work]:
 
 def _usable(out: Path) -> tuple[Work, list[Path]]:
     """The folder to build in: new, empty, an interrupted build's, or a finished release's; and the folders made."""
-    out = out.resolve()
+    out = resolved(out)
     try:
         new = [folder for folder in (Work(out).root, out, *out.parents) if not folder.exists()]
         if out.exists() and not out.is_dir():
@@ -169,27 +180,61 @@ def _usable(out: Path) -> tuple[Work, list[Path]]:
     return Work(out), new
 
 
+def resolved(out: Path) -> Path:
+    """The folder that a path leads to.
+
+    Raises:
+        BuildError: it leads nowhere.
+
+    """
+    try:
+        return out.resolve()
+    except (RuntimeError, OSError) as error:  # Python 3.11 raises the first, later ones the second
+        if isinstance(error, OSError) and error.errno != errno.ELOOP:
+            raise
+        raise BuildError(f"--out {out}: is a loop of symbolic links; give a folder") from error
+
+
 def _is_bare(out: Path) -> bool:
     """Whether there is nothing in a folder, or only what a build leaves that was stopped before it had a plan."""
     root = Work(out).root
     begun = {path.name for path in root.glob("*") if not path.name.startswith(TEMPORARY)}
-    return {*out.iterdir()} <= {root} and begun <= {"claims", "sample", "corpus", "cache"}
+    return {*out.iterdir()} <= {root} and begun <= {"claims", "sample", "corpus", "cache", SOURCE_FILES}
 
 
-def _same(before: list[dict[str, Any]], now: list[dict[str, Any]], out: Path) -> None:
-    """Refuse to go on with another manifest's build; say what differs."""
+def _same(before: list[dict[str, Any]], now: list[dict[str, Any]], out: Path, changed: Sequence[Path] = ()) -> None:
+    """Refuse to go on with another manifest's build, or one of other sources; say what differs."""
     if before == now:
         return
+    if changed and [{**data, **_SOURCES} for data in before] == [{**data, **_SOURCES} for data in now]:
+        more = f", and {len(changed) - 1:,} more files," if len(changed) > 1 else ""
+        raise BuildError(
+            f"--out {out}: holds an unfinished build of other sources: {changed[0]}{more} differs; put back what was "
+            "there, give another folder, or remove this one"
+        )
     named = {data["name"]: data for data in before}
     for data in now:
         old = named.pop(data["name"], None)
         keys = ["name"] if old is None else [key for key in data if data[key] != old.get(key)]
         if keys:
+            found = _difference(data["name"], keys[0], data[keys[0]], None if old is None else old.get(keys[0]))
             raise BuildError(
-                f"--out {out}: holds a build of another manifest: {data['name']}.{keys[0]} is {data[keys[0]]!r}, "
-                f"there it is {None if old is None else old.get(keys[0])!r}; give another folder, or remove this one"
+                f"--out {out}: holds a build of another manifest: {found}; give another folder, or remove this one"
             )
     raise BuildError(f"--out {out}: holds a build that also has {', '.join(named) or 'another order of datasets'}")
+
+
+def _difference(dataset: str, key: str, value: Any, there: Any) -> str:  # noqa: ANN401  (of a manifest)
+    """What differs between two manifests at a key."""
+    if key == "source" and isinstance(value, dict) and isinstance(there, dict):
+        name = next((name for name in value if value[name] != there.get(name)), "")
+        if name in there:
+            return f"{dataset}.source.{name} is {_files(value[name])}, there it is {_files(there[name])}"
+    return f"{dataset}.{key} is {value!r}, there it is {there!r}"
+
+
+def _files(source: Any) -> str:  # noqa: ANN401  (of a manifest)
+    return f"{source['files']:,} files of {source['bytes']:,} bytes with the SHA-256 {source['sha256'][:12]}…"
 
 
 def _refuse_rejects(shards: list[Shard], work: Work) -> None:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from mmlongbench.binding import bind_builder, placements_of
 from mmlongbench.building.plan import DatasetPlan, load_plan
 from mmlongbench.building.prices import PRICES, KeptPrices
+from mmlongbench.building.source_files import source_files
 from mmlongbench.building.work import Shard, Work
 from mmlongbench.documents.pdf import Limits
 from mmlongbench.documents.pictures import Cap, Pictures
 from mmlongbench.draws import Draws
-from mmlongbench.errors import Fault
+from mmlongbench.errors import Fault, SourceChangedError
 from mmlongbench.manifest import DatasetSpec
 from mmlongbench.packing.budget import TokenBudget
 from mmlongbench.packing.placing import Placement
@@ -62,6 +63,11 @@ def open_dataset(out: Path, name: str) -> Dataset:
     plan = load_plan(work, name)
     world = _world(plan, work)
     counter = plan.spec.counter.open()
+    if counter.text.sha256 != plan.tokenizer["sha256"]:
+        raise SourceChangedError(
+            f"dataset {name!r}: counter.tokenizer: {plan.tokenizer['name']} is not the one that the build began with; "
+            f"put it back and run the command again, or remove {out} and build anew"
+        )
     prices = KeptPrices(plan.corpus.cache / PRICES, counter.text.sha256) if plan.corpus else None
     pricer = Pricer(counter, world.sizes, prices)
     return Dataset(plan, reader_type(plan.spec.reader)(), bind_builder(plan.spec), world, pricer)
@@ -96,7 +102,7 @@ def _world(plan: DatasetPlan, work: Work) -> World:
     return World(
         documents,
         faults,
-        _pictures(plan),
+        _pictures(plan, work),
         _library(plan, work),
         _found(plan, "web_pages", {}),
         _found(plan, "shows", {}),
@@ -135,8 +141,8 @@ def _found(plan: DatasetPlan, what: str, otherwise: Any) -> Any:  # noqa: ANN401
     return otherwise if find is None else find(plan.sources)
 
 
-def _pictures(plan: DatasetPlan) -> Pictures | None:
-    """The pictures that the reader can find, if it has any."""
+def _pictures(plan: DatasetPlan, work: Work) -> Pictures | None:
+    """The pictures that the reader can find, if it has any; each is compared with the fingerprints once it was read."""
     reader = reader_type(plan.spec.reader)()
     find = getattr(reader, "image", None)
     if find is None:
@@ -151,6 +157,7 @@ def _pictures(plan: DatasetPlan) -> Pictures | None:
         asked.longest_side or own.longest_side,
         cap,
         by_content=getattr(reader, "names_images_by_content", False),
+        was_read=source_files(work.out).check,
     )
 
 

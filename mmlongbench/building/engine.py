@@ -29,6 +29,11 @@ class Engine(Protocol):
         """Where bars are shown."""
         ...
 
+    @property
+    def has_all_files(self) -> bool:
+        """Whether all files of the release are in its folder here, not only what this machine has made."""
+        ...
+
     def run(self, out: Path, shards: Sequence[Shard]) -> Generator[Done, None, None]:
         """Do all shards, each told as it ends; or raise the first error."""
         ...
@@ -47,6 +52,11 @@ class LocalEngine:
     patience: float = 0.0
     """Seconds of work that are done in this process first: a small build ends before others would have started."""
     _processes: Processes | None = field(default=None, init=False)
+
+    @property
+    def has_all_files(self) -> bool:
+        """Always: the processes share the folder."""
+        return True
 
     def run(self, out: Path, shards: Sequence[Shard]) -> Generator[Done, None, None]:
         """Do all shards, each told as it ends; or raise the first error."""
@@ -89,8 +99,8 @@ def _once_more(out: Path, shards: Sequence[Shard]) -> Generator[Done, None, None
     except WorkerDiedError as error:
         shard = next(shard for shard in left if not work.is_done(shard))
         raise BuildError(
-            f"{shard}: the process that did it died, alone too, perhaps for want of memory; run again to go on, on a "
-            "larger machine or without what it reads"
+            f"{shard}: the process that did it died, alone too: it was killed, by somebody or by the system "
+            "for want of memory; run again to go on, on a larger machine or without what it reads"
         ) from error
 
 

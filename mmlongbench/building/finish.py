@@ -8,22 +8,29 @@ from typing import Any
 from mmlongbench.building.assets import asset_shards
 from mmlongbench.building.cells import described
 from mmlongbench.building.dataset import open_dataset
-from mmlongbench.building.plan import CorpusPlan, DatasetPlan
+from mmlongbench.building.engine import Engine
+from mmlongbench.building.made import cell_shards, check_made
+from mmlongbench.building.plan import CorpusPlan, DatasetPlan, check_sources
 from mmlongbench.building.records import blocks_of, rows_of
 from mmlongbench.building.work import Shard, Work
 from mmlongbench.documents.page_images import PageImages
 from mmlongbench.errata import load_errata
 from mmlongbench.files import sweep, write_whole
 from mmlongbench.formats import to_json
-from mmlongbench.packing.budget import format_length
 from mmlongbench.passages.info import read_info
 from mmlongbench.release.layout import IMAGES, ITEMS, LOCK, REJECTS
 from mmlongbench.release.lock import lock_bytes, versions
 from mmlongbench.world import ImageClass, ImageClasses
 
 
-def finish(plans: list[DatasetPlan], work: Work) -> dict[str, Any]:
-    """Write what a release whose shards are all done still lacks, the lock last; returns the lock."""
+def finish(plans: list[DatasetPlan], work: Work, engine: Engine) -> dict[str, Any]:
+    """Write what a release whose shards are all done still lacks, the lock last; returns the lock.
+
+    Raises:
+        SourceChangedError: a source is no longer what was fingerprinted.
+        BuildError: a file of the release is no longer what a shard has made.
+
+    """
     files: dict[str, dict[str, Any]] = {}
     datasets = {}
     for plan in plans:
@@ -44,6 +51,8 @@ def finish(plans: list[DatasetPlan], work: Work) -> dict[str, Any]:
         "datasets": datasets,
         "files": dict(sorted(files.items())),
     }
+    check_made(plans, work, files, engine)
+    check_sources(plans, work, engine.progress)
     sweep(work.out)
     write_whole(work.out / LOCK, lock_bytes(lock))
     return lock
@@ -147,11 +156,6 @@ def _rejects(plans: list[DatasetPlan], work: Work) -> Iterator[dict[str, Any]]:
         for line in (line for shard in (_all_rows(plan), *cell_shards(plan)) for line in work.read(shard)):
             if "reject" in line:
                 yield line["reject"]
-
-
-def cell_shards(plan: DatasetPlan) -> list[Shard]:
-    """One shard for each length of a dataset."""
-    return [Shard("cells", plan.spec.name, format_length(length)) for length in plan.spec.lengths]
 
 
 def _all_rows(plan: DatasetPlan) -> Shard:

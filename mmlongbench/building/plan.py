@@ -1,49 +1,31 @@
 """The plan: the manifest as resolved, and the fingerprint of every source file it names."""
 
-import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mmlongbench.building.fingerprints import DocumentFile, files_of, fingerprint, source_file_list
+from mmlongbench.building.source_files import SourceFile, save_source_files, source_files
 from mmlongbench.building.work import Work
-from mmlongbench.documents.names import folder_names
 from mmlongbench.documents.page_images import PageImages
 from mmlongbench.documents.page_store import Pages
 from mmlongbench.documents.pdf import ocr_version
 from mmlongbench.errata import load_errata
-from mmlongbench.errors import Fault, ManifestError, SourceError, nearest
-from mmlongbench.files import sha256_of, write_whole
+from mmlongbench.errors import BuildError, Fault, ManifestError, SourceChangedError, SourceError, nearest
+from mmlongbench.files import write_whole
 from mmlongbench.hub import downloaded
 from mmlongbench.manifest import HUB, SAMPLE, DatasetSpec, Manifest, PageSpec
 from mmlongbench.plugins import reader_type
 from mmlongbench.progress import Progress
 from mmlongbench.release.lock import versions
-from mmlongbench.sources import visible_files
 from mmlongbench.task import Reader
 
-UNREADABLE = "unreadable"
-"""The fingerprint of a document that cannot be read."""
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentFile:
-    """A document among the sources."""
-
-    id: str
-    name: str
-    """Its folder in the release."""
-    pages: Pages
-    """Its PDF, or the image files of its pages."""
-    sha256: str
-
-    def image_name(self, number: int) -> str:
-        """The name of a page's image in the release, the pages numbered from 0."""
-        names = self.pages.names if isinstance(self.pages, PageImages) else ()
-        return names[number] if names else f"{self.name}_page{number}.jpg"
+ERRATA = "errata"
+"""What the file of corrections is called among the files of a dataset."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +56,10 @@ class DatasetPlan:
     tokenizer: dict[str, str]
     """Its name and sha256."""
     corpus: CorpusPlan | None = None
+    errata: str | None = None
+    """SHA-256 of the corrections, if there are any."""
+    files: tuple[SourceFile, ...] = ()
+    """All that was hashed; a plan that was saved has them in a file of their own."""
 
     def public(self) -> dict[str, Any]:
         """What decides the release's bytes, without paths: the manifest as resolved, and the fingerprints."""
@@ -81,7 +67,8 @@ class DatasetPlan:
         manifest["source"] = SAMPLE if self.spec.source == SAMPLE else self.fingerprints
         manifest["counter"]["tokenizer"] = self.tokenizer
         manifest["corpus"] = self.corpus.sha256 if self.corpus else None
-        manifest["errata"] = sha256_of(self.spec.errata) if self.spec.errata else None
+        manifest["errata"] = self.errata
+        del manifest["limits"]["seconds_a_page"]  # the clock decides no byte
         if reranker := manifest["retrieval"]["reranker"]:
             reranker["model"] = _portable(reranker["model"])
         if self.spec.pages.ocr:
@@ -116,19 +103,46 @@ def _refuse_shared_images(plans: list[DatasetPlan]) -> None:
 def _plan_dataset(spec: DatasetSpec, work: Work, progress: Progress) -> DatasetPlan:
     reader = reader_type(spec.reader)()
     sources = _sources(spec, reader, work.root / "sample" / spec.name)
+    _refuse_own_output(spec, sources, work)
     _check_errata(spec, reader)
     articles = spec.corpus or sources.pop("corpus", None)
     corpus = _corpus(articles, spec, work, progress) if articles else None
     with _source_errors(spec):
-        documents = reader.documents(sources)
-        files = {name: _files(path) for name, path in sources.items()}
-        hashes = _hashes(spec, files, documents, progress)
-        prints = {name: _fingerprint(sources[name], found, hashes) for name, found in files.items()}
-    listed, refused = _documents(documents, hashes)
-    _refuse_mixed(spec, listed)
+        found = fingerprint(spec, sources, reader.documents(sources), progress)
+        others = tuple(_other_files(spec, corpus, progress))
+    _refuse_mixed(spec, found.documents)
     tokenizer = spec.counter.open().text
-    counted = {"name": _portable(tokenizer.name), "sha256": tokenizer.sha256}
-    return DatasetPlan(spec, sources, prints, listed, refused, counted, corpus)
+    return DatasetPlan(
+        spec,
+        sources,
+        found.by_source,
+        found.documents,
+        found.refused,
+        {"name": _portable(tokenizer.name), "sha256": tokenizer.sha256},
+        corpus,
+        next((file.hashed.sha256 for file in others if file.source == ERRATA), None),
+        (*found.files, *others),
+    )
+
+
+def _other_files(spec: DatasetSpec, corpus: CorpusPlan | None, progress: Progress) -> Iterator[SourceFile]:
+    """What decides bytes besides the sources."""
+    from mmlongbench.passages.info import INDEX, INFO, PASSAGES
+
+    found: dict[str, Iterable[Path]] = {}
+    if spec.errata:
+        found[ERRATA] = [spec.errata]
+    if (tokenizer := Path(spec.counter.tokenizer)).is_file():
+        found["counter.tokenizer"] = [tokenizer]
+    if corpus:
+        tables = [corpus.folder / name for name in (INFO, PASSAGES)]
+        found["corpus"] = [*tables, *(path for path in sorted((corpus.folder / INDEX).rglob("*")) if path.is_file())]
+    if corpus and (model := spec.retrieval.reranker):
+        from mmlongbench.retrieval.models import find_model, model_files
+
+        found["retrieval.reranker"] = model_files(find_model(model.model, model.revision))
+    for source, paths in found.items():
+        yield from source_file_list(spec.name, source, paths, progress)
 
 
 @contextmanager
@@ -141,49 +155,6 @@ def _source_errors(spec: DatasetSpec) -> Iterator[None]:
         todo = "make it readable, or take it out of the sources"
         fault = Fault("unreadable-source", "a file that can be read", found, name, f"dataset {spec.name!r}", todo=todo)
         raise SourceError(fault) from error
-
-
-def _hashes(
-    spec: DatasetSpec, files: Mapping[str, list[Path]], documents: Mapping[str, Pages | Fault], progress: Progress
-) -> dict[Path, str]:
-    """The SHA-256 of every source file; a document that cannot be read has none, any other is an error."""
-    paths = {file for document in documents.values() if not isinstance(document, Fault) for file in _parts(document)}
-    below = [path for found in files.values() for path in found]
-    hashes = {}
-    with progress.bar(f"{spec.name}: fingerprints", len(below)) as advance:
-        for path in dict.fromkeys([*below, *sorted(found for found in paths if found.is_file())]):
-            try:
-                hashes[path] = sha256_of(path)
-            except OSError:
-                if path not in paths:
-                    raise
-                hashes[path] = UNREADABLE
-            advance()
-    return hashes
-
-
-def _documents(
-    documents: Mapping[str, Pages | Fault], hashes: Mapping[Path, str]
-) -> tuple[dict[str, DocumentFile], dict[str, Fault]]:
-    """The documents by folder name, and those that are refused before they are opened, by id."""
-    names = folder_names(documents)
-    listed, refused = {}, {}
-    for id, found in sorted(documents.items()):
-        if isinstance(found, Fault):
-            refused[id] = found
-            continue
-        parts = [hashes.get(file, "") for file in _parts(found)]
-        if UNREADABLE in parts:
-            name = _parts(found)[parts.index(UNREADABLE)].name
-            refused[id] = Fault("unreadable-document", "a file that can be read", "one that cannot be", name)
-        else:
-            sha256 = parts[0] if isinstance(found, Path) else hashlib.sha256(" ".join(parts).encode()).hexdigest()
-            listed[names[id]] = DocumentFile(id, names[id], found, sha256)
-    return listed, refused
-
-
-def _parts(document: Pages) -> tuple[Path, ...]:
-    return (document,) if isinstance(document, Path) else document.files
 
 
 def _refuse_mixed(spec: DatasetSpec, documents: Mapping[str, DocumentFile]) -> None:
@@ -252,6 +223,19 @@ def _sources(spec: DatasetSpec, reader: Reader, folder: Path) -> dict[str, Path]
     return found
 
 
+def _refuse_own_output(spec: DatasetSpec, sources: Mapping[str, Path], work: Work) -> None:
+    """Refuse to build a release inside a folder that is read: its own files would be read as sources."""
+    read = {f"source.{name}": path for name, path in sources.items()}
+    if spec.corpus:
+        read["corpus"] = spec.corpus
+    for name, path in read.items():
+        if path.is_dir() and work.out.resolve().is_relative_to(path.resolve()):
+            raise BuildError(
+                f"--out {work.out}: lies inside {name} of dataset {spec.name!r} ({path}), so that its files would be "
+                "read as sources; give a folder outside of it"
+            )
+
+
 def _check_errata(spec: DatasetSpec, reader: Reader) -> None:
     if spec.errata is None:
         return
@@ -268,27 +252,52 @@ def _check_errata(spec: DatasetSpec, reader: Reader) -> None:
             )
 
 
-def _files(path: Path) -> list[Path]:
-    """The file itself, or all visible files below a folder, sorted."""
-    return [path] if path.is_file() else visible_files(path)
+def check_sources(plans: Iterable[DatasetPlan], work: Work, progress: Progress) -> None:
+    """Hash all sources again, and list them again, to make sure that they are what was fingerprinted.
+
+    Raises:
+        SourceChangedError: a file has changed, is gone or is new.
+
+    """
+    files = source_files(work.out)
+    with progress.bar("finish: sources compared", files.count()) as advance:
+        files.check_all(advance)
+    for plan in plans:
+        for name, path in plan.sources.items():
+            known = files.names(plan.spec.name, f"source.{name}")
+            for new in (found for found in files_of(path) if found not in known):
+                raise SourceChangedError(
+                    f"{new}: came into the source while the release was built (dataset {plan.spec.name!r}, "
+                    f"source.{name}); take it out and run the command again, or remove {work.out} and build anew"
+                )
 
 
-def _fingerprint(path: Path, files: list[Path], hashes: Mapping[Path, str]) -> dict[str, Any]:
-    """A file's SHA-256, or for a folder the one of its sorted (relative path, SHA-256) lines."""
-    size = sum(found.stat().st_size for found in files)
-    if path.is_file():
-        return {"files": 1, "bytes": size, "sha256": hashes[path]}
-    lines = "".join(f"{hashes[found]}  {found.relative_to(path).as_posix()}\n" for found in files)
-    sha256 = hashlib.sha256(lines.encode("utf-8", "surrogateescape")).hexdigest()
-    return {"files": len(files), "bytes": size, "sha256": sha256}
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """An unfinished build, as it was saved."""
+
+    plans: dict[str, DatasetPlan]
+    """By the name of the dataset."""
+    public: list[dict[str, Any]]
+    """What decides the bytes, dataset after dataset."""
+    versions: dict[str, Any]
 
 
-def begun(work: Work) -> Any:  # noqa: ANN401  (JSON)
-    """The plan that an interrupted build has saved, or None; the build may have been moved since."""
-    if not work.plan.is_file():
+def begun(work: Work) -> Begun | None:
+    """The plan that an interrupted build has saved; None if there is none, or if it is torn.
+
+    The build may have been moved since.
+    """
+    try:
+        saved = json.loads(work.plan.read_bytes().decode("utf-8", "surrogateescape"))
+        saved = _moved(saved, saved["root"], str(work.root))
+        plans = [_loaded(data) for data in saved["datasets"]]
+        public = [dict(data["public"]) for data in saved["datasets"]]
+        return Begun({plan.spec.name: plan for plan in plans}, public, dict(saved["versions"]))
+    except FileNotFoundError:
         return None
-    saved = json.loads(work.plan.read_bytes().decode("utf-8", "surrogateescape"))
-    return _moved(saved, saved["root"], str(work.root))
+    except (ValueError, LookupError, TypeError, AttributeError):  # of JSON that is cut off, or is something else
+        return None
 
 
 def _moved(saved: Any, before: str, now: str) -> Any:  # noqa: ANN401  (JSON)
@@ -304,6 +313,7 @@ def _moved(saved: Any, before: str, now: str) -> Any:  # noqa: ANN401  (JSON)
 
 def save_plans(plans: list[DatasetPlan], work: Work) -> None:
     """Write the plan where workers, and the build that goes on after an interruption, find it."""
+    save_source_files(work, (file for plan in plans for file in plan.files))
     data = [
         {
             "spec": plan.spec.model_dump(mode="json"),
@@ -313,6 +323,7 @@ def save_plans(plans: list[DatasetPlan], work: Work) -> None:
             "refused": {id: fault.fields() for id, fault in plan.refused.items()},
             "tokenizer": plan.tokenizer,
             "corpus": _saved_corpus(plan.corpus) if plan.corpus else None,
+            "errata": plan.errata,
             "public": plan.public(),
         }
         for plan in plans
@@ -341,16 +352,29 @@ def _corpus_plan(folder: str, sha256: str, cache: str, reranker: str) -> CorpusP
     return CorpusPlan(Path(folder), sha256, Path(cache), reranker)
 
 
-def load_plan(work: Work, dataset: str) -> DatasetPlan:
+def _loaded(data: dict[str, Any]) -> DatasetPlan:
     """The plan of one dataset, as it was saved."""
-    for data in begun(work)["datasets"]:
-        spec = DatasetSpec.model_validate(data["spec"])
-        if spec.name == dataset:
-            documents = {
-                name: DocumentFile(id, name, _loaded_pages(saved), sha) for id, name, saved, sha in data["documents"]
-            }
-            refused = {id: Fault(**fault) for id, fault in data["refused"].items()}
-            sources = {name: Path(path) for name, path in data["sources"].items()}
-            corpus = _corpus_plan(*data["corpus"]) if data["corpus"] else None
-            return DatasetPlan(spec, sources, data["fingerprints"], documents, refused, data["tokenizer"], corpus)
-    raise KeyError(dataset)
+    documents = {name: DocumentFile(id, name, _loaded_pages(saved), sha) for id, name, saved, sha in data["documents"]}
+    return DatasetPlan(
+        DatasetSpec.model_validate(data["spec"]),
+        {name: Path(path) for name, path in data["sources"].items()},
+        data["fingerprints"],
+        documents,
+        {id: Fault(**fault) for id, fault in data["refused"].items()},
+        data["tokenizer"],
+        _corpus_plan(*data["corpus"]) if data["corpus"] else None,
+        data["errata"],
+    )
+
+
+def load_plan(work: Work, dataset: str) -> DatasetPlan:
+    """The plan of one dataset, as it was saved.
+
+    Raises:
+        BuildError: there is none, or it cannot be read.
+
+    """
+    found = begun(work)
+    if found is None:
+        raise BuildError(f"{work.plan}: is missing or torn; run the build, or its stage prepare, again")
+    return found.plans[dataset]

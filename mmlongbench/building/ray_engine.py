@@ -35,6 +35,11 @@ class RayEngine:
     _rounds: int = field(default=0, init=False)
     _connection: ExitStack = field(default_factory=ExitStack, init=False)
 
+    @property
+    def has_all_files(self) -> bool:
+        """Where the nodes share the folder."""
+        return self.remote is None
+
     def run(self, out: Path, shards: Sequence[Shard]) -> Generator[Done, None, None]:
         """Do all shards, each told as it ends; or raise the first error."""
         if not shards:

@@ -138,6 +138,11 @@ class Mirrored:
         """Where bars are shown."""
         return self.engine.progress
 
+    @property
+    def has_all_files(self) -> bool:
+        """No: what other machines have made is at the URL."""
+        return False
+
     def run(self, out: Path, shards: Sequence[Shard]) -> Generator[Done, None, None]:
         """Do all shards, each told as it ends; or raise the first error."""
         work = Work(out)

@@ -9,16 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from mmlongbench.binding import bind_builder
-from mmlongbench.building.assets import copy_pictures, forget_assets, render_document
+from mmlongbench.building.assets import copy_pictures, forget_assets, reading, render_document
 from mmlongbench.building.cells import write_cell
 from mmlongbench.building.choose import choose_rows
 from mmlongbench.building.dataset import limits_of, open_dataset
 from mmlongbench.building.plan import DatasetPlan, load_plan
 from mmlongbench.building.records import pack_block, rows_of
 from mmlongbench.building.search import find_negatives
+from mmlongbench.building.source_files import source_files
 from mmlongbench.building.work import Shard, Stage, Work
-from mmlongbench.documents.page_store import keys_and_texts_of, keys_of, sizes_of, texts_of
+from mmlongbench.documents.page_store import Pages, keys_and_texts_of, keys_of, sizes_of, texts_of
 from mmlongbench.errors import SourceError
+from mmlongbench.manifest import DatasetSpec
 from mmlongbench.task import TaskSpec
 
 
@@ -27,8 +29,14 @@ def run_shard(out: Path, shard: Shard) -> float:
     work, begun = Work(out), time.perf_counter()
     with work.claim(shard), _collected_seldom():
         if not work.is_done(shard):
-            work.write(shard, _STAGES[shard.stage](work, shard))
+            work.write(shard, _unchanged(work, shard))
     return time.perf_counter() - begun
+
+
+def _unchanged(work: Work, shard: Shard) -> Iterator[Any]:
+    """The result of a shard, which is kept only if what it was made of is what was fingerprinted."""
+    yield from _STAGES[shard.stage](work, shard)
+    source_files(work.out).check_tables(shard.dataset)
 
 
 @contextmanager
@@ -44,7 +52,7 @@ def _collected_seldom() -> Iterator[None]:
 
 def forget() -> None:
     """Forget what this process knows of builds: a new one may use the same folder."""
-    for known in (open_dataset, _plan, rows_of):
+    for known in (open_dataset, _plan, rows_of, source_files):
         known.cache_clear()
     forget_assets()
 
@@ -58,19 +66,27 @@ def _plan(out: Path, dataset: str) -> tuple[DatasetPlan, TaskSpec]:
 def _read_document(work: Work, shard: Shard) -> Iterator[Any]:
     """One document: the sizes of its pages, and what else the task asks of them; or what is wrong with it."""
     plan, asked = _plan(work.out, shard.dataset)
-    document, limits = plan.documents[shard.name].pages, limits_of(plan.spec)
+    file = plan.documents[shard.name]
+    with reading(work, shard.dataset, file):
+        read = _pages(file.pages, plan.spec, asked)
+    yield read
+
+
+def _pages(document: Pages, spec: DatasetSpec, asked: TaskSpec) -> dict[str, Any]:
+    """What the task asks of the pages of a document, or what is wrong with them."""
+    limits = limits_of(spec)
     try:
-        read: dict[str, Any] = {"pages": sizes_of(document, plan.spec.pages.dpi, limits)}
+        read: dict[str, Any] = {"pages": sizes_of(document, spec.pages.dpi, limits)}
         if asked.page_keys and asked.page_texts:
-            found = list(keys_and_texts_of(document, limits, ocr=plan.spec.pages.ocr))
+            found = list(keys_and_texts_of(document, limits, ocr=spec.pages.ocr))
             read |= {"keys": [key for key, _ in found], "texts": [text for _, text in found]}
         elif asked.page_keys:
             read["keys"] = list(keys_of(document, limits))
         elif asked.page_texts:
-            read["texts"] = list(texts_of(document, limits, ocr=plan.spec.pages.ocr))
-        yield read
+            read["texts"] = list(texts_of(document, limits, ocr=spec.pages.ocr))
     except SourceError as error:
-        yield {"fault": error.fault.fields()}
+        return {"fault": error.fault.fields()}
+    return read
 
 
 def _choose(work: Work, shard: Shard) -> Iterator[Any]:

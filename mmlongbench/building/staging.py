@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mmlongbench.building.build import plan_build
+from mmlongbench.building.build import plan_build, resolved
 from mmlongbench.building.engine import Engine
 from mmlongbench.building.finish import finish
-from mmlongbench.building.plan import DatasetPlan, begun, load_plan
+from mmlongbench.building.plan import DatasetPlan, begun
 from mmlongbench.building.run_log import logged
 from mmlongbench.building.running import do_shards
 from mmlongbench.building.shards import forget
@@ -65,7 +65,7 @@ def run_stage(manifest: Manifest, out: Path, engine: Engine, stage: str, share: 
         BuildError: a stage before it is not done, another build has the folder, or `prepare` is to be shared.
 
     """
-    work = Work(out.resolve())
+    work = Work(resolved(out))
     if (work.out / LOCK).is_file():
         raise BuildError(f"--out {out}: is finished; give another folder, or remove this one")
     if stage == "prepare":
@@ -90,14 +90,14 @@ def finish_release(out: Path, engine: Engine) -> dict[str, Any]:
         BuildError: a shard is missing: how many, and the command that does the first.
 
     """
-    work = Work(out.resolve())
+    work = Work(resolved(out))
     with _claimed(work, is_alone=True):
         plans = _saved(work)
         for plan in plans:
             _shards("images", plan, work, is_done=True)
         with logged(work.out), closing(engine):
             do_shards("cells", [shard for plan in plans for shard in STAGES["cells"](plan, work)], work, engine)
-            lock = finish(plans, work)
+            lock = finish(plans, work, engine)
         shutil.rmtree(work.root)
     return lock
 
@@ -137,9 +137,9 @@ def _saved(work: Work) -> list[DatasetPlan]:
     """The plans that `prepare` has saved."""
     found = begun(work)
     if found is None:
-        raise BuildError(f"--out {work.out}: nothing is prepared there; begin with --stage prepare")
+        raise BuildError(f"--out {work.out}: nothing is prepared there that can be read; begin with --stage prepare")
     forget()
-    return [load_plan(work, data["spec"]["name"]) for data in found["datasets"]]
+    return list(found.plans.values())
 
 
 @contextmanager

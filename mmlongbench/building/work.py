@@ -4,17 +4,25 @@ A shard is done when its file stands under its name. The folder lies inside the 
 lock is written.
 """
 
+import hashlib
 import json
 import os
+import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from mmlongbench.errors import BuildError
 from mmlongbench.files import claim, write_whole
 from mmlongbench.formats import to_json
 
 Stage: TypeAlias = Literal["documents", "rows", "negatives", "records", "assets", "pictures", "cells"]
+STAGES: tuple[str, ...] = get_args(Stage)
+_MAX_END = 256
+"""Bytes of the last line of a result, at most."""
 _MADE = {
     "documents": "documents",
     "rows": "questions",
@@ -44,6 +52,26 @@ class Shard:
         return f"{self.stage}/{self.dataset}/{self.name}"
 
 
+class _End(BaseModel):
+    """The last line of a shard's result."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    bytes: int
+    """Of all lines before it."""
+    sha256: str
+
+
+def _ended(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines, then one by which a result that is cut off or changed is known."""
+    size, found = 0, hashlib.sha256()
+    for line in lines:
+        size += len(line)
+        found.update(line)
+        yield line
+    yield to_json({"bytes": size, "sha256": found.hexdigest()})
+
+
 @dataclass(frozen=True, slots=True)
 class Work:
     """A release under construction."""
@@ -65,27 +93,79 @@ class Work:
         return self.root / f"{shard}.jsonl"
 
     def is_done(self, shard: Shard) -> bool:
-        """Whether the shard's result is there, whole."""
-        return self.result(shard).is_file()
+        """Whether the shard's result is there, whole: one that is cut off does not end in a line that says so."""
+        return self._content(self.result(shard)) is not None
 
     def write(self, shard: Shard, lines: Iterable[Any]) -> None:
-        """Leave a shard's result, as lines of JSON."""
-        write_whole(self.result(shard), map(to_json, lines))
+        """Leave a shard's result, as lines of JSON; a last line says how long it is, and its hash."""
+        write_whole(self.result(shard), _ended(map(to_json, lines)))
 
     def read(self, shard: Shard) -> Iterator[Any]:
-        """A shard's result, line by line."""
-        with self.result(shard).open("rb") as lines:
-            yield from map(json.loads, lines)
+        """A shard's result, line by line.
+
+        Raises:
+            BuildError: it is not there, or is not what was written; then it is removed, and is no longer done.
+
+        """
+        path = self.result(shard)
+        end = self._content(path)
+        if end is None:
+            raise self._damaged(path)
+        left, found = end.bytes, hashlib.sha256()
+        with path.open("rb") as lines:
+            while left > 0 and (line := lines.readline()):
+                left -= len(line)
+                found.update(line)
+                try:
+                    yield json.loads(line)
+                except ValueError as error:
+                    raise self._damaged(path) from error
+        if found.hexdigest() != end.sha256:
+            raise self._damaged(path)
 
     def last(self, shard: Shard) -> Any:  # noqa: ANN401  (JSON)
         """The last line of a shard's result, without reading the others."""
-        with self.result(shard).open("rb") as lines:
-            size = lines.seek(0, os.SEEK_END)
-            block, tail = 1 << 16, b""
+        path = self.result(shard)
+        end = self._content(path)
+        if end is None:
+            raise self._damaged(path)
+        with path.open("rb") as lines:
+            size, block, tail = end.bytes, 1 << 16, b""
             while b"\n" not in tail[:-1] and len(tail) < size:
-                lines.seek(-min(size, block), os.SEEK_END)
-                tail, block = lines.read(), block * 4
-        return json.loads(tail.splitlines()[-1])
+                lines.seek(size - min(size, block))
+                tail, block = lines.read(min(size, block)), block * 4
+        try:
+            return json.loads(tail.splitlines()[-1])
+        except ValueError as error:
+            raise self._damaged(path) from error
+
+    def discard(self, shard: Shard) -> None:
+        """Forget the result of a shard: it is done again."""
+        self.result(shard).unlink(missing_ok=True)
+
+    def discard_all(self) -> None:
+        """Forget the results of all shards, which nobody knows the plan of; caches, corpora and samples stay."""
+        for stage in STAGES:
+            shutil.rmtree(self.root / stage, ignore_errors=True)
+
+    def _content(self, path: Path) -> _End | None:
+        """How long the content of a whole result is, and its hash; None of one that is torn or missing."""
+        try:
+            with path.open("rb") as file:
+                size = file.seek(0, os.SEEK_END)
+                file.seek(max(0, size - _MAX_END))
+                tail = file.read().splitlines(keepends=True)
+        except OSError:
+            return None
+        try:
+            end = _End.model_validate_json(tail[-1] if tail else b"")
+        except ValidationError:
+            return None
+        return end if end.bytes + len(tail[-1]) == size and tail[-1].endswith(b"\n") else None
+
+    def _damaged(self, path: Path) -> BuildError:
+        path.unlink(missing_ok=True)
+        return BuildError(f"{path}: is not what was written there, and was removed; run the command again to go on")
 
     def claim(self, shard: Shard) -> Any:  # noqa: ANN401  (a context manager)
         """The right to write a shard."""

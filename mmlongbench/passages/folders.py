@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from mmlongbench.documents.pdf import Limits, page_text
+from mmlongbench.documents.limits import Limits
+from mmlongbench.documents.pdf_reader import page_text
 from mmlongbench.errors import Fault, SourceError
 from mmlongbench.passages.articles import MOST_CHARACTERS, Article
 from mmlongbench.passages.lines import Advance

@@ -144,11 +144,19 @@ def _on_hub(name: str, revision: str | None) -> Path:
 def hash_files(folder: Path) -> str:
     """SHA-256 over the names and contents of a model's files, hidden ones left out."""
     sha = hashlib.sha256()
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        name = path.relative_to(folder).as_posix()
-        if not any(part.startswith((".", "__pycache__")) for part in name.split("/")):
-            sha.update(f"{name}\0{sha256_of(path)}\n".encode())
+    for path in model_files(folder):
+        sha.update(f"{path.relative_to(folder).as_posix()}\0{sha256_of(path)}\n".encode())
     return sha.hexdigest()
+
+
+def model_files(folder: Path) -> list[Path]:
+    """The files of a model, sorted, hidden ones left out."""
+    found = sorted(path for path in folder.rglob("*") if path.is_file())
+    return [
+        path
+        for path in found
+        if not any(part.startswith((".", "__pycache__")) for part in path.relative_to(folder).parts)
+    ]
 
 
 def _libraries() -> tuple[Any, Any]:

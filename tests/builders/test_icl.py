@@ -312,8 +312,10 @@ def test_the_same_picture_under_two_names_is_one_and_workers_do_not_matter(
 def test_a_domain_that_is_not_there_is_named(tmp_path: Path) -> None:
     from builders.icl.sample import draw_inaturalist
 
+    (tmp_path / "source").mkdir()
+    source = draw_inaturalist(tmp_path / "source")
     with pytest.raises(mm.DraftError, match=r"has no domain 'Plant'; it has Birds, Plants"):
-        built(tmp_path / "out", draw_inaturalist(tmp_path), "inaturalist", options={"domains": ["Birds", "Plant"]})
+        built(tmp_path / "out", source, "inaturalist", options={"domains": ["Birds", "Plant"]})
 
 
 def test_a_picture_in_a_format_that_is_not_opened_is_named(folders: dict[str, Path], tmp_path: Path) -> None:

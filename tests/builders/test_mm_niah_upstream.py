@@ -75,7 +75,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
     sources = draw_upstream(folder / "source", rows=ROWS, pictures=30, pages=6)
     manifest = Manifest.model_validate({"datasets": [dataset_of(name, sources[name]) for name in FILES]})
     work = Work(folder / "release")
-    lock = finish(run_stages(manifest, work, LocalEngine(1, QUIET)), work)
+    engine = LocalEngine(1, QUIET)
+    lock = finish(run_stages(manifest, work, engine), work, engine)
     lines = {name: sources[name]["questions"].read_text("utf-8").splitlines() for name in FILES}
     raw = {name: {f"mm-niah-{row['id']}": row for row in map(json.loads, lines[name])} for name in FILES}
     yield Made(folder / "release", raw, lock["datasets"])

@@ -20,6 +20,7 @@ from typing import Any
 from unittest import mock
 
 from mmlongbench.cli import main
+from mmlongbench.documents.pdf_process import answers
 from mmlongbench.files import TEMPORARY
 
 PAGE = 4096
@@ -120,6 +121,8 @@ def build(manifest: str, out: str) -> int:
 
 if __name__ == "__main__":
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # or it warns of the fork
+    read_here = lambda call, path, limits, **arguments: answers(call, path, limits, arguments)  # noqa: E731
+    mock.patch("mmlongbench.documents.pdf_reader.ask", read_here).start()  # a process for each fork would take seconds
     asked = sys.argv[1]
     with tempfile.TemporaryDirectory() as first:
         build(asked, first)  # what it imports and loads is there in every fork

@@ -40,13 +40,14 @@ def test_a_build_killed_at_any_rename_goes_on_to_the_same_bytes(lives: Lives, fi
             assert ("build.lock.json" in left) == ((number, kind) == (last, "after"))
             again = lives.one(out)
             assert again.code == 0, again.said
-            assert again.renames < whole.renames or number <= 2
+            assert again.renames < whole.renames or number <= 3
             assert hashes(out) == expected
             assert not leftovers(out)
 
 
 def test_a_build_killed_again_and_again_ends_with_the_same_bytes(lives: Lives, finished: Path, tmp_path: Path) -> None:
-    assert all(lives.one(tmp_path / "out", "after", 2).was_killed for _ in range(8))  # the plan, and one shard each
+    for _ in range(8):  # the two files of the plan, and one shard each
+        assert lives.one(tmp_path / "out", "after", 3).was_killed
     assert lives.one(tmp_path / "out").code == 0
     assert hashes(tmp_path / "out") == hashes(finished)
     assert not leftovers(tmp_path / "out")

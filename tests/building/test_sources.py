@@ -32,7 +32,7 @@ def unreadable(monkeypatch: pytest.MonkeyPatch, *names: str, code: int = errno.E
             raise OSError(code, "Not to be read", str(path))
         return sha256_of(path)
 
-    monkeypatch.setattr("mmlongbench.building.plan.sha256_of", fails)
+    monkeypatch.setattr("mmlongbench.building.source_files.sha256_of", fails)
 
 
 @pytest.mark.parametrize("code", [errno.EACCES, errno.EIO])
@@ -49,7 +49,7 @@ def test_a_document_that_cannot_be_read_is_refused_and_the_build_goes_on(
     assert command("audit", tmp_path / "out", "-q").code == 0
     before = lock(tmp_path / "out")["manifest"][0]["source_sha256"]["documents"]
     monkeypatch.undo()
-    assert "mmlongdoc.source is " in build(own, tmp_path / "out").err  # it can be read now: another source
+    assert "mmlongdoc.source.documents is 4 files of " in build(own, tmp_path / "out").err  # it can be read now
     assert build(own, tmp_path / "other").code == 0
     assert lock(tmp_path / "other")["manifest"][0]["source_sha256"]["documents"] != before
 

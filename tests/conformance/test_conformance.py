@@ -79,7 +79,8 @@ def is_shared(dataset: Dataset) -> bool:
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     out = tmp_path_factory.mktemp("conformance") / "release"
     work = Work(out)
-    finish(run_stages(quickstart(12), work, LocalEngine(1, QUIET)), work)
+    engine = LocalEngine(1, QUIET)
+    finish(run_stages(quickstart(12), work, engine), work, engine)
     datasets = {name: open_dataset(out, name) for name in NAMES}
     rows = {name: rows_of(out, name) for name in NAMES}
     yield World(out, datasets, rows)

@@ -72,7 +72,7 @@ class Library:
         except SourceError as error:
             return error.fault
         except TimeLimitError as error:
-            return Fault("page-takes-too-long", "pages that are read in time", error.what, name, todo="mend the document")
+            return Fault("slow-page", "pages that are read in time", error.what, name, todo="mend the document")
         if not len(words):
             todo = "give a list of words from an OCR"
             return Fault("document-without-words", "words on its pages", "none", name, todo=todo)

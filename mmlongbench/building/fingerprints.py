@@ -1,0 +1,182 @@
+"""The fingerprint of every source: its files hashed, its documents told apart, those that cannot be used refused."""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mmlongbench.building.source_files import UNREADABLE, Hashed, SourceFile, hash_files
+from mmlongbench.documents.names import folder_names
+from mmlongbench.documents.page_images import PageImages, oversized_page
+from mmlongbench.documents.page_store import Pages
+from mmlongbench.documents.pdf import oversized
+from mmlongbench.errors import Fault, ManifestError, nearest
+from mmlongbench.manifest import DatasetSpec
+from mmlongbench.progress import Progress
+from mmlongbench.sources import visible_files
+
+MAX_TABLES = 1000
+"""Files of a source that are all compared after each shard; those of larger sources are where they are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentFile:
+    """A document among the sources."""
+
+    id: str
+    name: str
+    """Its folder in the release."""
+    pages: Pages
+    """Its PDF, or the image files of its pages."""
+    sha256: str
+
+    def image_name(self, number: int) -> str:
+        """The name of a page's image in the release, the pages numbered from 0."""
+        names = self.pages.names if isinstance(self.pages, PageImages) else ()
+        return names[number] if names else f"{self.name}_page{number}.jpg"
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprints:
+    """What was found when the sources of a dataset were read once."""
+
+    by_source: dict[str, dict[str, Any]]
+    """Files, bytes, sha256."""
+    documents: dict[str, DocumentFile]
+    """By folder name."""
+    refused: dict[str, Fault]
+    """What is wrong with documents that cannot be read or told apart, by id."""
+    files: tuple[SourceFile, ...]
+
+
+def files_of(source: Path) -> list[Path]:
+    """The file itself, or all visible files below a folder, sorted."""
+    return [source] if source.is_file() else visible_files(source)
+
+
+def fingerprint(
+    spec: DatasetSpec, sources: Mapping[str, Path], documents: Mapping[str, Pages | Fault], progress: Progress
+) -> Fingerprints:
+    """Hash the sources of a dataset; a document that is too large is refused without being read.
+
+    Raises:
+        OSError: a file that is no document cannot be read.
+        ManifestError: `exclude` names a document that there is not.
+
+    """
+    refused = _refused(spec, documents)
+    usable = {id: found for id, found in documents.items() if not isinstance(found, Fault) and id not in refused}
+    parts = {file for found in documents.values() if not isinstance(found, Fault) for file in parts_of(found)}
+    too_large = {file for id in refused for file in _oversized(spec, documents[id])}
+    files = {name: files_of(path) for name, path in sources.items()}
+    below = [path for found in files.values() for path in found]
+    asked = list(dict.fromkeys([*below, *sorted(path for path in parts if path.is_file())]))
+    hashes = {path: Hashed(f"{path.stat().st_size} bytes, not read", None) for path in too_large}
+    hashes |= _hashes(spec, [path for path in asked if path not in too_large], parts, progress)
+    listed, unreadable = _documents(usable, folder_names(documents), hashes)
+    return Fingerprints(
+        {name: _of_source(sources[name], found, hashes) for name, found in files.items()},
+        listed,
+        {**refused, **unreadable},
+        tuple(_source_files(spec.name, files, parts, hashes)),
+    )
+
+
+def source_file_list(dataset: str, source: str, paths: Iterable[Path], progress: Progress) -> tuple[SourceFile, ...]:
+    """Hash what a dataset reads besides its sources: a corpus, errata, a tokenizer, a model.
+
+    Raises:
+        OSError: a file cannot be read.
+
+    """
+    asked = list(paths)
+    with progress.bar(f"{dataset}: fingerprints of {source}", len(asked)) as advance:
+        found = [(path, _readable(hashed)) for path, hashed in hash_files(asked, advance)]
+    return tuple(SourceFile(path, dataset, source, hashed, is_table=len(asked) <= MAX_TABLES) for path, hashed in found)
+
+
+def parts_of(document: Pages) -> tuple[Path, ...]:
+    """The files of a document."""
+    return (document,) if isinstance(document, Path) else document.files
+
+
+def _refused(spec: DatasetSpec, documents: Mapping[str, Pages | Fault]) -> dict[str, Fault]:
+    """The documents that are refused before they are read, by id: excluded, faulty or too large."""
+    if unknown := [id for id in spec.exclude if id not in documents]:
+        hint = nearest(unknown[0], documents)
+        raise ManifestError(f"dataset {spec.name!r}: exclude: there is no document {unknown[0]!r}{hint}")
+    refused: dict[str, Fault] = {}
+    for id, found in sorted(documents.items()):
+        if id in spec.exclude:
+            refused[id] = Fault("excluded", "a document to be used", "one that the manifest excludes", field="exclude")
+        elif isinstance(found, Fault):
+            refused[id] = found
+        elif large := _oversized(spec, found):
+            refused[id] = next(iter(large.values()))
+    return refused
+
+
+def _oversized(spec: DatasetSpec, document: Pages | Fault) -> dict[Path, Fault]:
+    """The files of a document that are over `limits.bytes`."""
+    if isinstance(document, Fault):
+        return {}
+    fault_of = oversized if isinstance(document, Path) else oversized_page
+    found = {file: fault_of(file, spec.limits.bytes) for file in parts_of(document)}
+    return {file: fault for file, fault in found.items() if fault}
+
+
+def _hashes(spec: DatasetSpec, paths: list[Path], parts: set[Path], progress: Progress) -> dict[Path, Hashed]:
+    """The hash of every file; a document that cannot be read has none, any other is an error."""
+    hashes = {}
+    with progress.bar(f"{spec.name}: fingerprints", len(paths)) as advance:
+        for path, found in hash_files(paths, advance):
+            is_refused = isinstance(found, OSError) and path in parts
+            hashes[path] = Hashed(UNREADABLE, None) if is_refused else _readable(found)
+    return hashes
+
+
+def _readable(found: Hashed | OSError) -> Hashed:
+    if isinstance(found, OSError):
+        raise found
+    return found
+
+
+def _documents(
+    documents: Mapping[str, Pages], names: Mapping[str, str], hashes: Mapping[Path, Hashed]
+) -> tuple[dict[str, DocumentFile], dict[str, Fault]]:
+    """The documents by folder name, and those that cannot be read, by id."""
+    listed, refused = {}, {}
+    for id, found in sorted(documents.items()):
+        parts = [hashes[file].sha256 if file in hashes else "" for file in parts_of(found)]
+        if UNREADABLE in parts:
+            name = parts_of(found)[parts.index(UNREADABLE)].name
+            refused[id] = Fault("unreadable-document", "a file that can be read", "one that cannot be", name)
+        else:
+            sha256 = parts[0] if isinstance(found, Path) else hashlib.sha256(" ".join(parts).encode()).hexdigest()
+            listed[names[id]] = DocumentFile(id, names[id], found, sha256)
+    return listed, refused
+
+
+def _of_source(path: Path, files: list[Path], hashes: Mapping[Path, Hashed]) -> dict[str, Any]:
+    """A file's SHA-256, or for a folder the one of its sorted (relative path, SHA-256) lines."""
+    size = sum(found.stat().st_size for found in files)
+    if path.is_file():
+        return {"files": 1, "bytes": size, "sha256": hashes[path].sha256}
+    lines = "".join(f"{hashes[found].sha256}  {found.relative_to(path).as_posix()}\n" for found in files)
+    sha256 = hashlib.sha256(lines.encode("utf-8", "surrogateescape")).hexdigest()
+    return {"files": len(files), "bytes": size, "sha256": sha256}
+
+
+def _source_files(
+    dataset: str, files: Mapping[str, list[Path]], parts: set[Path], hashes: Mapping[Path, Hashed]
+) -> Iterable[SourceFile]:
+    """Every file of each source, and the documents that lie in none of them."""
+    below = set[Path]()
+    for source, found in files.items():
+        below.update(found)
+        tables = {path for path in found if path not in parts}
+        for path in found:
+            is_table = path in tables and len(tables) <= MAX_TABLES
+            yield SourceFile(path, dataset, f"source.{source}", hashes[path], is_table)
+    yield from (SourceFile(path, dataset, "a document", hashes[path]) for path in hashes if path not in below)

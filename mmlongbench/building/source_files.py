@@ -1,0 +1,240 @@
+"""The files of the sources as they were fingerprinted, and whether they are still the same.
+
+Every file is hashed when a build is planned. A shard compares what it has read by the file's stamp: its size, its inode
+and the times of its last changes, the second of which the kernel sets and nobody else. A stamp that differs, as that of
+a copy on another machine does, or that is too young to tell two changes apart, is no proof: then the hash is compared.
+Before the lock is written, all hashes are compared.
+"""
+
+import errno
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from mmlongbench.building.work import Work
+from mmlongbench.errors import BuildError, SourceChangedError
+from mmlongbench.files import replaced, sha256_of
+from mmlongbench.processes import cores
+
+UNREADABLE = "unreadable"
+"""In place of the hash of a document that cannot be read."""
+SETTLED = 2_000_000_000
+"""Nanoseconds after which the time of a change tells it from the next one, on any file system."""
+SOURCE_FILES = "sources.sqlite"
+"""The file of the working folder that has them."""
+_OURS = b"\0"
+"""How the saved name of a file begins that stands in the working folder."""
+_READ = "WHERE length(sha256) = 64"
+"""Leaves out documents that could not be read or were too large, which have words in place of a hash."""
+_TABLE = """
+CREATE TABLE files (path BLOB, dataset TEXT, source TEXT, sha256 TEXT, stamp TEXT, is_table INTEGER,
+                    PRIMARY KEY (path, dataset, source)) WITHOUT ROWID
+"""
+
+
+class Stamp(NamedTuple):
+    """What changes when a file does."""
+
+    bytes: int
+    modified: int
+    """In nanoseconds, like `changed`."""
+    changed: int
+    inode: int
+
+
+class Hashed(NamedTuple):
+    """The hash of a file, and its stamp then."""
+
+    sha256: str
+    stamp: Stamp | None
+    """None where it proves nothing: the file was changed only just before it was read, or cannot be read."""
+
+
+class SourceFile(NamedTuple):
+    """A file of a source as it was fingerprinted."""
+
+    path: Path
+    dataset: str
+    source: str
+    """The manifest's name for the source it belongs to."""
+    hashed: Hashed
+    is_table: bool = False
+    """Whether it is compared after each shard of its dataset; other files are where they are read."""
+
+
+def stamp_of(path: Path) -> Stamp:
+    """The stamp of a file, once links are followed."""
+    found = path.stat()
+    return Stamp(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+
+
+def hash_file(path: Path) -> Hashed:
+    """Hash a file.
+
+    Raises:
+        OSError: it cannot be read.
+        SourceChangedError: it changes while it is read.
+
+    """
+    begun, before = time.time_ns(), stamp_of(path)
+    sha256 = sha256_of(path)
+    if stamp_of(path) != before:
+        raise SourceChangedError(f"{path}: is being written; run the command again once it is complete")
+    return Hashed(sha256, before if before.changed < begun - SETTLED else None)
+
+
+def hash_files(paths: Sequence[Path], advance: Callable[[], None]) -> Iterator[tuple[Path, Hashed | OSError]]:
+    """The hash of each file in their order, or why it cannot be read; several are hashed at once."""
+
+    def attempt(path: Path) -> Hashed | OSError:
+        try:
+            return hash_file(path)
+        except OSError as error:
+            return error
+
+    with ThreadPoolExecutor(cores()) as pool:
+        for path, found in zip(paths, pool.map(attempt, paths), strict=True):
+            advance()
+            yield path, found
+
+
+def save_source_files(work: Work, files: Iterable[SourceFile]) -> None:
+    """Write the files of all sources where the shards find them."""
+    target = work.root / SOURCE_FILES
+    try:
+        with replaced(target) as path, closing(sqlite3.connect(path)) as database, database:
+            database.execute(_TABLE)
+            rows = (_row(_name(file.path, work.root), file) for file in files)
+            database.executemany("INSERT INTO files VALUES (?, ?, ?, ?, ?, ?)", rows)
+    except sqlite3.Error as error:
+        if error.sqlite_errorcode == sqlite3.SQLITE_FULL:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(target)) from error
+        raise BuildError(f"{target}: cannot be written: {error}; run the command again") from error
+
+
+def _row(name: bytes, file: SourceFile) -> tuple[bytes, str, str, str, str, bool]:
+    sha256, stamp = file.hashed
+    return name, file.dataset, file.source, sha256, " ".join(map(str, stamp or ())), file.is_table
+
+
+def _name(path: Path, root: Path) -> bytes:
+    """A path as it is saved: what stands in the working folder moves with it."""
+    path = Path(os.path.normpath(path))
+    return _OURS + os.fsencode(path.relative_to(root)) if path.is_relative_to(root) else os.fsencode(path)
+
+
+def _path(name: bytes, root: Path) -> Path:
+    return root / os.fsdecode(name.removeprefix(_OURS)) if name.startswith(_OURS) else Path(os.fsdecode(name))
+
+
+class SourceFiles:
+    """The files that a build has fingerprinted; one in each process."""
+
+    def __init__(self, work: Work) -> None:
+        """Open what `save_source_files` has written."""
+        self._work = work
+        self._proven: dict[Path, Stamp] = {}
+        self._tables: dict[str, list[Path]] = {}
+        try:
+            address = f"{(work.root / SOURCE_FILES).absolute().as_uri()}?mode=ro&immutable=1"
+            self._database = sqlite3.connect(address, uri=True, check_same_thread=False)
+        except sqlite3.Error as error:
+            raise self._unusable(error) from error
+
+    def check(self, path: Path) -> None:
+        """Make sure that a file which was read is the one that was fingerprinted.
+
+        A file that stands outside of all sources was never fingerprinted, and is not compared.
+
+        Raises:
+            SourceChangedError: it has changed, or is gone.
+
+        """
+        known = next(self._select("WHERE path = ?", _name(path, self._work.root)), None)
+        if known is not None:
+            self._check(known)
+
+    def check_tables(self, dataset: str) -> None:
+        """Make sure of all files of a dataset that a shard may have read without naming them."""
+        if dataset not in self._tables:
+            self._tables[dataset] = [file.path for file in self._select("WHERE dataset = ? AND is_table", dataset)]
+        for path in self._tables[dataset]:
+            self.check(path)
+
+    def check_all(self, advance: Callable[[], None]) -> None:
+        """Hash every file again.
+
+        Raises:
+            SourceChangedError: one or more have changed or are gone; the first is named.
+
+        """
+        known = {file.path: file for file in self._select(_READ)}
+        found = hash_files(list(known), advance)
+        changed = [path for path, now in found if isinstance(now, OSError) or now.sha256 != known[path].hashed.sha256]
+        if changed:
+            raise self._changed(known[changed[0]], len(changed) - 1)
+
+    def count(self) -> int:
+        """How many files `check_all` hashes."""
+        return sum(1 for _ in self._select(_READ))
+
+    def names(self, dataset: str, source: str) -> set[Path]:
+        """The files of one source."""
+        return {file.path for file in self._select("WHERE dataset = ? AND source = ?", dataset, source)}
+
+    def differences(self, others: Iterable[SourceFile]) -> list[Path]:
+        """The files of others whose content is new, then those whose content is gone; they may stand elsewhere now."""
+        known = {file.hashed.sha256: file.path for file in self._select("")}
+        now = {file.hashed.sha256: file.path for file in others}
+        new = sorted(path for sha256, path in now.items() if sha256 not in known)
+        return [*new, *sorted(path for sha256, path in known.items() if sha256 not in now and path not in new)]
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+    def _check(self, known: SourceFile) -> None:
+        path, (sha256, proof) = known.path, known.hashed
+        try:
+            if len(sha256) != 64 or stamp_of(path) in (proof, self._proven.get(path)):
+                return
+            found = hash_file(path)
+        except OSError as error:
+            raise self._changed(known) from error
+        if found.sha256 != sha256:
+            raise self._changed(known)
+        if found.stamp:
+            self._proven[path] = found.stamp
+
+    def _select(self, where: str, *values: object) -> Iterator[SourceFile]:
+        """The files of which something is so."""
+        try:
+            for name, dataset, source, sha256, stamp, is_table in self._database.execute(
+                f"SELECT * FROM files {where}", values
+            ):
+                hashed = Hashed(sha256, Stamp(*map(int, stamp.split())) if stamp else None)
+                yield SourceFile(_path(name, self._work.root), dataset, source, hashed, bool(is_table))
+        except (sqlite3.Error, TypeError, ValueError) as error:
+            raise self._unusable(error) from error
+
+    def _changed(self, file: SourceFile, others: int = 0) -> SourceChangedError:
+        state = "changed while the release was built" if file.path.exists() else "is gone, or is not on this machine"
+        more = f", and {others:,} more files did" if others else ""
+        todo = f"put it back as it was and run the command again, or remove {self._work.out} and build anew"
+        return SourceChangedError(f"{file.path}: {state} (dataset {file.dataset!r}, {file.source}){more}; {todo}")
+
+    def _unusable(self, error: Exception) -> BuildError:
+        path = self._work.root / SOURCE_FILES
+        return BuildError(f"{path}: cannot be read: {error}; run the build, or its stage prepare, again")
+
+
+@cache
+def source_files(out: Path) -> SourceFiles:
+    """The files that the build of a folder has fingerprinted; kept for the life of the process."""
+    return SourceFiles(Work(out))

@@ -1,0 +1,202 @@
+"""Files of an unfinished release that somebody changes, and torn results of shards: made again, never locked."""
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+import yaml
+from PIL import Image
+from tiny import Ran, build, command, hashes, leftovers, lock
+
+from mmlongbench.building.work import Shard, Work
+from mmlongbench.errors import BuildError
+from mmlongbench.files import write_whole
+
+FILES = (
+    "mmlb_image/mmlongbench-doc/cedar/cedar_page2.jpg",
+    "mmlb_data/documentQA/mmlongdoc_K1.jsonl",
+    "items/documentQA/mmlongdoc_K2.parquet",
+)
+RESULTS = (
+    "documents/mmlongdoc/cedar",
+    "rows/mmlongdoc/all",
+    "records/mmlongdoc/2K/00000",
+    "assets/mmlongdoc/cedar",
+    "cells/mmlongdoc/1K",
+)
+
+
+def unfinished(source: Path, out: Path) -> Path:
+    """A build that was stopped when all its shards were done."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mmlongbench.building.build.finish", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        assert build(source, out).code == 130
+    return out
+
+
+def replace(path: Path) -> None:
+    if path.suffix == ".jpg":
+        Image.new("RGB", (400, 400), "red").save(path)
+    else:
+        path.write_bytes(b"{}\n")
+
+
+@pytest.mark.parametrize("change", [replace, Path.unlink], ids=["replaced", "removed"])
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_that_is_not_what_was_made_is_made_again(
+    name: str, change: Callable[[Path], None], source: Path, finished: Path, tmp_path: Path
+) -> None:
+    out = unfinished(source, tmp_path / "out")
+    change(out / name)
+    ended = build(source, out)
+    assert ended.code == 2
+    assert ended.err == (
+        f"error: {out / name}: is not the file that this build has made there; run the command again to make it anew\n"
+    )
+    assert not (out / "build.lock.json").exists()
+    assert build(source, out).code == 0
+    assert hashes(out) == hashes(finished)
+    assert not leftovers(out)
+
+
+def test_a_part_finishes_only_what_was_made(source: Path, finished: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+
+    def stage(name: str) -> Ran:
+        return command("build", source / "tiny.yaml", "--out", out, "--stage", name)
+
+    assert [stage(name).code for name in ("prepare", "records", "images")] == [0, 0, 0]
+    replace(out / FILES[0])
+    ended = command("finish", out)
+    assert (ended.code, "is not the file that this build has made" in ended.err) == (2, True)
+    assert "stage images: 1 of 4 shards" in command("finish", out).err
+    assert stage("images").code == 0
+    assert command("finish", out).code == 0
+    assert hashes(out) == hashes(finished)
+
+
+def test_an_image_that_nobody_made_is_rendered_anew(source: Path, finished: Path, tmp_path: Path) -> None:
+    """As one that stands there after a kill, of which no result tells what it is."""
+    out = unfinished(source, tmp_path / "out")
+    replace(out / FILES[0])
+    Work(out).discard(Shard("assets", "mmlongdoc", "cedar"))
+    assert build(source, out).code == 0
+    assert hashes(out) == hashes(finished)
+
+
+def torn(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-9])
+
+
+def cut(path: Path) -> None:
+    """Without the last line, as if a whole line was lost."""
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def other(path: Path) -> None:
+    path.write_bytes(b'{"a": 1}\n')
+
+
+def short(path: Path) -> None:
+    """Without its first line."""
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[1:]))
+
+
+@pytest.mark.parametrize("tear", [torn, cut, empty, other, short])
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_torn_result_counts_as_not_done(
+    name: str, tear: Callable[[Path], None], source: Path, finished: Path, tmp_path: Path
+) -> None:
+    out = unfinished(source, tmp_path / "out")
+    tear(out / ".build" / f"{name}.jsonl")
+    ended = build(source, out)
+    assert ended.code == 0, ended.err
+    assert hashes(out) == hashes(finished)
+    assert not leftovers(out)
+
+
+def test_a_result_that_was_changed_inside_is_named_and_made_again(source: Path, finished: Path, tmp_path: Path) -> None:
+    out = unfinished(source, tmp_path / "out")
+    path = out / ".build" / "records" / "mmlongdoc" / "1K" / "00000.jsonl"
+    Work(out).discard(Shard("cells", "mmlongdoc", "1K"))
+    path.write_bytes(path.read_bytes().replace(b"white", b"black"))
+    ended = build(source, out)
+    assert (ended.code, ended.err) == (
+        2,
+        f"error: {path}: is not what was written there, and was removed; run the command again to go on\n",
+    )
+    assert build(source, out).code == 0
+    assert hashes(out) == hashes(finished)
+
+
+def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
+    work, shard = Work(tmp_path), Shard("rows", "x", "all")
+    for lines in ([], [{"a": 1}], [{"a": "x" * 100_000}, {"b": "\u2028"}]):
+        work.write(shard, lines)
+        assert work.is_done(shard)
+        assert list(work.read(shard)) == lines
+        if lines:
+            assert work.last(shard) == lines[-1]
+    work.discard(shard)
+    assert not work.is_done(shard)
+    with pytest.raises(BuildError, match="run the command again"):
+        list(work.read(shard))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "null", '{"root": "x"}', '{"root": "x", "datasets": [{}], "versions": {}}']
+)
+def test_a_torn_plan_counts_as_none(text: str, source: Path, finished: Path, tmp_path: Path) -> None:
+    out = unfinished(source, tmp_path / "out")
+    (out / ".build" / "plan.json").write_text(text)
+    assert "begin with --stage prepare" in command("finish", out).err
+    ended = build(source, out, "--set", "seed=7")  # nobody knows of which manifest the results are
+    assert ended.code == 0, ended.err
+    assert lock(out)["manifest"][0]["seed"] == 7
+    assert build(source, tmp_path / "whole", "--set", "seed=7").code == 0
+    assert hashes(out) == hashes(tmp_path / "whole")
+
+
+def test_a_plan_that_is_whole_but_of_another_engine_is_torn_too(source: Path, finished: Path, tmp_path: Path) -> None:
+    out = unfinished(source, tmp_path / "out")
+    saved = json.loads((out / ".build" / "plan.json").read_text())
+    saved["datasets"][0]["spec"]["unknown"] = 1
+    (out / ".build" / "plan.json").write_text(json.dumps(saved))
+    assert build(source, out).code == 0
+    assert hashes(out) == hashes(finished)
+
+
+@pytest.mark.parametrize("command_line", [("build",), ("build", "--stage", "prepare"), ("finish",)])
+def test_an_output_that_is_a_loop_of_links_is_one_line(
+    command_line: tuple[str, ...], source: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    name, *options = command_line
+    words = [source / "tiny.yaml", "--out"] if name == "build" else []
+    ended = command(name, *words, tmp_path / "a", *options)
+    assert (ended.code, ended.err) == (
+        2,
+        f"error: --out {tmp_path / 'a'}: is a loop of symbolic links; give a folder\n",
+    )
+
+
+def test_two_datasets_of_one_document_render_it_once(source: Path, tmp_path: Path) -> None:
+    (dataset,) = yaml.safe_load((source / "tiny.yaml").read_text())["datasets"]
+    dataset["source"] = {name: str(source / path) for name, path in dataset["source"].items()}
+    (tmp_path / "two.yaml").write_text(yaml.safe_dump({"datasets": [dataset, {**dataset, "name": "second"}]}))
+    written: list[str] = []
+
+    def write(path: Path, pieces: Iterable[bytes]) -> None:
+        written.append(path.name)
+        write_whole(path, pieces)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mmlongbench.building.assets.write_whole", write)
+        assert command("build", tmp_path / "two.yaml", "--out", tmp_path / "out", "--workers", 1).code == 0
+    assert len(written) == len(set(written)) > 0

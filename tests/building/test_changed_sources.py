@@ -1,0 +1,236 @@
+"""Sources that change while a release is built: it never gets a lock that names what it was not made of."""
+
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tiny import ROWS, Ran, build, command, draw_pdf, hashes, leftovers, write_manifest, write_rows
+
+from mmlongbench.building.finish import finish
+from mmlongbench.building.running import do_shards
+from mmlongbench.building.source_files import SETTLED, hash_file
+from mmlongbench.files import sha256_of
+from mmlongbench.passages.making import make_corpus
+from mmlongbench.plugins import reader_type
+
+STAGES = ("documents", "records", "images", "finish")
+
+
+@pytest.fixture
+def own(source: Path, tmp_path: Path) -> Path:
+    """The tiny source with errata, to be changed."""
+    shutil.copytree(source, tmp_path / "source")
+    (tmp_path / "source" / "errata.yaml").write_text("mmlongdoc_3: {source: seen, set: {answer: 5}}")
+    write_manifest(tmp_path / "source" / "tiny.yaml", errata="errata.yaml")
+    return tmp_path / "source"
+
+
+def build_and(change: Callable[[], object], stage: str, manifest: Path, out: Path, *args: object) -> Ran:
+    """Build, and change something before a stage begins."""
+
+    def before_stage(name: str, *more: Any) -> None:
+        if name == stage:
+            change()
+        do_shards(name, *more)
+
+    def before_finish(*more: Any) -> Any:
+        if stage == "finish":
+            change()
+        return finish(*more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mmlongbench.building.build.do_shards", before_stage)
+        patch.setattr("mmlongbench.building.build.finish", before_finish)
+        return command("build", manifest, "--out", out, *args)
+
+
+def move_text(path: Path) -> None:
+    """Make a PDF another one of the same size and the same time of its last change."""
+    data, about = path.read_bytes(), path.stat()
+    assert b"1 0 0 1 20 160" in data
+    path.write_bytes(data.replace(b"1 0 0 1 20 160", b"1 0 0 1 90 160"))
+    os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
+    assert (path.stat().st_size, path.stat().st_mtime_ns) == (about.st_size, about.st_mtime_ns)
+
+
+def add_row(folder: Path) -> None:
+    write_rows(folder, (*ROWS, ROWS[0]))
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "documents/cedar.pdf": lambda path: draw_pdf(path, 4, side=210),
+    "documents/dogwood.pdf": move_text,
+    "documents/ash.pdf": Path.unlink,
+    "documents/elm.pdf": lambda path: draw_pdf(path, 2),
+    "documents/notes.txt": Path.touch,
+    "samples.json": lambda path: add_row(path.parent),
+    "errata.yaml": lambda path: path.write_text("mmlongdoc_3: {source: seen, set: {answer: 6}}"),
+}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_source_that_changes_ends_the_build_and_the_release_is_that_of_the_first(
+    name: str, stage: str, own: Path, tmp_path: Path
+) -> None:
+    kept, out = shutil.copytree(own, tmp_path / "kept"), tmp_path / "out"
+    ended = build_and(lambda: CHANGES[name](own / name), stage, own / "tiny.yaml", out)
+    assert ended.code == 2, ended.out
+    assert ended.err.startswith(f"error: {own / name}: ")
+    assert ended.err.count("\n") == 1
+    assert "run the command again, or remove" in ended.err
+    assert not (out / "build.lock.json").exists()
+    shutil.rmtree(own)
+    shutil.copytree(kept, own)
+    assert build(own, out).code == 0
+    assert build(own, tmp_path / "whole").code == 0
+    assert hashes(out) == hashes(tmp_path / "whole")
+    assert not leftovers(out)
+
+
+def test_workers_compare_too(own: Path, tmp_path: Path) -> None:
+    cedar = own / "documents" / "cedar.pdf"
+    ended = build_and(lambda: move_text(cedar), "images", own / "tiny.yaml", tmp_path / "out", "--workers", 2)
+    assert ended.err.startswith(f"error: {cedar}: changed while the release was built")
+    assert not (tmp_path / "out" / "build.lock.json").exists()
+
+
+@pytest.mark.parametrize("url", ["{out}", "file://{out}"])
+def test_parts_compare_too(url: str, own: Path, tmp_path: Path) -> None:
+    out = url.format(out=tmp_path / "out")
+    for stage in ("prepare", "records"):
+        assert command("build", own / "tiny.yaml", "--out", out, "--stage", stage).code == 0
+    move_text(own / "documents" / "cedar.pdf")
+    said = f"error: {own / 'documents' / 'cedar.pdf'}: changed while the release was built (dataset 'mmlongdoc', "
+    ended = command("build", own / "tiny.yaml", "--out", out, "--stage", "images")
+    assert ended.err.startswith(said)
+    move_text_back = (own / "documents" / "cedar.pdf").read_bytes().replace(b"1 0 0 1 90 160", b"1 0 0 1 20 160")
+    (own / "documents" / "cedar.pdf").write_bytes(move_text_back)
+    assert command("build", own / "tiny.yaml", "--out", out, "--stage", "images").code == 0
+    move_text(own / "documents" / "cedar.pdf")
+    ended = command("finish", out)
+    assert (ended.code, ended.err.startswith(said)) == (2, True)
+    assert not (tmp_path / "out" / "build.lock.json").exists()
+
+
+def test_sources_that_are_written_anew_with_the_same_bytes_are_the_same(own: Path, tmp_path: Path) -> None:
+    def rewrite() -> None:
+        for path in [path for path in own.rglob("*") if path.is_file()]:
+            data = path.read_bytes()
+            path.unlink()
+            path.write_bytes(data)
+            os.utime(path, (86_400, 86_400))
+
+    assert build(own, tmp_path / "whole").code == 0
+    for stage in ("rows", "images", "finish"):
+        ended = build_and(rewrite, stage, own / "tiny.yaml", tmp_path / stage)
+        assert ended.code == 0, ended.err
+        assert hashes(tmp_path / stage) == hashes(tmp_path / "whole")
+
+
+def drawn(reader: str, builder: str, folder: Path, corpus: Path | None = None, **more: Any) -> Path:
+    """A manifest of a sample that was drawn into a folder."""
+    (folder / "source").mkdir()
+    found = reader_type(reader)().draw_sample(folder / "source")
+    if "corpus" in found:
+        make_corpus(str(found.pop("corpus")), folder / "corpus")
+        more["corpus"] = str(folder / "corpus")
+    about = {"name": "made", "builder": builder, "reader": reader, "licence": "none", "lengths": ["8K"]}
+    source = {key: str(path) for key, path in found.items()}
+    dataset = {**about, "source": source, "sample": {"n": 2}, **more}
+    (folder / "manifest.yaml").write_text(yaml.safe_dump({"datasets": [dataset]}))
+    return folder / "manifest.yaml"
+
+
+def spoil(path: Path) -> None:
+    """Change one byte in the middle of a file."""
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("reader", "builder", "options", "files", "stages"),
+    [
+        ("viquae", "vrag", {"gold": "span"}, "source/images/*", ("images",)),
+        ("viquae", "vrag", {"gold": "span"}, "corpus/passages.arrow", ("records", "finish")),
+        ("viquae", "vrag", {"gold": "span"}, "corpus/index/*", ("records",)),
+        ("slidevqa", "docvqa", {}, "source/decks/*/*", ("documents", "images")),
+        ("image_tables", "many_shot", {}, "source/data/*.parquet", ("records", "images")),
+    ],
+    ids=["pictures", "passages", "index", "page images", "tables of pictures"],
+)
+def test_what_any_reader_reads_is_compared(
+    reader: str, builder: str, options: dict[str, Any], files: str, stages: Sequence[str], tmp_path: Path
+) -> None:
+    manifest = drawn(reader, builder, tmp_path, options=options)
+    kept = {path: path.read_bytes() for path in tmp_path.glob(files) if path.is_file()}
+    assert kept
+
+    def change() -> None:
+        for path in kept:
+            spoil(path)
+
+    for stage in stages:
+        ended = build_and(change, stage, manifest, tmp_path / "out")
+        assert ended.code == 2, ended.out
+        assert "changed while the release was built (dataset 'made', " in ended.err
+        assert any(f"error: {path}: changed" in ended.err for path in kept)
+        for path, data in kept.items():
+            path.write_bytes(data)
+    assert build_and(lambda: None, "none", manifest, tmp_path / "out").code == 0
+
+
+def test_a_tokenizer_of_the_user_s_own_is_compared(own: Path, tmp_path: Path) -> None:
+    from tokenizers import Tokenizer, models
+
+    path = own / "tokenizer.json"
+    Tokenizer(models.WordLevel({"[UNK]": 0, "page": 1}, "[UNK]")).save(str(path))
+    args = ("--set", f"counter.tokenizer={path}")
+    ended = build_and(
+        lambda: path.write_text(path.read_text() + " "), "finish", own / "tiny.yaml", tmp_path / "out", *args
+    )
+    assert ended.err.startswith(f"error: {path}: changed while the release was built")
+
+
+def test_a_stamp_proves_nothing_of_a_file_that_was_only_just_changed(tmp_path: Path) -> None:
+    (tmp_path / "new").write_text("new")
+    assert hash_file(tmp_path / "new").stamp is None
+
+
+def test_a_settled_file_is_not_hashed_again(own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mmlongbench.building.source_files.SETTLED", -SETTLED)  # as if all were old
+    hashed: list[Path] = []
+
+    def counted(path: Path) -> str:
+        hashed.append(path)
+        return sha256_of(path)
+
+    monkeypatch.setattr("mmlongbench.building.source_files.sha256_of", counted)
+    assert build(own, tmp_path / "out").code == 0
+    assert sorted(hashed.count(path) for path in (own / "documents").iterdir()) == [2] * 4  # first and last
+
+
+def test_a_file_that_grows_while_it_is_hashed_is_refused(own: Path, tmp_path: Path) -> None:
+    def growing(path: Path) -> str:
+        with path.open("ab") as file:
+            file.write(b"more")
+        return "0" * 64
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mmlongbench.building.source_files.sha256_of", growing)
+        ended = build(own, tmp_path / "out")
+    assert (ended.code, "is being written; run the command again once it is complete" in ended.err) == (2, True)
+
+
+def test_a_list_of_files_that_is_torn_is_named(own: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert command("build", own / "tiny.yaml", "--out", out, "--stage", "prepare").code == 0
+    (out / ".build" / "sources.sqlite").write_bytes(b"torn")
+    ended = command("build", own / "tiny.yaml", "--out", out, "--stage", "records")
+    assert (ended.code, "sources.sqlite: cannot be read: " in ended.err) == (2, True)
+    assert build(own, out).code == 0
