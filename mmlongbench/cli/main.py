@@ -1,6 +1,5 @@
 """The command `mmlongbench`: its subcommands, its errors in one line, its exit codes."""
 
-import errno
 import json
 import sys
 from dataclasses import replace
@@ -15,14 +14,15 @@ from mmlongbench.cli.console import printable_streams, say
 from mmlongbench.cli.corpus import corpus
 from mmlongbench.cli.count import count
 from mmlongbench.cli.doctor import doctor
+from mmlongbench.cli.failures import words_of
 from mmlongbench.cli.interrupts import interrupted_soon
 from mmlongbench.cli.plan import plan
 from mmlongbench.cli.report import report
 from mmlongbench.cli.score import score
 from mmlongbench.cli.search import search
 from mmlongbench.cli.verify import diff, verify
-from mmlongbench.errors import MMLongBenchError, StrictStop
-from tokenization import TokenizationError
+from mmlongbench.errors import StrictStop
+from mmlongbench.printable import without_secrets
 
 if TYPE_CHECKING:
     from mmlongbench.building.engine import Engine
@@ -41,8 +41,6 @@ Exit codes:
 
 
 INTERRUPTED = "interrupted; what is written is whole, the same command goes on"
-_OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
-"""Errors that end a build which can go on."""
 
 
 @click.group(epilog=EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
@@ -123,6 +121,8 @@ def build(
     from mmlongbench.progress import Progress
     from mmlongbench.release.layout import REJECTS
 
+    if out.startswith("-"):
+        raise click.UsageError(f"--out {out}: would be read as an option by other commands; write ./{out}")
     loaded = narrowed(load_manifest(find_manifest(manifest), settings), lengths, limit)
     progress = Progress(False if quiet or as_json else None)
     if shard and not stage:
@@ -133,9 +133,8 @@ def build(
             return
         built = replace(run(loaded, folder, engine, is_strict=strict), out=out)
     if as_json:
-        click.echo(
-            json.dumps({"out": str(out), "datasets": built.lock["datasets"], "was_complete": built.was_complete})
-        )
+        said = {"out": without_secrets(out), "datasets": built.lock["datasets"], "was_complete": built.was_complete}
+        click.echo(json.dumps(said))
     elif not quiet:
         show_build(built)
     counts = [data["questions"] for data in built.lock["datasets"].values()]
@@ -243,16 +242,10 @@ def _run() -> int:
     except (KeyboardInterrupt, click.Abort) as stop:
         say(str(stop.__cause__ or "") or INTERRUPTED, err=True)  # click raises Abort from it
         return 130
-    except (MMLongBenchError, TokenizationError, OSError) as error:
-        if "--debug" in sys.argv:
+    except Exception as error:
+        words = words_of(error)
+        if "--debug" in sys.argv or not words:
             raise
-        say(f"error: {_words(error)}", err=True)
+        say(f"error: {words}", err=True)
         return 1 if isinstance(error, StrictStop) else 2
     return 0
-
-
-def _words(error: Exception) -> str:
-    if isinstance(error, OSError) and not isinstance(error, MMLongBenchError):
-        what = f"{error.filename or 'a file'}: {error.strerror or error}"
-        return f"{what}; nothing is half-written, the same command goes on" if error.errno in _OF_THE_DISK else what
-    return str(error)

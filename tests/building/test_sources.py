@@ -94,8 +94,9 @@ def test_only_an_error_of_the_disk_says_that_the_same_command_goes_on(
 
     for code in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
         assert failing(code) == "error: file: it failed; nothing is half-written, the same command goes on\n"
-    for code in (errno.EACCES, errno.ENOENT, errno.EMFILE):
+    for code in (errno.EACCES, errno.ENOENT):
         assert failing(code) == "error: file: it failed\n"
+    assert failing(errno.EMFILE) == "error: file: it failed; allow more (ulimit -n), or use fewer --workers\n"
 
 
 @pytest.mark.parametrize("out", ["out", "new/folders/out"])
