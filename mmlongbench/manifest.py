@@ -60,6 +60,23 @@ def _tuple(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
 
 
+def _lengths(value: object) -> object:
+    """Return lengths as a tuple: `8K` and `8K,32K` are how they are written on the command line."""
+    if isinstance(value, str):
+        return tuple(part.strip() for part in value.split(","))
+    return (value,) if isinstance(value, int) and not isinstance(value, bool) else _tuple(value)
+
+
+def _names(value: object) -> object:
+    """Return one name as a tuple."""
+    return (value,) if isinstance(value, str) else _tuple(value)
+
+
+def _depths(value: object) -> object:
+    """Return one depth as a tuple; an integer is a number of permutations."""
+    return (value,) if isinstance(value, float) else _tuple(value)
+
+
 Length = Annotated[int, BeforeValidator(_length)]
 TupleOf = BeforeValidator(_tuple)
 Location = Annotated[Path, Field(strict=False)]
@@ -197,14 +214,14 @@ class DatasetSpec(_Model):
     corpus: Location | None = None
     """A corpus built by `corpus build`, or what that command reads; the sample's own by default."""
     retrieval: RetrievalSpec = RetrievalSpec()
-    lengths: Annotated[tuple[Length, ...], TupleOf] = Field(default=STANDARD_LENGTHS, min_length=1)
+    lengths: Annotated[tuple[Length, ...], BeforeValidator(_lengths)] = Field(default=STANDARD_LENGTHS, min_length=1)
     admission_length: Length = 8192
     """A question whose required units do not fit this length is in no file."""
     reference_length: Length = 128 * K
     """Where a task keeps only examples of about one full length (summaries), that length."""
     reserve: int | None = Field(default=None, ge=0)
     """Tokens kept free; the task's own value by default."""
-    placements: Annotated[tuple[float, ...] | int | None, TupleOf] = None
+    placements: Annotated[tuple[float, ...] | int | None, BeforeValidator(_depths)] = None
     """Depths, or a number of permutations; the task's own by default."""
     sample: SampleSpec = SampleSpec()
     counter: CounterSpec = CounterSpec()
@@ -213,7 +230,7 @@ class DatasetSpec(_Model):
     """Corrections of the source's rows, by id."""
     pictures: PictureSpec = PictureSpec()
     limits: LimitsSpec = LimitsSpec()
-    exclude: Annotated[tuple[str, ...], TupleOf] = ()
+    exclude: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()
     """Ids of documents that are not used; questions about them are rejected."""
     seed: int = 42
     drawn_as: str | None = None
@@ -355,7 +372,8 @@ def explain(error: ValidationError, where: str, model: type[BaseModel], datasets
         return f"{prefix}the key {key!r} is missing"
     same = [other for other in problems if len(place) < len(other["loc"]) and _place(other["loc"]) == place]
     messages = dict.fromkeys(
-        other["msg"].removeprefix("Value error, ")[: 2 * _MOST_SHOWN] for other in (problem, *same)
+        other["msg"].removeprefix("Value error, ").replace("valid tuple", "valid list")[: 2 * _MOST_SHOWN]
+        for other in (problem, *same)
     )
     return f"{prefix}{f'{key}: ' if key else ''}{' or '.join(messages)} (found {_shown(problem['input'])})"
 

@@ -46,12 +46,13 @@ def refusal(folder: Path, data: object) -> str:
             "source: Input should be a valid dictionary or Input should be 'sample' (found 'smaple')",
         ),
         ({"source": {"samples": 3}}, "source.samples: Input is not a valid path"),
-        ({"lengths": "8K"}, "lengths: Input should be a valid tuple (found '8K')"),
+        ({"lengths": {"8K": 1}}, "lengths: Input should be a valid list (found {'8K': 1})"),
+        ({"lengths": "8K and 16K"}, "lengths: length '8K and 16K': expected a whole number of K"),
         ({"lengths": []}, "lengths: Tuple should have at least 1 item after validation, not 0 (found [])"),
         ({"lengths": ["8X"]}, "lengths: length '8X': expected a whole number of K (1024 tokens) or M, at least 1K"),
         ({"lengths": [True]}, "lengths: length True: expected a whole number of K"),
         ({"admission_length": 1000}, "admission_length: length 1000: expected a whole number of K"),
-        ({"placements": "six"}, "placements: Input should be a valid tuple or Input should be a valid integer"),
+        ({"placements": "six"}, "placements: Input should be a valid list or Input should be a valid integer"),
         ({"placements": ["a"]}, "placements: Input should be a valid number"),
         ({"pages": {"dpi": "high"}}, "pages.dpi: Input should be a valid integer"),
         ({"pages": {"dpi": 5}}, "pages.dpi: Input should be greater than or equal to 10 (found 5)"),
@@ -179,6 +180,29 @@ def test_a_wrong_option_of_a_builder_is_named() -> None:
     ):
         bind(page_label="x")
     assert bind(page_label="index")
+
+
+@pytest.mark.parametrize(
+    ("builder", "placements", "said"),
+    [
+        ("visual_haystack", [], "expected 1 to 1,000 depths, such as [0, 0.5, 1], found []"),
+        ("visual_haystack", [0, 0], "expected each depth once, found [0.0, 0.0]"),
+        ("visual_haystack", [0, 1.5], "expected depths between 0 and 1, found [0.0, 1.5]"),
+        ("visual_haystack", [float("nan")], "expected depths between 0 and 1, found [nan]"),
+        ("visual_haystack", [0] * 1001, "expected 1 to 1,000 depths, such as [0, 0.5, 1], found 1,001"),
+        ("visual_haystack", 10**5000, "expected a list of depths, found a much larger number"),
+        ("vrag", 0, "expected 1 to 1,000 permutations, found 0"),
+        ("vrag", -3, "expected 1 to 1,000 permutations, found -3"),
+        ("vrag", 10**9, "expected 1 to 1,000 permutations, found 1,000,000,000"),
+        ("vrag", 10**5000, "expected 1 to 1,000 permutations, found a much larger number"),
+    ],
+    ids=["none", "twice", "above-1", "nan", "1001", "huge-depth", "zero", "negative", "many", "huge"],
+)
+def test_wrong_placements_are_one_error_of_the_manifest(builder: str, placements: Any, said: str) -> None:
+    spec = DatasetSpec.model_validate({**LEAST, "builder": builder, "placements": placements})
+    with pytest.raises(ManifestError) as refused:
+        placements_of(spec, bind_builder(spec))
+    assert str(refused.value) == f"dataset {spec.name!r}: placements: {said}"
 
 
 def test_placements_are_refused_where_nothing_is_placed() -> None:

@@ -104,3 +104,25 @@ def test_lengths_are_taken_once_in_the_order_they_are_given(tmp_path: Path) -> N
     assert isinstance(narrowed(manifest, None, 3), Manifest)
     assert narrowed(manifest, None, 3).datasets[0].sample.n == 3
     assert narrowed(manifest, None, 9).datasets[0].sample.n == 5
+
+
+@pytest.mark.parametrize(
+    ("setting", "lengths"),
+    [
+        ("lengths=8K", (8192,)),
+        ("lengths=8K, 16k", (8192, 16384)),
+        ("lengths=[8K, 16K]", (8192, 16384)),
+        ("lengths=8192", (8192,)),
+    ],
+)
+def test_lengths_of_a_setting_may_be_written_as_those_of_the_option(
+    setting: str, lengths: tuple[int, ...], tmp_path: Path
+) -> None:
+    (dataset,) = load_manifest(write_manifest(tmp_path / "m.yaml"), (setting,)).datasets
+    assert dataset.lengths == lengths
+
+
+def test_one_name_or_depth_of_a_setting_needs_no_brackets(tmp_path: Path) -> None:
+    (dataset,) = load_manifest(write_manifest(tmp_path / "m.yaml"), ("exclude=ash, b", "placements=0.5")).datasets
+    assert dataset.exclude == ("ash, b",)
+    assert dataset.placements == (0.5,)
