@@ -5,10 +5,12 @@ name, and the answer pages from 1 (`4`, `3; 5` or `[3, 5]`). The answer's format
 written `["a", "b"]`, a question that the document does not answer has the answer `Not answerable` and no page.
 """
 
+import codecs
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -32,6 +34,12 @@ from mmlongbench import (
 
 _MOST_BYTES = 256 * 1024 * 1024
 """Of a table in CSV, which is read whole."""
+_HEAD = 4096
+"""Bytes in which the header is looked for."""
+_SPAN = re.compile(r"(?P<first>[0-9]{1,8})\s*(?P<sign>-|–|—|to|and|&)\s*(?P<last>[0-9]{1,8})", re.IGNORECASE)
+"""Two pages as they are often written."""
+_MAX_NAMED = 20
+"""Pages of a range that a message names."""
 FIELDS = ("doc", "question", "answer", "pages")
 
 
@@ -57,6 +65,8 @@ class OwnDocuments:
     def row(self, id: str, raw: dict[str, Any]) -> DocumentQuestion | Fault:
         """One question cleaned."""
         if fault := faulty_text(raw, ("doc", "question")):
+            return fault
+        if fault := _faulty_pages(raw.get("pages")):
             return fault
         name = raw["doc"].strip()
         return clean(
@@ -99,20 +109,80 @@ def _of_csv(path: Path) -> Iterator[tuple[str, dict[str, Any] | Fault]]:
     try:
         if not path.is_file() or path.stat().st_size > _MOST_BYTES:
             raise ValueError(f"no file of at most {_MOST_BYTES} bytes")
-        text = path.read_bytes().decode("utf-8-sig")
+        text = _decoded(path.read_bytes(), path)
         table = csv.DictReader(io.StringIO(text, newline=""), strict=True)
-        lacking = [field for field in FIELDS if field not in (table.fieldnames or ())]
-        rows = [] if lacking else [(table.line_num, row) for row in table]
+        header = list(table.fieldnames or ())
+        _check_header(header, text.partition("\n")[0], path)
+        rows = [(table.line_num, row) for row in table]
     except (OSError, ValueError, csv.Error) as error:
         raise SourceError(Fault("unreadable-source", "CSV in UTF-8", str(error)[:120], path.name)) from error
-    if lacking:
-        expected = f"a header with {', '.join(FIELDS)}"
-        raise SourceError(Fault("wrong-columns", expected, f"no {', '.join(lacking)}", path.name, "line 1"))
     for line, row in rows:
         if None in row or None in row.values():
-            yield f"line {line}", Fault("wrong-columns", f"{len(table.fieldnames or ())} cells", "more or fewer")
+            yield f"line {line}", Fault("wrong-columns", f"{len(header)} cells", "more or fewer")
+        elif found := next((field for field, cell in row.items() if "\0" in cell), None):
+            yield f"line {line}", Fault("invalid-text", "a cell of text", "a NUL character", field=found)
         else:
             yield f"line {line}", row
+
+
+def _decoded(data: bytes, path: Path) -> str:
+    """Return the text of a table in UTF-8.
+
+    Raises:
+        SourceError: it is in another encoding, which is named where that can be told.
+
+    """
+    todo = "save it as CSV UTF-8"
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in data[:_HEAD].partition(b"\n")[0]:
+        raise SourceError(Fault("unreadable-source", "CSV in UTF-8", "UTF-16", path.name, todo=todo))
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        found = f"the byte 0x{data[error.start]:02x}, as Latin-1 or Windows-1252 have it"
+        fault = Fault("unreadable-source", "CSV in UTF-8", found, path.name, f"line {line}", todo=todo)
+        raise SourceError(fault) from error
+
+
+def _check_header(header: Sequence[str], line: str, path: Path) -> None:
+    """Refuse a header that lacks a column or has one twice.
+
+    Raises:
+        SourceError: what is wrong with it, and how to mend that.
+
+    """
+    if twice := next((name for name in header if name and header.count(name) > 1), None):
+        raise SourceError(Fault("wrong-columns", "each column once", f"{twice!r} twice", path.name, "line 1"))
+    lacking = [field for field in FIELDS if field not in header]
+    if not lacking:
+        return
+    found, todo = f"no {', '.join(lacking)}", ""
+    for character, name in ((";", "semicolons"), ("\t", "tabs")):
+        if set(FIELDS) <= {*_plain(line.split(character))}:
+            found, todo = f"columns separated by {name}", "save it with commas, or as JSON Lines"
+    if close := [name for name in header if _plain([name])[0] in lacking]:
+        found = ", ".join(map(repr, close))
+        todo = f"write {', '.join(_plain(close))}: in small letters, without blanks"
+    expected = f"a header with {', '.join(FIELDS)}"
+    raise SourceError(Fault("wrong-columns", expected, found, path.name, "line 1", todo=todo))
+
+
+def _plain(names: Sequence[str]) -> list[str]:
+    """Return names of columns without blanks, quotes and capitals."""
+    return [name.strip().strip('"').strip().lower() for name in names]
+
+
+def _faulty_pages(value: object) -> Fault | None:
+    """Return what is wrong with pages that are written as a range or in words."""
+    found = _SPAN.fullmatch(value.strip()) if isinstance(value, str) else None
+    if found is None:
+        return None
+    first, last = int(found["first"]), int(found["last"])
+    is_range = found["sign"].lower() not in ("and", "&") and first < last < first + _MAX_NAMED
+    pages = range(first, last + 1) if is_range else (first, last)
+    todo = f"write {'; '.join(map(str, pages))}"
+    expected = "page numbers with semicolons between them"
+    return Fault("answer-pages-not-a-list", expected, repr(value)[:80], field="pages", todo=todo)
 
 
 def _pages(value: object) -> object:

@@ -307,6 +307,63 @@ def test_a_table_without_its_columns_is_an_error(tmp_path: Path, text: str | byt
         list(OwnDocuments().rows({"questions": path, "documents": tmp_path}))
 
 
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"doc;question;answer;pages\na;Who?;I;1\n", "found columns separated by semicolons; save it with commas, or"),
+        (b"doc\tquestion\tanswer\tpages\na\tWho?\tI\t1\n", "found columns separated by tabs; save it with commas, or"),
+        (b"Doc,question,answer,Pages \na,Who?,I,1\n", "found 'Doc', 'Pages '; write doc, pages: in small letters"),
+        (
+            b"doc,question,answer,pages,doc\na,Who?,I,1,b\n",
+            "line 1: wrong-columns: expected each column once, found 'doc'",
+        ),
+        ("doc,question,answer,pages\n".encode("utf-16"), "expected CSV in UTF-8, found UTF-16; save it as CSV UTF-8"),
+        (
+            "doc,question,answer,pages\n".encode("utf-16-le"),
+            "expected CSV in UTF-8, found UTF-16; save it as CSV UTF-8",
+        ),
+        (
+            "doc,question,answer,pages\na,Who?,Café,1\n".encode("latin-1"),
+            "line 2: unreadable-source: expected CSV in UTF-8, found the byte 0xe9, as Latin-1 or Windows-1252 have it",
+        ),
+        (b"doc,question\na,Who?\n", "expected a header with doc, question, answer, pages, found no answer, pages"),
+    ],
+    ids=["semicolons", "tabs", "capitals", "twice", "utf-16", "utf-16-without-mark", "latin-1", "missing"],
+)
+def test_a_table_of_another_form_is_told_by_its_cause(data: bytes, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "q.csv"
+    path.write_bytes(data)
+    with pytest.raises(mm.SourceError) as refused:
+        list(OwnDocuments().rows({"questions": path, "documents": tmp_path}))
+    assert str(refused.value).startswith("q.csv")
+    assert said in str(refused.value)
+
+
+def test_a_nul_in_a_cell_is_named_and_the_other_rows_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "q.csv"
+    path.write_bytes(b"doc,question,answer,pages\na,Who?,I\0,1\na,Who?,I,1\n")
+    first, second = OwnDocuments().rows({"questions": path, "documents": tmp_path})
+    assert isinstance(first, mm.RowFault)
+    assert str(first.fault) == "q.csv, line 2, answer: invalid-text: expected a cell of text, found a NUL character"
+    assert not isinstance(second, mm.RowFault)
+
+
+@pytest.mark.parametrize(
+    ("pages", "todo"),
+    [
+        ("3-6", "write 3; 4; 5; 6"),
+        ("3 – 4", "write 3; 4"),
+        ("3 and 6", "write 3; 6"),
+        ("6-3", "write 6; 3"),
+        ("1-99999", "write 1; 99999"),
+    ],
+)
+def test_pages_in_words_or_as_a_range_are_answered_with_how_to_write_them(pages: str, todo: str) -> None:
+    found = OwnDocuments().row("own_0", {**OWN, "pages": pages})
+    assert isinstance(found, mm.Fault)
+    assert (found.reason, found.field, found.todo) == ("answer-pages-not-a-list", "pages", todo)
+
+
 def test_a_row_of_too_few_or_too_many_cells_is_named_and_the_others_are_read(tmp_path: Path) -> None:
     path = tmp_path / "q.csv"
     path.write_text("doc,question,answer,pages\na.pdf,Who?,I,1\na.pdf,Who?\na.pdf,Who?,I,1,2\n")
