@@ -52,7 +52,10 @@ class Processes:
             self.close()
             left = [names[place] for future, place in waiting.items() if not future.done() or future.exception()]
             first = f" (from {left[0]})" if left else ""
-            raise WorkerDiedError(f"a worker died, perhaps for want of memory; run again to go on{first}") from error
+            raise WorkerDiedError(
+                "a worker died: it was killed, by somebody or by the system for want of memory; "
+                f"run again to go on{first}"
+            ) from error
         except (KeyboardInterrupt, GeneratorExit):
             self._terminate()
             raise

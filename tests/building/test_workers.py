@@ -59,6 +59,20 @@ def test_an_interrupt_ends_a_build_at_once_with_one_line_and_it_goes_on(
     assert not leftovers(out)
 
 
+@pytest.mark.parametrize("by", [signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM], ids=lambda signal: signal.name)
+def test_a_signal_that_ends_a_build_leaves_no_process_and_it_goes_on(
+    by: signal.Signals, source: Path, finished: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    with struck(source, out, "cedar_page1.jpg", by, "--workers", 2) as process:
+        process.communicate()
+    assert process.returncode == -by
+    wait_for(lambda: not of_session(process.pid))
+    assert build(source, out).code == 0
+    assert hashes(out) == hashes(finished)
+    assert not leftovers(out)
+
+
 def test_an_interrupt_ends_workers_that_ignore_sigterm(source: Path, tmp_path: Path) -> None:
     deaf, args = [signal.SIGTERM], ("--workers", 2)
     with struck(source, tmp_path / "out", "cedar_page1.jpg", signal.SIGINT, *args, ignored=deaf) as process:
