@@ -53,6 +53,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.timeout(900)  # a page has up to thirty commands
 @pytest.mark.parametrize("page", PAGES)
 def test_every_command_runs(page: str, sources: Path, tmp_path: Path) -> None:
     for folder in sources.iterdir():
