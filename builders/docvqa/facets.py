@@ -31,6 +31,7 @@ def facets_of(record: mm.Record) -> Mapping[str, Sequence[str]]:
         "evidence": needs,
         "evidence pages": [_evidence_pages(record)],
         "evidence position": evidence_positions(record),
+        "anchor": [record.get("anchor", "")],
         "pages shown": [_pages_shown(len(record.get("page_list", ())))],
         "document type": [record.get("doc_type", "")],
         "question type": [record.get("question_type", "")],

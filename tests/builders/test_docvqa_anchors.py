@@ -233,3 +233,21 @@ def test_the_record_says_where_its_answer_pages_stand_at_each_length() -> None:
     ]
     assert record(packed(row((2, 8)), world()))["evidence_position"] == "first, last"
     assert record(packed(row(), world()))["evidence_position"] == ""
+
+
+def test_a_report_breaks_scores_down_by_the_rule_of_the_anchor(tmp_path: Path) -> None:
+    draw_source(tmp_path / "source", ROWS)
+    manifest = write_manifest(tmp_path / "source/anchors.yaml")
+    assert command("build", manifest, "--out", tmp_path / "out", "--workers", 1).code == 0
+    said = []
+    for path in sorted((tmp_path / "out/mmlb_data").rglob("*.jsonl")):
+        for line in map(json.loads, path.read_text("utf-8").splitlines()):
+            file = f"documentQA/{path.name}"
+            said.append({"file": file, "id": line["id"], "prediction": str(line["answer"])})
+    (tmp_path / "m.jsonl").write_text("".join(json.dumps(line) + "\n" for line in said), "utf-8")
+    scored = command("score", tmp_path / "out", tmp_path / "m.jsonl", "--out", tmp_path / "scores")
+    assert scored.code == 0, scored.err
+    facets = json.loads(command("report", tmp_path / "scores", "--json").out)["facets"]
+    (cells,) = [facet["cells"] for facet in facets if facet["title"] == "anchor"]
+    assert {cell["row"]: cell["examples"] for cell in cells if cell["column"] == "all"} == {"answer": 10, "drawn": 2}
+    assert "mmlongdoc: drawn" in command("report", tmp_path / "scores").out
