@@ -205,8 +205,8 @@ def _asks_for_picture(fields: Fields, category: Category) -> Annotation:
     named = pictures_named(fields.question)
     is_stale = len(named) == 1 and named[0].place != at + 1
     needle = HiddenNeedle(id="needle-0", image=fields.pictures[at])
-    repairs = ("ordinal-of-another-picture",) if is_stale else ()
-    row = _row(fields, (needle,), choices=tuple(choices), right=fields.answer, shown=fields.shown, repairs=repairs)
+    options = {"choices": tuple(choices), "right": fields.answer, "shown": fields.shown}
+    row = _row(fields, (needle,), **options, is_ordinal_stale=is_stale)
     return Annotation(row, fields.context, fields.pictures)
 
 
@@ -261,10 +261,9 @@ def _refuse_absent(texts: Sequence[str], found: Mapping[str, Sequence[Span]]) ->
 
 
 def _row(fields: Fields, needles: tuple[HiddenNeedle, ...], **others: Any) -> HaystackQuestion:  # noqa: ANN401
-    repairs: tuple[str, ...] = others.pop("repairs", ())
     listed = fields.meta.get("needles")
-    if needles[0].text and isinstance(listed, list) and any("\n" in str(needle).strip() for needle in listed):
-        repairs = (*repairs, "needle-on-several-lines")
+    is_mended = needles[0].text and isinstance(listed, list) and any("\n" in str(each).strip() for each in listed)
+    repairs = ("needle-on-several-lines",) if is_mended else ()
     about: dict[str, Any] = {"question": fields.question, "shown": fields.shown, **others}
     page = f"row-{fields.id.removeprefix('mm-niah-')}"
     return HaystackQuestion(id=fields.id, pages=(page,), needles=needles, repairs=repairs, **about)

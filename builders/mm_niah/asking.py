@@ -58,8 +58,8 @@ class Asked:
 
     text: str
     wording: NeedlePlace | None = None
-    source: NamedPicture | None = None
-    """The ordinal of the source's question."""
+    named: tuple[NamedPicture, ...] = ()
+    """The ordinals of the source's question."""
 
 
 def asked(row: HaystackQuestion, ordinal: Ordinal, choices: tuple[str, ...]) -> Asked:
@@ -70,23 +70,21 @@ def asked(row: HaystackQuestion, ordinal: Ordinal, choices: tuple[str, ...]) -> 
 
     """
     named = pictures_named(row.question) if row.choices else ()
-    if not named or (ordinal == "source" and len(named) > 1):
-        return Asked(row.question)
-    if ordinal == "source":
-        return Asked(row.question, source=named[0])
+    if not named or ordinal == "source":
+        return Asked(row.question, named=named)
     if len(named) > 1 or len(row.needles) > 1:
         expected, found = "one ordinal and one needle", f"{len(named)} ordinals and {len(row.needles)} needles"
         todo = "set options.ordinal to source to keep the question as it is"
         raise mm.Rejected(mm.Fault("several-ordinals", expected, found, field="question", todo=todo))
     if ordinal == "rewrite":
         wording = NeedlePlace(row.question, named[0], row.needles[0].id, choices)
-        return Asked(wording.asked(all_ordinals()[0]), wording, named[0])
+        return Asked(wording.asked(all_ordinals()[0]), wording, named)
     text = without_ordinal(row.question, named[0])
     if text is None:
         expected = "words that describe the image, such as `whose corner is missing`"
         todo = "set options.ordinal to rewrite"
         raise mm.Rejected(mm.Fault("ordinal-without-description", expected, "none", field="question", todo=todo))
-    return Asked(text, source=named[0])
+    return Asked(text, named=named)
 
 
 def ask(question: str, paths: Sequence[str], *, has_choices: bool) -> tuple[mm.Part, ...]:

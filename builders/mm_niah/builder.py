@@ -35,6 +35,8 @@ CATEGORIES: dict[tuple[Task, Kind], str] = {
     ("reasoning", "image"): "visual-reasoning",
 }
 """The vocabulary of the public files."""
+STALE_SOURCE = "ordinal of another picture in the source"
+"""What the lock counts of questions whose ordinal is wrong before any needle is moved."""
 
 
 class MMNIAHOptions(mm.Options):
@@ -95,7 +97,9 @@ class MMNIAH:
         parts = ask(how.text, paths, has_choices=bool(row.choices))
         question = mm.Question(row.id, parts, data, wording=how.wording)
         opening = (_instruction(bool(row.choices)),)
-        return mm.Draft(row.id, opening, (question,), required, mm.Chain((haystack,)), finish=mm.Closing())
+        supply, finish = mm.Chain((haystack,)), mm.Closing()
+        noted = (STALE_SOURCE,) if row.is_ordinal_stale else ()
+        return mm.Draft(row.id, opening, (question,), required, supply, finish=finish, noted=noted)
 
     def record(self, example: mm.Example) -> mm.Record:
         """One line of the public file."""
@@ -141,19 +145,24 @@ class MMNIAH:
         yield mm.Remark("questions with an ordinal", fault, is_promised=is_promised)
 
     def _question(self, example: mm.Example) -> dict[str, Any]:
-        """The question as it is asked; where it names a picture by an ordinal, also the source's, and both places."""
+        """The question as it is asked; where it names pictures by ordinals, also the source's, and the places of both.
+
+        A place is a number; where a question names several pictures, the places are a list.
+        """
         how: Asked = example.question.data["asked"]
-        if how.source is None:
+        if not how.named:
             return {"question": how.text}
         row: HaystackQuestion = example.question.data["row"]
-        question, place = how.text, how.source.place if self.options.ordinal == "source" else None
+        places = [each.place for each in how.named]
+        source = places[0] if len(places) == 1 else places
+        question, place = how.text, source if self.options.ordinal == "source" else None
         if how.wording:
             question, place = how.wording.asked(example.question.chosen), how.wording.choose(example.units) + 1
         return {
             "question": question,
             "question_source": row.question,
             "ordinal": place,
-            "ordinal_source": how.source.place,
+            "ordinal_source": source,
         }
 
     def _answer(self, data: Mapping[str, Any], needles: list[str], images: list[str]) -> dict[str, Any]:

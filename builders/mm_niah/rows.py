@@ -35,5 +35,7 @@ class HaystackQuestion(Row):
     """The index of the right one among `choices`."""
     shown: tuple[str, ...] = ()
     """Counting over pictures: the pictures that are shown with the question."""
+    is_ordinal_stale: bool = False
+    """Whether its ordinal ("the second image") names another picture than the needle in the source's own document."""
     pages: tuple[str, ...] = ()
     """Its own web pages, by id: taken before all others."""

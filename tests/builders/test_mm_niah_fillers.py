@@ -184,6 +184,29 @@ def test_an_own_ordinal_is_written_anew_for_each_depth(tmp_path: Path) -> None:
         assert (record["ordinal"], record["ordinal_source"]) == (place, 1)
 
 
+def test_all_ordinals_of_a_question_are_recorded_where_they_are_kept_as_they_are(tmp_path: Path) -> None:
+    sources = draw_hidden_pictures(tmp_path / "drawn")
+    lines = [json.loads(line) for line in sources["questions"].read_text("utf-8").splitlines()[:2]]
+    lines[0]["question"] = "Which emblem is like the first image or the third picture?"
+    lines[1]["question"] = "Which emblem is like the second image?"
+    sources["questions"].write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    dataset = {
+        "name": "retrieval-image",
+        "builder": "mm_niah",
+        "reader": "own_pages",
+        "source": {key: str(path) for key, path in sources.items()},
+        "lengths": ["8K"],
+        "placements": [0],
+        "options": {"task": "retrieval", "needle": "image", "ordinal": "source"},
+    }
+    build(Manifest.model_validate({"datasets": [dataset]}), tmp_path / "out", LocalEngine(1, Progress(is_shown=False)))
+    forget()
+    (file,) = (tmp_path / "out" / "mmlb_data").rglob("*.jsonl")
+    found = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    assert [record["question_source"] for record in found] == [line["question"] for line in lines]
+    assert [record["ordinal"] for record in found] == [record["ordinal_source"] for record in found] == [[1, 3], 2]
+
+
 def test_own_pictures_of_questions_are_told_also_where_a_question_is_refused(tmp_path: Path) -> None:
     lines: list[object] = [
         {"question": "Q?", "answer": 0, "needles": ["a.png"], "choices": ["a.png", "b.JPG"]},

@@ -124,7 +124,7 @@ def test_without_its_ordinal_a_picture_is_told_by_its_description(before: str, a
 def test_a_question_without_an_ordinal_is_asked_as_it_is() -> None:
     for ordinal in ("rewrite", "neutral", "source"):
         found = asked(row("Which cartoon is seen?"), ordinal, ())
-        assert (found.text, found.wording, found.source) == ("Which cartoon is seen?", None, None)
+        assert (found.text, found.wording, found.named) == ("Which cartoon is seen?", None, ())
 
 
 @pytest.mark.parametrize("ordinal", ["rewrite", "neutral"])
@@ -212,6 +212,31 @@ def test_source_questions_are_stale_and_the_audit_says_how_many(releases: dict[s
     assert (remark["subject"], remark["examples"]) == ("questions with an ordinal", len(found))
     assert [(fault["fault"], fault["count"]) for fault in remark["faults"]] == [(STALE, stale)]
     assert 0 < stale <= len(found)
+
+
+@pytest.mark.parametrize("ordinal", ["source", "rewrite", "neutral"])
+def test_a_wrong_ordinal_of_the_source_is_counted_and_is_no_repair(ordinal: str, tmp_path: Path) -> None:
+    sources = draw_upstream(tmp_path / "drawn", rows=2, pictures=4, pages=1)["reasoning-image"]
+    lines = [json.loads(line) for line in sources["questions"].read_text("utf-8").splitlines()]
+    (named,) = pictures_named(lines[0]["question"])
+    lines[0]["question"] = renamed(lines[0]["question"], named, mm.ordinal_words(named.place + 1))
+    sources["questions"].write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    dataset = {
+        "name": "reasoning-image",
+        "builder": "mm_niah",
+        "reader": "mm_niah",
+        "source": {key: str(path) for key, path in sources.items()},
+        "lengths": ["2K"],
+        "admission_length": "2K",
+        "placements": [0],
+        "options": {"task": "reasoning", "needle": "image", "ordinal": ordinal},
+    }
+    manifest = Manifest.model_validate({"datasets": [dataset]})
+    lock = build(manifest, tmp_path / "out", LocalEngine(1, Progress(is_shown=False))).lock
+    counts = lock["datasets"]["reasoning-image"]["questions"]
+    assert (counts["kept"], counts["repaired"]) == (2, {})
+    assert counts["noted"] == {"ordinal of another picture in the source": 1}
+    forget()
 
 
 def needle_place(record: dict[str, Any]) -> int:

@@ -267,7 +267,9 @@ def test_a_jigsaw_needle_is_told_by_its_name_else_by_its_folder(needles: object)
 
 def test_an_ordinal_of_another_picture_is_counted() -> None:
     raw = jigsaw(question="Given the first image, whose corner is missing, which of these is the missing part?")
-    assert row_of(raw).repairs == ("ordinal-of-another-picture",)
+    assert row_of(raw).is_ordinal_stale
+    assert not row_of(jigsaw()).is_ordinal_stale
+    assert row_of(raw).repairs == ()
 
 
 def test_multi_view_rows_are_an_expected_skip() -> None:
