@@ -32,6 +32,10 @@ class MMNIAHRows:
     optional_sources: ClassVar[tuple[str, ...]] = ("obelics",)
     image_folder: ClassVar[str] = "mm-niah"
 
+    def __init__(self) -> None:
+        """Know no folder of pictures yet; each is looked for once, and again when rows are read."""
+        self._roots: dict[Path, Path] = {}
+
     def rows(self, sources: Sources) -> Iterator[Row | RowFault]:
         """Each question, `mm-niah-<id>`; then the pages of `obelics` that cannot be read.
 
@@ -40,7 +44,7 @@ class MMNIAHRows:
 
         """
         path = sources["questions"]
-        picture_root(sources["images"])
+        self._roots[sources["images"]] = picture_root(sources["images"])
         for number, _, raw in json_lines(path):
             found = read_annotation(raw)
             row = found.question if isinstance(found, Annotation) else found
@@ -54,7 +58,10 @@ class MMNIAHRows:
 
     def image(self, sources: Sources, name: str) -> Path | None:
         """A picture of a context, a question or a web page."""
-        return picture_file(sources["images"], name)
+        folder = sources["images"]
+        if folder not in self._roots:
+            self._roots[folder] = picture_root(folder)
+        return picture_file(folder, name, self._roots[folder])
 
     def asked_pictures(self, sources: Sources) -> Iterator[str]:
         """The needles, patterns and options of all rows, also of those that are refused."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatch
-from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import TypeAlias
 
@@ -59,12 +58,12 @@ def is_web(name: str) -> bool:
     return WEB in folders_of(name)
 
 
-@lru_cache(maxsize=64)
 def picture_root(folder: Path) -> Path:
     """Return the folder that pictures are named below: the one that holds `obelics/`, up to two levels down.
 
     The archive of the validation split unpacks to `mm_niah_dev/images/`, so a manifest may name that folder, the one
-    above it, or the one that the archive was unpacked in. Without an `obelics/` it is the folder itself.
+    above it, or the one that the archive was unpacked in. Without an `obelics/` it is the folder itself. A link to a
+    folder of the same level is no second folder.
 
     Raises:
         SourceError: several folders of one level hold an `obelics/`.
@@ -72,7 +71,8 @@ def picture_root(folder: Path) -> Path:
     """
     level = [folder]
     for _ in range(_MAX_LEVELS + 1):
-        roots = [each for each in level if (each / WEB).is_dir()]
+        found_by_place = {each.resolve(): each for each in reversed(level) if (each / WEB).is_dir()}
+        roots = sorted(found_by_place.values())
         if len(roots) > 1:
             found = " and ".join(each.relative_to(folder).as_posix() for each in roots[:3])
             expected = f"one folder that holds {WEB}/"
@@ -90,12 +90,12 @@ def _folders(folder: Path) -> list[Path]:
         return []
 
 
-def picture_file(folder: Path, name: str) -> Path | None:
+def picture_file(folder: Path, name: str, root: Path | None = None) -> Path | None:
     """Return a picture below a folder, by its name or by its name without the first folder; none that leads out of it.
 
-    Names start from `picture_root(folder)`.
+    Names start from `root`, a folder below (see `picture_root`), else from the folder itself.
     """
-    parts, root = PurePosixPath(name).parts, picture_root(folder)
+    parts, root = PurePosixPath(name).parts, root or folder
     for tried in (parts, parts[1:]):
         if tried and (path := file_inside(root, root.joinpath(*tried))):
             return file_inside(folder, path)

@@ -5,6 +5,7 @@ What is right is read off the released lines and pictures alone: the drawn pictu
 
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -310,6 +311,28 @@ def test_a_folder_of_pictures_that_leads_out_of_the_source_is_not_followed(tmp_p
     assert MMNIAHRows().image({"images": tmp_path / "source"}, "obelics/web0000.png") is None
     named = tmp_path / "source" / "images"
     assert MMNIAHRows().image({"images": named}, "obelics/web0000.png") == named / "obelics" / "web0000.png"
+
+
+def test_pictures_that_are_unpacked_later_are_found(tmp_path: Path) -> None:
+    sources = {"images": tmp_path, "questions": tmp_path / "mm_niah_val" / "annotations" / "retrieval-image.jsonl"}
+    early = MMNIAHRows()
+    assert early.image(sources, "obelics/web0000.png") is None
+    draw_upstream(tmp_path, rows=1, pictures=1, pages=1)
+    found = tmp_path / "mm_niah_dev" / "images" / "obelics" / "web0000.png"
+    assert MMNIAHRows().image(sources, "obelics/web0000.png") == found
+    assert len(list(early.rows(sources))) == 1
+    assert early.image(sources, "obelics/web0000.png") == found
+
+
+def test_a_link_to_the_folder_of_pictures_is_no_second_folder(tmp_path: Path) -> None:
+    draw_upstream(tmp_path, rows=1, pictures=1, pages=1)
+    shutil.move(tmp_path / "mm_niah_val" / "annotations", tmp_path / "annotations")
+    (tmp_path / "mm_niah_val").rmdir()
+    (tmp_path / "mm_niah_val").symlink_to("mm_niah_dev")
+    sources = {"images": tmp_path, "questions": tmp_path / "annotations" / "retrieval-image.jsonl"}
+    assert len(list(MMNIAHRows().rows(sources))) == 1
+    found = tmp_path / "mm_niah_dev" / "images" / "obelics" / "web0000.png"
+    assert MMNIAHRows().image(sources, "obelics/web0000.png") == found
 
 
 def test_two_folders_of_pictures_are_not_guessed_between(tmp_path: Path) -> None:
