@@ -211,16 +211,22 @@ def _asks_for_picture(fields: Fields, category: Category) -> Annotation:
 
 
 def _refuse_options(fields: Fields, category: Category) -> None:
-    """Refuse options that are texts; all Multi-view rows are so, and the benchmark leaves them out."""
-    if not fields.meta.get("choices"):
-        return
-    if fields.meta.get("choices_image_path"):
+    """Refuse options that are texts, and Multi-view rows, which the benchmark leaves out."""
+    has_texts, has_pictures = (bool(fields.meta.get(key)) for key in ("choices", "choices_image_path"))
+    if has_texts and has_pictures:
         refuse("two-kinds-of-options", "options that are texts or pictures", "both", "meta.choices")
-    expected, found = "a needle whose options are pictures", "two frames whose options are texts"
-    if category == "visual-reasoning":
+    if category == "visual-reasoning" and (has_texts or (not has_pictures and _has_frames(fields))):
+        found = f"two frames whose options are {'texts' if has_texts else 'missing'}"
         todo = "nothing is to be done: the benchmark leaves Multi-view rows out and keeps Jigsaw rows"
+        expected = "a needle whose options are pictures"
         raise Rejected(Fault("multi-view", expected, found, field="meta.choices", todo=todo, is_expected=True))
-    refuse("text-options", "picture choices", "options that are texts", "meta.choices")
+    if has_texts:
+        refuse("text-options", "picture choices", "options that are texts", "meta.choices")
+
+
+def _has_frames(fields: Fields) -> bool:
+    """Whether a row asks about two pictures of its context, as Multi-view rows do and no others."""
+    return len(_listed_pictures(fields)) == 2 or len(pictures_named(fields.question)) == 2
 
 
 def _pasted(fields: Fields) -> int:
@@ -234,12 +240,16 @@ def _pasted(fields: Fields) -> int:
 
 def _jigsaw(fields: Fields) -> int:
     """The place of the picture whose corner is missing: named by `meta.needles`, else the only one of no web page."""
+    return _only(_listed_pictures(fields) or _outside(fields), "one picture that meta.needles names")
+
+
+def _listed_pictures(fields: Fields) -> list[int]:
+    """The places of the pictures that `meta.needles` names, by their paths, else by their names alone."""
     listed = fields.meta.get("needles")
     needles = {name for name in listed if isinstance(name, str)} if isinstance(listed, list) else set()
     bases = {PurePosixPath(name).name for name in needles}
     found = [at for at, name in enumerate(fields.pictures) if name in needles]
-    found = found or [at for at, name in enumerate(fields.pictures) if PurePosixPath(name).name in bases]
-    return _only(found or _outside(fields), "one picture that meta.needles names")
+    return found or [at for at, name in enumerate(fields.pictures) if PurePosixPath(name).name in bases]
 
 
 def _outside(fields: Fields) -> list[int]:

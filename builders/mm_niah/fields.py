@@ -15,6 +15,7 @@ PAGE_BREAK = "</s>"
 MAX_NEEDLE = 10_000
 """Characters; a needle is a sentence."""
 MAX_COUNT = 10**6
+_WHOLE = re.compile(r"[0-9]{1,9}(?:\.0{1,9})?")
 Span: TypeAlias = tuple[int, int]
 
 
@@ -120,7 +121,11 @@ def numbers_of(answer: object) -> tuple[int, ...]:
 
 
 def counts_of(answer: object) -> tuple[int, ...] | None:
-    """Return the numbers of a counting answer: a list, or a text that holds one as JSON; None of anything else."""
+    """Return the numbers of a counting answer: a list, or a text that holds one as JSON; None of anything else.
+
+    >>> counts_of("[1, 2.0]"), counts_of(["1", "2"]), counts_of("[1.5]")
+    ((1, 2), (1, 2), None)
+    """
     if isinstance(answer, str):
         try:
             answer = json.loads(answer)
@@ -128,7 +133,17 @@ def counts_of(answer: object) -> tuple[int, ...] | None:
             return None
     if not isinstance(answer, list) or not answer:
         return None
-    return tuple(answer) if all(type(count) is int and 0 <= count <= MAX_COUNT for count in answer) else None
+    counts = [count for each in answer if (count := _count(each)) is not None]
+    return tuple(counts) if len(counts) == len(answer) else None
+
+
+def _count(value: object) -> int | None:
+    """Return a whole number from 0, also one that is spelled as a text or with a fraction of zero."""
+    if isinstance(value, str) and _WHOLE.fullmatch(value.strip()):
+        value = float(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if type(value) is int and 0 <= value <= MAX_COUNT else None
 
 
 def _text(raw: Mapping[str, Any], field: str) -> str:

@@ -100,14 +100,18 @@ def words_of(page: list[str | mm.Image]) -> str:
     return " ".join(" ".join(part.split()) for part in page if isinstance(part, str)).strip()
 
 
-@pytest.mark.parametrize("answer", [[1, 2], "[1, 2]"], ids=["a list", "a text that spells one"])
+@pytest.mark.parametrize(
+    "answer",
+    [[1, 2], "[1, 2]", ["1", "2"], '["1", " 2 "]', [1.0, 2], "[1.0, 2]", ["1.0", 2]],
+    ids=["list", "text", "texts in a list", "texts in a text", "zero fraction", "zero fraction in a text", "mixed"],
+)
 def test_a_counting_answer_is_a_list_or_a_text_that_spells_one(answer: object) -> None:
     assert row_of(counting_text([1, 2], answer)).counts == (1, 2)
 
 
 @pytest.mark.parametrize(
     "answer",
-    ["[1, 2", "[1.5, 2]", "[true, 2]", "[-1, 2]", '{"1": 2}', [], None, 3, "one and two", [1, "2"], "[1, 2e9]"],
+    ["[1, 2", "[1.5, 2]", "[true, 2]", "[-1, 2]", '{"1": 2}', [], None, 3, "one and two", [1, "2.5"], "[1, 2e9]"],
     ids=[
         "cut",
         "a fraction",
@@ -118,8 +122,8 @@ def test_a_counting_answer_is_a_list_or_a_text_that_spells_one(answer: object) -
         "null",
         "a number",
         "words",
-        "mixed",
-        "float",
+        "a fraction as text",
+        "too large",
     ],
 )
 def test_a_counting_answer_of_another_form_is_named(answer: object) -> None:
@@ -286,6 +290,33 @@ def test_multi_view_rows_are_an_expected_skip() -> None:
     assert fault_of(raw).reason == "multi-view"
 
 
+@pytest.mark.parametrize("choices", [None, []], ids=str)
+@pytest.mark.parametrize(
+    ("question", "needles"),
+    [
+        ("The first and second image are frames of a video. Left or right?", []),
+        ("These are frames of a video. Left or right?", ["val_Multi-view_1.jpeg", "val_Multi-view_2.jpeg"]),
+    ],
+    ids=["told by the question", "told by the needles"],
+)
+def test_multi_view_rows_without_options_are_an_expected_skip_too(
+    question: str, needles: list[str], choices: object
+) -> None:
+    raw = jigsaw(
+        images_list=["reasoning/val_Multi-view_1.jpeg", "reasoning/val_Multi-view_2.jpeg"],
+        question=question,
+        answer=0,
+        meta=meta("visual-reasoning", needles=needles, choices=choices, choices_image_path=choices),
+    )
+    assert (fault_of(raw).reason, fault_of(raw).is_expected) == ("multi-view", True)
+
+
+def test_a_jigsaw_row_without_options_is_no_expected_skip() -> None:
+    raw = jigsaw()
+    raw["meta"]["choices_image_path"] = None
+    assert row_of(raw).choices == ()  # the builder refuses it by name
+
+
 def test_the_page_of_a_multi_view_row_fills_haystacks_without_its_frames(tmp_path: Path) -> None:
     raw = jigsaw(
         images_list=["reasoning/val_Multi-view_1.jpeg", "obelics/a1.jpg", "reasoning/val_Multi-view_2.jpeg"],
@@ -297,7 +328,8 @@ def test_the_page_of_a_multi_view_row_fills_haystacks_without_its_frames(tmp_pat
     page = page_of(raw, tmp_path)
     assert [part.path for part in page if isinstance(part, mm.Image)] == ["obelics/a1.jpg"]
     assert words_of(page) == "One. Two. Three. Four."
-    assert page_of({**raw, "answer": None, "meta": meta("visual-reasoning")}, tmp_path) == []
+    unreadable = {**raw, "answer": None, "meta": meta("visual-reasoning", choices_image_path=["a.png", "b.png"])}
+    assert page_of(unreadable, tmp_path) == []
 
 
 def test_options_of_two_kinds_are_named() -> None:
