@@ -165,7 +165,7 @@ class Remark:
     subject: str
     """What it is about, in the plural, such as `questions with an ordinal`."""
     fault: str = ""
-    """What is wrong, in words that follow the subject; empty if nothing is."""
+    """What is wrong, in words that follow any number of them, such as `naming another picture`; empty if nothing is."""
     is_promised: bool = False
     """Whether these options promise that nothing is wrong; a fault is then a problem of a release of this engine."""
 

@@ -11,8 +11,9 @@ from typing import Any, ClassVar, Literal
 import mmlongbench as mm
 from builders.mm_niah.asking import MARKER, Asked, Ordinal, ask, asked
 from builders.mm_niah.checks import check_pictures, check_row
+from builders.mm_niah.fillers import FillerCheck
 from builders.mm_niah.haystack import Haystack, Mode
-from builders.mm_niah.ordinals import pictures_named
+from builders.mm_niah.remarks import FOLDER, filler_remarks, ordinal_remarks
 from builders.mm_niah.rows import HaystackQuestion, HiddenNeedle
 
 INSTRUCTION = (
@@ -20,7 +21,6 @@ INSTRUCTION = (
     "Write your answer in the following format:\nAnswer: [answer]\n\n"
 )
 LETTER = " with the option's letter (A, B, etc.)"
-FOLDER = "mm-niah/"
 _AT_DEPTHS = mm.Placements(mm.Depth, mm.DEPTHS)
 _PERMUTED = mm.Placements(mm.Permutation, (0, 1, 2))
 _FILES = mm.FilePattern("NIAH/{name}_test_K{k}_dep{placements}.jsonl")
@@ -91,9 +91,11 @@ class MMNIAH:
         paths = tuple(picture.path for picture in beside)
         right = names.index(row.choices[row.right]) if row.choices else -1
         how = asked(row, self.options.ordinal, paths)
-        data = {"row": row, "paths": list(paths), "right": right, "asked": how}
+        asked_of = (*beside, *carriers.values())
+        fillers = FillerCheck(world, asked_of)
+        data = {"row": row, "paths": list(paths), "right": right, "asked": how, "fillers": fillers}
         required = tuple(_unit(needle, carriers.get(needle.id)) for needle in row.needles)
-        haystack = Haystack(row, world, draws, self.options.mode, (*beside, *carriers.values()))
+        haystack = Haystack(row, world, draws, self.options.mode, asked_of)
         parts = ask(how.text, paths, has_choices=bool(row.choices))
         question = mm.Question(row.id, parts, data, wording=how.wording)
         opening = (_instruction(bool(row.choices)),)
@@ -102,8 +104,14 @@ class MMNIAH:
         return mm.Draft(row.id, opening, (question,), required, supply, finish=finish, noted=noted)
 
     def record(self, example: mm.Example) -> mm.Record:
-        """One line of the public file."""
+        """One line of the public file.
+
+        Raises:
+            DraftError: a picture that some question asks about fills the context.
+
+        """
         row: HaystackQuestion = example.question.data["row"]
+        example.question.data["fillers"].check(example.id, example.units)
         tokens = {needle.unit.id: needle.tokens.text for needle in example.needles}
         has = "has_answer" if self.options.needle == "text" else "has_ans"
         found = [needle for unit in example.units for needle in (unit, *unit.needles) if needle.id in tokens]
@@ -136,13 +144,9 @@ class MMNIAH:
         )
 
     def remarks(self, record: mm.Record) -> Iterator[mm.Remark]:
-        """Whether the ordinals of a question name its needles; a release with rewritten ordinals promises it."""
-        named = pictures_named(record["question"]) if record.get("choices_image") else ()
-        if not named:
-            return
-        is_promised = self.options.ordinal == "rewrite"
-        fault = _stale(sorted({each.place for each in named}), _needle_places(record))
-        yield mm.Remark("questions with an ordinal", fault, is_promised=is_promised)
+        """Whether ordinals name the needles (rewritten ones promise it), and whether fillers are of no question."""
+        yield from ordinal_remarks(record, is_promised=self.options.ordinal == "rewrite")
+        yield from filler_remarks(record, has_picture_needles=self.options.needle == "image")
 
     def _question(self, example: mm.Example) -> dict[str, Any]:
         """The question as it is asked; where it names pictures by ordinals, also the source's, and the places of both.
@@ -226,19 +230,3 @@ def _positive(needle: mm.Unit, tokens: int, has: str) -> dict[str, Any]:
         path = needle.body.path.removeprefix(FOLDER)
         return {"text": MARKER, "type": "image", "len": tokens, has: True, "image": path, "nid": needle.id}
     return {"text": needle.body, "type": "text", "len": tokens, has: True}
-
-
-def _needle_places(record: mm.Record) -> list[int]:
-    """The places of the needles among the pictures, from 1: by the flags of the units, else by their paths."""
-    pictures = [ctx for ctx in record["ctxs"] if ctx["text"] == MARKER]
-    if flagged := [place for place, ctx in enumerate(pictures, 1) if ctx.get("has_ans")]:
-        return flagged
-    needles = {f"{FOLDER}{positive['image']}" for positive in record.get("positive_ctxs") or () if "image" in positive}
-    return [place for place, path in enumerate(record["image_list"], 1) if path in needles]
-
-
-def _stale(named: list[int], needles: list[int]) -> str:
-    """What is wrong with the places that a question names; empty if they are the needles'."""
-    if not needles:
-        return "cannot be compared: the record does not say which picture is the needle"
-    return "" if named == needles else "name another picture than the needle"

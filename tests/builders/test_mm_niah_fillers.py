@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 import mmlongbench as mm
-from builders.mm_niah import MMNIAHRows, OwnPages
+from builders.mm_niah import MMNIAHRows, OwnPages, haystack
 from builders.mm_niah.haystack import Haystack, counted_symbols
 from builders.mm_niah.rows import HaystackQuestion, HiddenNeedle
 from builders.mm_niah.sample import draw_hidden_pictures
@@ -89,6 +89,44 @@ def test_pictures_of_folders_of_made_pictures_are_no_filler(drawn: dict[str, dic
     row = HaystackQuestion(id="q", question="?", needles=(HiddenNeedle(id="needle-0", text="It is."),))
     units = list(Haystack(row, mm.World(pictures=pictures, web={"p": page}), mm.Draws(("t",)), "sentences", ())())
     assert [unit.barred for unit in units] == ["made-image", "made-image", ""]
+
+
+@pytest.mark.parametrize(
+    ("kind", "source", "copy", "fault"),
+    [
+        ("retrieval-image", "obelics_paste/find-image/pasted3.png", "obelics/copy.png", "has the bytes of a picture"),
+        ("retrieval-text", "obelics/web0000.png", "obelics/paste/copy.png", "stands in a folder of made pictures"),
+    ],
+    ids=["equal bytes", "a folder of made pictures"],
+)
+def test_a_build_that_would_release_such_filler_ends_with_its_name(
+    kind: str, source: str, copy: str, fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources = draw_upstream(tmp_path, rows=4, pictures=4, pages=0)[kind]
+    (tmp_path / IMAGES / copy).parent.mkdir(exist_ok=True)
+    shutil.copy(tmp_path / IMAGES / source, tmp_path / IMAGES / copy)
+    text = sources["questions"].read_text("utf-8").replace("obelics/web0003.png", copy)
+    sources["questions"].write_text(text, "utf-8")
+    sources["obelics"].write_text("", "utf-8")
+    task, needle = kind.split("-")
+    dataset = {
+        "name": kind,
+        "builder": "mm_niah",
+        "reader": "mm_niah",
+        "source": {key: str(path) for key, path in sources.items() if key != "obelics"},
+        "lengths": ["4K"],
+        "admission_length": "4K",
+        "placements": [0],
+        "options": {"task": task, "needle": needle},
+    }
+    manifest = Manifest.model_validate({"datasets": [dataset]})
+    left_out = build(manifest, tmp_path / "right", LocalEngine(1, Progress(is_shown=False))).lock
+    assert left_out["datasets"][kind]["cells"]["4K"]["left_out"]
+    forget()
+    monkeypatch.setattr(haystack, "_picture_faults", lambda pictures, world: lambda name, picture: "")
+    with pytest.raises(mm.DraftError, match=rf"mm-niah-\d: internal error: the picture mm-niah/{copy} .* it {fault}"):
+        build(manifest, tmp_path / "wrong", LocalEngine(1, Progress(is_shown=False)))
+    forget()
 
 
 def test_statements_with_the_counted_symbol_are_no_filler(drawn: dict[str, dict[str, Path]]) -> None:

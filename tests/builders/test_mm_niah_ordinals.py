@@ -23,7 +23,9 @@ from mmlongbench.progress import Progress
 
 QUESTION = "Given the second image, whose lower right corner is missing, tell which of these is the missing part."
 FILE = Path("mmlb_data/NIAH/reasoning-image_test_K2_dep6.jsonl")
-STALE = "name another picture than the needle"
+STALE = "naming another picture than the needle"
+UNKNOWN = "that cannot be compared: the record does not say which picture is the needle"
+ORDINALS, FILLERS = "questions with an ordinal", "contexts with other pictures than needles"
 
 
 def row(question: str = QUESTION, needles: int = 1) -> HaystackQuestion:
@@ -68,9 +70,9 @@ def test_the_ordinal_names_the_needle_among_1_to_600_pictures(most: int) -> None
                 for unit in units
             ],
         }
-        assert [remark.fault for remark in builder.remarks(record)] == [""]
+        assert {remark.fault for remark in builder.remarks(record)} == {""}
         stale = {**record, "question": QUESTION.replace("second", mm.ordinal_words(place + 1))}
-        assert [remark.fault for remark in builder.remarks(stale)] == [STALE]
+        assert next(iter(builder.remarks(stale))).fault == STALE
 
 
 def test_every_ordinal_is_found_again() -> None:
@@ -174,10 +176,16 @@ def records(release: Path) -> list[dict[str, Any]]:
 
 
 def noticed(*args: object) -> tuple[int, list[dict[str, Any]]]:
+    """(exit code, remarks on ordinals) of an audit of one file."""
+    code, found = noticed_of_all(*args)
+    return code, [remark for remark in found if remark["subject"] == ORDINALS]
+
+
+def noticed_of_all(*args: object) -> tuple[int, list[dict[str, Any]]]:
     """(exit code, remarks) of an audit of one file."""
     audited = command("audit", *args, "--json")
     (line,) = audited.out.splitlines()
-    return audited.code, json.loads(line).get("remarks", [])
+    return audited.code, json.loads(line)["remarks"]
 
 
 def foreign(release: Path, folder: Path) -> Path:
@@ -274,7 +282,45 @@ def test_needles_of_a_download_are_told_by_their_paths_where_no_unit_is_marked(
         line["positive_ctxs"] = []
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
     (remark,) = noticed(path)[1]
-    assert [fault["fault"][:19] for fault in remark["faults"]] == ["cannot be compared:"]
+    assert [fault["fault"] for fault in remark["faults"]] == [UNKNOWN]
+    assert [[fault["fault"] for fault in each["faults"]] for each in noticed_of_all(path)[1]] == [[UNKNOWN]] * 2
+
+
+@pytest.mark.parametrize(
+    ("filler", "fault"),
+    [
+        ("mm-niah/obelics_paste/find-image/x.png", "filled with a picture that was made for a question"),
+        ("mm-niah/abnormal_pic_val/x.png", "filled with a picture that was made for a question"),
+        ("", "filled with a picture that is shown beside the question"),
+    ],
+    ids=["pasted", "cartoon", "an option"],
+)
+def test_the_audit_of_any_file_says_where_a_picture_of_a_question_is_filler(
+    filler: str, fault: str, releases: dict[str, Path], tmp_path: Path
+) -> None:
+    path = foreign(releases["rewrite"], tmp_path)
+    lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    at = 0 if needle_place(lines[0]) > 1 else 1
+    wrong = filler or lines[0]["choices_image"][0]
+    if filler:
+        (tmp_path / "mmlb_image" / filler).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(tmp_path / "mmlb_image" / lines[0]["image_list"][at], tmp_path / "mmlb_image" / filler)
+    lines[0]["image_list"][at] = wrong
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    code, found = noticed_of_all(path)
+    (remark,) = [each for each in found if each["subject"] == FILLERS]
+    assert (code, remark["examples"]) == (0, 24)
+    assert [(each["fault"], each["count"]) for each in remark["faults"]] == [(fault, 1)]
+
+
+def test_a_release_of_ours_with_such_filler_is_wrong(releases: dict[str, Path], tmp_path: Path) -> None:
+    shutil.copytree(releases["rewrite"], tmp_path / "release")
+    found = records(tmp_path / "release")
+    found[0]["image_list"][0 if needle_place(found[0]) > 1 else 1] = found[0]["choices_image"][0]
+    (tmp_path / "release" / FILE).write_text("".join(json.dumps(line) + "\n" for line in found), "utf-8")
+    audited = command("audit", tmp_path / "release", "-q")
+    assert audited.code == 1
+    assert f"{FILLERS}: filled with a picture that is shown beside the question: 1×, first line 1" in audited.err
 
 
 def test_a_stale_ordinal_in_a_release_that_promised_none_is_a_problem(
