@@ -12,9 +12,11 @@ from mmlongbench import ordinal_words
 
 MAX_PLACE = 9_999
 """The last picture of a context that is named in words."""
-_DESCRIBED = re.compile(
-    r"\s+(?P<noun>\w+),?(?P<clause>\s+(?:whose|that|with|which(?!\s+(?:of|one|image|picture|option|choice)\b))\b)", re.I
+_NO_QUESTION = r"(?!\s+(?:of|one|image|picture|photo|option|choice|is\s+(?:the|it)|are|do|does|can)\b)"
+_CLAUSE = (
+    rf"whose|that|with|having|missing\s+(?:its|the|an?)|where(?!\s+is\b){_NO_QUESTION}|(?:in\s+)?which{_NO_QUESTION}"
 )
+_DESCRIBED = re.compile(rf"(?P<noun>\s+\w+(?:\s+(?:of|in)\s+the\s+\w+)?),?(?P<clause>\s+\(?(?:{_CLAUSE})\b)", re.I)
 """A picture and the clause that describes it; a comma before the clause goes with the ordinal."""
 
 
@@ -39,10 +41,10 @@ def all_ordinals() -> tuple[str, ...]:
 def pictures_named(question: str) -> tuple[NamedPicture, ...]:
     """Return the pictures that a question names by `the <ordinal> image`, in its order.
 
-    Pictures may also be called pictures, and ordinals be written in digits.
+    Images may also be called pictures or photos. Ordinals may be written in digits, with any of the four endings.
 
-    >>> [each.place for each in pictures_named("Given the twenty-first image and the 2nd picture, which is it?")]
-    [21, 2]
+    >>> [each.place for each in pictures_named("Given the twenty-first image and the 22th photo, which is it?")]
+    [21, 22]
     >>> [each.place for each in pictures_named("The first and second image are frames of one video.")]
     [1, 2]
     >>> pictures_named("Which of the following images appears first?")
@@ -63,14 +65,14 @@ def renamed(question: str, named: NamedPicture, ordinal: str) -> str:
 
 
 def without_ordinal(question: str, named: NamedPicture) -> str | None:
-    """Return the question with the picture told by its description alone; None where no description follows.
+    """Return the question without the ordinal, where a description of the picture follows it; None where none does.
 
     >>> question = "Given the second image, whose corner is missing, which is it?"
     >>> without_ordinal(question, pictures_named(question)[0])
     'Given the image whose corner is missing, which is it?'
     """
     found = _DESCRIBED.match(question, named.end)
-    return found and f"{question[: named.start]}{found['noun']}{found['clause']}{question[found.end() :]}"
+    return found and f"{question[: named.start]}{found['noun'].lstrip()}{found['clause']}{question[found.end() :]}"
 
 
 def _in_run(words: str, at: int) -> Iterator[NamedPicture]:
@@ -80,9 +82,16 @@ def _in_run(words: str, at: int) -> Iterator[NamedPicture]:
         if start is None and word[0].lower() == "and":
             continue
         start = word.start() if start is None else start
-        if place := _places().get(_key(words[start : word.end()])):
+        if place := _place(words[start : word.end()]):
             yield NamedPicture(place, at + start, at + word.end())
             start = None
+
+
+def _place(words: str) -> int | None:
+    """The place that an ordinal names, in words or in digits; None if it is none."""
+    if digits := re.fullmatch(r"(\d{1,4})[a-z]+", words.lower()):
+        return int(digits[1]) or None
+    return _places().get(_key(words))
 
 
 def _key(words: str) -> str:
@@ -93,19 +102,14 @@ def _key(words: str) -> str:
 
 @cache
 def _places() -> dict[str, int]:
-    """The place of each ordinal, in words and in digits."""
-    endings = {1: "st", 2: "nd", 3: "rd"}
-    found = {_key(words): place for place, words in enumerate(all_ordinals(), 1)}
-    for place in range(1, MAX_PLACE + 1):
-        is_teen = place % 100 in (11, 12, 13)
-        found[f"{place}{'th' if is_teen else endings.get(place % 10, 'th')}"] = place
-    return found
+    """The place of each ordinal in words."""
+    return {_key(words): place for place, words in enumerate(all_ordinals(), 1)}
 
 
 @cache
 def _run() -> re.Pattern[str]:
     """A run of number words between `the` and the name of a picture."""
-    words = sorted({word for key in _places() for word in key.split() if word.isalpha()})
+    words = sorted({word for key in _places() for word in key.split()})
     word = rf"(?:{'|'.join(words)}|\d{{1,4}}(?:st|nd|rd|th))"
     run = rf"{word}(?:(?:\s*,\s*|-|\s+)(?:and\s+)?{word}){{0,24}}"
-    return re.compile(rf"\bthe\s+({run})\s+(?:image|picture)s?\b", re.IGNORECASE)
+    return re.compile(rf"\bthe\s+({run})\s+(?:image|picture|photo(?:graph)?)s?\b", re.IGNORECASE)

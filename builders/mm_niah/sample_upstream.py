@@ -175,8 +175,13 @@ class _Drawing:
             return _row(number, context, question, 0, "visual-reasoning", needles, choices=["left", "right"])
         context = self._context("puzzle", number, [], [_puzzle(number, 1)])
         place = ordinal_words(context.needles[0] + 1)
-        described = (", whose lower right corner is missing,", " with the lower right corner missing,")[number % 2]
-        question = f"Given the {place} image{described} tell which of the following images is the part that is missing."
+        asks = "tell which of the following images is the part that is missing."
+        question = (
+            f"Given the {place} image, whose lower right corner is missing, {asks}",
+            f"Given the {place} image with the lower right corner missing, {asks}",
+            f"Seeing the {place} image, which has its lower right corner cut out, can you say which of the following "
+            "images belongs there?",
+        )[(number - number // 3) % 3]
         needles = [_puzzle(number, 1) if number % 2 else _puzzle(number, 1).split("/")[-1]]
         choices = [_puzzle(number, n) for n in (2, 3)]
         return _row(number, context, question, number % 2, "visual-reasoning", needles, choices_image=choices)

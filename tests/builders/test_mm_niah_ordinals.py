@@ -1,6 +1,7 @@
 """Questions that name their needle by an ordinal: right at every placement, neutral or stale on request; audited."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,9 @@ def test_every_ordinal_is_found_again() -> None:
     ("question", "places"),
     [
         ("Given the 3rd image, which is it?", [3]),
+        ("Given the 22th photo, which is it?", [22]),
+        ("Given the fourth photograph, which is it?", [4]),
+        ("Given the 0th image, which is it?", []),
         ("Given THE Third Image, which is it?", [3]),
         ("The first and second image are frames.", [1, 2]),
         ("the first, the second and the one hundred and third images", [103]),
@@ -95,7 +99,21 @@ def test_every_ordinal_is_found_again() -> None:
         ("a second image", []),
         ("the " + "first " * 5_000 + "picture", []),
     ],
-    ids=["digits", "capitals", "two", "a list", "no and", "none", "last", "a number", "no article", "endless"],
+    ids=[
+        "digits",
+        "a wrong ending",
+        "a photograph",
+        "none of that number",
+        "capitals",
+        "two",
+        "a list",
+        "no and",
+        "none",
+        "last",
+        "a number",
+        "no article",
+        "endless",
+    ],
 )
 def test_pictures_are_named_by_ordinals_and_by_nothing_else(question: str, places: list[int]) -> None:
     assert [named.place for named in pictures_named(question)] == places
@@ -113,10 +131,41 @@ def test_an_ordinal_keeps_its_place_in_the_sentence() -> None:
         ("the second image, whose corner is missing, which", "the image whose corner is missing, which"),
         ("the second image with the corner missing, tell", "the image with the corner missing, tell"),
         ("the twenty-first picture which has no corner", "the picture which has no corner"),
+        (
+            "the second photo, which has its corner cut out, can you say which of these fits?",
+            "the photo which has its corner cut out, can you say which of these fits?",
+        ),
+        ("the second image, where a corner is missing, tell", "the image where a corner is missing, tell"),
+        ("the second image, in which a corner is cut, tell", "the image in which a corner is cut, tell"),
+        ("the second image, having no corner, tell", "the image having no corner, tell"),
+        ("the second image, missing its corner, tell", "the image missing its corner, tell"),
+        ("the second image (whose corner is missing), tell", "the image (whose corner is missing), tell"),
+        ("the second image of the document, whose corner", "the image of the document whose corner"),
         ("the second image, which of these is missing?", None),
+        ("the second image, which is the missing part?", None),
+        ("the second image, in which of these is it?", None),
+        ("the second image, where is the missing part?", None),
         ("the second image. Which one is it?", None),
+        ("the second image of the document. Whose is it?", None),
     ],
-    ids=["whose", "with", "which has", "which of", "nothing"],
+    ids=[
+        "whose",
+        "with",
+        "which has",
+        "as in the paper",
+        "where",
+        "in which",
+        "having",
+        "missing",
+        "in brackets",
+        "of the document",
+        "which of",
+        "which is the",
+        "in which of",
+        "where is",
+        "nothing",
+        "another sentence",
+    ],
 )
 def test_without_its_ordinal_a_picture_is_told_by_its_description(before: str, after: str | None) -> None:
     (named,) = pictures_named(before)
@@ -204,7 +253,7 @@ def test_neutral_questions_have_the_same_words_at_every_depth(releases: dict[str
     for id in {record["id"] for record in found}:
         (question,) = {record["question"] for record in found if record["id"] == id}
         assert not pictures_named(question)
-        assert "image whose lower right corner" in question or "image with the lower right corner" in question
+        assert re.search(r"the image (whose|with the|which has its) lower right corner", question)
     assert {record["ordinal"] for record in found} == {None}
     assert all(record["ordinal_source"] > 0 and pictures_named(record["question_source"]) for record in found)
     assert noticed(releases["neutral"]) == (0, [])
