@@ -1,7 +1,7 @@
-"""The annotation rows of MM-NIAH (Wang et al. 2024, arXiv:2406.07230), each as its question and its own web page.
+"""Read the annotation rows of MM-NIAH (Wang et al. 2024, arXiv:2406.07230), each as a question and its own web page.
 
-What a row asks is told by its `meta.category`; without one, by its other fields. Its `placed_depth` is not read: the
-depths of a release are its own (upstream's run from the start of the context).
+The field `meta.category` says what a row asks; in a row without one, the other fields do. `placed_depth` is not read:
+a release chooses its own depths (those of the rows count from the start of the context).
 """
 
 import re
@@ -110,7 +110,7 @@ def _read(raw: Mapping[str, Any]) -> Annotation:
 
 
 def _category(fields: Fields) -> Category:
-    """What a row asks; rows without a known category are told by their fields."""
+    """Return what a row asks: its category, or, where that is unknown, what its other fields show."""
     given = fields.meta.get("category")
     if known := next((name for name in CATEGORIES if name == given), None):
         return known
@@ -230,7 +230,7 @@ def _has_frames(fields: Fields) -> bool:
 
 
 def _pasted(fields: Fields) -> int:
-    """The place of the page picture with a cartoon: told by its folder, else the only one that no web page has.
+    """Return the place of the page picture with a cartoon: the one in such a folder, else the one of no web page.
 
     `meta.needles` is not used: it names the cartoon, which is not among the pictures of the document.
     """
@@ -239,12 +239,12 @@ def _pasted(fields: Fields) -> int:
 
 
 def _jigsaw(fields: Fields) -> int:
-    """The place of the picture whose corner is missing: named by `meta.needles`, else the only one of no web page."""
+    """Return the place of the picture whose corner is missing: `meta.needles` names it, else it is of no web page."""
     return _only(_listed_pictures(fields) or _outside(fields), "one picture that meta.needles names")
 
 
 def _listed_pictures(fields: Fields) -> list[int]:
-    """The places of the pictures that `meta.needles` names, by their paths, else by their names alone."""
+    """Return the places of the pictures that `meta.needles` names by their paths, else by their names alone."""
     listed = fields.meta.get("needles")
     needles = {name for name in listed if isinstance(name, str)} if isinstance(listed, list) else set()
     bases = {PurePosixPath(name).name for name in needles}
@@ -258,7 +258,7 @@ def _outside(fields: Fields) -> list[int]:
 
 def _only(found: Sequence[int], expected: str) -> int:
     if len(found) != 1:
-        refuse("needle-not-told", f"{expected}, or one outside obelics/", str(len(found)), "images_list")
+        refuse("needle-unknown", f"{expected}, or one outside obelics/", str(len(found)), "images_list")
     return found[0]
 
 
@@ -267,7 +267,7 @@ def _refuse_absent(texts: Sequence[str], found: Mapping[str, Sequence[Span]]) ->
     for text in texts:
         if len(found[text]) < texts.count(text):
             expected = f"{texts.count(text)} × {text!r:.80} in the context"
-            refuse("needle-not-told", expected, str(len(found[text])), "meta.needles")
+            refuse("needle-unknown", expected, str(len(found[text])), "meta.needles")
 
 
 def _row(fields: Fields, needles: tuple[HiddenNeedle, ...], **others: Any) -> HaystackQuestion:  # noqa: ANN401

@@ -1,4 +1,4 @@
-"""The fields of MM-NIAH's annotation rows, each read in every form that it has; what fits none is named."""
+"""Read the fields of MM-NIAH's annotation rows in every form that they have, and refuse any other form by name."""
 
 import json
 import re
@@ -68,7 +68,7 @@ def _shown_at(images: Sequence[str], count: int) -> set[int]:
         return cartoons if len(cartoons) == count else last
     if not last <= cartoons:
         expected = f"{count} of folder abnormal_pic*, or the last ones of them"
-        refuse("pattern-not-told", expected, f"{len(cartoons)} at other places", "images_list")
+        refuse("pattern-unknown", expected, f"{len(cartoons)} at other places", "images_list")
     return last
 
 

@@ -1,8 +1,8 @@
 """MM-NIAH's own files: annotation rows whose contexts hold their needles already, and their pictures.
 
 `questions` is one of the six annotation files, `images` the folder of their pictures or one above it, `obelics`
-(optional) more web pages. What a row asks is told by the row itself, never by the file's name. The needles are taken
-out of a row's own context, which is then the first page of its haystack.
+(optional) more web pages. The row itself says what it asks, whatever the file is called. The needles are taken out of a
+row's own context, which is then the first page of its haystack.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -40,7 +40,7 @@ class MMNIAHRows:
         """Each question, `mm-niah-<id>`; then the pages of `obelics` that cannot be read.
 
         Raises:
-            SourceError: the folder of pictures cannot be told.
+            SourceError: several folders may be the folder of pictures.
 
         """
         path = sources["questions"]

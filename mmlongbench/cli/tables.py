@@ -50,7 +50,7 @@ def show_build(built: Built) -> None:
 
 
 def said_notes(noted: Mapping[str, int]) -> str:
-    """Counted notes in one line.
+    """Return counted notes as one line.
 
     >>> said_notes({"joined by title": 2, "not joined": 1})
     'joined by title: 2, not joined: 1'

@@ -217,7 +217,7 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("an answer that is none", {"answer": None}, "missing-or-mistyped-field"),
     ("an answer of no letter", {"answer": "?!"}, "empty-answer"),
     ("no needles", {"meta": {"needles": []}}, "no-needles"),
-    ("a needle that is nowhere", {"meta": {"needles": ["Never said."]}}, "needle-not-told"),
+    ("a needle that is nowhere", {"meta": {"needles": ["Never said."]}}, "needle-unknown"),
     ("no meta", {"meta": None}, "missing-or-mistyped-field"),
     ("no id", {"id": "three"}, "missing-or-mistyped-field"),
     (

@@ -172,7 +172,7 @@ def test_a_statement_listed_twice_that_stands_once_is_named() -> None:
     raw = counting_text([4], "[4, 4]")
     raw["meta"]["needles"] *= 2
     found = fault_of(raw)
-    assert (found.reason, found.found) == ("needle-not-told", "1")
+    assert (found.reason, found.found) == ("needle-unknown", "1")
 
 
 def test_a_needle_inside_a_longer_one_is_not_found_there() -> None:
@@ -218,7 +218,7 @@ def test_the_pattern_is_told_by_its_folder_else_it_is_the_last(images: list[str]
         ({"answer": "[0, 0, 0]"}, "no-needles"),
         (
             {"images_list": ["abnormal_pic_val/a.jpg", "obelics/b.jpg", "abnormal_pic_val/c.jpg", "obelics/d.jpg"]},
-            "pattern-not-told",
+            "pattern-unknown",
         ),
     ],
     ids=["too few", "one for each needle", "zeros alone", "two in the folder, none of them last"],
@@ -257,7 +257,7 @@ def test_a_pasted_picture_goes_before_others_outside_the_web_pages() -> None:
 def test_a_needle_that_cannot_be_told_is_named_and_never_taken_from_meta_needles(images: list[str]) -> None:
     options = ["abnormal_pic_val/owl.jpg", "abnormal_pic_val/kite.jpg"]
     told = meta("find-image", needles=["obelics/a1.jpg"], choices_image_path=options)
-    assert fault_of(retrieval_image(images_list=images, answer=1, meta=told)).reason == "needle-not-told"
+    assert fault_of(retrieval_image(images_list=images, answer=1, meta=told)).reason == "needle-unknown"
 
 
 @pytest.mark.parametrize("needles", [["reasoning/val_Jigsaw_9_image_1.jpeg"], ["val_Jigsaw_9_image_1.jpeg"], [], None])
