@@ -155,6 +155,7 @@ class Draft:
     """If the units are shown in another form than they are chosen in. Where that is over the length, nothing is left
     out: the draft does not fit."""
     noted: tuple[str, ...] = ()
-    """Short phrases about the question, such as `joined by title`: the lock counts the kept questions by them."""
+    """Short phrases about the question, such as `joined by title`. The lock counts by them the questions that were
+    examined for a release, also those that are then refused (see `Rejected`)."""
     family: str = ""
     """Contexts of one family show the same groups: they are widened together (ICL: the sets of a domain)."""

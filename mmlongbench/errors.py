@@ -90,7 +90,7 @@ class Rejected(MMLongBenchError):
     """One question that cannot become an example; the build goes on without it and says so."""
 
     def __init__(self, fault: Fault, noted: tuple[str, ...] = ()) -> None:
-        """`noted` are phrases that the lock counts beside those of the kept questions (`Draft.noted`)."""
+        """`noted` are phrases that the lock counts beside those of drafts (`Draft.noted`)."""
         super().__init__(fault)
         self.fault = fault
         self.noted = noted

@@ -52,11 +52,24 @@ class VRAG:
         return mm.TaskSpec(_FILES, "sub_em", category="VRAG", placements=placements)
 
     def draft(self, row: EntityQuestion, world: mm.World, draws: mm.Draws) -> mm.Draft:
-        """Gold at its depths; hard negatives in rank, then random ones where the manifest allows these."""
+        """Gold at its depths; hard negatives in rank, then random ones where the manifest allows these.
+
+        Raises:
+            Rejected: the question cannot be asked; also then it is noted how its article was found.
+
+        """
+        lead = self._lead(row, world) if self.options.gold == "lead" else None
+        try:
+            return self._draft(row, lead, world, draws)
+        except mm.Rejected as refused:
+            raise mm.Rejected(refused.fault, lead.noted if lead else ()) from refused
+
+    def _draft(self, row: EntityQuestion, lead: "_Gold | None", world: mm.World, draws: mm.Draws) -> mm.Draft:
+        """The draft of a question whose article has been looked for."""
         picture = world.image(row.image)
         answers = () if row.answer_range else row.answer  # a range keeps every spelling of its numbers out
         world.check(mm.Query(row.id, row.original_question, mm.Facts(answers, _names(row), within=row.answer_range)))
-        found = self._lead(row, world) if self.options.gold == "lead" else self._span(row, world)
+        found = self._span(row, world) if lead is None else _checked(lead, row)
         names = (*_names(row), *(passage.title for passage in found.gold))
         barred = frozenset(passage.id for passage in found.others)
         facts = mm.Facts(answers, names, found.gold, barred, row.answer_range)
@@ -109,18 +122,12 @@ class VRAG:
         return str(record.get("entity_id") or gold[0].get("title", ""))
 
     def _lead(self, row: EntityQuestion, world: mm.World) -> "_Gold":
-        """The lead section of the entity's article, or the summary that stands in for it."""
+        """The lead section of the entity's article, or the summary that stands in for it; no passage without either."""
         lead = world.find_lead(row.entity_id, row.entity)
-        gold, noted = lead.passages, lead.noted
-        if not gold and row.summary and self.options.lead_fallback == "summary":
-            gold = (mm.Passage(f"{row.entity_id}#summary", row.entity_id, row.entity, row.summary, 0),)
-            noted = ("not joined but by its summary",)
-        if not gold:
-            expected, todo = "the entity's article in the corpus", "check that the corpus has its Wikidata id or title"
-            fault = mm.Fault("no-article", expected, "none", field=f"{row.entity_id} {row.entity}".strip(), todo=todo)
-            raise mm.Rejected(fault, noted)
-        _require_answer(any(_holds(passage, row) for passage in gold), "its article's lead section")
-        return _Gold(gold, noted=noted)
+        if lead.passages or not row.summary or self.options.lead_fallback == "none":
+            return _Gold(lead.passages, noted=lead.noted)
+        summary = mm.Passage(f"{row.entity_id}#summary", row.entity_id, row.entity, row.summary, 0)
+        return _Gold((summary,), noted=("not joined but by its summary",))
 
     def _span(self, row: EntityQuestion, world: mm.World) -> "_Gold":
         """The first passage over a provenance span that holds an answer."""
@@ -186,6 +193,16 @@ def _holds(passage: mm.Passage, row: EntityQuestion) -> bool:
         low, high = row.answer_range
         return any(low <= number <= high for number in mm.numbers_in(passage.text))
     return any(mm.contains(passage.text, answer) for answer in row.answer)
+
+
+def _checked(lead: _Gold, row: EntityQuestion) -> _Gold:
+    """Return the lead section of an article; refuse none, and one that does not hold the answer (Rejected)."""
+    if not lead.gold:
+        expected, todo = "the entity's article in the corpus", "check that the corpus has its Wikidata id or title"
+        field = f"{row.entity_id} {row.entity}".strip()
+        raise mm.Rejected(mm.Fault("no-article", expected, "none", field=field, todo=todo))
+    _require_answer(any(_holds(passage, row) for passage in lead.gold), "its article's lead section")
+    return lead
 
 
 def _require_answer(is_held: bool, where: str) -> None:

@@ -102,7 +102,7 @@ class _Admission:
     fault: Fault | None
     """Why it is in no file: it cannot be drafted, or its required units do not fit the admission length."""
     noted: tuple[str, ...] = ()
-    """Of a row that is in, what its draft notes; of another one, what its refusal notes."""
+    """What its draft notes, also where it is then refused; without a draft, what the refusal notes."""
 
 
 def _admission(row: Row, dataset: Dataset) -> _Admission:
@@ -111,6 +111,9 @@ def _admission(row: Row, dataset: Dataset) -> _Admission:
     draws = dataset.draws(row.id)
     try:
         full = draft = dataset.builder.draft(row, dataset.world, draws)
+    except Rejected as error:
+        return _Admission(error.fault, error.noted)
+    try:
         alone = tuple(replace(unit, between_sentences=False) for unit in draft.required)  # there is no passage yet
         draft = replace(draft, required=alone, supply=InOrder(()), retold=None)  # the same questions in either form
         made = examples(draft, dataset.budget(length), dataset.placements(), dataset.pricer, draws)
@@ -118,11 +121,11 @@ def _admission(row: Row, dataset: Dataset) -> _Admission:
             dataset.world.decode(path)
         fault = _out_of_span(full, dataset)
     except Rejected as error:
-        return _Admission(error.fault, error.noted)
+        return _Admission(error.fault, full.noted)
     except DoesNotFitError as error:
         todo, expected = "raise admission_length to keep it in longer files", format_length(length)
-        return _Admission(Fault("above-admission-length", f"required units within {expected}", str(error), todo=todo))
-    return _Admission(fault, () if fault else full.noted)
+        fault = Fault("above-admission-length", f"required units within {expected}", str(error), todo=todo)
+    return _Admission(fault, full.noted)
 
 
 def _out_of_span(draft: Draft, dataset: Dataset) -> Fault | None:

@@ -119,6 +119,22 @@ def test_a_summary_that_stands_in_for_an_article_is_counted_apart(drawn: dict[st
     assert lock["questions"]["noted"] == noted
 
 
+def test_joins_add_up_to_the_questions_that_were_examined_whatever_became_of_them(
+    drawn: dict[str, Path], tmp_path: Path
+) -> None:
+    rows = lines(drawn["questions"])
+    rows[0]["image_id"] = "oven_99999999"
+    rows[1] |= {"answer": ["no such words"], "answer_eval": ["no such words"]}
+    rows[2] |= {"answer": ["the"], "answer_eval": ["the"]}
+    rows[3]["question"] += "\u2f9f" * 3_000
+    found = {**drawn, "questions": write(tmp_path / "questions.jsonl", rows)}
+    _, lock, _ = built(found, drawn["corpus"], tmp_path)
+    rejected = {"missing-image": 1, "gold-without-answer": 1, "common-answer": 1, "above-admission-length": 1}
+    assert lock["questions"]["rejected"] == rejected
+    assert lock["questions"]["kept"] == QUESTIONS - 4
+    assert lock["questions"]["noted"] == {"joined by wikidata id": QUESTIONS}
+
+
 def test_a_corpus_without_any_id_is_joined_by_titles(drawn: dict[str, Path], tmp_path: Path) -> None:
     corpus = changed(drawn, tmp_path, lambda row: {key: row[key] for key in row if key != "wikidata_info"})
     out, lock, _ = built(drawn, corpus, tmp_path)
