@@ -1,10 +1,12 @@
 """Search by words: the order, its ties, its reproducibility, and what is refused."""
 
 import json
+import math
 import os
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -209,11 +211,23 @@ def test_texts_without_a_word_are_ranked_without_a_warning() -> None:
     assert rank_texts("tea", []) == ()
 
 
-def test_texts_are_ranked_as_a_corpus_of_them_is(corpus_of: CorpusOf, queries: list[str]) -> None:
-    texts = [passage.text for passage in corpus_of([f"word{n} word{n % 7} word{n % 11}" for n in range(200)])]
-    oracle = RankBm25Index(corpus_of(texts))
-    for query in queries[:5]:
-        assert set(rank_texts(query, texts)) == set(numbers(oracle.search(query, 200)))
+def test_texts_are_ranked_as_a_corpus_of_them_is(corpus_of: CorpusOf) -> None:
+    texts = [f"word{n} word{n % 7} word{n % 11}" for n in range(200)]
+    oracle = RankBm25Index(corpus_of(texts, ""))
+    for query in (
+        "word1 word3",
+        "word8 word2 word6",
+        "word40 word5 word5",
+        "word9 word10",
+        "word150 word4 word0 word3",
+    ):
+        score = {hit.number: hit.score for hit in oracle.search(query, 200)}
+        ranked = rank_texts(query, texts)
+        assert sorted(ranked) == sorted(score)
+        ties = [math.isclose(score[one], score[other]) for one, other in pairwise(ranked)]
+        assert not all(ties)
+        for (one, other), is_tie in zip(pairwise(ranked), ties, strict=True):
+            assert one < other if is_tie else score[one] > score[other]
 
 
 def test_hits_do_not_depend_on_threads(folder: Path, index: TantivyIndex, queries: list[str]) -> None:
