@@ -1,13 +1,16 @@
 """Binding a builder to a dataset of a manifest: its options and placements, checked."""
 
+import typing
+
 from pydantic import ValidationError
 
-from mmlongbench.errors import ManifestError
+from mmlongbench.calling import broken, calling
+from mmlongbench.errors import ManifestError, PluginError
 from mmlongbench.manifest import DatasetSpec, explain
 from mmlongbench.packing.budget import format_length
 from mmlongbench.packing.placing import Depth, Placement
-from mmlongbench.plugins import builder_type
-from mmlongbench.task import Builder
+from mmlongbench.plugins import builder_type, is_installed, metric_type, reader_type
+from mmlongbench.task import Builder, Row
 
 MAX_PLACEMENTS = 1000
 """Depths or permutations of a dataset: a bound for mistyped numbers."""
@@ -20,7 +23,50 @@ def bind_builder(spec: DatasetSpec) -> Builder:
         options = kind.options_type.model_validate(spec.options)
     except ValidationError as error:
         raise ManifestError(explain(error, f"dataset {spec.name!r}, options", kind.options_type, [])) from error
-    return kind(spec.name, options)
+    with calling("builder", spec.builder, "__init__()", about=f"dataset {spec.name!r}"):
+        return kind(spec.name, options)
+
+
+def check_plugins(spec: DatasetSpec, builder: Builder) -> None:
+    """Refuse plug-ins of a dataset that cannot work together, before anything is read.
+
+    Raises:
+        ManifestError: the rows of the reader lack what the builder takes.
+        PluginError: a metric of the builder is not installed, or its first one is broken.
+
+    """
+    with calling("builder", spec.builder, "spec", about=f"dataset {spec.name!r}"):
+        task = builder.spec
+    try:
+        metric_type(task.metric)
+    except PluginError as error:
+        raise broken("builder", spec.builder, "spec.metric", str(error)) from error
+    for name in task.further_metrics:
+        if not is_installed("metric", name):
+            fault = f"no metric {name!r} is installed; install the package that has it, or take it out"
+            raise broken("builder", spec.builder, "spec.further_metrics", fault)
+    _check_rows(spec, builder)
+
+
+def _check_rows(spec: DatasetSpec, builder: Builder) -> None:
+    """Refuse a reader whose rows lack fields of the row type that the builder's `draft` is annotated with."""
+    given, taken = reader_type(spec.reader).row_type, _row_taken(builder)
+    if taken is None or issubclass(given, taken):
+        return
+    if missing := sorted(taken.model_fields.keys() - given.model_fields.keys()):
+        raise ManifestError(
+            f"dataset {spec.name!r}: builder {spec.builder!r} takes rows of {taken.__name__}, reader {spec.reader!r} "
+            f"gives rows of {given.__name__}, which have no {missing[0]!r}; choose a reader and a builder that fit"
+        )
+
+
+def _row_taken(builder: Builder) -> type[Row] | None:
+    """The row type that a builder's `draft` is annotated with; None where it is not, or cannot be told."""
+    try:
+        hints = typing.get_type_hints(type(builder).draft)
+    except (NameError, TypeError):  # an annotation that is a name for type checkers only
+        return None
+    return next((hint for hint in hints.values() if isinstance(hint, type) and issubclass(hint, Row)), None)
 
 
 def check_reserve(spec: DatasetSpec, builder: Builder) -> None:

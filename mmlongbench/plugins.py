@@ -51,6 +51,17 @@ def metric_type(name: str) -> Callable[[Settings], Metric]:
     return found
 
 
+def described(kind: str, name: str) -> str:
+    """Return what messages call a plug-in, such as `builder 'fables' (fables:Fables of mmlongbench-fables)`."""
+    origins = sorted({f"{point.value} of {_origin(point)}" for point in entry_points(group=GROUPS[kind], name=name)})
+    return f"{kind} {name!r}{f' ({origins[0]})' if origins else ''}"
+
+
+def is_installed(kind: str, name: str) -> bool:
+    """Return whether there is a plug-in of this name; it is not loaded."""
+    return bool(entry_points(group=GROUPS[kind], name=name))
+
+
 def installed(kind: str) -> list[Plugin]:
     """Every plug-in of a kind, tried; a broken one is shown with its cause."""
     points = sorted(entry_points(group=GROUPS[kind]), key=lambda point: (point.name, point.value))

@@ -4,7 +4,7 @@ A builder declares: what it writes, how a row becomes a draft, how an example be
 becomes the prompt again. A reader turns one dataset's raw files into rows. Neither is known here by name.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
@@ -140,6 +140,9 @@ class TaskSpec:
     placements: Placements | None = None
     """None where nothing is put at a depth."""
     format: FileFormat = JSON_LINES
+    is_answer_of_context: bool = False
+    """Whether the answer of a question depends on its context (counts of what is shown, labels of the classes that
+    are). Of any other task, a question has one answer at all lengths and placements."""
     balance: str = ""
     """A field of the record whose values the lock counts, to show that they are balanced."""
     longest_side: int | None = None
@@ -238,6 +241,29 @@ class HasClusters(Protocol):
 def clusters_of(builder: Builder) -> Callable[[Record], str]:
     """Return what tells the cluster of a record; empty for all records of a builder that knows no clusters."""
     return builder.cluster if isinstance(builder, HasClusters) else lambda record: ""
+
+
+@runtime_checkable
+class HasGold(Protocol):
+    """A builder whose answers are not the records' `answer`."""
+
+    def gold(self, record: Record) -> Any:  # noqa: ANN401  (as its metric takes it)
+        """Return the answer of a record that a metric compares with."""
+        ...
+
+
+@runtime_checkable
+class HasVariants(Protocol):
+    """A builder that offers other renderings of its records than the released one."""
+
+    @property
+    def variants(self) -> Sequence[str]:
+        """Return the names of the renderings."""
+        ...
+
+    def prompt(self, record: Record, variant: str = ...) -> Prompt:
+        """Return the prompt of a record in one of the renderings; in the released one by default."""
+        ...
 
 
 class Reader(Protocol):

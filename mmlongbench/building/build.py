@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mmlongbench.binding import bind_builder, check_reserve, placements_of
+from mmlongbench.binding import bind_builder, check_plugins, check_reserve, placements_of
 from mmlongbench.building.engine import Engine
 from mmlongbench.building.finish import finish
 from mmlongbench.building.plan import DatasetPlan, begun, plan_datasets, save_plans
@@ -50,11 +50,7 @@ def build(manifest: Manifest, out: Path, engine: Engine, *, is_strict: bool = Fa
         StrictStop: something was rejected, and `is_strict`.
 
     """
-    for spec in manifest.datasets:  # before anything is written
-        builder = bind_builder(spec)
-        placements_of(spec, builder)
-        check_reserve(spec, builder)
-        reader_type(spec.reader)
+    check_manifest(manifest)
     with _claimed(out) as work:
         if (work.out / LOCK).is_file():
             return _complete(manifest, work, engine)
@@ -66,6 +62,16 @@ def build(manifest: Manifest, out: Path, engine: Engine, *, is_strict: bool = Fa
     return Built(work.out, lock, was_complete=False)
 
 
+def check_manifest(manifest: Manifest) -> None:
+    """Refuse a manifest whose plug-ins, placements or reserves cannot work, before anything is written."""
+    for spec in manifest.datasets:
+        builder = bind_builder(spec)
+        reader_type(spec.reader)
+        check_plugins(spec, builder)
+        placements_of(spec, builder)
+        check_reserve(spec, builder)
+
+
 def run_stages(manifest: Manifest, work: Work, engine: Engine) -> list[DatasetPlan]:
     """Plan, then do every stage of all datasets; the working folder then holds all that a release is made of."""
     plans = plan_build(manifest, work, engine)
@@ -75,6 +81,7 @@ def run_stages(manifest: Manifest, work: Work, engine: Engine) -> list[DatasetPl
 
 def plan_build(manifest: Manifest, work: Work, engine: Engine) -> list[DatasetPlan]:
     """Find and fingerprint the sources, and save the plan; or find the one that was saved to be the same."""
+    check_manifest(manifest)
     plans = plan_datasets(manifest, work, engine.progress)
     _go_on(plans, work)
     forget()

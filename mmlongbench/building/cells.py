@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mmlongbench.building.checks import check_file
 from mmlongbench.building.dataset import Dataset, open_dataset
 from mmlongbench.building.records import record_shards, rows_of
 from mmlongbench.building.work import Shard, Work
 from mmlongbench.files import sha256_of, whole, write_whole
+from mmlongbench.formats import JSON_LINES
 from mmlongbench.packing.budget import parse_length
 from mmlongbench.release.layout import DATA, ITEMS
 
@@ -58,11 +60,16 @@ def _write_files(
                     yield line["record"]
 
         write_whole(work.out / public, spec.format.bundle(records()))
+    if spec.format is not JSON_LINES:
+        own = (line["record"] for line in _lines(work, name, length) if "record" in line)
+        check_file(dataset, spec.format, work.out / public, own, public)
     written = [public, items]
     if spec.bundle:
         written.append(f"{DATA}/{spec.bundle.files.write(*about)}")
         bundled = (line.get("record", line.get("bundled")) for line in _lines(work, name, length))
         write_whole(work.out / written[-1], spec.bundle.format.bundle(record for record in bundled if record))
+        own = (line["record"] for line in _lines(work, name, length) if "record" in line)
+        check_file(dataset, spec.bundle.format, work.out / written[-1], own, written[-1])
     return {path: described(work.out / path) for path in written}
 
 

@@ -7,7 +7,9 @@ from typing import Any
 
 from mmlongbench.building.dataset import Dataset, sample_draws
 from mmlongbench.building.rejects import reject, reject_row
+from mmlongbench.calling import broken, calling
 from mmlongbench.draft import Draft
+from mmlongbench.draws import Draws
 from mmlongbench.errata import load_errata, read_rows
 from mmlongbench.errors import Fault, ManifestError, Rejected, nearest
 from mmlongbench.packing.budget import format_length
@@ -25,8 +27,9 @@ def choose_rows(dataset: Dataset) -> Iterator[dict[str, Any]]:
     rows, rejects = _read(dataset)
     read = len(rows) + len(rejects)
     if selects := getattr(dataset.builder, "selects", None):
-        is_asked = selects(dataset.world)
-        rows = {number: row for number, row in rows.items() if is_asked(row)}
+        with calling("builder", dataset.spec.builder, "selects()"):
+            is_asked = selects(dataset.world)
+            rows = {number: row for number, row in rows.items() if is_asked(row)}
     place = {row.id: number for number, row in rows.items()}
     chosen: set[str] = set()
     noted: Counter[str] = Counter()
@@ -56,12 +59,28 @@ def _rows(dataset: Dataset) -> Iterator[Row | RowFault]:
     return read_rows(reader, dataset.plan.sources, load_errata(path))  # type: ignore[arg-type]  # the plan has checked
 
 
+def _typed(dataset: Dataset) -> Iterator[Row | RowFault]:
+    """The rows that the reader gives.
+
+    Raises:
+        PluginCallError: the reader fails, or one of them is neither a row of its type nor a fault.
+
+    """
+    name, kind = dataset.spec.reader, dataset.reader.row_type
+    with calling("reader", name, "rows()"):
+        for number, found in enumerate(_rows(dataset), 1):
+            if not isinstance(found, kind | RowFault):
+                fault = f"item {number} is a {type(found).__name__}, expected {kind.__name__} or RowFault"
+                raise broken("reader", name, "rows()", fault)
+            yield found
+
+
 def _read(dataset: Dataset) -> tuple[dict[int, Row], dict[int, dict[str, Any]]]:
     """The readable rows, the first of each id, and rejects for the others, by their place in the source."""
     rows: dict[int, Row] = {}
     rejects = {}
     known = set()
-    for number, found in enumerate(_rows(dataset)):
+    for number, found in enumerate(_typed(dataset)):
         if isinstance(found, RowFault):
             rejects[number] = reject(dataset.spec.name, found.id, found.fault)
             known.add(found.id)
@@ -110,22 +129,30 @@ def _admission(row: Row, dataset: Dataset) -> _Admission:
     length = dataset.spec.admission_length
     draws = dataset.draws(row.id)
     try:
-        full = draft = dataset.builder.draft(row, dataset.world, draws)
+        with calling("builder", dataset.spec.builder, "draft()", row):
+            full = dataset.builder.draft(row, dataset.world, draws)
     except Rejected as error:
         return _Admission(error.fault, error.noted)
     try:
-        alone = tuple(replace(unit, between_sentences=False) for unit in draft.required)  # there is no passage yet
-        draft = replace(draft, required=alone, supply=InOrder(()), retold=None)  # the same questions in either form
-        made = examples(draft, dataset.budget(length), dataset.placements(), dataset.pricer, draws)
-        for path in {path for example in made for path in example.prompt.images}:
-            dataset.world.decode(path)
-        fault = _out_of_span(full, dataset)
+        with calling("builder", dataset.spec.builder, "draft()", row):
+            fault = _refusal(full, dataset, draws)
     except Rejected as error:
         return _Admission(error.fault, full.noted)
     except DoesNotFitError as error:
         todo, expected = "raise admission_length to keep it in longer files", format_length(length)
         fault = Fault("above-admission-length", f"required units within {expected}", str(error), todo=todo)
     return _Admission(fault, full.noted)
+
+
+def _refusal(full: Draft, dataset: Dataset, draws: Draws) -> Fault | None:
+    """Return why a draft is not admitted, as far as its full prompt tells; what it requires must be decodable."""
+    alone = tuple(replace(unit, between_sentences=False) for unit in full.required)  # there is no passage yet
+    draft = replace(full, required=alone, supply=InOrder(()), retold=None)  # the same questions in either form
+    budget = dataset.budget(dataset.spec.admission_length)
+    made = examples(draft, budget, dataset.placements(), dataset.pricer, draws)
+    for path in {path for example in made for path in example.prompt.images}:
+        dataset.world.decode(path)
+    return _out_of_span(full, dataset)
 
 
 def _out_of_span(draft: Draft, dataset: Dataset) -> Fault | None:

@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mmlongbench.binding import bind_builder, placements_of
+from mmlongbench.building.golds import Golds
 from mmlongbench.building.plan import DatasetPlan, load_plan
 from mmlongbench.building.prices import PRICES, KeptPrices
 from mmlongbench.building.source_files import source_files
 from mmlongbench.building.work import Shard, Work
+from mmlongbench.calling import calling
 from mmlongbench.documents.pdf import Limits
 from mmlongbench.documents.pictures import Cap, Pictures
+from mmlongbench.documents.pixels import PictureFile
 from mmlongbench.draws import Draws
 from mmlongbench.errors import Fault, SourceChangedError
 from mmlongbench.manifest import DatasetSpec
@@ -36,6 +39,7 @@ class Dataset:
     builder: Builder
     world: World
     pricer: Pricer
+    golds: Golds
 
     @property
     def spec(self) -> DatasetSpec:
@@ -70,7 +74,8 @@ def open_dataset(out: Path, name: str) -> Dataset:
         )
     prices = KeptPrices(plan.corpus.cache / PRICES, counter.text.sha256) if plan.corpus else None
     pricer = Pricer(counter, world.sizes, prices)
-    return Dataset(plan, reader_type(plan.spec.reader)(), bind_builder(plan.spec), world, pricer)
+    builder = bind_builder(plan.spec)
+    return Dataset(plan, reader_type(plan.spec.reader)(), builder, world, pricer, Golds(builder))
 
 
 def limits_of(spec: DatasetSpec) -> Limits:
@@ -138,7 +143,10 @@ def sample_draws(spec: DatasetSpec) -> Draws:
 def _found(plan: DatasetPlan, what: str, otherwise: Any) -> Any:  # noqa: ANN401  (what the method gives)
     """What an optional method of the reader finds in the sources; otherwise where it has no such method."""
     find = getattr(reader_type(plan.spec.reader)(), what, None)
-    return otherwise if find is None else find(plan.sources)
+    if find is None:
+        return otherwise
+    with calling("reader", plan.spec.reader, f"{what}()"):
+        return find(plan.sources)
 
 
 def _pictures(plan: DatasetPlan, work: Work) -> Pictures | None:
@@ -150,9 +158,15 @@ def _pictures(plan: DatasetPlan, work: Work) -> Pictures | None:
     own, asked = bind_builder(plan.spec).spec, plan.spec.pictures
     most = asked.most_tokens or own.most_tokens
     cap = Cap(most, asked.above, plan.spec.counter.open().image.tokens) if most else None
+
+    def found(name: str) -> PictureFile | None:
+        with calling("reader", plan.spec.reader, "image()", about=f"picture {name!r}"):
+            file: PictureFile | None = find(plan.sources, name)
+            return file
+
     return Pictures(
         reader.image_folder,
-        lambda name: find(plan.sources, name),
+        found,
         plan.spec.limits.pixels,
         asked.longest_side or own.longest_side,
         cap,

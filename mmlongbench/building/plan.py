@@ -11,6 +11,7 @@ from typing import Any
 from mmlongbench.building.fingerprints import DocumentFile, files_of, fingerprint, source_file_list
 from mmlongbench.building.source_files import SourceFile, save_source_files, source_files
 from mmlongbench.building.work import Work
+from mmlongbench.calling import calling
 from mmlongbench.documents.page_images import PageImages
 from mmlongbench.documents.page_store import Pages
 from mmlongbench.documents.pdf import ocr_version
@@ -108,7 +109,9 @@ def _plan_dataset(spec: DatasetSpec, work: Work, progress: Progress) -> DatasetP
     articles = spec.corpus or sources.pop("corpus", None)
     corpus = _corpus(articles, spec, work, progress) if articles else None
     with _source_errors(spec):
-        found = fingerprint(spec, sources, reader.documents(sources), progress)
+        with calling("reader", spec.reader, "documents()"):
+            documents = reader.documents(sources)
+        found = fingerprint(spec, sources, documents, progress)
         others = tuple(_other_files(spec, corpus, progress))
     _refuse_mixed(spec, found.documents)
     tokenizer = spec.counter.open().text
@@ -200,7 +203,7 @@ def _sources(spec: DatasetSpec, reader: Reader, folder: Path) -> dict[str, Path]
     """The paths of a dataset's sources, by the reader's names for them."""
     if isinstance(spec.source, str):
         folder.mkdir(parents=True, exist_ok=True)
-        return reader.draw_sample(folder)
+        return _drawn(spec, reader, folder)
     optional: tuple[str, ...] = getattr(reader, "optional_sources", ())
     for name in spec.source:
         if name not in (*reader.sources, *optional):
@@ -234,6 +237,18 @@ def _refuse_own_output(spec: DatasetSpec, sources: Mapping[str, Path], work: Wor
                 f"--out {work.out}: lies inside {name} of dataset {spec.name!r} ({path}), so that its files would be "
                 "read as sources; give a folder outside of it"
             )
+
+
+def _drawn(spec: DatasetSpec, reader: Reader, folder: Path) -> dict[str, Path]:
+    """The sources of a miniature that the reader draws."""
+    if not hasattr(reader, "draw_sample"):
+        given = ", ".join(f"{name}: PATH" for name in reader.sources)
+        raise ManifestError(
+            f"dataset {spec.name!r}: source: {SAMPLE}: the reader {spec.reader!r} has no draw_sample() and so no "
+            f"sample; name its sources: source: {{{given}}}"
+        )
+    with calling("reader", spec.reader, "draw_sample()"):
+        return reader.draw_sample(folder)
 
 
 def _check_errata(spec: DatasetSpec, reader: Reader) -> None:

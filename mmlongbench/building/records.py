@@ -7,10 +7,12 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from mmlongbench.building.checks import check_draft, check_record, check_units, check_variants
 from mmlongbench.building.dataset import Dataset, kept_rows, open_dataset
 from mmlongbench.building.rejects import reject_row
 from mmlongbench.building.widening import wider
 from mmlongbench.building.work import Shard, Work
+from mmlongbench.calling import broken, calling
 from mmlongbench.draft import Draft, Question
 from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError, Fault, Rejected
@@ -95,14 +97,17 @@ def pack_lines(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[A
         except (DoesNotFitError, Rejected) as error:
             yield reject_row(dataset.spec.name, row, _fault(error, length), length)
         else:
-            yield from (_line(dataset, example) for example in made)
+            yield from (_line(dataset, example, row) for example in made)
             yield {"left_out": dict(made[0].left_out)}  # of the context: the same at every placement
 
 
 def pack_row(dataset: Dataset, row: Row, length: int) -> list[Example]:
     """All examples of a row at a length."""
     draws = dataset.draws(row.id)
-    return _packed(dataset, dataset.builder.draft(row, dataset.world, draws), draws, length)
+    with calling("builder", dataset.spec.builder, "draft()", row):
+        draft = dataset.builder.draft(row, dataset.world, draws)
+        check_draft(dataset, draft, row)
+        return _packed(dataset, draft, draws, length)
 
 
 Packed = tuple[Draft, list[Example] | DoesNotFitError]
@@ -131,13 +136,18 @@ def _shown_units(made: Sequence[list[Example] | DoesNotFitError], *, must_be_dry
 
 
 def _contexts(dataset: Dataset, rows: Sequence[Row]) -> Sequence[Draft]:
-    found: Sequence[Draft] = dataset.builder.contexts(rows, dataset.world)  # type: ignore[attr-defined]
+    with calling("builder", dataset.spec.builder, "contexts()"):
+        found: Sequence[Draft] = dataset.builder.contexts(rows, dataset.world)  # type: ignore[attr-defined]
+    asked = {question.id for draft in found for question in draft.questions}
+    if unknown := sorted(asked - {row.id for row in rows}):
+        raise broken("builder", dataset.spec.builder, "contexts()", f"a question {unknown[0]!r} is of no row")
     return found
 
 
 def _tried(dataset: Dataset, draft: Draft, length: int) -> list[Example] | DoesNotFitError:
     try:
-        return _packed(dataset, draft, dataset.world.draws.at(draft.id), length)
+        with calling("builder", dataset.spec.builder, "contexts()", about=f"context {draft.id!r}"):
+            return _packed(dataset, draft, dataset.world.draws.at(draft.id), length)
     except DoesNotFitError as error:
         return error
     except Rejected as error:  # a picture that was there when the questions were chosen
@@ -186,10 +196,11 @@ def _shared(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[Any]
         yield {"left_out": dict(dearest.left_out)}
     missing = {context.family: context.supply.missing_groups(length) for context in _contexts(dataset, rows)}
     for example in sorted(found, key=lambda example: place[example.id]):
+        row = rows[place[example.id]]
         if example.question.is_home:
-            yield _line(dataset, example)
+            yield _line(dataset, example, row)
         else:
-            yield {"bundled": finished_record(dataset, example), "pictures": _shown(dataset, example)}
+            yield {"bundled": released_record(dataset, example, row), "pictures": _shown(dataset, example)}
     not_asked = len(rows) - rejected - sum(example.question.is_home for example in found)
     yield {"not_asked": not_asked, "missing_classes": sum(missing.values())}
 
@@ -205,14 +216,30 @@ def _shown(dataset: Dataset, example: Example) -> dict[str, str]:
     return {path: name for path in example.prompt.images if (name := dataset.world.origin(path))}
 
 
-def _line(dataset: Dataset, example: Example) -> dict[str, Any]:
+def _line(dataset: Dataset, example: Example, row: Row) -> dict[str, Any]:
     return {
-        "record": finished_record(dataset, example),
+        "record": released_record(dataset, example, row),
         "items": _items(example),
         "pictures": _shown(dataset, example),
         "ran_dry": example.ran_dry,
         "missing": example.missing,
     }
+
+
+def released_record(dataset: Dataset, example: Example, row: Row) -> dict[str, Any]:
+    """Return the record of an example, once it is known to give the packed prompt, and to have what scoring needs.
+
+    Raises:
+        PluginCallError: the builder's example or record is not as it must be; with the method, the row and the fault.
+
+    """
+    check_units(dataset, example, row)
+    with calling("builder", dataset.spec.builder, "record()", row):
+        record = finished_record(dataset, example)
+    check_record(dataset, example, record, row)
+    if example.placement in (None, dataset.placements()[0]):
+        check_variants(dataset, example, record, row)
+    return record
 
 
 def finished_record(dataset: Dataset, example: Example) -> dict[str, Any]:

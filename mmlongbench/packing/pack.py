@@ -105,13 +105,17 @@ class Example:
 
 def assemble(instruction: Sequence[Part], units: Sequence[Unit], separator: str, question: Sequence[Part]) -> Prompt:
     """The prompt of an example; builders use it to rebuild one from a record."""
-    return Prompt.of((*_context(instruction, units, separator), *question))
+    return Prompt.of((*instruction, *_between(units, separator), *question))
 
 
 def _context(instruction: Sequence[Part], units: Sequence[Unit], separator: str) -> tuple[Part, ...]:
     """What stands before the question, neighbouring texts joined."""
-    between = [part for unit in units for part in (*unit.parts, separator)][:-1]
-    return Prompt.of((*instruction, *between)).parts
+    return Prompt.of((*instruction, *_between(units, separator))).parts
+
+
+def _between(units: Sequence[Unit], separator: str) -> list[Part]:
+    """The parts of the units, with separators between them."""
+    return [part for unit in units for part in (unit.head, unit.body, unit.tail, separator)][:-1]
 
 
 def pack(draft: Draft, budget: TokenBudget, pricer: Pricer, slack: int = 0) -> Packed:

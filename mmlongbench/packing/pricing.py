@@ -48,7 +48,7 @@ class Pricer:
     def part(self, part: Part) -> TokenCount:
         """One text or one image by itself."""
         if isinstance(part, Image):
-            return TokenCount(0, self.counter.image.tokens(*self._sizes[part.path]))
+            return TokenCount(0, self.counter.image.tokens(*self._size(part.path)))
         return TokenCount(self.text(part), 0)
 
     def unit(self, unit: Unit) -> TokenCount:
@@ -58,7 +58,7 @@ class Pricer:
 
     def whole(self, prompt: Prompt) -> TokenCount:
         """The full recount of a prompt."""
-        return self.counter.count(prompt.text, (self._sizes[path] for path in prompt.images))
+        return self.counter.count(prompt.text, (self._size(path) for path in prompt.images))
 
     def frame(self, draft: Draft, question: Question) -> TokenCount:
         """Instruction and question together, without a unit between them."""
@@ -69,6 +69,16 @@ class Pricer:
         if question.wording is None:
             return self.frame(draft, question)
         return self.frame(draft, question.worded(self._costliest_of(question.wording.texts)))
+
+    def _size(self, path: str) -> Size:
+        """(width, height) of an image."""
+        try:
+            return self._sizes[path]
+        except KeyError as error:
+            raise DraftError(
+                f"an image {path!r:.120} is shown that is neither the path of a page nor that of a picture; take it "
+                "from `world.pages(...)` or `world.image(...)`"
+            ) from error
 
     def _costliest_of(self, texts: tuple[str, ...]) -> str:
         """The text of the most tokens where it stands between words; of equals the longest.

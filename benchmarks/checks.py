@@ -1,0 +1,73 @@
+"""What the checks of every example cost: CPU time of the records stage of two sample datasets, with them and without.
+
+Each round opens the dataset anew, so that texts are priced as in a build, and packs its questions at all lengths.
+
+python benchmarks/checks.py [--lengths 8K,16K,32K,64K] [--rounds 5]
+"""
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from mmlongbench.building import records
+from mmlongbench.building.dataset import Dataset, open_dataset
+from mmlongbench.building.engine import LocalEngine
+from mmlongbench.building.records import finished_record, pack_lines, rows_of
+from mmlongbench.building.shards import forget
+from mmlongbench.building.staging import prepare
+from mmlongbench.building.work import Work
+from mmlongbench.formats import to_json
+from mmlongbench.installed import find_manifest
+from mmlongbench.manifest import Manifest, load_manifest
+from mmlongbench.packing.budget import parse_length
+from mmlongbench.packing.pack import Example
+from mmlongbench.progress import Progress
+from mmlongbench.task import Row
+
+NAMES = ("vh_single", "retrieval-text")
+QUESTIONS = 12
+
+
+def main() -> None:
+    """Print the seconds of each dataset without the checks and with them, the least of the rounds, and their ratio."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--lengths", default="8K,16K,32K,64K")
+    parser.add_argument("--rounds", type=int, default=5)
+    given = parser.parse_args()
+    lengths = sorted(map(parse_length, given.lengths.split(",")), reverse=True)
+    for spec in load_manifest(find_manifest("quickstart")).datasets:
+        if spec.name in NAMES:
+            with tempfile.TemporaryDirectory() as folder:
+                _measure(Manifest(datasets=(spec,)), Work(Path(folder) / "out"), lengths, given.rounds)
+
+
+def _measure(manifest: Manifest, work: Work, lengths: list[int], rounds: int) -> None:
+    prepare(manifest, work, LocalEngine(1, Progress(is_shown=False)))
+    name = manifest.datasets[0].name
+
+    def pack() -> float:
+        forget()
+        dataset, rows = open_dataset(work.out, name), rows_of(work.out, name)[:QUESTIONS]
+        begun = time.process_time()
+        for length in lengths:
+            for line in pack_lines(dataset, rows, length):
+                to_json(line)
+        return time.process_time() - begun
+
+    def unchecked(dataset: Dataset, example: Example, row: Row) -> dict[str, Any]:
+        return finished_record(dataset, example)
+
+    without, checked = [], []
+    for _ in range(rounds):
+        with mock.patch.object(records, "released_record", unchecked):
+            without.append(pack())
+        checked.append(pack())
+    one, other = min(without), min(checked)
+    print(f"{name}: {one:.3f} s without, {other:.3f} s with: {other / one:.3f}")
+
+
+if __name__ == "__main__":
+    main()

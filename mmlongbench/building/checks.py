@@ -1,0 +1,239 @@
+"""What must hold of every example before it is written: its units, its record, and the prompt that the record gives."""
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, get_args
+
+from mmlongbench.building.dataset import Dataset
+from mmlongbench.calling import PluginCallError, broken, calling
+from mmlongbench.draft import Draft, Role
+from mmlongbench.formats import FileFormat, to_json
+from mmlongbench.packing.pack import Example
+from mmlongbench.prompt import Image, Part, Prompt
+from mmlongbench.task import HasVariants, Record, Row
+
+ROLES: frozenset[str] = frozenset(get_args(Role))
+NEEDLES = ("gold", "needle")
+"""The roles of units that stand at a depth, in tasks that have placements."""
+_MAX_INTEGER = 2**63
+"""From here on an integer is written in fact: Python refuses those of thousands of digits."""
+_AROUND = 24
+"""Characters that are shown of two texts, from a little before they differ."""
+
+
+def check_draft(dataset: Dataset, draft: Draft, row: Row) -> None:
+    """Refuse a draft that is not about its row alone.
+
+    Raises:
+        PluginCallError: it has no question, or one of another id than the row's.
+
+    """
+    ids = [question.id for question in draft.questions]
+    if ids != [row.id]:
+        fault = f"expected one question with the id of the row, found {', '.join(map(repr, ids[:3])) or 'none'}"
+        raise _broken(dataset, "draft()", fault, row)
+
+
+def check_units(dataset: Dataset, example: Example, row: Row) -> None:
+    """Refuse units of unknown roles, pictures that stand twice in a context, and needles that have a place.
+
+    Raises:
+        PluginCallError: with the unit.
+
+    """
+    shown: set[str] = set()
+    needles = 0
+    for unit in example.units:
+        if unit.role not in ROLES:
+            known = ", ".join(sorted(ROLES))
+            raise _broken(dataset, "draft()", f"unit {unit.id!r} has the role {unit.role!r}; roles are {known}", row)
+        if isinstance(unit.body, Image):
+            if unit.body.path in shown:
+                fault = f"the units of a context must differ: two of them show {unit.body.path}"
+                raise _broken(dataset, "draft()", fault, row)
+            shown.add(unit.body.path)
+        if example.placement is not None:
+            if (unit.role in NEEDLES) != (unit.place is None):
+                raise _broken(dataset, "draft()", _misplaced(unit.id, unit.role), row)
+            needles += (unit.place is None) + len(unit.needles)
+    if example.placement is not None and not needles:
+        fault = "the task has placements, and no required unit is a needle; give one the role needle and `place=None`"
+        raise _broken(dataset, "draft()", fault, row)
+
+
+def _misplaced(id: str, role: str) -> str:
+    if role in NEEDLES:
+        return f"unit {id!r} has the role {role} and a place: what is put at a depth has `place=None`"
+    return f"unit {id!r} has the role {role} and no place: only units of the roles {' and '.join(NEEDLES)} have none"
+
+
+def check_record(dataset: Dataset, example: Example, record: Record, row: Row) -> None:
+    """Refuse a record that cannot be released: without id or answer, no JSON, or of another prompt than was packed.
+
+    Everything is compared as it reads back from the file.
+
+    Raises:
+        PluginCallError: with the first fault.
+
+    """
+    if record.get("id") != row.id:
+        found = repr(record["id"]) if "id" in record else "none"
+        raise _broken(dataset, "record()", f"the record's id must be the row's, found {found}", row)
+    released = _released(dataset, record, row)
+    with calling("builder", dataset.spec.builder, "prompt()", row):
+        rebuilt = dataset.builder.prompt(released)
+    if rebuilt != example.prompt and (fault := difference(example.prompt, rebuilt)):
+        raise _broken(dataset, "prompt()", f"prompt(record) is not the prompt that was packed: {fault}", row)
+    if not example.prompt.text.strip():
+        raise _broken(dataset, "draft()", "the prompt has no text", row)
+    with calling("builder", dataset.spec.builder, "gold()", row):
+        fault = dataset.golds.problem(released)
+    if fault:
+        raise _broken(dataset, "record()", fault, row)
+
+
+def check_variants(dataset: Dataset, example: Example, record: Record, row: Row) -> None:
+    """Refuse a rendering that cannot be made of a record, or that shows a picture which the release may not have.
+
+    Raises:
+        PluginCallError: with the variant.
+
+    """
+    if not isinstance(dataset.builder, HasVariants):
+        return
+    for variant in dataset.builder.variants:
+        about = f"prompt(variant={variant!r})"
+        with calling("builder", dataset.spec.builder, about, row):
+            made = dataset.builder.prompt(record, variant)
+        if not isinstance(made, Prompt) or not made.text.strip():
+            raise _broken(dataset, about, f"expected a Prompt with a text, found {type(made).__name__}", row)
+        if other := sorted(set(made.images) - set(example.prompt.images)):
+            raise _broken(dataset, about, f"it shows {other[0]!r}, which the packed prompt does not", row)
+
+
+def check_file(dataset: Dataset, form: FileFormat, path: Path, records: Iterable[Record], name: str) -> None:
+    """Refuse a file in a format of the builder's own from which the prompt of a record cannot be had.
+
+    The records have given the packed prompts, each by itself. A file may hold further examples, such as every set of
+    exemplars with every question: these are not compared.
+
+    Args:
+        dataset: the dataset.
+        form: the format.
+        path: the file.
+        records: the records that it was made of.
+        name: what messages call the file.
+
+    Raises:
+        PluginCallError: with the id of the record.
+
+    """
+    prompt = dataset.builder.prompt
+    with calling("builder", dataset.spec.builder, "the format of its files", about=f"file {name}"):
+        wanted: dict[str, set[bytes]] = {}
+        for record in records:
+            wanted.setdefault(str(record["id"]), set()).add(_digest(prompt(json.loads(to_json(record)))))
+        for _, found in form.unbundle(path):
+            if left := wanted.get(str(found.get("id"))):
+                left.discard(_digest(prompt(found)))
+    if missing := sorted(id for id, left in wanted.items() if left):
+        fault = f"the prompt of example {missing[0]!r} cannot be rebuilt from {name} as it was packed"
+        raise broken("builder", dataset.spec.builder, "the format of its files", fault)
+
+
+def _digest(prompt: Prompt) -> bytes:
+    return blake2b(repr(Prompt.of(prompt.parts).parts).encode("utf-8", "backslashreplace"), digest_size=16).digest()
+
+
+def difference(packed: Prompt, rebuilt: object) -> str:
+    """Return where a rebuilt prompt first differs from the packed one, in words; empty if both read alike.
+
+    >>> difference(Prompt.of(["a", Image("x.jpg")]), Prompt.of(["a", Image("y.jpg")]))
+    "image 1 of 1 is 'x.jpg' in the packed prompt, 'y.jpg' in the rebuilt one"
+    """
+    if not isinstance(rebuilt, Prompt):
+        return f"it is a {type(rebuilt).__name__}, expected a Prompt"
+    ours, theirs = packed.parts, Prompt.of(rebuilt.parts).parts
+    at = next((n for n, pair in enumerate(zip(ours, theirs, strict=False)) if pair[0] != pair[1]), None)
+    if at is None:
+        if len(ours) == len(theirs):
+            return ""
+        at, which = min(len(ours), len(theirs)), "packed" if len(ours) > len(theirs) else "rebuilt"
+        longer = ours if len(ours) > len(theirs) else theirs
+        return f"only the {which} one has part {at + 1}, {_said(longer[at])}"
+    one, other = ours[at], theirs[at]
+    if isinstance(one, Image) and isinstance(other, Image):
+        number = sum(isinstance(part, Image) for part in ours[: at + 1])
+        where = f"image {number} of {len(packed.images)}"
+        return f"{where} is {one.path!r} in the packed prompt, {other.path!r} in the rebuilt one"
+    if isinstance(one, str) and isinstance(other, str):
+        char = next((n for n, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), -1)
+        char = min(len(one), len(other)) if char < 0 else char
+        start = max(0, char - _AROUND // 3)
+        before = "".join(part for part in ours[:at] if isinstance(part, str))
+        excerpts = f"{_excerpt(one, start)} in the packed prompt, {_excerpt(other, start)} in the rebuilt one"
+        return f"the text at character {len(before) + char} is {excerpts}"
+    return f"part {at + 1} is {_said(one)} in the packed prompt, {_said(other)} in the rebuilt one"
+
+
+def _said(part: Part) -> str:
+    return f"the image {part.path!r}" if isinstance(part, Image) else f"the text {_excerpt(part, 0)}"
+
+
+def _excerpt(text: str, start: int) -> str:
+    return f"{'…' if start else ''}{text[start : start + _AROUND]!r}{'…' if len(text) > start + _AROUND else ''}"
+
+
+def _released(dataset: Dataset, record: Record, row: Row) -> Record:
+    """The record as it reads back from a file."""
+    fault = ""
+    try:
+        made: Record = _read_back(record)
+    except RecursionError:
+        fault = "the record is nested too deeply for JSON, or holds itself"
+    except (TypeError, ValueError) as error:
+        fault = _unreleasable(record) or str(error)
+    if fault:
+        raise _broken(dataset, "record()", fault, row)
+    return made
+
+
+def _read_back(value: Any) -> Any:  # noqa: ANN401  (JSON)
+    """What JSON makes of a value, written and read; only values of rare types are written in fact.
+
+    Raises:
+        TypeError, ValueError: JSON does not know it.
+
+    """
+    kind = type(value)
+    if kind is str or kind is bool or value is None or (kind is int and abs(value) < _MAX_INTEGER):
+        return value
+    if kind is list or kind is tuple:
+        return [_read_back(each) for each in value]
+    if kind is dict and all(type(key) is str for key in value):
+        return {key: _read_back(each) for key, each in value.items()}
+    return json.loads(json.dumps(value, allow_nan=False))
+
+
+def _unreleasable(value: object, place: str = "record") -> str:
+    """The place of the first value that JSON does not know."""
+    parts: Sequence[tuple[object, Any]] = ()
+    if isinstance(value, dict):
+        if wrong := next((key for key in value if not isinstance(key, str | int | float | bool | None)), None):
+            return f"{place} has the key {wrong!r:.80}, which JSON does not know"
+        parts = list(value.items())
+    elif isinstance(value, list | tuple):
+        parts = list(enumerate(value))
+    elif isinstance(value, float) and not math.isfinite(value):
+        return f"{place} is {value}, which JSON does not know"
+    elif not isinstance(value, str | int | float | bool | None):
+        return f"{place} is a {type(value).__name__}, which JSON does not know"
+    found = (_unreleasable(each, f"{place}[{key!r}]") for key, each in parts)
+    return next(filter(None, found), "")
+
+
+def _broken(dataset: Dataset, method: str, fault: str, row: Row) -> PluginCallError:
+    return broken("builder", dataset.spec.builder, method, fault, row)

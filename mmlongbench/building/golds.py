@@ -1,0 +1,75 @@
+"""Whether the metric of a task can score the answers of its records: it is given each answer back as a prediction."""
+
+from hashlib import blake2b
+from typing import Any
+
+from mmlongbench.calling import calling
+from mmlongbench.formats import to_json
+from mmlongbench.plugins import metric_type
+from mmlongbench.scoring.errors import ScoringError
+from mmlongbench.scoring.metric import Asked, Metric, Settings
+from mmlongbench.task import Builder, HasGold, Record
+
+JUDGED = "judge-"
+"""How the name of a metric begins that asks a model; its answers are not scored here."""
+_UNKNOWN = "unknown"
+
+
+class Golds:
+    """Checks the answers of one dataset; an answer that a question had before is not scored again."""
+
+    def __init__(self, builder: Builder) -> None:
+        """`builder` is bound to the dataset."""
+        self._builder = builder
+        self._metric: Metric | str | None = _UNKNOWN
+        self._scored: dict[str, bytes] = {}
+
+    def problem(self, record: Record) -> str:
+        """Return what is wrong with the answer of a record as its file has it; empty if nothing is."""
+        if not isinstance(self._builder, HasGold) and "answer" not in record:
+            return "the record has no 'answer', and the builder no gold()"
+        gold = self._builder.gold(record) if isinstance(self._builder, HasGold) else record["answer"]
+        if _is_empty(gold):
+            return f"the answer is empty: {gold!r:.80}"
+        id, digest = str(record.get("id")), blake2b(to_json(gold), digest_size=16).digest()
+        if self._scored.get(id) == digest:
+            return ""
+        found = self._score(record, gold)
+        if not found:
+            self._scored[id] = digest
+        return found
+
+    def _score(self, record: Record, gold: object) -> str:
+        metric = self._rules()
+        if metric is None:
+            return ""
+        said = str(gold[0] if isinstance(gold, list) else gold)
+        try:
+            with calling("metric", metric.name, "score()", about=f"the answer {gold!r:.80}"):
+                found = metric.score(Asked("", self._builder.dataset, record, gold, said))
+        except ScoringError:  # it needs a package, or a source, that is not here
+            return ""
+        if found.score is None:
+            return f"metric {metric.name!r} cannot score the answer {gold!r:.80}: {found.failure}"
+        return ""
+
+    def _rules(self) -> Metric | None:
+        """The metric, where it scores by rules alone."""
+        if self._metric == _UNKNOWN:
+            self._metric = _metric_of(self._builder.spec.metric)
+        return self._metric if not isinstance(self._metric, str) else None
+
+
+def _metric_of(name: str) -> Metric | None:
+    if name.startswith(JUDGED):
+        return None
+    try:
+        return metric_type(name)(Settings())
+    except ScoringError:  # without a judge, or without documents
+        return None
+
+
+def _is_empty(gold: Any) -> bool:  # noqa: ANN401  (JSON)
+    if isinstance(gold, str):
+        return not gold.strip()
+    return gold is None or (isinstance(gold, list | dict) and (not gold or all(map(_is_empty, gold))))

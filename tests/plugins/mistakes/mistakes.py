@@ -1,0 +1,389 @@
+"""A task that is right, find the tile of a name among others, and tasks that are each wrong in one way."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import mmlongbench as mm
+
+INSTRUCTION = "Look at the tiles.\n\n"
+TILES = 8
+
+
+class TileRow(mm.Row):
+    """One tile that is asked about."""
+
+    tile: str
+
+
+class TileReader:
+    """Tiles: a file of names, and a picture for each."""
+
+    row_type: ClassVar[type[mm.Row]] = TileRow
+    sources: ClassVar[tuple[str, ...]] = ("tiles",)
+    image_folder: ClassVar[str] = "tiles"
+
+    def rows(self, sources: mm.Sources) -> Iterator[mm.Row | mm.RowFault]:
+        """Return a row for each of two tiles."""
+        for number in range(2):
+            yield TileRow(id=f"tile-{number}", tile=f"{number}.png", file="tiles.txt", place=f"line {number + 1}")
+
+    def documents(self, sources: mm.Sources) -> Mapping[str, mm.Pages | mm.Fault]:
+        """Return nothing: there are no PDFs."""
+        return {}
+
+    def image(self, sources: mm.Sources, name: str) -> mm.PictureFile | None:
+        """Return a tile by its name."""
+        return mm.file_inside(sources["tiles"], name)
+
+    def draw_sample(self, folder: Path) -> dict[str, Path]:
+        """Draw tiles of different greys."""
+        from PIL import Image
+
+        for number in range(TILES):
+            Image.new("L", (56, 56), 30 * number).save(folder / f"{number}.png")
+        return {"tiles": folder}
+
+
+class Tiles:
+    """The tile at a depth among the others."""
+
+    options_type: ClassVar[type[mm.Options]] = mm.Options
+    metric: ClassVar[str] = "sub_em"
+    further: ClassVar[tuple[str, ...]] = ()
+    bundle: ClassVar[mm.Bundle | None] = None
+
+    def __init__(self, dataset: str, options: mm.Options) -> None:
+        self.dataset = dataset
+
+    @property
+    def spec(self) -> mm.TaskSpec:
+        """Return two depths."""
+        files, depths = mm.FilePattern("tiles/{name}_K{k}.jsonl"), mm.Placements(mm.Depth, (0.0, 1.0))
+        return mm.TaskSpec(files, self.metric, self.further, placements=depths, bundle=self.bundle)
+
+    def draft(self, row: TileRow, world: mm.World, draws: mm.Draws) -> mm.Draft:
+        """Return the row's tile at a depth, the others in their order."""
+        needle = self.unit(world, row.tile, "needle", None)
+        others = [f"{number}.png" for number in range(TILES) if f"{number}.png" != row.tile]
+        units = tuple(self.unit(world, name, "negative", (place,)) for place, name in enumerate(others))
+        question = mm.Question(row.id, _ask(row.tile), {"tile": row.tile})
+        return mm.Draft(row.id, (INSTRUCTION,), (question,), (needle,), mm.InOrder(units), "\n")
+
+    def unit(self, world: mm.World, name: str, role: Any, place: tuple[int, ...] | None) -> mm.Unit:
+        """Return a tile as a unit."""
+        return mm.Unit(name, role, mm.Image(world.image(name).path), place)
+
+    def record(self, example: mm.Example) -> mm.Record:
+        """Return one line of the file."""
+        tile = example.question.data["tile"]
+        return {"id": example.id, "tile": tile, "answer": [tile], "tiles": tuple(example.prompt.images)}
+
+    def prompt(self, record: mm.Record) -> mm.Prompt:
+        """Return the prompt of a line."""
+        units = [mm.Unit(path, "negative", mm.Image(path), ()) for path in record["tiles"]]
+        return mm.assemble((INSTRUCTION,), units, "\n", _ask(record["tile"]))
+
+
+def _ask(tile: str) -> tuple[mm.Part, ...]:
+    return (f"\n\nQuestion: which one is {tile}?\nAnswer:",)
+
+
+class Reversed(Tiles):
+    """Shows the tiles backwards."""
+
+    def prompt(self, record: mm.Record) -> mm.Prompt:
+        """Return another prompt than was packed."""
+        return super().prompt({**record, "tiles": record["tiles"][::-1]})
+
+
+class OtherWords(Tiles):
+    """Asks in other words."""
+
+    def prompt(self, record: mm.Record) -> mm.Prompt:
+        """Return another prompt than was packed."""
+        made = super().prompt(record)
+        parts = (part.replace("which one", "which") if isinstance(part, str) else part for part in made.parts)
+        return mm.Prompt.of(parts)
+
+
+class OneMore(Tiles):
+    """Adds a word at the end."""
+
+    def prompt(self, record: mm.Record) -> mm.Prompt:
+        """Return another prompt than was packed."""
+        return mm.Prompt.of((*super().prompt(record).parts, mm.Image(record["tiles"][0])))
+
+
+class NoPrompt(Tiles):
+    """Gives a text for a prompt."""
+
+    def prompt(self, record: mm.Record) -> mm.Prompt:
+        """Return no prompt."""
+        return "which one?"  # type: ignore[return-value]
+
+
+class _Edited(Tiles):
+    """Changes its record."""
+
+    change: ClassVar[dict[str, Any]] = {}
+    gone: ClassVar[tuple[str, ...]] = ()
+
+    def record(self, example: mm.Example) -> mm.Record:
+        """Return the record as it is changed."""
+        made = {**super().record(example), **self.change}
+        return {key: value for key, value in made.items() if key not in self.gone}
+
+
+class NoId(_Edited):
+    """Has no id."""
+
+    gone = ("id",)
+
+
+class OtherId(_Edited):
+    """Has the same id in every record."""
+
+    change: ClassVar[dict[str, Any]] = {"id": "tile"}
+
+
+class NoAnswer(_Edited):
+    """Has no answer."""
+
+    gone = ("answer",)
+
+
+class EmptyAnswer(_Edited):
+    """Has an answer of nothing."""
+
+    change: ClassVar[dict[str, Any]] = {"answer": [" "]}
+
+
+class OddAnswer(_Edited):
+    """Has an answer that its metric cannot score."""
+
+    metric = "cls_acc"
+    change: ClassVar[dict[str, Any]] = {"answer": "red"}
+
+
+class ASet(_Edited):
+    """Has a value that JSON does not know."""
+
+    change: ClassVar[dict[str, Any]] = {"more": {"colours": [1, {2}]}}
+
+
+class NotANumber(_Edited):
+    """Has a number that JSON does not know."""
+
+    change: ClassVar[dict[str, Any]] = {"share": float("nan")}
+
+
+class Neadle(Tiles):
+    """Mistypes a role."""
+
+    def unit(self, world: mm.World, name: str, role: Any, place: tuple[int, ...] | None) -> mm.Unit:
+        """Return a unit of a role that is none."""
+        return super().unit(world, name, "neadle" if role == "needle" else role, place)
+
+
+class PlacedNeedle(Tiles):
+    """Gives the needle a place."""
+
+    def unit(self, world: mm.World, name: str, role: Any, place: tuple[int, ...] | None) -> mm.Unit:
+        """Return a needle that cannot stand at a depth."""
+        return super().unit(world, name, role, place or (9,))
+
+
+class NoPlace(Tiles):
+    """Gives others no place."""
+
+    def unit(self, world: mm.World, name: str, role: Any, place: tuple[int, ...] | None) -> mm.Unit:
+        """Return a haystack that stands at a depth."""
+        return super().unit(world, name, role, None)
+
+
+class NoNeedle(Tiles):
+    """Requires nothing."""
+
+    def draft(self, row: TileRow, world: mm.World, draws: mm.Draws) -> mm.Draft:
+        """Return a draft without a needle."""
+        return replace(super().draft(row, world, draws), required=())
+
+
+class Twice(Tiles):
+    """Lists a tile twice."""
+
+    def unit(self, world: mm.World, name: str, role: Any, place: tuple[int, ...] | None) -> mm.Unit:
+        """Return two tiles that are the same."""
+        made = super().unit(world, name, role, place)
+        return replace(made, body=mm.Image(world.image("6.png").path)) if name == "7.png" else made
+
+
+class OtherQuestion(Tiles):
+    """Asks a question of another id."""
+
+    def draft(self, row: TileRow, world: mm.World, draws: mm.Draws) -> mm.Draft:
+        """Return a draft of no row."""
+        made = super().draft(row, world, draws)
+        return replace(made, questions=(replace(made.questions[0], id="other"),))
+
+
+class UnknownImage(Tiles):
+    """Shows a picture by a path of its own."""
+
+    def unit(self, world: mm.World, name: str, role: Any, place: tuple[int, ...] | None) -> mm.Unit:
+        """Return a picture that nobody knows."""
+        return replace(super().unit(world, name, role, place), body=mm.Image(f"my/{name}"))
+
+
+class UnknownMetric(Tiles):
+    """Mistypes its metric."""
+
+    metric = "sub_emm"
+
+
+class UnknownFurther(Tiles):
+    """Mistypes a further metric."""
+
+    further = ("judge-nothing",)
+
+
+class DraftKey(Tiles):
+    """Fails in `draft`."""
+
+    def draft(self, row: TileRow, world: mm.World, draws: mm.Draws) -> mm.Draft:
+        """Raise."""
+        raise KeyError("boo")
+
+
+class LazyKey(Tiles):
+    """Fails where its units are taken."""
+
+    def draft(self, row: TileRow, world: mm.World, draws: mm.Draws) -> mm.Draft:
+        """Return a supply that fails."""
+        made = super().draft(row, world, draws)
+
+        def units() -> Iterator[mm.Unit]:
+            yield from made.supply.units(8192)
+            raise KeyError("boo")
+
+        return replace(made, supply=mm.Chain((units,)))
+
+
+class RecordKey(Tiles):
+    """Fails in `record`."""
+
+    def record(self, example: mm.Example) -> mm.Record:
+        """Raise."""
+        return {"id": example.question.data["boo"]}
+
+
+class PromptKey(Tiles):
+    """Fails in `prompt`."""
+
+    def prompt(self, record: mm.Record) -> mm.Prompt:
+        """Raise."""
+        return mm.Prompt.of(record["boo"])
+
+
+class SpecKey(Tiles):
+    """Fails in `spec`."""
+
+    @property
+    def spec(self) -> mm.TaskSpec:
+        """Raise."""
+        raise KeyError("boo")
+
+
+class InitKey(Tiles):
+    """Fails when it is bound."""
+
+    def __init__(self, dataset: str, options: mm.Options) -> None:
+        raise KeyError("boo")
+
+
+class OtherVariant(Tiles):
+    """Has a rendering that shows what the release may not have."""
+
+    variants = ("other",)
+
+    def prompt(self, record: mm.Record, variant: str = "plain") -> mm.Prompt:
+        """Return another picture in the variant."""
+        made = super().prompt(record)
+        return mm.Prompt.of((*made.parts, mm.Image("tiles/other.png"))) if variant == "other" else made
+
+
+class _Forgetful:
+    """A file that forgets all but the first tile."""
+
+    def bundle(self, records: Iterable[mm.Record]) -> Iterator[bytes]:
+        """Write the records."""
+        yield json.dumps([{**record, "tiles": record["tiles"][:1]} for record in records]).encode()
+
+    def unbundle(self, path: Path) -> Iterator[tuple[str, mm.Record]]:
+        """Read the records."""
+        for number, record in enumerate(json.loads(path.read_bytes())):
+            yield f"entry {number}", record
+
+
+class Forgetful(Tiles):
+    """Has a public file that gives other prompts than the records."""
+
+    bundle = mm.Bundle(mm.FilePattern("tiles/{name}_K{k}.json"), _Forgetful())
+
+
+class Unannotated(Tiles):
+    """Takes any row, and what it has not."""
+
+    def draft(self, row: Any, world: mm.World, draws: mm.Draws) -> mm.Draft:
+        """Ask a row for what it has not."""
+        return mm.Draft(row.needles, (), (), (), mm.InOrder(()))
+
+
+class Dicts(TileReader):
+    """Yields dicts."""
+
+    def rows(self, sources: mm.Sources) -> Iterator[mm.Row | mm.RowFault]:
+        """Return no rows."""
+        yield {"id": "tile-0", "tile": "0.png"}  # type: ignore[misc]
+
+
+class NoSample(TileReader):
+    """Draws no sample."""
+
+    draw_sample = property()
+
+
+class RowsKey(TileReader):
+    """Fails in `rows`."""
+
+    def rows(self, sources: mm.Sources) -> Iterator[mm.Row | mm.RowFault]:
+        """Raise after a row."""
+        yield from super().rows(sources)
+        raise KeyError("boo")
+
+
+class DocumentsKey(TileReader):
+    """Fails in `documents`."""
+
+    def documents(self, sources: mm.Sources) -> Mapping[str, mm.Pages | mm.Fault]:
+        """Raise."""
+        raise KeyError("boo")
+
+
+class ImageKey(TileReader):
+    """Fails in `image`."""
+
+    def image(self, sources: mm.Sources, name: str) -> mm.PictureFile | None:
+        """Raise."""
+        raise KeyError("boo")
+
+
+class SampleKey(TileReader):
+    """Fails in `draw_sample`."""
+
+    def draw_sample(self, folder: Path) -> dict[str, Path]:
+        """Raise."""
+        raise KeyError("boo")

@@ -1,0 +1,120 @@
+"""Mistakes in a task of a stranger: none builds a release, each is one line that says who is to mend what."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tiny import Ran, command
+
+HERE = Path(__file__).parent / "mistakes"
+METADATA = "Metadata-Version: 2.1\nName: mmlongbench-mistakes\nVersion: 0.1\n"
+ROW = "row 'tile-0' (tiles.txt, line 1): "
+NOT_PACKED = "prompt(record) is not the prompt that was packed: "
+BUILDERS = {
+    "Reversed": f"prompt(), {ROW}{NOT_PACKED}image 1 of 8 is 'tiles/0.png' in the packed prompt, 'tiles/7.png' in",
+    "OtherWords": f"prompt(), {ROW}{NOT_PACKED}the text at character 45 is …': which one is 0.png?\\nAn'… in the",
+    "OneMore": f"prompt(), {ROW}{NOT_PACKED}only the rebuilt one has part 18, the image 'tiles/0.png'",
+    "NoPrompt": f"prompt(), {ROW}{NOT_PACKED}it is a str, expected a Prompt",
+    "NoId": f"record(), {ROW}the record's id must be the row's, found none",
+    "OtherId": f"record(), {ROW}the record's id must be the row's, found 'tile'",
+    "NoAnswer": f"record(), {ROW}the record has no 'answer', and the builder no gold()",
+    "EmptyAnswer": f"record(), {ROW}the answer is empty: [' ']",
+    "OddAnswer": f"record(), {ROW}metric 'cls_acc' cannot score the answer 'red': the answer is 'red', expected",
+    "ASet": f"record(), {ROW}record['more']['colours'][1] is a set, which JSON does not know",
+    "NotANumber": f"record(), {ROW}record['share'] is nan, which JSON does not know",
+    "Neadle": f"draft(), {ROW}unit '0.png' has the role 'neadle'; roles are exemplar, gold, needle, negative, own",
+    "PlacedNeedle": f"draft(), {ROW}unit '0.png' has the role needle and a place: what is put at a depth has `place=No",
+    "NoPlace": f"draft(), {ROW}unit '1.png' has the role negative and no place: only units of the roles gold and need",
+    "NoNeedle": f"draft(), {ROW}the task has placements, and no required unit is a needle; give one the role needle",
+    "Twice": f"draft(), {ROW}the units of a context must differ: two of them show tiles/6.png",
+    "OtherQuestion": f"draft(), {ROW}expected one question with the id of the row, found 'other'",
+    "UnknownImage": ".png' is shown that is neither the path of a page nor that of a picture; take it fr",
+    "UnknownMetric": "spec.metric: no metric 'sub_emm' is installed",
+    "UnknownFurther": "spec.further_metrics: no metric 'judge-nothing' is installed; install the package that has it",
+    "DraftKey": "KeyError: 'boo' (mistakes.py, line ",
+    "LazyKey": "KeyError: 'boo' (mistakes.py, line ",
+    "RecordKey": f"record(), {ROW}KeyError: 'boo' (mistakes.py, line ",
+    "PromptKey": f"prompt(), {ROW}KeyError: 'boo' (mistakes.py, line ",
+    "SpecKey": "spec, dataset 'tiles': KeyError: 'boo' (mistakes.py, line ",
+    "InitKey": "__init__(), dataset 'tiles': KeyError: 'boo' (mistakes.py, line ",
+    "OtherVariant": f"prompt(variant='other'), {ROW}it shows 'tiles/other.png', which the packed prompt does not",
+    "Forgetful": "the format of its files: the prompt of example 'tile-0' cannot be rebuilt from mmlb_data/tiles/",
+    "Unannotated": "AttributeError: 'TileRow' object has no attribute 'needles' (mistakes.py, line ",
+}
+READERS = {
+    "Dicts": "rows(): item 1 is a dict, expected TileRow or RowFault",
+    "NoSample": "source: sample: the reader 'NoSample' has no draw_sample() and so no sample; name its sources: source",
+    "RowsKey": "rows(): KeyError: 'boo' (mistakes.py, line ",
+    "DocumentsKey": "documents(): KeyError: 'boo' (mistakes.py, line ",
+    "ImageKey": "image(), picture '",
+    "SampleKey": "draw_sample(): KeyError: 'boo' (mistakes.py, line ",
+}
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the mistakes be an installed package, as far as Python can tell."""
+    info = tmp_path / "site" / "mmlongbench_mistakes-0.1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(METADATA)
+    groups = {"builders": ("Tiles", *BUILDERS), "readers": ("TileReader", *READERS)}
+    points = [
+        f"[mmlongbench.{group}]\n" + "".join(f"{n} = mistakes:{n}\n" for n in names) for group, names in groups.items()
+    ]
+    (info / "entry_points.txt").write_text("\n".join(points))
+    monkeypatch.syspath_prepend(str(info.parent))
+    monkeypatch.syspath_prepend(str(HERE))
+
+
+def _point(name: str) -> str:
+    return f"{name} = mistakes:{name}"
+
+
+def build(tmp_path: Path, builder: str, reader: str, *options: object) -> Ran:
+    text = (
+        f"datasets:\n  - {{name: tiles, builder: {builder}, reader: {reader}, source: sample, lengths: [1K], "
+        "admission_length: 1K}\n"
+    )
+    (tmp_path / "tiles.yaml").write_text(text)
+    return command(*options, "build", tmp_path / "tiles.yaml", "--out", tmp_path / "out", "--workers", 1, "-q")
+
+
+def refused(ran: Ran, out: Path, said: str, who: str) -> None:
+    assert said in ran.err
+    assert who in ran.err
+    assert (ran.code, ran.err.count("\n"), ran.out) == (2, 1, "")
+    assert not (out / "build.lock.json").exists()
+
+
+def test_the_task_without_a_mistake_builds_and_passes_the_audit(installed: None, tmp_path: Path) -> None:
+    assert build(tmp_path, "Tiles", "TileReader") == Ran(0, "", "")
+    assert command("audit", tmp_path / "out", "-q") == Ran(0, "", "")
+    lines = (tmp_path / "out/mmlb_data/tiles/tiles_K1.jsonl").read_text("utf-8").splitlines()
+    assert [json.loads(line)["depth_achieved"] for line in lines] == [0.0, 1.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+def test_a_mistake_in_a_builder_ends_the_build_with_one_line(name: str, installed: None, tmp_path: Path) -> None:
+    who = f"builder {name!r} (mistakes:{name} of mmlongbench-mistakes): "
+    refused(build(tmp_path, name, "TileReader"), tmp_path / "out", BUILDERS[name], who)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_mistake_in_a_reader_ends_the_build_with_one_line(name: str, installed: None, tmp_path: Path) -> None:
+    who = f"reader {name!r} (mistakes:{name} of mmlongbench-mistakes): " if name != "NoSample" else "dataset 'tiles'"
+    refused(build(tmp_path, "Tiles", name), tmp_path / "out", READERS[name], who)
+
+
+def test_a_reader_whose_rows_the_builder_does_not_take_is_refused_at_start(installed: None, tmp_path: Path) -> None:
+    said = (
+        "error: dataset 'tiles': builder 'docvqa' takes rows of DocumentQuestion, reader 'TileReader' gives rows of "
+        "TileRow, which have no 'answer'; choose a reader and a builder that fit\n"
+    )
+    assert build(tmp_path, "docvqa", "TileReader") == Ran(2, "", said)
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_failing_line_is_shown_by_debug(installed: None, tmp_path: Path) -> None:
+    with pytest.raises(Exception, match="KeyError: 'boo'") as raised:
+        build(tmp_path, "RecordKey", "TileReader", "--debug")
+    assert isinstance(raised.value.__cause__, KeyError)
