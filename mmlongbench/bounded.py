@@ -60,6 +60,25 @@ def read_whole(path: Path, expected: str) -> bytes:
     return data
 
 
+def read_regular(path: Path, most: int) -> bytes:
+    """Return all bytes of a file of a release.
+
+    A pipe would be waited for, and a device may never end; a sparse file takes no room on the disk and all in memory.
+
+    Raises:
+        OSError: it is missing, cannot be read, or is no regular file.
+        ValueError: it has more than `most` bytes.
+
+    """
+    if path.exists() and not path.is_file():
+        raise OSError("a folder, a pipe or a device, expected a file")
+    with path.open("rb") as file:
+        data = file.read(most + 1) if path.stat().st_size <= most else b""
+        if (not data and path.stat().st_size > most) or len(data) > most:
+            raise ValueError(f"more than {most:,} bytes")
+    return data
+
+
 def _unpacked(file: BinaryIO, most: int, path: Path) -> bytes:
     """What a gzip stream holds, or one byte more than is allowed."""
     try:

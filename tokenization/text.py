@@ -18,6 +18,9 @@ LLAMA2 = "llama2"
 LLAMA2_ASSET = "data/llama2.json.xz"
 LLAMA2_SHA256 = "2e4fdae14d625ae903f1c58d49cbc3624fb4a220bb1a872c786c12900a310a85"  # of the decompressed JSON
 
+MAX_BYTES = 512 * 1024 * 1024
+"""Of a tokenizer.json; the largest known ones have 40 MB."""
+
 _HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -121,6 +124,10 @@ def _from_file(name: str, path: Path) -> TextTokenizer:
     if path.is_dir():
         raise TokenizationError(f"tokenizer {name!r} is a folder: give the path of the tokenizer.json in it")
     try:
+        if not path.is_file():  # a pipe would be waited for, a device may never end
+            raise TokenizationError(f"tokenizer {name!r}: {path} is a pipe or a device: give the path of a file")
+        if (size := path.stat().st_size) > MAX_BYTES:
+            raise TokenizationError(f"tokenizer {name!r}: {path} has {size:,} bytes, expected at most {MAX_BYTES:,}")
         content = path.read_bytes()
     except OSError as error:
         raise TokenizationError(f"tokenizer {name!r}: {path} cannot be read ({error.strerror})") from error

@@ -32,8 +32,8 @@ class OneObject:
     def unbundle(self, path: Path) -> Iterator[tuple[str, mm.Record]]:
         """Every pair of a set and a test image: a loader may ask any."""
         try:
-            found = json.loads(path.read_bytes())
-        except (ValueError, RecursionError) as error:
+            found = mm.load_json(path, "one JSON object")
+        except mm.SourceError as error:
             raise mm.ReleaseError(f"{path.name}: expected one JSON object, found {error}") from error
         if not isinstance(found, dict):
             raise mm.ReleaseError(f"{path.name}: expected a JSON object, found {type(found).__name__}")

@@ -8,6 +8,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Protocol
 
+from mmlongbench.bounded import MOST_BYTES, MOST_OF_A_FILE, bounded_lines, read_regular
 from mmlongbench.errors import ReleaseError
 from mmlongbench.formats import to_json
 
@@ -50,14 +51,13 @@ class Lines:
         """The lines that are no JSON object."""
         names = _Names()
         with path.open("rb") as file:
-            start = 0
-            for number, line in enumerate(file, 1):
+            for number, start, whole in bounded_lines(file):
+                line = b"" if whole is None else whole
                 value = _value(line)
                 name = names.free(name_of(value) if isinstance(value, dict) else f"line {number}")
                 if isinstance(value, str):
                     self.unreadable.append(name)
                 self._starts[name], self.digests[name] = start, _digest(line)
-                start += len(line)
 
     def read(self, names: Collection[str]) -> dict[str, Any]:
         """Some of the examples, by name."""
@@ -65,7 +65,7 @@ class Lines:
         with self._path.open("rb") as file:
             for name in names:
                 file.seek(self._starts[name])
-                found[name] = _value(file.readline())
+                found[name] = _value(file.readline(MOST_BYTES + 1))
         return found
 
 
@@ -111,7 +111,10 @@ class Members:
             ReleaseError: it is no JSON object.
 
         """
-        value = _value(path.read_bytes())
+        try:
+            value = _value(read_regular(path, MOST_OF_A_FILE))
+        except (OSError, ValueError) as error:
+            raise ReleaseError(f"{path.name}: {error}") from error
         if isinstance(value, str):
             raise ReleaseError(f"{path.name}: is no JSON object")
         self._members = value

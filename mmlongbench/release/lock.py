@@ -5,17 +5,21 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from mmlongbench.bounded import read_regular
 from mmlongbench.errors import ReleaseError
 from mmlongbench.release.layout import LOCK
 
-_MAKERS = ("mmlongbench", "pymupdf", "pillow", "tokenizers", "pyarrow", "tantivy", "numpy")
+MAKERS = ("mmlongbench", "pymupdf", "pillow", "tokenizers", "pyarrow", "tantivy", "numpy")
+"""The packages whose versions a lock has."""
+MAX_BYTES = 512 * 1024 * 1024
+"""Of a lock."""
 
 
 def versions() -> dict[str, str]:
     """The versions of everything that makes bytes."""
     from PIL import features
 
-    made = {name: version(name) for name in _MAKERS}
+    made = {name: version(name) for name in MAKERS}
     return {**made, "libjpeg-turbo": str(features.version("libjpeg_turbo"))}
 
 
@@ -33,15 +37,17 @@ def read_lock(release: Path) -> dict[str, Any]:
     """
     path = release / LOCK
     try:
-        lock = json.loads(path.read_bytes())
+        lock = json.loads(read_regular(path, MAX_BYTES), object_pairs_hook=_once)
     except FileNotFoundError as error:
         raise ReleaseError(
             f"{release}: no {LOCK}: not a release of this engine, or one whose build has not ended; "
             "public files that others made are audited by their own path, or that of mmlb_data/"
         ) from error
-    except ValueError as error:
+    except RecursionError as error:
+        raise ReleaseError(f"{path}: expected a lock, found JSON that is nested too deeply") from error
+    except (ValueError, OSError) as error:
         raise ReleaseError(f"{path}: expected JSON, found {error}") from error
-    if not isinstance(lock, dict) or lock.get("format") != 1:
+    if not isinstance(lock, dict) or type(lock.get("format")) is not int or lock["format"] != 1:
         raise ReleaseError(f"{path}: expected a lock of format 1")
     for key, kind in (("manifest", list), ("datasets", dict), ("files", dict)):
         if not isinstance(lock.get(key), kind):
@@ -50,5 +56,17 @@ def read_lock(release: Path) -> dict[str, Any]:
     for name, file in lock["files"].items():
         is_described = isinstance(file, dict) and isinstance(file.get("bytes"), int)
         if not (is_described and isinstance(file.get("sha256"), str)):
-            raise ReleaseError(f"{path}: files: {name}: expected its bytes and sha256, found {file!r}")
+            raise ReleaseError(f"{path}: files: {name}: expected its bytes and sha256, found {file!r:.200}")
+    names = [str(data.get("name")) for data in lock["manifest"] if isinstance(data, dict)]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ReleaseError(f"{path}: manifest: two datasets are called {twice[0]!r}")
     return lock
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON, each of whose keys stands in it once: of two, readers would take one or the other."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r:.80} twice in one object")
+    return found

@@ -16,7 +16,7 @@ from mmlongbench.errors import ReleaseError
 from mmlongbench.files import sweep, write_whole
 from mmlongbench.formats import FilePattern, JsonLines, to_json
 from mmlongbench.release.images import ImageSizes
-from mmlongbench.release.lock import _MAKERS
+from mmlongbench.release.lock import MAKERS
 
 TEMPLATES = (
     "documentQA/{name}_K{k}.jsonl",
@@ -139,7 +139,7 @@ def test_the_lock_has_every_file_and_what_made_it(finished: Path) -> None:
     found.pop("build.lock.json")
     assert {path: file["sha256"] for path, file in data["files"].items()} == found
     assert all(file["bytes"] == (finished / path).stat().st_size for path, file in data["files"].items())
-    assert {*_MAKERS, "libjpeg-turbo"} == data["versions"].keys()
+    assert {*MAKERS, "libjpeg-turbo"} == data["versions"].keys()
     (dataset,) = data["manifest"]
     assert dataset["source"].keys() == dataset["source_sha256"].keys() == {"samples", "documents"}
     assert data["datasets"]["mmlongdoc"]["licence"] == "none"
