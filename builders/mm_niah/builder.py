@@ -78,6 +78,7 @@ class MMNIAH:
             placements=_PERMUTED if is_several else _AT_DEPTHS,
             balance=balance,
             longest_side=1024,
+            is_answer_of_context=task == "counting",
         )
 
     def draft(self, row: HaystackQuestion, world: mm.World, draws: mm.Draws) -> mm.Draft:
@@ -131,11 +132,16 @@ class MMNIAH:
         """The prompt of a released line."""
         images = iter(record["image_list"])
         bodies = [mm.Image(next(images)) if ctx["text"] == MARKER else ctx["text"] for ctx in record["ctxs"]]
-        units = [mm.Unit(str(number), "own", body, ()) for number, body in enumerate(bodies)]
         choices = record.get("choices_image") or ()
         paths = choices or (MARKER in record["question"] and record.get("needle_image_list")) or ()
         parts = ask(record["question"], paths, has_choices=bool(choices))
-        return mm.assemble((_instruction(bool(choices)),), units, "\n\n", parts)
+        context = [part for body in bodies for part in (body, "\n\n")][:-1]
+        return mm.Prompt.of((_instruction(bool(choices)), *context, *parts))
+
+    def needles(self, record: mm.Record) -> list[mm.Part]:
+        """Return the statements, or the pictures, that the question is about."""
+        found = record["positive_ctxs"]
+        return [mm.Image(f"{FOLDER}{each['image']}") if "image" in each else each["text"] for each in found]
 
     def cluster(self, record: mm.Record) -> str:
         """Return the pictures that are, or that carry, the needles; a needle of text belongs to its row alone."""

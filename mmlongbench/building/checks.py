@@ -18,6 +18,7 @@ from mmlongbench.task import HasVariants, Record, Row
 ROLES: frozenset[str] = frozenset(get_args(Role))
 NEEDLES = ("gold", "needle")
 """The roles of units that stand at a depth, in tasks that have placements."""
+_PLAIN = frozenset((str, bool, type(None)))
 _MAX_INTEGER = 2**63
 """From here on an integer is written in fact: Python refuses those of thousands of digits."""
 _AROUND = 24
@@ -209,12 +210,12 @@ def _read_back(value: Any) -> Any:  # noqa: ANN401  (JSON)
 
     """
     kind = type(value)
-    if kind is str or kind is bool or value is None or (kind is int and abs(value) < _MAX_INTEGER):
+    if kind in _PLAIN or (kind is int and abs(value) < _MAX_INTEGER):
         return value
     if kind is list or kind is tuple:
-        return [_read_back(each) for each in value]
+        return [each if type(each) in _PLAIN else _read_back(each) for each in value]
     if kind is dict and all(type(key) is str for key in value):
-        return {key: _read_back(each) for key, each in value.items()}
+        return {key: each if type(each) in _PLAIN else _read_back(each) for key, each in value.items()}
     return json.loads(json.dumps(value, allow_nan=False))
 
 
