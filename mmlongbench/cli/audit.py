@@ -3,7 +3,7 @@
 import csv
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -111,9 +111,23 @@ def audit(
         _write_page(html, paths, found, opened, _notes(opened, counters))
     if fits:
         _say_fit(target, asked, fits, is_aside=as_json or as_csv)
-    unfit = check and any(tally.summary(each.examples)["fits"] < 1 for each in found for tally in each.models.values())
+    unfit = list(_unfit(found)) if check else []
+    for said in unfit:
+        click.echo(said, err=True)
     if not found or unfit or any(each.problems for each in found):
         sys.exit(1)
+
+
+def _unfit(found: Sequence["FileAudit"]) -> Iterator[str]:
+    """For each file and model that some examples do not fit: how many, and the costliest example."""
+    for each in found:
+        for name, tally in each.models.items():
+            if tally.summary(each.examples)["fits"] < 1:
+                counts = {"over the window": tally.over_window, "with too many images": tally.over_images}
+                counts["refused"] = tally.refused
+                said = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+                worst = f"{tally.worst[0][0]} ({tally.worst[0][1]:,} tokens)" if tally.worst else tally.first_refused
+                yield f"{each.file}: {name}: {each.examples} examples, {said}; the costliest is {worst}"
 
 
 @click.command()
