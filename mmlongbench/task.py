@@ -18,7 +18,7 @@ from mmlongbench.errors import Fault
 from mmlongbench.formats import JSON_LINES, FileFormat, FilePattern
 from mmlongbench.packing.pack import Example
 from mmlongbench.packing.placing import Depth, Permutation, Placement
-from mmlongbench.prompt import Prompt
+from mmlongbench.prompt import Part, Prompt
 from mmlongbench.world import World
 
 Record: TypeAlias = dict[str, Any]
@@ -249,6 +249,19 @@ class HasGold(Protocol):
 
     def gold(self, record: Record) -> Any:  # noqa: ANN401  (as its metric takes it)
         """Return the answer of a record that a metric compares with."""
+        ...
+
+
+@runtime_checkable
+class HasNeedles(Protocol):
+    """A builder that says what the needles of a record are; the audit looks for them in the prompt."""
+
+    def needles(self, record: Record) -> Sequence[Part]:
+        """Return every needle as the prompt shows it: an image, or a text from its first character on.
+
+        They are the same at every length and placement of a question; their order is that of the prompt where two are
+        alike.
+        """
         ...
 
 

@@ -59,6 +59,7 @@ class ManyShot:
             category="ICL",
             most_tokens=2048,
             bundle=_PUBLIC,
+            is_answer_of_context=True,
             paper_images=_PAPER_IMAGES.get(self.dataset, ()),
         )
 

@@ -85,6 +85,10 @@ class VisualHaystack:
         needles = [str(len(record["needles"]))] if "needles" in record else []
         return {"answer": [record["answer"]], **({"needles": needles} if needles else {})}
 
+    def needles(self, record: mm.Record) -> list[mm.Part]:
+        """Return the photographs that the question is about."""
+        return [mm.Image(path) for path in record["needles"]]
+
     def cluster(self, record: mm.Record) -> str:
         """Return the photographs that the question is about; others' files do not tell them."""
         return " + ".join(sorted(record.get("needles", ())))

@@ -116,6 +116,10 @@ class VRAG:
             return mm.assemble((NAMED_INSTRUCTION,), units, "\n\n", named)
         return mm.assemble((INSTRUCTION,), units, "\n\n", _ask(record["image"], record["question"]))
 
+    def needles(self, record: mm.Record) -> list[mm.Part]:
+        """Return the gold passages, with the titles that stand before them."""
+        return [f"{_head(passage['title'])}{passage['text']}" for passage in record["positive_ctxs"]]
+
     def cluster(self, record: mm.Record) -> str:
         """Return the entity in the picture: its id, or the title of its article where the record has no id."""
         gold = record.get("positive_ctxs") or [{}]
@@ -170,8 +174,12 @@ class _Negatives:
 
 
 def _unit(passage: mm.Passage, role: mm.Role, place: tuple[int, ...] | None, *, is_random: bool = False) -> mm.Unit:
-    head = f"Document (Title: {passage.title}): "
+    head = _head(passage.title)
     return mm.Unit(passage.id, role, passage.text, place, head, data={"title": passage.title, "is_random": is_random})
+
+
+def _head(title: str) -> str:
+    return f"Document (Title: {title}): "
 
 
 def _released(unit: mm.Unit) -> dict[str, str]:

@@ -41,13 +41,18 @@ class PictureFile(Protocol):
 
 def header_size(file: PictureFile) -> tuple[int, int]:
     """(width, height) in pixels after EXIF rotation, from the header alone; raises one of `unreadable()`."""
+    return header(file)[0]
+
+
+def header(file: PictureFile) -> tuple[tuple[int, int], int]:
+    """Return the (width, height) after EXIF rotation and the EXIF orientation; raises one of `unreadable()`."""
     with opened(file if isinstance(file, Path) else io.BytesIO(file.read_bytes())) as picture:
         frames = getattr(picture, "n_frames", 1)
         if frames > 1 and picture.format != "MPO":  # a phone's MPO holds one scene twice
             raise ValueError(f"{frames} frames: an animated picture, or one of several pages")
         width, height = picture.size
         turned = _png_orientation(picture) if picture.format == "PNG" else orientation(picture)
-        return (height, width) if turned >= 5 else (width, height)
+        return ((height, width) if turned >= 5 else (width, height)), turned
 
 
 @contextmanager

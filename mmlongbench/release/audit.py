@@ -14,10 +14,12 @@ from mmlongbench.errors import MMLongBenchError, ReleaseError
 from mmlongbench.files import sha256_of
 from mmlongbench.processes import each_done
 from mmlongbench.progress import Advance, Progress
+from mmlongbench.release.checking import RecordChecks, compare_files, rejects_of
 from mmlongbench.release.findings import FileAudit, ModelTally
 from mmlongbench.release.images import ImageSizes
-from mmlongbench.release.inventory import audit_others
-from mmlongbench.release.layout import DATA, LOCK
+from mmlongbench.release.inventory import audit_others, leads_out, problem_of
+from mmlongbench.release.layout import DATA, ITEMS, LOCK, REJECTS
+from mmlongbench.release.lock_faults import lock_faults
 from mmlongbench.release.measuring import Measured, measure
 from mmlongbench.release.models import Asked, Model
 from mmlongbench.release.opening import AuditedDataset, Opened, PublicFile, open_public, open_release
@@ -45,17 +47,26 @@ class Target:
     def open(self) -> Opened:
         """Read the lock, or the names of the files; raises ReleaseError."""
         (first, *others) = self.paths
+        paths = self.paths
         if self.images is None and not others and first.is_dir() and not _is_public(first):
-            return open_release(first, self.tokenizer, self.variant)
-        for path in self.paths:
+            if not _is_download(first):
+                return open_release(first, self.tokenizer, self.variant)
+            paths = (first / DATA,)
+        for path in paths:
             if (path / LOCK).is_file():
                 raise ReleaseError(f"{path}: a release with a lock is audited alone, without --images or other paths")
-        return open_public(self.paths, self.images, self.variant)
+        return open_public(paths, self.images, self.variant)
 
 
 def _is_public(folder: Path) -> bool:
     """Whether a folder is `mmlb_data/`, or a part of it."""
     return not (folder / LOCK).is_file() and DATA in folder.resolve().parts
+
+
+def _is_download(folder: Path) -> bool:
+    """Whether a folder holds `mmlb_data/` that others made: it has no lock, and nothing else that a build leaves."""
+    ours = (LOCK, ITEMS, REJECTS, ".build")
+    return (folder / DATA).is_dir() and not any((folder / name).exists() for name in ours)
 
 
 def audit_release(
@@ -98,7 +109,39 @@ def audit(
     for name in opened.missing:
         audits.append(FileAudit(name, 0))
         audits[-1].problem("missing file", "the lock names it")
-    return audits if opened.lock is None else audits + audit_others(target.paths[0], opened.lock, progress)
+    if opened.lock is None:
+        return audits
+    shown = _compare(opened, found)
+    return audits + audit_lock(opened) + audit_others(target.paths[0], opened.lock, progress, shown)
+
+
+def audit_lock(opened: Opened) -> list[FileAudit]:
+    """Compare what a lock says with itself, and with the rejects where they are those of the lock.
+
+    There is one finding where something differs, else none.
+    """
+    lock, root = opened.lock, opened.root
+    if lock is None or root is None:
+        return []
+    described = lock["files"].get(REJECTS, {})
+    is_damaged = problem_of(root, REJECTS, described.get("sha256"), described.get("bytes")) is not None
+    found = FileAudit(LOCK, 0)
+    for kind, where in lock_faults(lock, opened.datasets, None if is_damaged else rejects_of(root)):
+        found.problem(kind, where)
+    return [found] if found.problems else []
+
+
+def _compare(opened: Opened, found: Mapping[str, FileAudit]) -> frozenset[str] | None:
+    """Compare the files of each dataset; returns the images that they show, None where a file could not be read."""
+    lock, root = opened.lock, opened.root
+    facts = [(file, audit.facts) for file in opened.files if (audit := found[file.name]).facts is not None]
+    if lock is None or root is None:
+        return None
+    each = ((file, known) for file, known in facts if known is not None)
+    for name, kind, where in compare_files(each, lock, rejects_of(root)):
+        found[name].problem(kind, where)
+    is_whole = len(facts) == len(opened.files) and not opened.missing and all(k and k.is_read for _, k in facts)
+    return frozenset().union(*(known.shown for _, known in facts if known)) if is_whole else None
 
 
 _opened_here = cache(Target.open)
@@ -154,18 +197,33 @@ def audit_file(
         found.problem("file is not in the lock", "the whole file")
     elif file.sha256 not in (None, sha256_of(file.path)):
         found.problem("the bytes are not those of the lock", "the whole file")
-    for where, measured in measured_examples(file, found):
+    if opened.root is not None and leads_out(opened.root, f"{DATA}/{file.name}"):
+        found.problem("is a link out of the release", "the whole file")
+    checks = None
+    if opened.root is not None and file.sha256 is not None and not file.dataset.variant:
+        checks = RecordChecks(file, file.dataset, opened.root)
+    found.facts = checks.facts if checks else None
+    for where, measured in measured_examples(file, found, checks):
         _take_in(found, where, measured, models)
         if visit:
             visit(file, measured)
         if advance:
             advance(1)
-    if not found.examples:
-        found.problem("no examples", "the whole file")
+    _end(found, checks)
     return found
 
 
-def measured_examples(file: PublicFile, found: FileAudit) -> Iterator[tuple[str, Measured]]:
+def _end(found: FileAudit, checks: RecordChecks | None) -> None:
+    """Look at a file as a whole, once its records have been read."""
+    for kind, where in checks.end(found.examples) if checks else ():
+        found.problem(kind, where)
+    if not found.examples:
+        found.problem("no examples", "the whole file")
+
+
+def measured_examples(
+    file: PublicFile, found: FileAudit, checks: RecordChecks | None = None
+) -> Iterator[tuple[str, Measured]]:
     """(where it stands, the example measured) of each that can be; the others are problems of the file."""
     dataset = file.dataset
     if dataset is None:
@@ -179,9 +237,19 @@ def measured_examples(file: PublicFile, found: FileAudit) -> Iterator[tuple[str,
                 continue
             place = f"{where}, {record.get('id')}"
             if measured := _measured(found, place, record, dataset, file.sizes):
+                _check(found, place, record, measured, checks)
                 yield place, measured
     except (ReleaseError, OSError) as error:
         found.problem("the file cannot be read", str(error))
+
+
+def _check(found: FileAudit, where: str, record: Record, made: Measured, checks: RecordChecks | None) -> None:
+    """Compare a record with its prompt, its items and the records before it."""
+    try:
+        for kind, said in checks.look(where, record, made) if checks else ():
+            found.problem(kind, said)
+    except (MMLongBenchError, TypeError, ValueError, LookupError, AttributeError) as error:
+        found.problem("the needles or the answer cannot be read", f"{where}: {type(error).__name__}: {error}")
 
 
 def _measured(

@@ -129,6 +129,23 @@ class RemarkTally:
 
 
 @dataclass(slots=True)
+class Facts:
+    """What the records of one file say that other files of the dataset must say too; digests stand for values."""
+
+    is_bundle: bool
+    lines: int = 0
+    """Examples of the file, those that could not be read among them."""
+    is_read: bool = True
+    """Whether all of them could be read and counted."""
+    placements: dict[str, list[float | None]] = field(default_factory=dict)
+    """Of each id, in the order of the file."""
+    answers: dict[str, bytes] = field(default_factory=dict)
+    needles: dict[str, bytes] = field(default_factory=dict)
+    shown: set[str] = field(default_factory=set)
+    """The images of all prompts."""
+
+
+@dataclass(slots=True)
 class FileAudit:
     """What was counted in one file."""
 
@@ -152,6 +169,8 @@ class FileAudit:
     """What its text was counted by."""
     remarks: dict[str, RemarkTally] = field(default_factory=dict)
     """What its builder noticed, by subject."""
+    facts: Facts | None = None
+    """What its records say that others must say too; None where that is not compared."""
 
     def remark(self, found: Remark, where: str, *, is_ours: bool) -> None:
         """Count a remark; what a release of this engine promised and did not keep is a problem, too."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
-from mmlongbench.documents.pixels import header_size, unreadable
+from mmlongbench.documents.pixels import header, unreadable
 from mmlongbench.errors import ReleaseError
 
 
@@ -14,6 +14,8 @@ class ImageSizes(Mapping[str, tuple[int, int]]):
         """Look below this folder."""
         self._root = root.resolve()
         self._known: dict[str, tuple[int, int]] = {}
+        self.turned: set[str] = set()
+        """The images among those that are known whose EXIF orientation turns or mirrors them."""
 
     def __getitem__(self, path: str) -> tuple[int, int]:
         """The size of one image.
@@ -36,9 +38,14 @@ class ImageSizes(Mapping[str, tuple[int, int]]):
         pure = PurePosixPath(path)
         if pure.is_absolute() or ".." in pure.parts or not (self._root / path).resolve().is_relative_to(self._root):
             raise ReleaseError(f"image {path!r}: the path leaves the image root")
+        if (self._root / path).exists() and not (self._root / path).is_file():  # a pipe would be waited for
+            raise ReleaseError(f"image {path!r}: is no file")
         try:
-            return header_size(self._root / path)
+            size, turned = header(self._root / path)
         except FileNotFoundError as error:
             raise ReleaseError(f"image {path!r}: is missing") from error
         except unreadable() as error:
             raise ReleaseError(f"image {path!r}: cannot be read: {type(error).__name__}") from error
+        if turned != 1:
+            self.turned.add(path)
+        return size

@@ -39,8 +39,13 @@ def inventory(release: Path, lock: Mapping[str, Any]) -> dict[str, str | None]:
     return {path: listed.get(path) for path in sorted({*listed, *names_there(release)})}
 
 
-def audit_others(release: Path, lock: dict[str, Any], progress: Progress) -> list[FileAudit]:
-    """What is wrong with images, items and rejects: one finding for each of these that has a problem."""
+def audit_others(
+    release: Path, lock: dict[str, Any], progress: Progress, shown: frozenset[str] | None = None
+) -> list[FileAudit]:
+    """What is wrong with images, items and rejects: one finding for each of these that has a problem.
+
+    `shown` are the images that prompts show, where that is known of all of them.
+    """
     files = inventory(release, lock)
     parts = {path: path.split("/")[0] for path in files}
     asked = [path for path in files if parts[path] != DATA]
@@ -48,14 +53,16 @@ def audit_others(release: Path, lock: dict[str, Any], progress: Progress) -> lis
     with progress.bar("audit: files", len(asked)) as advance:
         for path in asked:
             is_ours = files[path] is not None or parts[path] in (IMAGES, ITEMS, REJECTS)
-            if is_ours and (problem := problem_of(release, path, files[path])):
+            if is_ours and (problem := problem_of(release, path, files[path], _size(lock, path))):
                 found.setdefault(parts[path], FileAudit(parts[path], 0)).problem(problem, path)
+            elif parts[path] == IMAGES and shown is not None and path.removeprefix(f"{IMAGES}/") not in shown:
+                found.setdefault(IMAGES, FileAudit(IMAGES, 0)).problem("no example shows the image", path)
             advance()
     return list(found.values())
 
 
-def problem_of(release: Path, name: str, sha256: str | None) -> str | None:
-    """What is wrong with a file of the inventory, whatever is in it."""
+def problem_of(release: Path, name: str, sha256: str | None, size: int | None = None) -> str | None:
+    """What is wrong with a file of the inventory, whatever is in it; one of another size than `size` is not read."""
     if sha256 is None:
         is_temporary = any(part.startswith(_UNFINISHED) for part in name.split("/"))
         return "temporary file is left" if is_temporary else "file is not in the lock"
@@ -65,6 +72,23 @@ def problem_of(release: Path, name: str, sha256: str | None) -> str | None:
     try:
         if not path.is_file():  # a pipe would never end
             return "is no file" if path.exists() else "missing file"
+        if leads_out(release, name):
+            return "is a link out of the release"
+        if size is not None and path.stat().st_size != size:
+            return OTHER_BYTES
         return None if sha256_of(path) == sha256 else OTHER_BYTES
     except OSError:
         return "the file cannot be read"
+
+
+def leads_out(release: Path, name: str) -> bool:
+    """Return whether a file is a link that leads out of its part of the release; the parts may be links themselves."""
+    top, *rest = PurePosixPath(name).parts
+    root = (release / top).resolve() if rest else release.resolve()
+    return not (release / name).resolve().is_relative_to(root)
+
+
+def _size(lock: Mapping[str, Any], name: str) -> int | None:
+    """The bytes that a file has by the lock; None where it does not name it."""
+    file = lock["files"].get(name)
+    return file["bytes"] if file else None

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +13,19 @@ from mmlongbench.binding import bind_builder
 from mmlongbench.errors import ManifestError, ReleaseError
 from mmlongbench.formats import FileFormat
 from mmlongbench.installed import installed_manifests
-from mmlongbench.manifest import DatasetSpec, load_manifest
+from mmlongbench.manifest import DatasetSpec, explain, load_manifest
 from mmlongbench.prompt import Prompt
 from mmlongbench.release.images import ImageSizes
 from mmlongbench.release.inventory import files_below
 from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, LOCK
 from mmlongbench.release.lock import read_lock
+from mmlongbench.release.positions import Prices
 from mmlongbench.task import Builder, Record
 from tokenization import CrossModalCounter
 from tokenization.text import LLAMA2
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AuditedDataset:
     """What an audit needs to know of a dataset."""
 
@@ -35,6 +37,13 @@ class AuditedDataset:
     """Another rendering of the records, that is counted in place of the released one."""
     is_locked: bool = True
     """Whether a lock says what the records must hold; records that others made hold no counts of ours."""
+    spec: DatasetSpec | None = None
+    """As the lock has it."""
+
+    @cached_property
+    def prices(self) -> Prices:
+        """The prices of lines that all files of the dataset share."""
+        return Prices(self.counter)
 
     def prompt(self, record: Record) -> Prompt:
         """The prompt of a record, or the variant of it."""
@@ -68,6 +77,10 @@ class Opened:
     """None of files that others made."""
     missing: tuple[str, ...] = ()
     """Files that the lock names and that are not there."""
+    root: Path | None = None
+    """The release; None of files that others made."""
+    datasets: tuple[AuditedDataset, ...] = ()
+    """Those of the lock, in its order."""
 
 
 def open_release(release: Path, tokenizer: str | None = None, variant: str = "") -> Opened:
@@ -93,7 +106,7 @@ def open_release(release: Path, tokenizer: str | None = None, variant: str = "")
     sizes = ImageSizes(release / IMAGES)
     opened = [_recognised(name, path, varied, sizes, files.get(name)) for name, path in there.items()]
     missing = tuple(sorted(files.keys() - there.keys(), key=by_length))
-    return Opened(_ordered(opened), lock, missing)
+    return Opened(_ordered(opened), lock, missing, release, tuple(datasets))
 
 
 def open_public(paths: Sequence[Path], images: Path | None = None, variant: str = "") -> Opened:
@@ -193,7 +206,9 @@ def locked_dataset(data: Mapping[str, Any], tokenizer: str | None) -> AuditedDat
         counted = {**data["counter"], "tokenizer": name}
         pages = {key: value for key, value in data["pages"].items() if key != "ocr"}
         spec = DatasetSpec.model_validate({**resolved, "source": "sample", "counter": counted, "pages": pages})
-    except (KeyError, TypeError, AttributeError, ValidationError) as error:
+    except ValidationError as error:
+        raise ReleaseError(f"{explain(error, f'{LOCK}: manifest: cannot be read', DatasetSpec, [])}") from error
+    except (KeyError, TypeError, AttributeError) as error:
         raise ReleaseError(f"{LOCK}: manifest: cannot be read: {' '.join(str(error).split())}") from error
     try:
         counter = spec.counter.open()
@@ -207,4 +222,5 @@ def locked_dataset(data: Mapping[str, Any], tokenizer: str | None) -> AuditedDat
             f"{recorded['name']!r}, {recorded['sha256'][:12]}…; --tokenizer gives it"
         )
     builder = bind_builder(spec)
-    return AuditedDataset(builder, counter, builder.spec.reserve if spec.reserve is None else spec.reserve)
+    reserve = builder.spec.reserve if spec.reserve is None else spec.reserve
+    return AuditedDataset(builder, counter, reserve, spec=spec)

@@ -107,6 +107,12 @@ class Items:
         self._name = ""
         self._groups: Iterator[tuple[_Key, list[dict[str, Any]]]] = iter(())
         self._ahead: deque[tuple[_Key, list[dict[str, Any]]]] = deque()
+        self._passed = ""
+
+    def left(self) -> str:
+        """Return the first example of which there are items and that was not asked for; empty if there is none."""
+        keys = (key for key, _ in (*self._ahead, *self._groups))
+        return self._passed or next((f"{id}, {placement}" for id, placement in keys), "")
 
     def of(self, file: PublicFile, made: Measured) -> Sequence[Mapping[str, Any]]:
         """The items of one example; none where the release has none of it. Examples come in the order of the file."""
@@ -118,7 +124,8 @@ class Items:
         if place is None:
             return ()
         for _ in range(place):  # of examples that could not be counted
-            self._ahead.popleft()
+            (id, placement), _ = self._ahead.popleft()
+            self._passed = self._passed or f"{id}, {placement}"
         return self._ahead.popleft()[1]
 
     def _read(self, name: str) -> Iterator[tuple[_Key, list[dict[str, Any]]]]:

@@ -15,10 +15,10 @@ from mmlongbench.errors import MMLongBenchError
 from mmlongbench.manifest import LimitsSpec
 from mmlongbench.processes import each_done
 from mmlongbench.progress import Advance, Progress
-from mmlongbench.release.audit import audit_file
+from mmlongbench.release.audit import audit_file, audit_lock
 from mmlongbench.release.examples import Lines
 from mmlongbench.release.inventory import OTHER_BYTES, inventory, problem_of
-from mmlongbench.release.layout import DATA, IMAGES
+from mmlongbench.release.layout import DATA, IMAGES, LOCK
 from mmlongbench.release.lock import read_lock
 from mmlongbench.release.opening import Opened, PublicFile, open_release
 from mmlongbench.release.words import against
@@ -80,8 +80,21 @@ def verify(release: Path, progress: Progress, workers: int = 1) -> Verified:
             problems += found
     damaged = {problem.file for problem in problems if problem.problem == OTHER_BYTES}
     problems += _located(release, damaged)
+    problems += _of_the_lock(release)
     images = sum(name.startswith(f"{IMAGES}/") for name in sizes)
     return Verified(len(sizes), images, tuple(sorted(problems, key=lambda problem: problem.file)))
+
+
+def _of_the_lock(release: Path) -> Iterator[Problem]:
+    """What the lock says that cannot be: its manifest, and its counts."""
+    try:
+        yield from (
+            Problem(LOCK, kind, where)
+            for found in audit_lock(open_release(release))
+            for kind, where in found.first.items()
+        )
+    except MMLongBenchError as error:
+        yield Problem(LOCK, "the manifest cannot be used", str(error).removeprefix(f"{LOCK}: "))
 
 
 def most_pixels(lock: Mapping[str, Any]) -> int:
@@ -137,7 +150,7 @@ def _look_at(release: Path, files: Sequence[_Listed], pixels: int) -> list[Probl
 
 def _problems(release: Path, file: _Listed, pixels: int) -> Iterator[Problem]:
     """What is wrong with one file; what is not the release's is not opened."""
-    problem = problem_of(release, file.name, file.sha256)
+    problem = problem_of(release, file.name, file.sha256, file.bytes)
     if problem not in (None, OTHER_BYTES):
         yield Problem(file.name, str(problem))
         return

@@ -74,9 +74,14 @@ def test_an_edited_question_differs_from_the_recount(release: Path) -> None:
     assert found[FILE, "tokens.text differs from the recount"].startswith("line 3, mmlongdoc_2: ")
 
 
-def test_an_edited_answer_changes_the_bytes(release: Path) -> None:
+def test_an_edited_answer_changes_the_bytes_and_differs_from_other_lengths(release: Path) -> None:
     change(release, 3, lambda record: record.update(answer='["green"]'))
-    assert problems(release) == {(FILE, BYTES): "the whole file"}
+    other, kind = FILE.replace("K1", "K2"), "the answer of a question differs between files"
+    assert problems(release) == {
+        (FILE, BYTES): "the whole file",
+        (FILE, kind): f"mmlongdoc_2: from {other}",
+        (other, kind): f"mmlongdoc_2: from {FILE}",
+    }
 
 
 def test_a_record_over_its_length_is_found_even_where_its_counts_are_right(release: Path) -> None:
@@ -161,7 +166,14 @@ def test_a_line_that_is_no_record_is_named(line: bytes, said: str, release: Path
 def test_a_dropped_line_changes_the_bytes_and_an_empty_file_has_no_examples(release: Path) -> None:
     path = release / DATA / "mmlongdoc_K1.jsonl"
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
-    assert [*problems(release)] == [(FILE, BYTES)]
+    found = problems(release)
+    assert {kind for _, kind in found} == {
+        BYTES,
+        "items of examples that the file does not have",
+        "a question of another length is missing",
+        "the number of examples differs from the lock",
+    }
+    assert found[FILE, "the number of examples differs from the lock"] == "5 against 6"
     path.write_bytes(b"")
     assert (FILE, "no examples") in problems(release)
 

@@ -1,0 +1,479 @@
+"""Releases that were tampered with, each with the lock as it was and with one made anew: what finds the forgery.
+
+`AUDIT`, `VERIFY` and `BOTH` say which command finds it under a new lock. `NOTHING`: the release cannot show it. Under
+the old lock both find every one.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+from tiny import command
+
+from mmlongbench.errors import ReleaseError
+from mmlongbench.progress import Progress
+from mmlongbench.release.audit import audit_release
+from mmlongbench.release.lock import read_lock
+from mmlongbench.release.verify import verify
+
+QUIET = Progress(is_shown=False)
+AUDIT, VERIFY, BOTH, NOTHING = "audit", "verify", "both", "nothing"
+PHOTOS, PHOTOS_LONG = "NIAH/vh_single_test_2_K2_dep6", "NIAH/vh_single_test_2_K4_dep6"
+TEXT = "NIAH/retrieval-text_test_K2_dep6"
+RAG, RAG_LONG = "vrag/infoseek_K2_dep3", "vrag/infoseek_K4_dep3"
+MANIFEST = """
+defaults: {source: sample, lengths: [2K, 4K], admission_length: 2K, sample: {n: 2}, licence: none}
+datasets:
+  - {name: vh_single, builder: visual_haystack, reader: visual_haystacks, options: {needles: single}}
+  - {name: retrieval-text, builder: mm_niah, reader: mm_niah, options: {task: retrieval, needle: text}}
+  - {name: infoseek, builder: vrag, reader: infoseek, options: {gold: lead}}
+"""
+Records = list[dict[str, Any]]
+Forgery = Callable[[Path], object]
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A release with needles of each kind; not to be changed."""
+    folder = tmp_path_factory.mktemp("forgeries")
+    (folder / "forged.yaml").write_text(MANIFEST)
+    assert command("build", folder / "forged.yaml", "--out", folder / "out", "--workers", 1, "-q").err == ""
+    return folder / "out"
+
+
+@pytest.fixture
+def release(honest: Path, tmp_path: Path) -> Path:
+    shutil.copytree(honest, tmp_path / "release")
+    return tmp_path / "release"
+
+
+def lines(file: str, edit: Callable[[Records], object]) -> Forgery:
+    """A forgery of the records of one file; `edit` changes the list."""
+
+    def forge(release: Path) -> None:
+        path = release / "mmlb_data" / f"{file}.jsonl"
+        found = [json.loads(line) for line in path.read_bytes().splitlines()]
+        edit(found)
+        path.write_text("".join(json.dumps(record, ensure_ascii=False) + "\n" for record in found), "utf-8")
+
+    return forge
+
+
+def line(file: str, number: int, /, **changes: Any) -> Forgery:
+    """A forgery of some fields of one record; a value that is callable makes the new one of the old one."""
+
+    def edit(found: Records) -> None:
+        for key, value in changes.items():
+            found[number][key] = value(found[number][key]) if callable(value) else value
+
+    return lines(file, edit)
+
+
+def items(file: str, edit: Callable[[Records], object]) -> Forgery:
+    """A forgery of the items of one file."""
+
+    def forge(release: Path) -> None:
+        path = release / "items" / f"{file}.parquet"
+        table = pq.read_table(path)
+        found = table.to_pylist()
+        edit(found)
+        pq.write_table(pa.Table.from_pylist(found, table.schema), path)
+
+    return forge
+
+
+def item(file: str, role: str, /, **changes: Any) -> Forgery:
+    """A forgery of the first item of a role in the second example of a file."""
+
+    def edit(found: Records) -> None:
+        second = next(row["placement"] for row in found if row["placement"])
+        at = next(row for row in found if row["role"] == role and row["placement"] == second)
+        for key, value in changes.items():
+            at[key] = value(at[key]) if callable(value) else value
+
+    return items(file, edit)
+
+
+def counts(dataset: str, /, **changes: Any) -> Forgery:
+    """A forgery of the lock's counts of the 2K cell."""
+    return lock(lambda found: found["datasets"][dataset]["cells"]["2K"].update(changes))
+
+
+def lock(edit: Callable[[dict[str, Any]], object]) -> Forgery:
+    """A forgery of the lock."""
+
+    def forge(release: Path) -> None:
+        path = release / "build.lock.json"
+        found = json.loads(path.read_text("utf-8"))
+        edit(found)
+        path.write_text(json.dumps(found), "utf-8")
+
+    return forge
+
+
+def all_of(*forgeries: Forgery) -> Forgery:
+    return lambda release: [forge(release) for forge in forgeries]
+
+
+def picture(edit: Callable[[Path], object], number: int = 0) -> Forgery:
+    """A forgery of a picture that the first example shows."""
+
+    def forge(release: Path) -> None:
+        path = release / "mmlb_data" / f"{PHOTOS}.jsonl"
+        edit(release / "mmlb_image" / json.loads(path.read_bytes().splitlines()[0])["ctxs"][number])
+
+    return forge
+
+
+def swap(found: list[Any], one: int, other: int) -> None:
+    found[one], found[other] = found[other], found[one]
+
+
+def drop(file: str, number: int) -> Forgery:
+    """Drop a record, its items, and one from the lock's count."""
+
+    def without(found: Records) -> None:
+        first = (found[0]["id"], found[0]["placement"])
+        found[:] = [row for row in found if (row["id"], row["placement"]) != first]
+
+    return all_of(lines(file, lambda found: found.pop(number)), items(file, without))
+
+
+def exchange(record: dict[str, Any]) -> dict[str, Any]:
+    """Let a picture of the haystack take the place of the needle, and of its name."""
+    other = next(path for path in record["ctxs"] if path not in record["needles"])
+    at, (needle,) = record["ctxs"].index(other), record["needles"]
+    record["ctxs"] = [other if path == needle else needle if path == other else path for path in record["ctxs"]]
+    assert record["ctxs"].index(needle) == at
+    return {**record, "needles": [other]}
+
+
+def turn(path: Path) -> None:
+    """Add an EXIF orientation."""
+    exif = Image.Exif()
+    exif[0x0112] = 3
+    with Image.open(path) as shown:
+        shown.save(path, exif=exif)
+
+
+def redraw(path: Path) -> None:
+    """Draw another picture of the same size."""
+    with Image.open(path) as shown:
+        Image.new("RGB", shown.size, (1, 2, 3)).save(path)
+
+
+def link_out(release: Path, name: str) -> None:
+    """Replace a file by a link to a copy outside."""
+    shutil.move(release / name, release.parent / "outside")
+    (release / name).symlink_to(release.parent / "outside")
+
+
+def other_passage(record: dict[str, Any]) -> dict[str, Any]:
+    gold = {each["doc_id"] for each in record["positive_ctxs"]}
+    return next(each for each in record["ctxs"] if each["doc_id"] not in gold)
+
+
+FORGERIES: dict[str, tuple[str, Forgery]] = {
+    "two lines of one id and placement": (AUDIT, lines(PHOTOS, lambda found: found.append(found[0]))),
+    "two lines, counted by the lock": (
+        BOTH,
+        all_of(lines(PHOTOS, lambda found: found.append(found[0])), counts("vh_single", examples=13)),
+    ),
+    "a dropped line": (AUDIT, lines(PHOTOS, lambda found: found.pop())),
+    "a dropped line with its items": (AUDIT, drop(PHOTOS, 0)),
+    "a dropped line, counted by the lock": (BOTH, all_of(drop(PHOTOS, 0), counts("vh_single", examples=11))),
+    "a dropped question": (AUDIT, lines(PHOTOS, lambda found: found.__delitem__(slice(0, 6)))),
+    "a dropped question, counted as a reject": (
+        BOTH,
+        all_of(
+            lines(PHOTOS, lambda found: found.__delitem__(slice(0, 6))), counts("vh_single", examples=6, rejected=1)
+        ),
+    ),
+    "lines in another order": (AUDIT, lines(PHOTOS, lambda found: found.reverse())),
+    "a line of another length": (AUDIT, lines(PHOTOS, lambda found: found.__setitem__(0, {**found[1], "depth": 0.0}))),
+    "another id": (AUDIT, line(PHOTOS, 3, id="vh-other")),
+    "an answer at one placement": (AUDIT, line(RAG, 1, answer=["Rome"])),
+    "an answer at one length": (AUDIT, lines(RAG, lambda f: [each.update(answer=["Rome"]) for each in f[:3]])),
+    "a yes for a no at one length": (AUDIT, lines(PHOTOS, lambda f: [each.update(answer="maybe") for each in f[:6]])),
+    "an answer at every length": (
+        NOTHING,
+        all_of(*(lines(f, lambda f: [each.update(answer=["Rome"]) for each in f[:3]]) for f in (RAG, RAG_LONG))),
+    ),
+    "length": (AUDIT, line(PHOTOS, 2, length=lambda old: old - 1)),
+    "tokens.text": (AUDIT, line(TEXT, 2, tokens=lambda old: {**old, "text": old["text"] + 1})),
+    "tokens.image": (AUDIT, line(PHOTOS, 2, tokens=lambda old: {**old, "image": 0})),
+    "tokens.reserve": (AUDIT, line(PHOTOS, 2, tokens=lambda old: {**old, "reserve": 0})),
+    "depth": (AUDIT, line(PHOTOS, 1, depth=0.9)),
+    "two depths exchanged": (AUDIT, all_of(line(PHOTOS, 1, depth=0.8), line(PHOTOS, 4, depth=0.2))),
+    "two depths exchanged, with items": (
+        AUDIT,
+        all_of(
+            line(PHOTOS, 0, depth=1.0),
+            line(PHOTOS, 5, depth=0.0),
+            items(
+                PHOTOS,
+                lambda f: [
+                    row.update(placement={0: 1.0, 1: 0.0}.get(row["placement"]))
+                    for row in f
+                    if row["placement"] in (0, 1)
+                ],
+            ),
+        ),
+    ),
+    "depth_achieved of a picture": (AUDIT, line(PHOTOS, 2, depth_achieved=0.5)),
+    "depth_achieved of a sentence": (AUDIT, line(TEXT, 2, depth_achieved=lambda old: old + 0.05)),
+    "depth_achieved of passages": (AUDIT, line(RAG, 0, depth_achieved=lambda old: [old[0] + 0.02, *old[1:]])),
+    "depth_achieved that is a text": (AUDIT, line(PHOTOS, 2, depth_achieved="0.4")),
+    "needle_start of a picture": (AUDIT, line(PHOTOS, 2, needle_start=lambda old: old + 1)),
+    "needle_start of a sentence": (AUDIT, line(TEXT, 2, needle_start=lambda old: old - 1)),
+    "needle_start of passages": (AUDIT, line(RAG, 0, needle_start=lambda old: [old[0] + 7, *old[1:]])),
+    "needle_start that is gone": (AUDIT, lines(PHOTOS, lambda found: found[2].pop("needle_start"))),
+    "permutation": (AUDIT, all_of(line(RAG, 0, permutation=1), line(RAG, 1, permutation=0))),
+    "permutation, with items": (
+        AUDIT,
+        all_of(
+            line(RAG, 0, permutation=1),
+            line(RAG, 1, permutation=0),
+            items(RAG, lambda f: [row.update(placement=1 - row["placement"]) for row in f if row["placement"] < 2]),
+        ),
+    ),
+    "depth_requested": (AUDIT, line(RAG, 0, depth_requested=lambda old: [old[0] / 2, *old[1:]])),
+    "needles of another picture": (AUDIT, lines(PHOTOS, lambda f: f[2].update(needles=[exchange(f[2])["needles"][0]]))),
+    "needles that are empty": (AUDIT, line(PHOTOS, 2, needles=[])),
+    "a needle exchanged for another picture": (AUDIT, lines(PHOTOS, lambda f: f[2].update(exchange(f[2])))),
+    "a needle that is not shown": (AUDIT, lines(PHOTOS, lambda f: f[2]["ctxs"].remove(f[2]["needles"][0]))),
+    "pictures in another order": (AUDIT, line(PHOTOS, 0, ctxs=lambda old: old[:1] + old[:0:-1])),
+    "passages in another order": (AUDIT, lines(RAG, lambda f: swap(f[0]["ctxs"], 0, len(f[0]["ctxs"]) - 1))),
+    "all passages in another order": (AUDIT, line(RAG, 0, ctxs=lambda old: old[::-1])),
+    "a sentence's passage in another place": (AUDIT, lines(TEXT, lambda f: f[2]["ctxs"].insert(0, f[2]["ctxs"].pop()))),
+    "positive_ctxs without one": (AUDIT, lines(RAG, lambda f: f[0]["positive_ctxs"].pop())),
+    "positive_ctxs of a negative": (
+        AUDIT,
+        lines(RAG, lambda f: f[0]["positive_ctxs"].__setitem__(0, other_passage(f[0]))),
+    ),
+    "positive_ctxs that are not in the context": (
+        AUDIT,
+        lines(RAG, lambda f: f[0]["positive_ctxs"][0].update(text="It stands nowhere.")),
+    ),
+    "a sentence of positive_ctxs": (
+        AUDIT,
+        lines(TEXT, lambda f: f[1]["positive_ctxs"][0].update(text="It is not so.")),
+    ),
+    "a gold passage taken out of the context": (
+        AUDIT,
+        lines(RAG, lambda f: f[0]["ctxs"].remove(f[0]["positive_ctxs"][0])),
+    ),
+    "a field that no prompt shows": (NOTHING, line(RAG, 0, entity_text="Rome")),
+    "an item's start": (AUDIT, item(PHOTOS, "negative", start=lambda old: old + 1)),
+    "all starts of an example": (
+        AUDIT,
+        items(PHOTOS, lambda f: [row.update(start=row["start"] + 3) for row in f if row["placement"] == 0.2]),
+    ),
+    "an item's text tokens": (AUDIT, item(RAG, "negative", text_tokens=lambda old: old + 1)),
+    "an item's image tokens": (AUDIT, item(PHOTOS, "negative", image_tokens=lambda old: old + 1)),
+    "an item's image": (AUDIT, item(PHOTOS, "negative", image="visual-haystacks/other.jpg")),
+    "an item's position": (AUDIT, item(PHOTOS, "negative", position=99)),
+    "a needle among the negatives": (AUDIT, item(PHOTOS, "needle", role="negative")),
+    "a negative among the needles": (AUDIT, item(PHOTOS, "negative", role="needle")),
+    "gold among the negatives": (AUDIT, item(RAG, "gold", role="negative")),
+    "a passage that holds no needle": (AUDIT, items(TEXT, lambda f: [row.update(inside="") for row in f])),
+    "an item's unit": (NOTHING, item(PHOTOS, "negative", unit="other")),
+    "items that lack an example": (AUDIT, items(PHOTOS, lambda f: f.__delitem__(slice(0, 3)))),
+    "items of an example too many": (AUDIT, items(PHOTOS, lambda f: f.append({**f[0], "id": "vh-other"}))),
+    "items that are missing": (AUDIT, lambda release: (release / "items" / f"{PHOTOS}.parquet").unlink()),
+    "items that are no table": (AUDIT, lambda release: (release / "items" / f"{PHOTOS}.parquet").write_bytes(b"none")),
+    "a picture of another size": (AUDIT, picture(lambda path: Image.new("RGB", (99, 980)).save(path))),
+    "another picture of the same size": (NOTHING, picture(redraw)),
+    "a picture with an EXIF orientation": (AUDIT, picture(turn)),
+    "a picture with a truncated tail": (VERIFY, picture(lambda path: path.write_bytes(path.read_bytes()[:-99]))),
+    "a picture that is missing": (AUDIT, picture(lambda path: path.unlink())),
+    "a picture that is none": (BOTH, picture(lambda path: path.write_bytes(b"none"))),
+    "a picture that no line shows": (AUDIT, picture(lambda path: shutil.copy(path, path.with_name("other.jpg")))),
+    "a reject too many": (
+        BOTH,
+        lambda release: (release / "rejects.jsonl").write_text('{"dataset": "vh_single", "id": "x", "length": null}\n'),
+    ),
+    "a public file that is missing": (BOTH, lambda release: (release / "mmlb_data" / f"{PHOTOS}.jsonl").unlink()),
+    "a public file that is a link out": (BOTH, lambda release: link_out(release, f"mmlb_data/{PHOTOS}.jsonl")),
+    "rejects that are a link out": (BOTH, lambda release: link_out(release, "rejects.jsonl")),
+}
+LOCKS: dict[str, tuple[str, Forgery]] = {
+    "no counts": ("the datasets that are counted are not those of the manifest", lock(lambda f: f.update(datasets={}))),
+    "no versions": ("versions: expected the version of each package", lock(lambda f: f.update(versions={}))),
+    "the examples of a cell": ("the number of examples is not that of the questions", counts("infoseek", examples=7)),
+    "the rejects of a cell": ("the rejects are not those of the lock", counts("infoseek", examples=3, rejected=1)),
+    "a cell that is negative": ("counts: expected whole numbers", counts("infoseek", examples=-6)),
+    "a cell that is no object": (
+        "cells: expected the counts of each length",
+        lock(lambda f: f["datasets"]["infoseek"]["cells"].update({"2K": 3})),
+    ),
+    "a cell too few": (
+        "the lengths that are counted are not those of the manifest",
+        lock(lambda f: f["datasets"]["infoseek"]["cells"].pop("2K")),
+    ),
+    "a length too many": (
+        "the lengths that are counted are not those of the manifest",
+        lock(lambda f: f["manifest"][0].update(lengths=[2048, 4096, 8192])),
+    ),
+    "the questions": (
+        "the number of examples is not that of the questions",
+        lock(lambda f: f["datasets"]["infoseek"]["questions"].update(kept=3)),
+    ),
+    "the rejects of rows": (
+        "the rejects are not those of the lock",
+        lock(lambda f: f["datasets"]["infoseek"]["questions"].update(rejected={"no-article": 1})),
+    ),
+    "the placements": (
+        "the number of examples is not that of the questions",
+        lock(lambda f: f["manifest"][0].update(placements=[0.0, 0.5])),
+    ),
+    "placements that cannot be": (
+        "the placements of the lock cannot be",
+        lock(lambda f: f["manifest"][0].update(placements=3)),
+    ),
+}
+REFUSED: dict[str, tuple[str, Callable[[dict[str, Any]], object]]] = {
+    "a format of 1.0": ("expected a lock of format 1", lambda f: f.update(format=1.0)),
+    "a format of true": ("expected a lock of format 1", lambda f: f.update(format=True)),
+    "a dataset twice": ("two datasets are called 'vh_single'", lambda f: f["manifest"].append(f["manifest"][0])),
+}
+UNUSABLE: dict[str, tuple[str, Callable[[dict[str, Any]], object]]] = {
+    "an unknown builder": ("no builder 'vh' is installed", lambda f: f["manifest"][0].update(builder="vh")),
+    "a tokenizer that is gone": (
+        "there is no such file",
+        lambda f: f["manifest"][0]["counter"]["tokenizer"].update(name="gone.json"),
+    ),
+    "lengths that are none": ("lengths", lambda f: f["manifest"][0].update(lengths=["many"])),
+    "a key that is unknown": ("unknown key 'colour'", lambda f: f["manifest"][0].update(colour="red")),
+}
+
+
+def describe_anew(release: Path) -> None:
+    """Let the lock name every file as it stands there."""
+
+    def files(path: Path) -> dict[str, Any]:
+        data = path.read_bytes()
+        return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+
+    found = {path.relative_to(release).as_posix(): files(path) for path in sorted(release.rglob("*")) if path.is_file()}
+    found.pop("build.lock.json")
+    lock(lambda lock: lock.update(files=found))(release)
+
+
+def finds(release: Path) -> set[str]:
+    """Which of the commands find something."""
+    audited = any(found.problems for found in audit_release(release, QUIET))
+    verified = bool(verify(release, QUIET).problems)
+    return {name for name, is_found in ((AUDIT, audited), (VERIFY, verified)) if is_found}
+
+
+def test_the_honest_release_has_no_problem(honest: Path) -> None:
+    assert finds(honest) == set()
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_a_forgery_is_found_under_the_old_lock_and_under_a_new_one(name: str, release: Path) -> None:
+    by, forge = FORGERIES[name]
+    forge(release)
+    assert finds(release) == {AUDIT, VERIFY}
+    describe_anew(release)
+    assert finds(release) == {AUDIT: {AUDIT}, VERIFY: {VERIFY}, BOTH: {AUDIT, VERIFY}, NOTHING: set()}[by]
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_a_lock_that_cannot_be_is_found_by_both(name: str, release: Path) -> None:
+    said, forge = LOCKS[name]
+    forge(release)
+    kinds = [kind for audit in audit_release(release, QUIET) for kind in audit.problems]
+    assert any(kind.startswith(said) for kind in kinds)
+    assert any(problem.problem.startswith(said) for problem in verify(release, QUIET).problems)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_lock_of_another_form_is_refused(name: str, release: Path) -> None:
+    said, edit = REFUSED[name]
+    lock(edit)(release)
+    for tool in (audit_release, verify):
+        with pytest.raises(ReleaseError, match=said):
+            tool(release, QUIET)
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_a_manifest_of_a_lock_that_cannot_be_used_is_one_line(name: str, release: Path) -> None:
+    said, edit = UNUSABLE[name]
+    lock(edit)(release)
+    refused = command("audit", release, "-q")
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert said in refused.err
+    assert "pydantic" not in refused.err
+    verified = command("verify", release, "-q")
+    assert verified.code == 1
+    assert verified.err.startswith("build.lock.json: the manifest cannot be used: ")
+    assert said in verified.err
+
+
+def test_a_key_twice_is_refused(release: Path) -> None:
+    path = release / "build.lock.json"
+    path.write_text(path.read_text("utf-8").replace('"format": 1,', '"format": 1, "format": 1,', 1), "utf-8")
+    with pytest.raises(ReleaseError, match="the key 'format' twice in one object"):
+        read_lock(release)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "sparse", "deep"])
+def test_a_lock_that_would_never_end_is_one_line(kind: str, release: Path) -> None:
+    path = release / "build.lock.json"
+    path.unlink()
+    hurt(path, kind)
+    for tool in ("audit", "verify", "diff"):
+        given = [release, release] if tool == "diff" else [release]
+        refused = command(tool, *given)
+        assert (refused.code, refused.err.count("\n")) == (2, 1), refused
+        assert "build.lock.json" in refused.err
+
+
+def hurt(path: Path, kind: str) -> None:
+    """Put something there that hurts whoever reads it whole."""
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    elif kind == "sparse":
+        with path.open("wb") as file:
+            file.truncate(100 * 1024**3)
+    else:
+        path.write_text("[" * 200_000 + "]" * 200_000)
+
+
+@pytest.mark.parametrize(
+    ("what", "kind"),
+    [(what, kind) for what in ("picture", "items", "rejects") for kind in ("pipe", "device", "sparse")]
+    + [("records", "pipe"), ("records", "device")],
+)
+def test_what_a_release_names_is_read_as_a_bounded_regular_file(what: str, kind: str, release: Path) -> None:
+    path = {
+        "picture": next((release / "mmlb_image").rglob("*.jpg")),
+        "items": release / "items" / f"{PHOTOS}.parquet",
+        "rejects": release / "rejects.jsonl",
+        "records": release / "mmlb_data" / f"{PHOTOS}.jsonl",
+    }[what]
+    path.unlink()
+    hurt(path, kind)
+    assert finds(release) == {AUDIT, VERIFY}
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "sparse"])
+def test_a_tokenizer_that_would_never_end_is_one_line(kind: str, release: Path, tmp_path: Path) -> None:
+    hurt(tmp_path / "tokenizer.json", kind)
+    name = str(tmp_path / "tokenizer.json")
+    lock(lambda found: found["manifest"][0]["counter"]["tokenizer"].update(name=name))(release)
+    refused = command("audit", release)
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert "tokenizer.json" in refused.err
