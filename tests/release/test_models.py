@@ -49,8 +49,22 @@ def test_a_window_counts_prompt_and_reserve_and_check_exits_with_1(finished: Pat
     assert (code, found[FILE]["models"]["qwen2.5-vl"]["over_window"]) == (0, over)
     assert 0 < over < len(totals)
     assert found[FILE]["models"]["qwen2.5-vl"]["fits"] == pytest.approx(1 - over / len(totals))
-    assert command("audit", *args, "--check", "-q").code == 1
+    checked = command("audit", *args, "--check", "-q")
+    assert checked.code == 1
+    worst = found[FILE]["models"]["qwen2.5-vl"]["worst"][0]
+    said = f"6 examples, {over} over the window; the costliest is {worst['id']} ({worst['tokens']:,} tokens)"
+    assert f"{FILE}: qwen2.5-vl: {said}\n" in checked.err
     assert command("audit", finished, "--models", "qwen2.5-vl", "--window", "qwen2.5-vl=1M", "--check", "-q").code == 0
+
+
+def test_a_folder_that_holds_public_files_of_others_is_audited(finished: Path, tmp_path: Path) -> None:
+    for part in ("mmlb_data", "mmlb_image"):
+        shutil.copytree(finished / part, tmp_path / "download" / part)
+    code, found = audited(tmp_path / "download")
+    assert code == 0
+    assert found[FILE]["examples"] == 6
+    (tmp_path / "download" / "items").mkdir()  # of a build that was stopped
+    assert "no build.lock.json" in command("audit", tmp_path / "download").err
 
 
 def test_a_file_with_more_images_than_a_request_may_hold_is_not_applicable(finished: Path, tmp_path: Path) -> None:
