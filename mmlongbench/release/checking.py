@@ -8,10 +8,10 @@ from typing import Any
 from mmlongbench.binding import placements_of
 from mmlongbench.bounded import MOST_OF_A_FILE
 from mmlongbench.draws import Draws
-from mmlongbench.errors import MMLongBenchError, ReleaseError
+from mmlongbench.errors import ManifestError, MMLongBenchError, ReleaseError
 from mmlongbench.formats import JSON_LINES, to_json
 from mmlongbench.packing.budget import format_length
-from mmlongbench.packing.placing import Depth, Permutation
+from mmlongbench.packing.placing import Depth, Permutation, Placement
 from mmlongbench.prompt import Part
 from mmlongbench.release.findings import Facts
 from mmlongbench.release.layout import ITEMS, REJECTS
@@ -47,7 +47,7 @@ class RecordChecks:
         spec = dataset.builder.spec
         is_bundle = spec.bundle is not None and file.form is spec.bundle.format
         self.facts = Facts(is_bundle)
-        self._placements = placements_of(dataset.spec, dataset.builder) if dataset.spec else (None,)
+        self._placements = _placements(dataset)
         self._prices = dataset.prices
         path = root / ITEMS / Path(file.name).with_suffix(".parquet")
         self._items = None if is_bundle or not path.is_file() else Items(root)
@@ -162,6 +162,15 @@ class RecordChecks:
         if any(abs(float(one) - other) > 1e-9 for one, other in zip(sorted(said), drawn, strict=True)):
             return f"depth_requested is {said!r:.80}, drawn for permutation {placement.value} are {drawn!r:.80}"
         return None
+
+
+def _placements(dataset: AuditedDataset) -> tuple[Placement, ...]:
+    """The placements of the lock; the task's own where those cannot be, which is a problem of the lock."""
+    own = dataset.builder.spec.placements
+    try:
+        return placements_of(dataset.spec, dataset.builder) if dataset.spec else (None,)
+    except ManifestError:
+        return own.all() if own else (None,)
 
 
 def _placement_faults(record: Record, found: Sequence[Found], hay: Haystack, is_single: bool) -> Iterator[str]:
