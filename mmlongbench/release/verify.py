@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mmlongbench.bounded import MOST_OF_A_FILE
 from mmlongbench.documents.pixels import header_size, opened, unreadable
 from mmlongbench.errors import MMLongBenchError
 from mmlongbench.manifest import LimitsSpec
@@ -169,7 +170,7 @@ def _located(release: Path, damaged: set[str]) -> Iterator[Problem]:
     if public:
         yield from _recounted(release, public)
     for name in sorted(damaged - public):
-        if name.endswith(".jsonl"):
+        if name.endswith(".jsonl") and (release / name).stat().st_size <= MOST_OF_A_FILE:
             broken = Lines(release / name).unreadable
             yield from (Problem(name, "is no JSON object", line) for line in broken[:_NAMED])
 
