@@ -189,6 +189,11 @@ class _Reader:
         return f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
 
 
+def end_readers() -> None:
+    """End the processes that wait for a request; the next request starts one anew, in the environment of then."""
+    _end_all(_free(os.getpid()), os.getpid())
+
+
 def _free_reader() -> _Reader:
     """A process that waits for a request, or a new one."""
     free = _free(os.getpid())

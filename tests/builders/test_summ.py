@@ -31,6 +31,7 @@ from builders.summ.templates import INSTRUCTIONS
 from mmlongbench.building.build import build
 from mmlongbench.building.engine import LocalEngine
 from mmlongbench.documents.pdf import ocr_version
+from mmlongbench.documents.pdf_reader import end_readers
 from mmlongbench.manifest import DatasetSpec, Manifest
 from mmlongbench.packing.budget import K
 from mmlongbench.progress import Progress
@@ -446,8 +447,10 @@ cat "$number.txt"
     (folder / "count").write_text("0")
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
     ocr_version.cache_clear()
+    end_readers()
     yield folder
     ocr_version.cache_clear()
+    end_readers()
 
 
 @pytest.mark.parametrize("pages", [14, 9])
