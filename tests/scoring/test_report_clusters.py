@@ -11,6 +11,7 @@ import pytest
 from score_lines import cell, line, reported
 
 from mmlongbench.errors import ReleaseError
+from mmlongbench.scoring.report.averages import cells, dataset_grid
 from mmlongbench.scoring.report.columns import Floats, by_value
 from mmlongbench.scoring.report.estimates import samples
 from mmlongbench.scoring.report.reading import Reading
@@ -120,3 +121,64 @@ def test_the_draws_of_questions_on_their_own_are_those_of_clusters_by_the_same_n
         return samples(scores, {"all": np.arange(30)})["all"].draws
 
     assert np.array_equal(draws(has_clusters=True), draws(has_clusters=False))
+
+
+LENGTHS = 5
+REPEATS = 40
+
+
+@lru_cache
+def interval_of_the_mean(*, has_gaps: bool) -> tuple[float, float]:
+    """Return how often the interval of a mean over lengths holds the true one, 1/2, and how wide it is on average.
+
+    40 documents have 5 questions each, asked at 5 lengths. With gaps each length lacks another document.
+    """
+    documents, questions = 40, 5
+    is_easy = drawn("documents at lengths", REPEATS, documents) < 0.5
+    right = (
+        drawn("questions at lengths", REPEATS, LENGTHS, documents, questions)
+        < np.where(is_easy, 0.8, 0.2)[:, None, :, None]
+    )
+    reading = Reading(lambda metric: False)
+    for world, length, document, question in np.ndindex(right.shape):
+        if not has_gaps or document != 7 * length:
+            score = float(right[world, length, document, question])
+            about: dict[str, Any] = {"model": f"{world}", "k": 8 << length, "cluster": f"{document}"}
+            reading.add(ScoreLine.model_construct(**line(f"{document}-{question}", score, **about)), "a.jsonl")
+    scores = to_columns(reading)
+    grid = dataset_grid(scores, cells(scores))
+    ends = [cell(grid, "docs", "mean", model) for model in scores.models]
+    found = [(each.low, each.high) for each in ends if each and each.low is not None and each.high is not None]
+    assert len(found) == REPEATS
+    return sum(low <= 0.5 <= high for low, high in found) / REPEATS, sum(high - low for low, high in found) / REPEATS
+
+
+def test_the_mean_over_lengths_that_lack_some_documents_has_an_interval_that_covers_what_it_claims() -> None:
+    coverage, width = interval_of_the_mean(has_gaps=True)
+    assert coverage >= 0.9
+    assert width == pytest.approx(interval_of_the_mean(has_gaps=False)[1], rel=0.15)
+
+
+def test_all_lengths_together_are_drawn_alike_where_one_lacks_a_document(tmp_path: Path) -> None:
+    lines = [
+        line(f"{n}", n / 39, k=k, cluster=f"{n}", facets={"kind": ["x"]})
+        for k in (8, 16, 32, 64, 128)
+        for n in range(40)
+        if n != k % 39
+    ]
+    (grid,) = reported(tmp_path, lines).facets
+    pooled, whole = cell(grid, "x", "all"), cell(reported(tmp_path / "whole", lines[:39]).scores, "docs", "8K")
+    assert pooled is not None
+    assert whole is not None
+    assert pooled.low is not None
+    assert pooled.high is not None
+    assert whole.low is not None
+    assert whole.high is not None
+    assert pooled.high - pooled.low == pytest.approx(whole.high - whole.low, rel=0.15)
+
+
+def test_a_question_without_a_cluster_is_apart_from_a_cluster_that_is_named_like_its_id(tmp_path: Path) -> None:
+    lines = [line(n, n / 12, cluster="3" if n > 6 else "") for n in range(12)]
+    found = cell(reported(tmp_path, lines).scores, "docs", "8K")
+    assert found is not None
+    assert found.clusters == 7 + 1

@@ -57,10 +57,16 @@ class Population:
     dataset: str
     ids: tuple[str, ...]
     """Sorted; a question's number is its place here."""
-    clusters: tuple[str, ...]
-    """What the questions are about, each once and sorted; these are resampled."""
-    cluster: tuple[int, ...]
-    """Of each question, the place of its cluster."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Cluster:
+    """What one or more questions of a dataset are about, such as a document; clusters are resampled as a whole."""
+
+    dataset: str
+    name: str
+    is_single: bool = False
+    """Whether it is one question whose lines name no cluster; its name is then the question's id."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -78,6 +84,8 @@ class Scores:
     series: tuple[Series, ...]
     files: tuple[ScoredFile, ...]
     populations: tuple[Population, ...]
+    clusters: tuple[Cluster, ...]
+    """Every cluster of every dataset, sorted, so that those of one dataset follow each other."""
     groups: tuple[Group, ...]
     numbers: tuple[str, ...]
     """The names of details that are numbers."""
@@ -87,9 +95,7 @@ class Scores:
     question: Ints
     """Its place in the population."""
     cluster: Ints
-    """The place of its cluster in the population."""
-    cluster_number: Ints
-    """A number for its cluster that is the same in all populations of the dataset, and in no other dataset."""
+    """The place of its cluster in `clusters`, the same at every length."""
     placement: Ints
     """The number of its depth or permutation."""
     depth: Floats

@@ -81,7 +81,7 @@ def samples(scores: Scores, targets: Mapping[H, Ints]) -> dict[H, Sample]:
 def _sample(scores: Scores, lines: Ints, draws: Floats) -> Sample:
     plain = plain_mean(scores, lines)
     scored = lines[scores.status[lines] <= ABSENT]
-    clusters = len(np.unique(scores.cluster_number[scored]))
+    clusters = len(np.unique(scores.cluster[scored]))
     return Sample(math.nan if plain.mean is None else plain.mean, draws, clusters, plain.counts, plain.others)
 
 

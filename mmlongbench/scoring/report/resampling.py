@@ -2,8 +2,9 @@
 
 Clusters are drawn with replacement: what questions are about, with all its questions and their placements. Questions
 about one document are right or wrong together more often than others, so that to draw single questions would make
-intervals too narrow. A draw is a hash of the dataset and its clusters, so all models, metrics and lengths of a dataset
-are measured on the same draws, and the same scores give the same bytes.
+intervals too narrow. A draw is a hash of the dataset and all its clusters, those of every length together. A length
+that lacks some of them takes the weights of those that it has. So all models, metrics and lengths of a dataset are
+measured on the same draws, also where lengths do not hold the same questions, and the same scores give the same bytes.
 """
 
 import hashlib
@@ -12,7 +13,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from mmlongbench.draws import digest
-from mmlongbench.scoring.report.columns import ABSENT, Floats, Ints, Population, Scores, grouped
+from mmlongbench.scoring.report.columns import ABSENT, Floats, Ints, Scores, grouped
 
 RESAMPLES = 1000
 """How often the clusters are drawn anew."""
@@ -31,15 +32,18 @@ def drawn_means(scores: Scores, targets: Sequence[Ints]) -> Floats:
     lines = np.concatenate([np.empty(0, np.int64), *targets])
     has_score = scores.status[lines] <= ABSENT
     owner, lines = owner[has_score], lines[has_score]
-    for (number,), at in grouped(np.arange(len(lines)), scores.of_population[lines]).items():
-        population = scores.populations[number]
+    firsts = _first_places(scores)
+    datasets = scores.dataset
+    for (number,), at in grouped(np.arange(len(lines)), datasets.codes[lines]).items():
+        dataset = datasets.values[number]
+        names = [cluster.name for cluster in scores.clusters if cluster.dataset == dataset]
         columns, column = np.unique(owner[at], return_inverse=True)
-        shape = len(population.clusters), len(columns)
-        cell = scores.cluster[lines[at]] * len(columns) + column
+        shape = len(names), len(columns)
+        cell = (scores.cluster[lines[at]] - firsts[dataset]) * len(columns) + column
         fixed = np.rint(scores.score[lines[at]] * _ONE)
         summed = np.bincount(cell, fixed, shape[0] * shape[1]).reshape(shape)
         counted = np.bincount(cell, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
-        for first, weights in _weights(population):
+        for first, weights in _weights(dataset, names):
             block = np.ix_(np.arange(first, first + len(weights)), columns)
             sums[block] += weights @ summed
             counts[block] += weights @ counted
@@ -48,10 +52,18 @@ def drawn_means(scores: Scores, targets: Sequence[Ints]) -> Floats:
     return found
 
 
-def _weights(population: Population) -> Iterator[tuple[int, Floats]]:
-    """How often each cluster is in each resample, block by block: the block's first resample, then its rows."""
-    n = len(population.clusters)
-    key = digest("bootstrap", population.dataset, *population.clusters)
+def _first_places(scores: Scores) -> dict[str, int]:
+    """By dataset: the place of its first cluster."""
+    firsts: dict[str, int] = {}
+    for place, cluster in enumerate(scores.clusters):
+        firsts.setdefault(cluster.dataset, place)
+    return firsts
+
+
+def _weights(dataset: str, clusters: Sequence[str]) -> Iterator[tuple[int, Floats]]:
+    """How often each cluster of a dataset is in each resample, block by block: the block's first resample, its rows."""
+    n = len(clusters)
+    key = digest("bootstrap", dataset, *clusters)
     rows = max(1, min(RESAMPLES, _ROOM // n))
     for first in range(0, RESAMPLES, rows):
         here = range(first, min(RESAMPLES, first + rows))

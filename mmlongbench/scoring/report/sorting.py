@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.scoring.report.columns import Floats, Ints, Population, ScoredFile, Scores, Series
+from mmlongbench.scoring.report.columns import Cluster, Floats, Ints, Population, ScoredFile, Scores, Series
 from mmlongbench.scoring.report.reading import Reading, read_lines
 from mmlongbench.scoring.report.sharing import shared
 
@@ -55,11 +55,12 @@ def to_columns(read: Reading) -> Scores:
     place = _inverse(order)
     rows = names.rows[order]
     of_population = names.of_population[rows[:, 1]]
-    cluster = _clusters(names.populations, of_population, rows[:, 2])
+    clusters, cluster = _clusters(names.populations, read.clusters, of_population, rows[:, 2])
     found = Scores(
         series=names.series,
         files=names.files,
         populations=names.populations,
+        clusters=clusters,
         groups=groups,
         numbers=numbers,
         of_series=rows[:, 0],
@@ -67,7 +68,6 @@ def to_columns(read: Reading) -> Scores:
         of_population=of_population,
         question=rows[:, 2],
         cluster=cluster,
-        cluster_number=_cluster_numbers(names.populations, of_population, cluster),
         placement=rows[:, 3],
         depth=depths[rows[:, 3]],
         status=rows[:, 4],
@@ -94,7 +94,7 @@ def _numbered(read: Reading) -> _Numbered:
     files, rows[:, 1] = _sorted(list(read.files), rows[:, 1])
     _refuse_two_files(files)
     ids = [read.questions[read.files[file]] for file in files]
-    populations, of_population, rows[:, 2] = _populations(files, ids, read.clusters, rows[:, 1], rows[:, 2])
+    populations, of_population, rows[:, 2] = _populations(files, ids, rows[:, 1], rows[:, 2])
     placements = tuple(sorted(read.placements, key=_placed))
     rows[:, 3] = _places(list(read.placements), placements)[rows[:, 3]]
     return _Numbered(rows, series, files, populations, of_population, placements)
@@ -135,7 +135,6 @@ def _pairs(flat: Any, names: Sequence[T], order: Ints) -> tuple[tuple[T, ...], I
 def _populations(
     files: Sequence[ScoredFile],
     ids: Sequence[dict[str, int]],
-    clusters: Mapping[str, Mapping[str, str]],
     of_file: Ints,
     question: Ints,
 ) -> tuple[tuple[Population, ...], Ints, Ints]:
@@ -144,39 +143,39 @@ def _populations(
     of_population = np.empty(len(files), np.int64)
     placed = question.copy()
     for number, file in enumerate(files):
-        population = _population(file.dataset, sorted(ids[number]), clusters.get(file.dataset, {}))
+        population = Population(file.dataset, tuple(sorted(ids[number])))
         of_population[number] = numbers.setdefault(population, len(numbers))
         lines = of_file == number
         placed[lines] = _places(list(ids[number]), population.ids)[question[lines]]
     return tuple(numbers), of_population, placed
 
 
-def _population(dataset: str, ids: Sequence[str], cluster_of: Mapping[str, str]) -> Population:
-    """A set of questions; one whose lines say no cluster is a cluster of its own."""
-    of_each = [cluster_of.get(id) or id for id in ids]
-    places = {name: place for place, name in enumerate(sorted(set(of_each)))}
-    return Population(dataset, tuple(ids), tuple(places), tuple(places[name] for name in of_each))
+def _clusters(
+    populations: Sequence[Population],
+    named: Mapping[str, Mapping[str, str]],
+    of_population: Ints,
+    question: Ints,
+) -> tuple[tuple[Cluster, ...], Ints]:
+    """Return all clusters, and the place of each line's among them.
 
-
-def _clusters(populations: Sequence[Population], of_population: Ints, question: Ints) -> Ints:
-    """Of each line, the place of its cluster in its population."""
-    cluster = np.empty_like(question)
-    for number, population in enumerate(populations):
+    A question whose lines name no cluster is a cluster of its own, apart from any that is named like its id.
+    """
+    of_each = [
+        [_cluster(population.dataset, id, named.get(population.dataset, {})) for id in population.ids]
+        for population in populations
+    ]
+    clusters = tuple(sorted({cluster for some in of_each for cluster in some}))
+    place = {cluster: at for at, cluster in enumerate(clusters)}
+    found = np.empty_like(question)
+    for number, some in enumerate(of_each):
         lines = of_population == number
-        cluster[lines] = np.array(population.cluster, np.int64)[question[lines]]
-    return cluster
+        found[lines] = np.array([place[cluster] for cluster in some], np.int64)[question[lines]]
+    return clusters, found
 
 
-def _cluster_numbers(populations: Sequence[Population], of_population: Ints, cluster: Ints) -> Ints:
-    """Of each line, a number for its cluster that no other dataset has."""
-    numbers: dict[tuple[str, str], int] = {}
-    found = np.empty_like(cluster)
-    for number, population in enumerate(populations):
-        lines = of_population == number
-        keys = ((population.dataset, name) for name in population.clusters)
-        of_cluster: Ints = np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
-        found[lines] = of_cluster[cluster[lines]]
-    return found
+def _cluster(dataset: str, id: str, named: Mapping[str, str]) -> Cluster:
+    name = named.get(id, "")
+    return Cluster(dataset, name) if name else Cluster(dataset, id, is_single=True)
 
 
 def _refuse_two_files(files: Sequence[ScoredFile]) -> None:
