@@ -11,7 +11,7 @@ from mmlongbench.printable import shown
 from mmlongbench.scoring.report.agreement import Agreement
 from mmlongbench.scoring.report.breakdowns import EVERY, MIDDLE_LESS_ENDS
 from mmlongbench.scoring.report.correlations import Correlation, Correlations
-from mmlongbench.scoring.report.estimates import Counts, Estimate
+from mmlongbench.scoring.report.estimates import MIN_CLUSTERS, Counts, Estimate
 from mmlongbench.scoring.report.grids import ALL, Grid, length_name
 from mmlongbench.scoring.report.report import Report
 from mmlongbench.scoring.report.resampling import LEVEL, RESAMPLES
@@ -40,6 +40,7 @@ def show_report(report: Report) -> None:
     counts = f"{len(models)} models, {len(report.metrics)} metrics, {len(report.datasets)} datasets"
     say(f"{report.lines:,} scores: {counts}")
     say(f"from 0 to 100, ± half of the {LEVEL:.0%} interval ({RESAMPLES:,} resamples of clusters of questions)")
+    say(f"±–: no interval, since a score, or a part of an average, has fewer than {MIN_CLUSTERS} clusters")
     for model, label in models.items():
         if label != model:
             say(f"{label}: {model}")
@@ -206,9 +207,11 @@ def _said(found: Estimate | None, has_interval: bool = True) -> str:
     """A score, and half of its interval; N/A where the model cannot be asked all of it."""
     if found is None or found.mean is None:
         return "N/A" if found and found.is_inapplicable else "–"
-    is_given = has_interval and found.low is not None and found.high is not None
-    half = f" ±{50 * ((found.high or 0) - (found.low or 0)):.1f}" if is_given else ""
-    return f"{100 * found.mean:.1f}{half}"
+    if not has_interval:
+        return f"{100 * found.mean:.1f}"
+    if found.low is None or found.high is None:
+        return f"{100 * found.mean:.1f}{' ±–' if found.has_few_clusters else ''}"
+    return f"{100 * found.mean:.1f} ±{50 * (found.high - found.low):.1f}"
 
 
 def _number(found: Estimate | None) -> str:

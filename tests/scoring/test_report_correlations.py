@@ -190,8 +190,8 @@ def test_models_are_ranked_within_every_group_of_a_facet(tmp_path: Path) -> None
     assert {cell["rank"] for cell in grid.summary()["cells"]} == {1, 2, 2.5, 3}
     printed = CliRunner().invoke(command, [str(tmp_path)], catch_exceptions=False).output
     (row,) = [text.split() for text in printed.splitlines() if "String" in text]
-    assert row == ["docs:", "String", "10.0", "±0.0", "#2.5", "10.0", "±0.0", "#2.5", "80.0", "±0.0", "#1"]
-    assert "80.0<small>80.0–80.0</small><small>#1</small></td>" in page("Report", found)
+    assert row == ["docs:", "String", "10.0", "±–", "#2.5", "10.0", "±–", "#2.5", "80.0", "±–", "#1"]
+    assert "80.0<small>–</small><small>#1</small></td>" in page("Report", found)
     alone = reported(tmp_path / "alone", [each for each in lines if each["model"] == "a"])
     assert alone.facets[0].ranks == {}
     assert Row("String", "docs") in alone.facets[0].rows

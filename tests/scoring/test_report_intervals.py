@@ -5,11 +5,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from score_lines import Line, cell, line, mean, reported
 
+from mmlongbench.cli.report import report as command
 from mmlongbench.draws import Draws
+from mmlongbench.scoring.report import page, report
 from mmlongbench.scoring.report.columns import Floats
 from mmlongbench.scoring.report.estimates import Estimate
 from mmlongbench.scoring.report.reading import Reading
@@ -107,3 +110,28 @@ def test_an_average_holds_its_mean(tmp_path: Path) -> None:
     assert found is not None
     low, high = ends(found)
     assert low < mean(grid, "Docs", "8K") < high
+
+
+@pytest.mark.parametrize("clusters", [1, 4, 5])
+def test_fewer_than_five_clusters_give_no_interval_and_a_dash_in_its_place(clusters: int, tmp_path: Path) -> None:
+    lines = [line(n, n / 40, cluster=f"{n % clusters}") for n in range(40)]
+    found = estimate(tmp_path, lines)
+    has_interval = clusters >= 5
+    assert (found.clusters, found.low is not None, found.has_few_clusters) == (clusters, has_interval, not has_interval)
+    printed = CliRunner().invoke(command, [str(tmp_path)], catch_exceptions=False).output
+    assert ("48.8 ±–" in printed) == (not has_interval)
+    assert "±–: no interval, since a score, or a part of an average, has fewer than 5 clusters\n" in printed
+    html = page("Report", report(tmp_path))
+    assert ("48.8<small>–</small>" in html) == (not has_interval)
+    assert "rests on fewer than 5 clusters" in html
+
+
+def test_an_average_has_an_interval_only_if_each_of_its_parts_has_enough_clusters(tmp_path: Path) -> None:
+    many = [each | {"dataset": "many", "file": "many"} for each in drawn(100)]
+    few = [line(n, float(n % 2), "few", cluster="the only one") for n in range(6)]
+    average = cell(reported(tmp_path, [*many, *few]).averages, "Docs", "8K")
+    assert average is not None
+    assert (average.low, average.high, average.has_few_clusters, average.clusters) == (None, None, True, 100)
+    both = reported(tmp_path, [each | {"depth": depth} for depth in (0.0, 0.5, 1.0) for each in [*many, *few]])
+    lost = {grid.title: cell(grid, "middle − ends", "all") for grid in both.depths}
+    assert {title: found and found.low is not None for title, found in lost.items()} == {"many": True, "few": False}

@@ -11,6 +11,8 @@ from mmlongbench.scoring.report.columns import ABSENT, FAILED, SKIPPED, Floats, 
 from mmlongbench.scoring.report.resampling import drawn_means, interval
 
 H = TypeVar("H", bound=Hashable)
+MIN_CLUSTERS = 5
+"""Clusters that an interval needs. Resamples of fewer are too much alike for their percentiles to cover 95 %."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +40,11 @@ class Estimate:
     """None where nothing has a score, or something was skipped."""
     low: float | None = None
     high: float | None = None
-    """The ends of the interval; None where there is one cluster alone, or no interval is made."""
+    """The ends of the interval; None where there are fewer than `MIN_CLUSTERS`, or no interval is made."""
     counts: Counts = field(default_factory=Counts)
     clusters: int = 0
-    """That are resampled for the interval; of several means that are averaged, those of the one with the most."""
+    """The clusters that are resampled for the interval; of an average, those of the part with the most. 0 where no
+    interval is made."""
     others: float | None = None
     """The mean of what was not skipped, where something was."""
 
@@ -49,6 +52,11 @@ class Estimate:
     def is_inapplicable(self) -> bool:
         """Whether there is no mean since the model cannot be asked all of it: N/A."""
         return self.mean is None and self.counts.skipped > 0
+
+    @property
+    def has_few_clusters(self) -> bool:
+        """Whether there would be an interval, were there more clusters."""
+        return self.mean is not None and self.low is None and self.clusters > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +68,17 @@ class Sample:
     draws: Floats
     clusters: int
     """See `Estimate`."""
+    fewest: int
+    """The clusters of the part of an average that has the fewest; they decide whether there is an interval."""
     counts: Counts
     others: float | None = None
     """See `Estimate`."""
 
     def estimate(self) -> Estimate:
-        """With an interval, where there is more than one cluster to draw from."""
+        """Return the mean, with an interval where every part has enough clusters to draw from."""
         if np.isnan(self.mean):
             return Estimate(None, None, None, self.counts, self.clusters, self.others)
-        low, high = interval(self.draws) if self.clusters > 1 else (None, None)
+        low, high = interval(self.draws) if self.fewest >= MIN_CLUSTERS else (None, None)
         return Estimate(self.mean, low, high, self.counts, self.clusters)
 
 
@@ -82,7 +92,8 @@ def _sample(scores: Scores, lines: Ints, draws: Floats) -> Sample:
     plain = plain_mean(scores, lines)
     scored = lines[scores.status[lines] <= ABSENT]
     clusters = len(np.unique(scores.cluster[scored]))
-    return Sample(math.nan if plain.mean is None else plain.mean, draws, clusters, plain.counts, plain.others)
+    mean = math.nan if plain.mean is None else plain.mean
+    return Sample(mean, draws, clusters, clusters, plain.counts, plain.others)
 
 
 def plain_mean(scores: Scores, lines: Ints) -> Estimate:
@@ -106,6 +117,7 @@ def averaged(parts: Sequence[Sample | None]) -> Sample | None:
         sum(part.mean for part in there) / len(there),
         sum((part.draws for part in there[1:]), there[0].draws) / len(there),
         max(part.clusters for part in there),
+        min(part.fewest for part in there),
         sum((part.counts for part in there), Counts()),
     )
 
@@ -115,4 +127,5 @@ def difference(parts: Sequence[Sample | None], others: Sequence[Sample | None]) 
     one, two = averaged(parts), averaged(others)
     if one is None or two is None:
         return None
-    return Sample(one.mean - two.mean, one.draws - two.draws, one.clusters, one.counts + two.counts)
+    fewest = min(one.fewest, two.fewest)
+    return Sample(one.mean - two.mean, one.draws - two.draws, one.clusters, fewest, one.counts + two.counts)

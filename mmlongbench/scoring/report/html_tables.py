@@ -177,10 +177,9 @@ def _score(mean: float, found: Estimate, ramp: Ramp = WHOLE) -> tuple[str, str]:
 
 def _difference(mean: float, found: Estimate) -> tuple[str, str]:
     """A difference of scores, in whole points."""
-    ends = (
-        "" if found.low is None or found.high is None else f"<small>{whole(found.low)} to {whole(found.high)}</small>"
-    )
-    return "", f"{whole(mean)}{ends}"
+    if found.low is None or found.high is None:
+        return "", f"{whole(mean)}{_interval(found)}"
+    return "", f"{whole(mean)}<small>{whole(found.low)} to {whole(found.high)}</small>"
 
 
 def _number(mean: float, found: Estimate) -> tuple[str, str]:
@@ -188,6 +187,9 @@ def _number(mean: float, found: Estimate) -> tuple[str, str]:
 
 
 def _interval(found: Estimate) -> str:
+    """The ends of an interval; a dash where there are too few clusters for one."""
+    if found.has_few_clusters:
+        return "<small>–</small>"
     if found.low is None or found.high is None:
         return ""
     return f"<small>{points(found.low)}–{points(found.high)}</small>"

@@ -9,7 +9,7 @@ from mmlongbench.scoring.report.breakdowns import EVERY, MIDDLE_LESS_ENDS
 from mmlongbench.scoring.report.charts import curves
 from mmlongbench.scoring.report.columns import Series
 from mmlongbench.scoring.report.correlations import Correlations
-from mmlongbench.scoring.report.estimates import Counts
+from mmlongbench.scoring.report.estimates import MIN_CLUSTERS, Counts
 from mmlongbench.scoring.report.grids import MEAN, Grid, length_name
 from mmlongbench.scoring.report.html_tables import WHOLE, beside, correlation_table, listing, multiples, points, ramp_of
 from mmlongbench.scoring.report.report import Missing, Report
@@ -21,8 +21,9 @@ HOW = (
     "Scores are from 0 to 100. Below a score stands its "
     f"{LEVEL:.0%} interval: the percentiles of {RESAMPLES:,} resamples of clusters, which are what the questions are "
     "about: documents, entities, needle pictures, classes. All questions about one of them, and all their placements, "
-    "stay together; models, metrics and lengths are measured on the same resamples. None is given where there is one "
-    "cluster alone; it has no width where every question scored the same.",
+    "stay together; models, metrics and lengths are measured on the same resamples. A dash in place of the "
+    f"interval: a score, or a part of an average, rests on fewer than {MIN_CLUSTERS} clusters, which is too few to say "
+    "how far it may be off. An interval has no width where every question scored the same.",
     "An example without a prediction is absent and counts as 0. One that could not be scored has failed and is left "
     "out of the means. Where there are any, a cell has a red edge and their number. N/A: the model cannot hold some of "
     "the examples, which were skipped; the mean of the others would be that of another set, so that none is shown, and "
