@@ -18,6 +18,9 @@ Profile: TypeAlias = Literal["official", "paper", "ours"]
 PROFILES: tuple[Profile, ...] = ("official", "paper", "ours")
 """In the order of preference: a metric follows the first that it offers, unless `Settings.profile` asks for another."""
 
+LENIENT = "lenient"
+"""A choice of metrics whose scores are an upper bound. They enter an average only where a user asks for it."""
+
 Details: TypeAlias = Mapping[str, Any]
 """What a metric says beside the score: numbers (reports show their means), flags, short texts; all of JSON's types.
 

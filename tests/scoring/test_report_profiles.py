@@ -171,3 +171,48 @@ def test_json_says_the_profile_of_every_cell(tmp_path: Path) -> None:
     assert {cell["profile"] for grid in grids for cell in grid["cells"]} == {"official", "paper", "ours"}
     metrics = {pair for each in found["agreement"].get("pairs", []) for pair in each["metrics"]}
     assert not metrics or all("(" in name for name in metrics)
+
+
+def mixed() -> list[Line]:
+    """Documents by their own metric under official, by a lenient and a strict one under ours; summaries in part."""
+    lines = []
+    for n in range(6):
+        lines.append(line(n, 0.5, "docs", depth=n / 5, facets={"kind": ["x"]}, **OFFICIAL))
+        for metric, choice, score in (("a-best-of", "lenient", 0.9), ("b-rules", "rule-extracted", 0.7)):
+            about: dict[str, Any] = {"metric": metric, "profile": "ours", "choices": [choice], "details": {"x": n}}
+            lines.append(line(n, score, "docs", depth=n / 5, facets={"kind": ["x"]}, **about))
+        summaries: dict[str, Any] = {"category": "Summ", "averaged_metric": "flu"}
+        lines.append(line(n, 0.4, "gov", metric="rouge", **summaries, **OFFICIAL))
+        lines += [line(n, 0.8, name, metric="flu", profile="ours", **summaries) for name in ("gov", "lex")]
+    return lines
+
+
+@pytest.mark.parametrize("profile", ["official", "ours"])
+def test_a_profile_alone_has_the_numbers_that_it_has_beside_the_others(profile: str, tmp_path: Path) -> None:
+    folder = write(tmp_path, mixed())
+    both, alone = report(folder).summary(), report(folder, profile=profile).summary()
+    for name in ("averages", "scores", "details", "totals"):
+        wanted = [each for each in both[name]["cells"] if each["profile"] == profile]
+        assert alone[name]["cells"] == wanted, name
+    for name in ("depths", "facets"):
+        assert [grid for grid in both[name] if grid["cells"][0]["profile"] == profile] == alone[name], name
+    assert alone["datasets"] == {"official": ["docs", "gov"], "ours": ["docs", "gov", "lex"]}[profile]
+
+
+def test_a_metric_that_is_not_a_datasets_own_enters_no_average_of_its_profile_alone(tmp_path: Path) -> None:
+    folder = write(tmp_path, [each for each in mixed() if each["dataset"] == "docs"])
+    alone = report(folder, profile="ours")
+    assert alone.averages.rows == ()
+    assert alone.averages.notes == (
+        "there is no average: no dataset was scored by its own metric; --metric takes another (a-best-of, b-rules)",
+    )
+    assert shown(report(folder, ["b-rules"], "ours").averages, "m") == {"ours": {"Docs": pytest.approx(0.7)}}
+
+
+def test_a_lenient_metric_enters_averages_only_where_it_is_asked_for(tmp_path: Path) -> None:
+    folder = write(tmp_path, [each for each in mixed() if each["profile"] == "ours" and each["dataset"] == "docs"])
+    assert shown(report(folder).averages, "m") == {"ours": {"Docs": pytest.approx(0.7)}}  # it was read first
+    assert shown(report(folder, ["a-best-of"]).averages, "m") == {"ours": {"Docs": pytest.approx(0.9)}}
+    lenient = write(tmp_path / "lenient", [each for each in mixed() if each.get("choices") == ["lenient"]])
+    assert report(lenient).averages.rows == ()
+    assert shown(report(lenient, ["a-best-of"]).averages, "m") == {"ours": {"Docs": pytest.approx(0.9)}}

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from mmlongbench.scoring.benchmark.answers import flattened
 from mmlongbench.scoring.benchmark.documents import cleaned as number_alone
 from mmlongbench.scoring.benchmark.texts import after_prefix, single_blanks
-from mmlongbench.scoring.metric import Asked, Details, Profile, ProfiledMetric, Scored
+from mmlongbench.scoring.metric import LENIENT, Asked, Details, Profile, ProfiledMetric, Scored
 from mmlongbench.scoring.mmlongbench_doc.anls import anls
 from mmlongbench.scoring.mmlongbench_doc.extraction import concise, extract_answer
 from mmlongbench.scoring.mmlongbench_doc.lists import gold_list
@@ -81,7 +81,7 @@ class LenientRules(Rules):
     """
 
     name: ClassVar[str] = "mmlongbench-doc-lenient"
-    choices = ("lenient",)
+    choices = (LENIENT,)
 
     def score(self, asked: Asked) -> Scored:
         """From 0 to 1."""

@@ -71,8 +71,9 @@ def all_averages(scores: Scores, found: Cells, preferred: Sequence[str] = ()) ->
 def average_grid(scores: Scores, each: Sequence[Averages]) -> Grid:
     """Category by length, then overall: the mean of the categories; for each profile on its own."""
     by_length = {key: sample for one in each for key, sample in one.by_length.items()}
-    notes = (*(note for one in each for note in one.notes), *_outside(scores))
-    return _grid("Averages", scores, tuple(row for one in each for row in one.rows), by_length, notes)
+    rows = tuple(row for one in each for row in one.rows)
+    notes = (*(note for one in each for note in one.notes), *_outside(scores), *([] if rows else _without(scores)))
+    return _grid("Averages", scores, rows, by_length, notes)
 
 
 def averages(scores: Scores, found: Cells, profile: str, preferred: Sequence[str] = ()) -> Averages:
@@ -120,7 +121,8 @@ def counted_metrics(scores: Scores, found: Cells, profile: str, preferred: Seque
     """By dataset: the metric that it enters the averages of a profile by; datasets without any are left out.
 
     The first of `preferred` that scored it; else the one that its builder declares for averages, where it scored each
-    file of every model; else its own; the first that was read only where no line of its own metric is there at all.
+    file of every model; else its own; the first that was read only where no line of its own metric is there at all,
+    under any profile, and never a lenient one.
     """
     scored: dict[str, dict[str, set[tuple[str, str]]]] = {}
     for series, file in found:
@@ -130,7 +132,7 @@ def counted_metrics(scores: Scores, found: Cells, profile: str, preferred: Seque
     for dataset, by_metric in scored.items():
         averaged_by, every = scores.averaged_metrics.get(dataset, ""), set().union(*by_metric.values())
         wanted = [*preferred, *([averaged_by] if by_metric.get(averaged_by) == every else [])]
-        wanted.append(scores.own_metrics.get(dataset, scores.first_metrics[dataset, profile]))
+        wanted.append(scores.own_metrics.get(dataset, scores.first_metrics.get((dataset, profile), "")))
         if metric := next((name for name in wanted if name in by_metric), ""):
             chosen[dataset] = metric
     return chosen
@@ -194,6 +196,13 @@ def _other_metrics(scores: Scores, members: Iterable[str], metrics: Mapping[str,
     for (metric, wanted), names in others.items():
         where = f", which is scored here under {elsewhere[wanted]} only" if wanted in elsewhere else ""
         yield f"{', '.join(names)} enter by {metric}; the paper's averages take {wanted}{where}"
+
+
+def _without(scores: Scores) -> Iterator[str]:
+    """Say why there is no average at all, though datasets are in categories."""
+    if any(file.category for file in scores.files):
+        metrics = ", ".join(scores.metrics)
+        yield f"there is no average: no dataset was scored by its own metric; --metric takes another ({metrics})"
 
 
 def _outside(scores: Scores) -> tuple[str, ...]:

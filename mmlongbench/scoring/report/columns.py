@@ -83,6 +83,7 @@ class Scores:
 
     series: tuple[Series, ...]
     files: tuple[ScoredFile, ...]
+    """All that any line is of, also under a profile that is not shown."""
     populations: tuple[Population, ...]
     clusters: tuple[Cluster, ...]
     """Every cluster of every dataset, sorted, so that those of one dataset follow each other."""
@@ -116,7 +117,7 @@ class Scores:
     own_metrics: Mapping[str, str]
     """By dataset: its own metric, where any line says which."""
     first_metrics: Mapping[tuple[str, str], str]
-    """By dataset and profile: the metric that was read first."""
+    """By dataset and profile: the metric that was read first and is not lenient."""
     averaged_metrics: Mapping[str, str]
     """By dataset: the metric that its average is made of where every model has it, if that is not its own."""
     origins: Mapping[Series, Mapping[Origin, int]]
@@ -152,6 +153,11 @@ class Scores:
     def datasets(self) -> tuple[str, ...]:
         """Each once, by name."""
         return tuple(sorted({file.dataset for file in self.files}))
+
+    @property
+    def scored_datasets(self) -> tuple[str, ...]:
+        """Each dataset that has a line here, once, by name."""
+        return tuple(sorted({self.files[number].dataset for number in np.unique(self.of_file).tolist()}))
 
     @property
     def lengths(self) -> tuple[int, ...]:

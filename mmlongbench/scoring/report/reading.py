@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.scoring.metric import Scored
+from mmlongbench.scoring.metric import LENIENT, Scored
 from mmlongbench.scoring.report.columns import FAILED, STATES, Group, Origin, ScoredFile, Series
 from mmlongbench.scoring.scores import SHOWN_PROFILES, ScoreLine, read_scores
 
@@ -58,21 +58,34 @@ class Reading:
     own_metrics: dict[str, str] = field(default_factory=dict)
     """By dataset: its own, where any line says which."""
     first_metrics: dict[tuple[str, str], str] = field(default_factory=dict)
-    """By dataset and profile: the first that is met."""
+    """By dataset and profile: the first that is met and is not lenient."""
     averaged_metrics: dict[str, str] = field(default_factory=dict)
     """By dataset: the one that it should enter averages by, where that is not its own."""
     origins: dict[Series, Counter[Origin]] = field(default_factory=lambda: defaultdict(Counter))
     reasoning: Counter[tuple[Series, str, str]] = field(default_factory=Counter)
     """Lines by series, file and what became of reasoning."""
 
+    def learn(self, line: ScoreLine, source: str) -> int:
+        """Take in what a line says of its dataset, and return the number of its file; its score is not added.
+
+        Lines under another profile than the one that is asked for tell this too, so that the averages under a profile
+        have the same members and metrics whether it is shown alone or with others.
+        """
+        _check(line, source)
+        file = self._file(line, source)
+        self._add_cluster(line, source)
+        if line.is_own:
+            self.own_metrics[line.dataset] = line.metric
+        if line.averaged_metric:
+            self.averaged_metrics[line.dataset] = line.averaged_metric
+        return file
+
     def add(self, line: ScoreLine, source: str) -> None:
         """Reduce one line; `source` is the scores file it stands in."""
-        _check(line, source)
         number = len(self.score)
         series = Series(line.model, line.metric, line.profile)
-        file = self._file(line, source)
+        file = self.learn(line, source)
         question = _number(self.questions[file], line.id)
-        self._add_cluster(line, source)
         placement = _number(self.placements, (line.depth, line.permutation))
         status = STATES.index(line.status)
         at = _number(self.series, series)
@@ -83,11 +96,8 @@ class Reading:
         self.origins[series][Origin(line.follows, tuple(line.choices))] += 1
         if line.reasoning:
             self.reasoning[series, line.file, line.reasoning] += 1
-        self.first_metrics.setdefault((line.dataset, line.profile), line.metric)
-        if line.is_own:
-            self.own_metrics[line.dataset] = line.metric
-        if line.averaged_metric:
-            self.averaged_metrics[line.dataset] = line.averaged_metric
+        if LENIENT not in line.choices:
+            self.first_metrics.setdefault((line.dataset, line.profile), line.metric)
         if status == FAILED:
             self.failures[number] = " ".join(line.failure.split())[:_LONGEST] or "no reason is given"
         if self.keeps(line.metric):
@@ -128,7 +138,7 @@ class Reading:
 
 
 def read_lines(folder: Path, keeps: Callable[[str], bool], profile: str = "") -> Reading:
-    """Every line of a folder of scores files, or every line under one profile.
+    """Read every line of a folder of scores files; of those under another profile than the given one, learn only.
 
     Raises:
         ReleaseError: there is none; a line is none or has a score that cannot be; files of several releases are mixed.
@@ -139,6 +149,7 @@ def read_lines(folder: Path, keeps: Callable[[str], bool], profile: str = "") ->
         if profile in ("", line.profile):
             reading.add(line, source)
         else:
+            reading.learn(line, source)
             others[line.profile].add(line.metric)
     if not reading.rows and others:
         there = "; ".join(f"{name}: {', '.join(sorted(others[name]))}" for name in SHOWN_PROFILES if name in others)

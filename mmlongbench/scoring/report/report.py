@@ -58,7 +58,7 @@ class Report:
     metrics: tuple[str, ...]
     datasets: tuple[str, ...]
     own_metrics: frozenset[str]
-    """Those that some dataset was read with first."""
+    """The metric of each dataset that is its own, or else was read first."""
     provenance: tuple[Scheme, ...]
     """Every metric under every profile that there is."""
     reasoning: Mapping[str, Mapping[str, int]]
@@ -122,7 +122,7 @@ def report(folder: Path, preferred: Sequence[str] = (), profile: str = "") -> Re
         lines=len(scores.score),
         models=scores.models,
         metrics=scores.metrics,
-        datasets=scores.datasets,
+        datasets=scores.scored_datasets,
         own_metrics=scores.default_metrics,
         provenance=_provenance(scores),
         reasoning=_reasoning(scores),
