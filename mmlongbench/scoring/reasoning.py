@@ -3,17 +3,20 @@
 The markers are those that models print today: `<think>` and its relatives (`<thinking>`, `<thought>`, `<reasoning>`,
 `<scratchpad>`, with a prefix such as `seed:`, in any case, with attributes), Kimi's `◁think▷`, Mistral's `[THINK]`,
 Command's `<|START_THINKING|>`, Apertus's `<|inner_prefix|>`, `<|begin_of_thought|>`, MedGemma's `<unused94>`, Gemma's
-`<|channel>`, harmony's channels (also where the special tokens were not printed: "analysis… assistantfinal…") and
-Granite's "Here is my thought process: … Here is my response: …".
+`<|channel>`, harmony's channels (also where the special tokens were not printed: "analysis… assistantfinal…",
+"commentary… assistantfinal…") and Granite's "Here is my thought process: … Here is my response: …".
 
 A closing marker without an opening one ends reasoning that the chat template opened: all that stands before it is
 reasoning. An opening marker without a closing one begins reasoning that was cut off: all that stands behind it is
-reasoning. Markers in quotation marks, and a pair with nothing between them in the middle of a line ("the tags <think>
-and </think>"), are part of the answer.
+reasoning. So it is where a tag is opened once more within reasoning and closed once only, unless the model announces an
+answer behind the last closing tag ("Answer:", "The answer is", "label:", "Summary:", a box).
+
+These markers are part of the answer: those in quotation marks, a pair with nothing between them in the middle of a line
+("the tags <think> and </think>"), and one that is all that stands behind the last "Answer:".
 """
 
 import re
-from collections import Counter
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Literal, TypeAlias
@@ -28,23 +31,26 @@ _HARMONY = (
 _ANSWERS = _HARMONY.format(name="final") + r"<\|message\|>"
 _THINKS = _HARMONY.format(name=r"(?!final)[a-z]{1,20}") + r"<\|message\|>"
 _MARKER = re.compile(
-    r"(?=[<◁\[aH])(?:"
+    r"(?=[<◁\[acH])(?:"
     rf"(?P<open>(?i:<(?P<opened>{_NAME})(?:[ \t][^<>\n]{{0,200}})?>)|◁think▷|\[THINK\]|<\|START_THINKING\|>"
     rf"|<\|inner_prefix\|>|<\|begin_of_thought\|>|<unused94>|<\|channel>|{_THINKS})"
     rf"|(?P<close>(?i:</(?P<closed>{_NAME})[ \t]{{0,20}}>)|◁/think▷|\[/THINK\]|<\|END_THINKING\|>|<\|START_RESPONSE\|>"
     rf"|<\|inner_suffix\|>|<\|end_of_thought\|>|<\|begin_of_solution\|>|<unused95>|<channel\|>|{_ANSWERS})"
-    r"|(?P<glued>analysis(?=[A-Z]))|(?P<glued_end>assistantfinal)"
+    r"|(?P<glued>analysis|commentary)|(?P<glued_end>assistantfinal)"
     r"|(?P<prose>Here(?:'s| is) my thought process:)|(?P<prose_end>Here(?:'s| is) my response:))"
 )
 """Each alternative looks at a bounded number of characters, and none spans lines."""
 _HINTS = ("<", "◁", "THINK]", "my thought process:")
 """Without any of these there is no marker, but for harmony's channels without their tokens; which is looked up fast."""
-_GLUED = re.compile(r"\s*analysis[A-Z]")
+_GLUED = re.compile(r"\s*(?:analysis|commentary)")
 _KINDS = ("open", "close", "glued", "glued_end", "prose", "prose_end")
 _QUOTES = "`'\"“”‘’«»"
 _NOTHING = re.compile(r"[\s.,;:…/|&-]*(?:and|or)?[\s.,;:…/|&-]*", re.IGNORECASE)
 """What stands between two markers that are only mentioned."""
 _MAX_NOTHING = 20
+_ANSWER = re.compile(r"answer\*{0,2}:", re.IGNORECASE)
+_ANNOUNCED = re.compile(r"\b(?:answer|summary|label)\*{0,2}:|\banswer\*{0,2} is\b|<answer>|\\boxed\{", re.IGNORECASE)
+"""How models announce an answer."""
 _ENDS = ("<|return|>", "<|end|>", "<|END_RESPONSE|>", "<|end_of_solution|>")
 """Tokens behind an answer that belong to the format of reasoning."""
 
@@ -73,7 +79,8 @@ def without_reasoning(text: str) -> Said:
     if not markers:
         return Said(text, "")
     last_response = max((marker.start() for marker in markers if marker["prose_end"]), default=-1)
-    scan = _Scan(text, last_response)
+    last_final = max((marker.start() for marker in markers if marker["glued_end"]), default=-1)
+    scan = _Scan(text, last_response, last_final, _answered(text))
     for marker, following in zip_longest(markers, markers[1:]):
         scan.step(marker, following)
     return scan.end()
@@ -81,23 +88,29 @@ def without_reasoning(text: str) -> Said:
 
 @dataclass(slots=True)
 class _Scan:
-    """A text while its markers go by. What a marker means depends on the answer so far and on what follows it."""
+    """Takes the markers of a text one by one. What one means depends on the answer so far and on what follows it."""
 
     text: str
     last_response: int
     """Where the last "Here is my response:" begins; -1 where there is none."""
+    last_final: int
+    """Where the last "assistantfinal" begins; -1 where there is none."""
+    answered: int
+    """Where a marker begins that is the answer; -1 where none is."""
     answer: list[str] = field(default_factory=list)
     """The parts of the answer so far."""
     start: int = 0
     """Where the part begins that is not in the answer yet."""
     seen: int = 0
-    """Up to where the part was looked at."""
+    """The end of the text that `has_text` and `has_text_on_line` speak of."""
     inside: str = ""
     """The kind of the marker that opened the reasoning which the scan is in."""
     name: str = ""
-    """Its spelling."""
+    """The spelling of the marker that opened the reasoning which the scan is in."""
     nested: Counter[str] = field(default_factory=Counter)
-    """Reasoning in other spellings within that is open still: its end does not end the whole."""
+    """By spelling: how many markers within this reasoning are open still; their ends do not end the whole."""
+    inner_end: int = -1
+    """Where the last end of reasoning within reasoning of the same spelling is, with no opening marker behind it."""
     has_text: bool = False
     """Whether the answer so far has anything but blanks."""
     has_text_on_line: bool = False
@@ -122,6 +135,7 @@ class _Scan:
             self._keep(marker.start())
             self.inside, self.name, self.is_changed = _kind(marker), _name(marker), True
             self.nested.clear()
+            self.inner_end = -1
             self.is_glued |= self.inside == "glued"
             self.start = marker.end()
         elif self._is_close(marker):
@@ -138,10 +152,14 @@ class _Scan:
         """Return the answer."""
         if not self.is_changed:
             return Said(self.text, "")
+        reasoning: Reasoning = "unclosed" if self.inside else "stripped" if self.has_reasoning else ""
         if not self.inside:
             self._keep(len(self.text))
-        answer = _without_ends("\n".join(self.answer).strip())
-        return Said(answer, "unclosed" if self.inside else "stripped" if self.has_reasoning else "")
+        elif self.inner_end >= 0 and _ANNOUNCED.search(self.text, self.inner_end):
+            rest = without_reasoning(self.text[self.inner_end :])
+            self.answer.append(rest.answer)
+            reasoning = rest.reasoning or "stripped"
+        return Said(_without_ends("\n".join(self.answer).strip()), reasoning)
 
     def _is_open(self, marker: re.Match[str], following: re.Match[str] | None) -> bool:
         if self.inside:
@@ -149,10 +167,12 @@ class _Scan:
         match _kind(marker):
             case "open":
                 is_mention = self._is_quoted(marker, _QUOTES) or self._is_empty_pair(marker, following)
+                is_mention |= marker.start() == self.answered
                 self.has_mention |= is_mention
                 return not is_mention
             case "glued":
-                return not self.has_text
+                is_cut_off = "A" <= self.text[marker.end() : marker.end() + 1] <= "Z"
+                return not self.has_text and (is_cut_off or marker.start() < self.last_final)
             case "prose":
                 return not self.has_text and marker.start() < self.last_response
         return False
@@ -160,8 +180,7 @@ class _Scan:
     def _is_close(self, marker: re.Match[str]) -> bool:
         match _kind(marker):
             case "close":
-                quotes = _QUOTES if self.has_mention and not self.inside else "`"
-                return marker.start() != self.mentioned and not self._is_quoted(marker, quotes)
+                return not (self._is_quoted(marker, "`") if self.inside else self._is_mentioned(marker))
             case "glued_end":
                 return self.is_glued
             case "prose_end":
@@ -169,15 +188,41 @@ class _Scan:
         return False
 
     def _is_nested(self, marker: re.Match[str]) -> bool:
-        """Whether a marker opens or closes reasoning in another spelling within the one that the scan is in."""
+        """Whether a marker opens or closes reasoning, or is mentioned, within the reasoning that the scan is in.
+
+        Channels do not nest: one ends where the next begins.
+        """
         kind, name = _kind(marker), _name(marker)
-        if name == self.name or kind not in ("open", "close"):
+        if name == self.name == "" or kind not in ("open", "close"):
             return False
+        if self._is_quoted(marker, _QUOTES):
+            quoted = f"quoted {name}"
+            if kind == "open" or self.nested[quoted]:
+                self.nested[quoted] += 1 if kind == "open" else -1
+                return True
+            if self._is_quoted(marker, "`"):
+                return True
         if kind == "open":
-            self.nested[name] += 1
+            if self.inner_end < 0 or marker.start() != self.answered:
+                self.nested[name] += 1
+                self.inner_end = -1
             return True
+        if not self.nested[name]:
+            return False
         self.nested[name] -= 1
-        return self.nested[name] >= 0
+        if name == self.name:
+            self.inner_end = marker.end()
+        return True
+
+    def _is_mentioned(self, marker: re.Match[str]) -> bool:
+        """Whether a closing marker outside of reasoning is part of the answer."""
+        if marker.start() in (self.mentioned, self.answered) or self._is_quoted(marker, "`"):
+            return True
+        if not self._is_quoted(marker, _QUOTES):
+            return False
+        around = self.text[max(self.start, marker.start() - 2) : marker.start() - 1]
+        around += self.text[marker.end() + 1 : marker.end() + 2]
+        return self.has_mention or not any(letter.isalnum() for letter in around)
 
     def _is_quoted(self, marker: re.Match[str], quotes: str) -> bool:
         before, behind = marker.start() - 1, marker.end()
@@ -215,8 +260,21 @@ def _kind(marker: re.Match[str]) -> str:
 
 
 def _name(marker: re.Match[str]) -> str:
-    """The spelling of a tag in lower case; empty for all other markers."""
+    """The spelling of a marker that is the same with a stroke where it closes; empty for all other markers."""
+    if marker[0][0] in "◁[":
+        return marker[0].replace("/", "").lower()
     return (marker["opened"] or marker["closed"] or "").lower()
+
+
+def _answered(text: str) -> int:
+    """Where a marker begins that is all that stands behind the last "Answer:"; -1 where none does."""
+    last = deque(_ANSWER.finditer(text), maxlen=1)
+    if not last:
+        return -1
+    begin, rest = last[0].end(), _without_ends(text[last[0].end() :].rstrip())
+    alone = rest.strip().strip(f"{_QUOTES}*.").strip()
+    marker = _MARKER.fullmatch(alone)
+    return begin + rest.index(alone) if marker and _kind(marker) in ("open", "close") else -1
 
 
 def _without_ends(answer: str) -> str:

@@ -36,12 +36,19 @@ FORMS = {
         "{answer}"
     ),
     "harmony without tokens": "analysis{thought}assistantfinal{answer}",
+    "harmony without tokens, with a tool": (
+        "analysis{thought}assistantcommentary to=functions.look json{thought}assistantfinal{answer}"
+    ),
+    "harmony without tokens, a commentary": "commentary{thought}assistantfinal{answer}",
     "granite": "Here is my thought process: {thought} Here's my response: {answer}",
     "opened by the template": "{thought}</think>\n{answer}",
     "opened by the template of kimi": "{thought}◁/think▷{answer}",
     "several": "<think>{thought}</think>\n<think>{thought}</think> {answer}",
     "nested": "<think>{thought}<think>{thought}</think>{thought}</think>{answer}",
-    "nested once too often": "<think>{thought}<think>{thought}</think>{answer}",
+    "nested in kimi's": "◁think▷{thought}◁think▷{thought}◁/think▷{thought}◁/think▷{answer}",
+    "mentioning both tags": "<think>{thought} the tags <think> and </think> {thought}</think>{answer}",
+    "quoting an opening tag": '<think>{thought} "<think>" is a token. {thought}</think>{answer}',
+    "quoting both tags": "<think>{thought} '<think>' … '</think>' {thought}</think>{answer}",
     "of two spellings": "<think>{thought}<reasoning>{thought}</reasoning>{thought}</think>{answer}",
     "closed twice": "<think>{thought}</think>{thought}</think>{answer}",
     "behind blanks": " \n\n<think>\n{thought}\n</think>\n\n{answer}\n",
@@ -59,9 +66,7 @@ def test_every_form_leaves_the_answer_alone(form: str) -> None:
         assert said == Said(answer, "stripped")
 
 
-@pytest.mark.parametrize(
-    "form", [form for form in FORMS if not form.startswith(("granite", "opened", "closed", "nes"))]
-)
+@pytest.mark.parametrize("form", [form for form in FORMS if not form.startswith(("granite", "opened", "closed"))])
 def test_what_is_cut_off_has_no_answer(form: str) -> None:
     whole = FORMS[form].format(thought=THOUGHT, answer="\0")
     ends = [end for end in range(whole.index("It might") + 9, len(whole)) if whole[:end].endswith("no: 12")]
@@ -115,6 +120,58 @@ def test_what_only_looks_like_it_is_untouched(text: str) -> None:
     assert without_reasoning(text) == Said(text, "")
 
 
+@pytest.mark.parametrize("first", ["it", "3", '"x"', "\n", " It", "It", "(a)", "é"], ids=repr)
+@pytest.mark.parametrize("channel", ["analysis", "commentary"])
+def test_a_channel_without_tokens_is_known_whatever_its_first_letter(channel: str, first: str) -> None:
+    said = without_reasoning(f"{channel}{first} is Peru, or is it?assistantfinalChile")
+    assert said == Said("Chile", "stripped")
+    assert without_reasoning(f"\n {channel}{first}, Peru. assistantfinal Answer: Chile").answer == "Answer: Chile"
+
+
+@pytest.mark.parametrize("text", ["analysis of the chart: 5", "commentary, 5", "analysis", "analysis\nOf it"])
+def test_an_answer_may_begin_with_the_name_of_a_channel(text: str) -> None:
+    assert without_reasoning(text) == Said(text, "")
+
+
+@pytest.mark.parametrize("text", ["Answer: <think>", "It opens so.\n**Answer:** `</think>`", 'answer: "<think>".'])
+@pytest.mark.parametrize(
+    "before", ["", "<think>Which tag?</think>", "Which tag?</think>\n", "<think>a<think>b</think>"]
+)
+def test_a_marker_that_is_all_that_is_answered_is_the_answer(before: str, text: str) -> None:
+    assert without_reasoning(before + text) == Said(text, "stripped" if before else "")
+
+
+def test_a_closing_marker_that_is_all_that_is_answered_is_the_answer_outside_of_reasoning_only() -> None:
+    assert without_reasoning("It closes so. Answer: </think>") == Said("It closes so. Answer: </think>", "")
+    assert without_reasoning("Answer: [/THINK]<|end|>").answer == "Answer: [/THINK]<|end|>"
+    assert without_reasoning("<think>It may be. Answer: </think>") == Said("", "stripped")
+    assert without_reasoning("Answer: <think> opens it, I think") == Said("Answer:", "unclosed")
+
+
+@pytest.mark.parametrize("quotes", ['""', "''", "“”", "``", "«»"])
+def test_a_quoted_closing_tag_behind_reasoning_stays(quotes: str) -> None:
+    answer = f"It prints {quotes[0]}</think>{quotes[1]} and then the answer"
+    assert without_reasoning(f"<think>Which tag?</think>{answer}") == Said(answer, "stripped")
+    assert without_reasoning(f"Which tag?</think>{answer}") == Said(answer, "stripped")
+
+
+@pytest.mark.parametrize("tags", [("<think>", "</think>"), ("◁think▷", "◁/think▷"), ("[THINK]", "[/THINK]")], ids=str)
+def test_reasoning_within_reasoning_that_is_closed_once_was_cut_off(tags: tuple[str, str]) -> None:
+    begin, end = tags
+    assert without_reasoning(f"{begin}Let me {begin}hmm{end} so it is Peru, I th") == Said("", "unclosed")
+    assert without_reasoning(f"First. {begin}Let me {begin}hmm{end} so it is Peru") == Said("First.", "unclosed")
+    assert without_reasoning(f"{begin}a {begin}b{end} c {begin}d{end} Peru") == Said("", "unclosed")
+    assert without_reasoning(f"{begin}a {begin}b{end} Answer: c {begin}d") == Said("", "unclosed")
+
+
+@pytest.mark.parametrize(
+    "answer", ["Answer: 12", "So the answer is 12.", "**Answer:** 12", "label: 12", "Summary: 12", r"\boxed{12}"]
+)
+def test_an_announced_answer_behind_reasoning_that_is_opened_once_too_often_is_the_answer(answer: str) -> None:
+    said = without_reasoning(f"<think>{THOUGHT}<think>{THOUGHT}</think>{answer}")
+    assert said == Said(answer, "stripped")
+
+
 def test_a_mention_behind_reasoning_stays() -> None:
     said = without_reasoning("<think>Which tags?</think>They are <think> and </think>, see `</think>`")
     assert said == Said("They are <think> and </think>, see `</think>`", "stripped")
@@ -125,6 +182,7 @@ PIECES = [
     *("<|channel|>analysis<|message|>", "<|channel|>final<|message|>", "<|channel|>", "final<|message|>", "<|end|>"),
     *("<|start|>assistant", "<|return|>", "analysis", "assistantfinal", "A", "<thi", "nk>", "think", "<", ">", "`"),
     *('"', "“", " and ", "\n", " ", "\t", "x", "Mott", "Here is my thought process:", "Here is my response:", "|>"),
+    *("Answer:", "commentary", "answer is", ".", "'"),
     *("<|channel>", "<channel|>", "<unused94>", "<unused95>", "<|END_RESPONSE|>", "<|START_RESPONSE|>", "ist", "fin"),
 ]
 ANYTHING = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=3)), max_size=14).map("".join)
@@ -147,7 +205,7 @@ def test_any_text_between_markers_is_left_out_whatever_it_is(before: str, though
 
 @given(st.text(alphabet=st.characters(exclude_characters="<[◁"), max_size=200))
 def test_a_text_without_markers_is_untouched(text: str) -> None:
-    if not text.startswith(("analysis", "Here")):
+    if not text.lstrip().startswith(("analysis", "commentary", "Here")):
         assert without_reasoning(text) == Said(text, "")
 
 
@@ -166,13 +224,26 @@ HOSTILE = {
     "half channels": "<|channel|>analysis " * (SIZE // 20),
     "ends": "<think>a</think>" + "<|end|>" * (SIZE // 7),
     "glued": "analysisA" * (SIZE // 9) + "assistantfinal" * (SIZE // 14),
+    "answers": "Answer: <think>" * (SIZE // 15),
+    "nested": "<think>" * (SIZE // 16) + "</think>Answer:" * (SIZE // 16),
     "prose": "Here is my thought process:</think>" * (SIZE // 35) + "Here is my response:",
     "lines": "<think>\n" * (SIZE // 8),
     "blanks": " " * SIZE + "</think>",
 }
 
 
+LEFT = {
+    **dict.fromkeys(("openings", "lines"), Said("", "unclosed")),
+    **dict.fromkeys(("closings", "pairs", "blanks"), Said("", "")),
+    **dict.fromkeys(("ends", "glued"), Said("", "stripped")),
+    "answers": Said("Answer:", "unclosed"),
+    "nested": Said("Answer:", "stripped"),
+    "prose": Said("Here is my response:", ""),
+}
+"""What is left of a hostile text; the others are untouched."""
+
+
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_long_texts_take_one_pass(kind: str) -> None:
-    """Of the square of this length no test would see the end."""
-    assert without_reasoning(HOSTILE[kind]).reasoning in ("", "stripped", "unclosed")
+    """If the time grew with the square of this length, the test would not end."""
+    assert without_reasoning(HOSTILE[kind]) == LEFT.get(kind, Said(HOSTILE[kind], ""))
