@@ -161,6 +161,12 @@ def test_details_that_are_numbers_or_flags_have_means_and_nothing_else_has(tmp_p
     assert mean(found.details, "rouge1", "8K") == pytest.approx(0.625)
 
 
+def test_details_are_in_the_order_of_dataset_metric_profile_and_name(tmp_path: Path) -> None:
+    lines = [line(1, 1.0, profile=profile, details={"b": 1, "a": 2}) for profile in ("ours", "official")]
+    rows = [(row.profile, row.name) for row in reported(tmp_path, lines).details.rows]
+    assert rows == [("official", "a"), ("official", "b"), ("ours", "a"), ("ours", "b")]
+
+
 def test_totals_are_the_metric_s_own_over_what_did_not_fail(tmp_path: Path) -> None:
     details = [{"answerable": True, "answered": True}, {"answerable": False, "answered": True}] * 3
     scores = [1.0, 0.0, 0.5, 1.0, 1.0, 0.0]

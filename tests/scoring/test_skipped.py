@@ -163,6 +163,23 @@ def test_totals_of_a_file_with_skipped_examples_are_not_applicable(tmp_path: Pat
     assert (accuracy.mean, accuracy.others, accuracy.is_inapplicable, f1.is_inapplicable) == (None, 1.0, True, True)
 
 
+def test_details_of_a_cell_with_skipped_examples_are_not_applicable(tmp_path: Path) -> None:
+    lines = [line(n, 1.0, k=8, details={"recall": 0.25}) for n in (1, 2)]
+    lines += [line(1, 1.0, k=16, details={"recall": 0.75}), skipped(2, k=16)]
+    found = reported(tmp_path, lines).details
+    at = {column: cell(found, "recall", column) for column in found.columns}
+    assert [(each and each.mean, each and each.others) for each in at.values()] == [
+        (0.25, None),
+        (None, 0.75),
+        (None, None),
+    ]
+    assert [bool(each and each.is_inapplicable) for each in at.values()] == [False, True, True]
+    assert at["16K"] is not None
+    assert at["16K"].counts == Counts(1, 0, 0, 1)
+    html = page("Report", report(tmp_path))
+    assert "N/A" in html[html.index('<h2 id="details">') :]
+
+
 def test_the_report_shows_n_a_and_lists_what_was_skipped(tmp_path: Path) -> None:
     lines = models(m=[line(1, 1.0), skipped(2)], n=[line(1, 0.5), absent(2)])
     folder = write(tmp_path, lines)
