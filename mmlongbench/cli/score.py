@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -176,6 +176,7 @@ def score(
     from mmlongbench.scoring.joining import open_scorable
     from mmlongbench.scoring.predictions import read_predictions
     from mmlongbench.scoring.problems import Problems
+    from mmlongbench.scoring.replacing import refuse_another_model
     from mmlongbench.scoring.running import Run
     from mmlongbench.scoring.running import score as run
 
@@ -187,10 +188,10 @@ def score(
     data = next((path for path in (release / DATA, release) if path.is_dir()), None)
     asked_profile, keeps_reasoning = _protocol(profile, reasoning, is_compatible=compat)
     settings = _settings(further, folder, data, asked_profile)
-    file = out / f"{name.replace('/', '_')}.{'+'.join(names)}{f'.{asked_profile}' if asked_profile else ''}.jsonl"
+    file = out / _file_name(name, names, asked_profile, keeps_reasoning=keeps_reasoning)
     problems, is_dry = Problems(), bool(further["dry_run"])
     if not is_dry:
-        _refuse_another(file, name)
+        refuse_another_model(file, name)
     opened = open_scorable(release, images, tokenizer)
     with read_predictions(predictions, problems) as read:
         asked = Run(name, names, settings, partial, keeps_reasoning)
@@ -220,15 +221,10 @@ def _name(path: Path) -> str:
     return path.name if path.is_dir() else path.stem
 
 
-def _refuse_another(file: Path, model: str) -> None:
-    """Refuse to write over the scores of another model."""
-    from mmlongbench.scoring.errors import ScoringError
-    from mmlongbench.scoring.scores import read_scores
-
-    first = next(read_scores(file), None) if file.is_file() else None
-    if first and first.model != model:
-        todo = "give --model another name, or another --out"
-        raise ScoringError(f"{file}: holds scores of {first.model!r}, not of {model!r}; {todo}")
+def _file_name(model: str, metrics: Sequence[str], profile: "Profile | None", *, keeps_reasoning: bool) -> str:
+    """Return the name of the scores file; what was asked of all metrics is in it, so that it replaces nothing else."""
+    choices = [*([profile] if profile else []), *(["kept"] if keeps_reasoning else [])]
+    return ".".join([model.replace("/", "_"), "+".join(metrics), *choices, "jsonl"])
 
 
 def _settings(

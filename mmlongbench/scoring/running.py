@@ -29,11 +29,14 @@ from mmlongbench.scoring.metric import Asked, HasNotes, Metric, Provenance, Scor
 from mmlongbench.scoring.predictions import Predictions
 from mmlongbench.scoring.problems import Problems
 from mmlongbench.scoring.reasoning import Reasoning, Said, without_reasoning
+from mmlongbench.scoring.replacing import refuse_other_choices
 from mmlongbench.scoring.scores import ScoreLine
 from mmlongbench.scoring.tallies import Tallies
 from mmlongbench.scoring.threads import threads
 from mmlongbench.task import Record, TaskSpec, clusters_of
 
+REASONING_KEPT = "reasoning kept"
+"""The choice in the lines of a run that keeps reasoning."""
 _AHEAD = 4
 """Examples under way for each that is scored at once."""
 
@@ -76,7 +79,8 @@ def score(
     `out` is the scores file; None is a dry run, which counts what is wrong and what judges would be asked.
 
     Raises:
-        ScoringError: no dataset declares a metric that is asked for, or two outputs of the public code claim one file.
+        ScoringError: no dataset declares a metric that is asked for, two outputs of the public code claim one file, or
+            `out` holds scores that were made with other choices.
 
     """
     files = scorable_files(opened)
@@ -86,6 +90,8 @@ def score(
     tallies, outside, counts = Tallies(), Counter[tuple[str, str]](), _Counts()
     with ExitStack() as stack:
         metrics = _open_metrics(sorted({name for names in choice.values() for name in names}), run, stack)
+        if out:
+            refuse_other_choices(out, {name: each.provenance for name, each in metrics.items()})
         at_once = max((_concurrency(each.metric) for each in metrics.values()), default=1)
         stops = [each.metric.stop for each in metrics.values() if hasattr(each.metric, "stop")]
         pool = stack.enter_context(threads(at_once, stops))
@@ -283,7 +289,7 @@ def _open_metrics(names: Sequence[str], run: Run, stack: ExitStack) -> dict[str,
     for name in names:
         metric = stack.enter_context(_closed(metric_type(name)(run.settings)))
         provenance = provenance_of(metric, run.settings)
-        choices = (*provenance.choices, "reasoning kept") if run.keeps_reasoning else provenance.choices
+        choices = (*provenance.choices, REASONING_KEPT) if run.keeps_reasoning else provenance.choices
         found[name] = _Chosen(metric, replace(provenance, choices=choices))
     return found
 

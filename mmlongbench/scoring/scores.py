@@ -19,6 +19,15 @@ SHOWN_PROFILES: tuple[str, ...] = (*PROFILES, UNKNOWN)
 """In the order in which reports show them."""
 
 
+def profile_order(profile: str) -> tuple[int, str]:
+    """Return a key that sorts profiles as reports show them; choices may stand behind a profile's name.
+
+    >>> sorted(["ours", "official, reasoning kept", "official"], key=profile_order)
+    ['official', 'official, reasoning kept', 'ours']
+    """
+    return SHOWN_PROFILES.index(profile.partition(", ")[0]), profile
+
+
 class ScoreLine(BaseModel):
     """One example, scored by one metric."""
 

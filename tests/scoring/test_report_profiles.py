@@ -101,6 +101,33 @@ def test_one_profile_may_be_asked_for(tmp_path: Path) -> None:
         report(folder, profile="unknown")
 
 
+def test_a_model_scored_with_several_choices_has_a_series_for_each(tmp_path: Path) -> None:
+    about: dict[str, Any] = {"facets": {"kind": ["x"]}, "depth": 0.5, **OFFICIAL}
+    lines = [line(n, 0.5, model=model, choices=["rules"], **about) for n in range(3) for model in "abc"]
+    lines += [
+        line(n, 0.75, model=model, choices=["rules", "reasoning kept"], **about) for n in range(3) for model in "ab"
+    ]
+    lines += [line(n, 0.25, model="a", metric="anls", profile="paper", choices=["reasoning kept"]) for n in range(3)]
+    found = reported(tmp_path, lines)
+    kept = "official, reasoning kept"
+    assert shown(found.scores) == {"official": {"docs": 0.5}, kept: {"docs": 0.75}, "paper": {"docs": 0.25}}
+    assert shown(found.averages, "b") == {"official": {"Docs": 0.5}, kept: {"Docs": 0.75}}
+    assert {grid.label for grid in (*found.depths, *found.facets)} == {"em (official)", f"em ({kept})"}
+    assert [(each.profile, each.choices, each.models) for each in found.provenance] == [
+        ("official", ("rules",), 3),
+        (kept, ("rules", "reasoning kept"), 2),
+        ("paper", ("reasoning kept",), 1),
+    ]
+    assert found.notes[0] == (
+        "em was scored under different profiles for different models, in different tables: "
+        f"official: a, b, c; {kept}: a, b"
+    )
+    assert f"<h3>{kept}</h3>" in page("Report", found)
+    assert report(tmp_path, profile="official").summary()["scores"]["cells"] == [
+        each for each in found.summary()["scores"]["cells"] if each["profile"] != "paper"
+    ]
+
+
 def test_models_under_different_profiles_or_made_differently_are_named(tmp_path: Path) -> None:
     lines = [line(n, 0.5, model="a", **OFFICIAL) for n in range(3)]
     lines += [line(n, 0.6, model="b", **OURS) for n in range(3)]

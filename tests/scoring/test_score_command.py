@@ -19,6 +19,7 @@ from mmlongbench.scoring.joining import open_scorable
 from mmlongbench.scoring.metric import PROFILES, Asked, Scored, Settings
 from mmlongbench.scoring.predictions import read_predictions
 from mmlongbench.scoring.problems import Problems
+from mmlongbench.scoring.report import report
 from mmlongbench.scoring.running import Run, score
 from mmlongbench.scoring.scores import ScoreLine, read_scores
 from mmlongbench.task import HasClusters
@@ -303,6 +304,39 @@ def test_scores_of_another_model_are_not_replaced(public: Path, golds: list[Line
     assert run(public, golds, tmp_path, "--model", "A/B", "-q").code == 0
 
 
+def test_scores_with_other_choices_are_not_replaced_and_a_report_shows_both(
+    public: Path, golds: list[Line], tmp_path: Path
+) -> None:
+    lines = [{**line, "prediction": f"<think>{line['prediction']}</think>no"} for line in golds]
+    for options in ([], ["--reasoning", "keep"], ["--profile", "official"], ["--compat"]):
+        assert run(public, lines, tmp_path, "-q", *options).code == 0
+    folder = tmp_path / "scores"
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "m.default.jsonl",
+        "m.default.kept.jsonl",
+        "m.default.official.jsonl",
+        "m.default.official.kept.jsonl",
+    ]
+    for name in ("m.default.official.jsonl", "m.default.official.kept.jsonl"):
+        (folder / name).unlink()
+    found = report(folder)
+    shown = {(row.profile, row.name, row.metric): row for row in found.scores.rows}
+    stripped, kept = (
+        found.scores.cells["m", shown[profile, "viquae", "sub_em"], "8K"].mean
+        for profile in ("official", "official, reasoning kept")
+    )
+    assert (stripped, kept) == (0.0, 1.0)
+    averages = {row.profile for row in found.averages.rows}
+    assert averages == {"official", "official, reasoning kept"}
+    before = (folder / "m.default.jsonl").read_bytes()
+    (folder / "m.default.kept.jsonl").write_bytes(before)
+    refused = run(public, lines, tmp_path, "-q", "--reasoning", "keep")
+    assert refused.code == 2
+    assert "m.default.kept.jsonl: holds scores by cls_acc (official), not (official, reasoning kept); " in refused.err
+    assert "give another --out, or delete the file" in refused.err
+    assert (folder / "m.default.kept.jsonl").read_bytes() == before
+
+
 @pytest.mark.parametrize("metrics", ["", " , "])
 def test_metrics_that_name_none_are_an_error(metrics: str, public: Path, golds: list[Line], tmp_path: Path) -> None:
     found = run(public, golds, tmp_path, "--metrics", metrics)
@@ -376,7 +410,7 @@ def test_a_profile_is_asked_of_all_metrics_and_has_a_file_of_its_own(
     assert files == {
         "m.default.jsonl": {"official"},
         "m.default.ours.jsonl": {"ours"},
-        "m.default.official.jsonl": {"official"},
+        "m.default.official.kept.jsonl": {"official"},
     }
     found = run(public, golds, tmp_path, "--metrics", "default,anls", "--profile", "official")
     assert found.code == 2
@@ -443,7 +477,7 @@ def test_what_became_of_reasoning_is_counted_and_stands_in_the_line(
     }
     lines[4] = {**lines[4], "prediction": "<think></think>Not answerable"}
     run(public, lines, tmp_path, "--partial", "--compat", "--metrics", "default", "-q")
-    kept = list(read_scores(tmp_path / "scores/m.default.official.jsonl"))
+    kept = list(read_scores(tmp_path / "scores/m.default.official.kept.jsonl"))
     assert [line.reasoning for line in kept] == ["kept", "", "kept", "kept", ""]
     assert kept[4].score == 0.5  # markers are kept too: "thinkthinknot answerable"
     assert {tuple(line.choices) for line in kept} == {("reasoning kept",)}

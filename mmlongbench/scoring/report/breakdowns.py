@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mmlongbench.scoring.report.columns import Column, Floats, Ints, Scores, by_value
 from mmlongbench.scoring.report.estimates import Counts, Estimate, Sample, difference, plain_mean, samples
 from mmlongbench.scoring.report.grids import ALL, Grid, Row, length_name, ranks_of
-from mmlongbench.scoring.scores import SHOWN_PROFILES
+from mmlongbench.scoring.scores import profile_order
 
 Shown: TypeAlias = dict[tuple[str, Row, str], Estimate]
 """Cells of a grid: by model, row and column."""
@@ -102,7 +102,7 @@ def facet_grids(scores: Scores) -> list[Grid]:
     pooled = scores.members[_in_averages(scores)[scores.of_file[lines]]]
     _add_groups(shown, scores, pooled, Column([EVERY], np.zeros(len(pooled), np.int64)))
     own = scores.default_metrics
-    ordered = sorted(shown, key=lambda key: (key[0], key[1] not in own, key[1], SHOWN_PROFILES.index(key[2])))
+    ordered = sorted(shown, key=lambda key: (key[0], key[1] not in own, key[1], profile_order(key[2])))
     return [_facet_grid(scores, *key, shown[key]) for key in ordered]
 
 

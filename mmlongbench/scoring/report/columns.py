@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmlongbench.scoring.metric import Scored
-from mmlongbench.scoring.scores import SHOWN_PROFILES, UNKNOWN
+from mmlongbench.scoring.scores import UNKNOWN, profile_order
 
 Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
@@ -24,11 +24,18 @@ class Series:
     model: str
     metric: str
     profile: str = UNKNOWN
+    """With the choices behind it that tell the series from others of the model (see `told_apart`)."""
+    choices: tuple[str, ...] = ()
+    """What changes its scores within the profile; empty once series are told apart."""
 
     @property
     def label(self) -> str:
         """The metric with its profile, where that is known."""
         return self.metric if self.profile == UNKNOWN else f"{self.metric} ({self.profile})"
+
+    def summary(self) -> dict[str, str]:
+        """As JSON holds it."""
+        return {"model": self.model, "metric": self.metric, "profile": self.profile}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -147,7 +154,7 @@ class Scores:
     def profiles(self) -> tuple[str, ...]:
         """Each once, the public code's first."""
         there = {series.profile for series in self.series}
-        return tuple(profile for profile in SHOWN_PROFILES if profile in there)
+        return tuple(sorted(there, key=profile_order))
 
     @property
     def datasets(self) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from mmlongbench.packing.budget import K, format_length
 from mmlongbench.scoring.report.estimates import Estimate
-from mmlongbench.scoring.scores import SHOWN_PROFILES, UNKNOWN
+from mmlongbench.scoring.scores import UNKNOWN, profile_order
 
 MEAN = "mean"
 """The column of the mean over lengths, each counted once."""
@@ -54,10 +54,10 @@ class Grid:
 
     def by_profile(self) -> Iterator["Grid"]:
         """Yield a grid for each profile, so that no table mixes them; notes are left out."""
-        for profile in (self.profile,) if self.profile else SHOWN_PROFILES:
+        there = {self.profile} if self.profile else {row.profile for row in self.rows}
+        for profile in sorted(there, key=profile_order) if self.rows else ():
             rows = tuple(row for row in self.rows if self.profile or row.profile == profile)
-            if rows:
-                yield replace(self, rows=rows, profile=profile, notes=())
+            yield replace(self, rows=rows, profile=profile, notes=())
 
     def summary(self) -> dict[str, Any]:
         """As JSON holds it: a list of cells."""

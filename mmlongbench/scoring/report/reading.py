@@ -83,7 +83,7 @@ class Reading:
     def add(self, line: ScoreLine, source: str) -> None:
         """Reduce one line; `source` is the scores file it stands in."""
         number = len(self.score)
-        series = Series(line.model, line.metric, line.profile)
+        series = Series(line.model, line.metric, line.profile, tuple(line.choices))
         file = self.learn(line, source)
         question = _number(self.questions[file], line.id)
         placement = _number(self.placements, (line.depth, line.permutation))

@@ -33,7 +33,7 @@ class Missing:
     def summary(self) -> dict[str, Any]:
         """As JSON holds it."""
         others = {"mean_of_others": self.found.others} if self.found.counts.skipped else {}
-        return {**asdict(self.series), "file": self.file, **asdict(self.found.counts), **others}
+        return {**self.series.summary(), "file": self.file, **asdict(self.found.counts), **others}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class Report:
             "correlations": self.correlations.summary(),
             "volatility": [{**asdict(each), "robustness": each.robustness} for each in self.volatilities],
             "missing": [each.summary() for each in self.missing],
-            "failures": [{**asdict(series), "reason": why, "times": times} for series, why, times in self.failures],
+            "failures": [{**series.summary(), "reason": why, "times": times} for series, why, times in self.failures],
             "notes": list(self.notes),
         }
 

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mmlongbench.errors import ReleaseError
+from mmlongbench.scoring.report.choices import told_apart
 from mmlongbench.scoring.report.columns import Cluster, Floats, Ints, Population, ScoredFile, Scores, Series
 from mmlongbench.scoring.report.reading import Reading, read_lines
 from mmlongbench.scoring.report.sharing import shared
@@ -45,8 +46,8 @@ class _Numbered:
 
 def to_columns(read: Reading) -> Scores:
     """The same columns, whatever order the lines were read in."""
+    read, notes = shared(told_apart(read))
     series = list(read.series)
-    read, notes = shared(read)
     names = _numbered(read)
     order = np.lexsort(names.rows[:, 3::-1].T)
     groups, members, _ = _pairs(read.members, list(read.groups), order)
