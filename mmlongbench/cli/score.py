@@ -139,7 +139,9 @@ def _smudge_options(command: Callable[..., Any]) -> Callable[..., Any]:
     "[default: strip]",
 )
 @click.option(
-    "--compat", is_flag=True, help="The public code to the last case: --profile official and --reasoning keep."
+    "--compat",
+    is_flag=True,
+    help="As the public code scores, with --docqa_llm_judge False: --profile official and --reasoning keep.",
 )
 @_judge_options
 @_smudge_options

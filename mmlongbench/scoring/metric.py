@@ -86,7 +86,7 @@ class Judge:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a metric may be told; each takes what it needs."""
+    """The options of all metrics; each metric reads those that it needs."""
 
     judge: Judge | None = None
     judge_prompts: tuple[Path, ...] = ()
@@ -163,7 +163,11 @@ class ProfiledMetric(ABC):
 
 @runtime_checkable
 class HasProfile(Protocol):
-    """A metric that says which profile its scores have."""
+    """A metric that says which profile its scores have.
+
+    The profile says whose rules decide, `follows` where they were taken from: a metric that uses the rules of a public
+    code for something which that code does not do, such as `mmlongbench-doc`, has the profile `ours` and follows it.
+    """
 
     @property
     def profile(self) -> Profile:
@@ -172,7 +176,7 @@ class HasProfile(Protocol):
 
     @property
     def follows(self) -> str:
-        """The code or paper that the rules are taken from, with its version; empty where they are this project's."""
+        """The code or paper that the rules are taken from, with its version; empty where there is none."""
         ...
 
 

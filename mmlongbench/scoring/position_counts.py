@@ -2,7 +2,8 @@
 
 The public code and the paper agree: the positions at which the listed numbers equal the answer's, divided by the number
 of positions of the answer. A reply that is no JSON list scores 0. This benchmark's prompts ask for "Answer: [answer]",
-which MM-NIAH's do not, so what stands behind "Answer:" is read.
+which MM-NIAH's do not, so what stands behind "Answer:" is read. MM-NIAH's code does not look for these words, so this
+is a choice that the lines say.
 """
 
 import json
@@ -50,6 +51,7 @@ class PositionCount(ProfiledMetric):
         "official": "OpenGVLab/MM-NIAH@7bca1e7",
         "paper": "arXiv:2406.07230",
     }
+    choices = ('read behind "Answer:"',)
 
     def score(self, asked: Asked) -> Scored:
         """From 0 to 1, and whether the reply is a list."""

@@ -72,6 +72,7 @@ def test_it_says_whose_rule_it_follows() -> None:
     assert PositionCount(Settings()).profile == "official"
     assert [metric.profile for metric in followed.values()] == ["official", "paper"]
     assert [metric.follows for metric in followed.values()] == ["OpenGVLab/MM-NIAH@7bca1e7", "arXiv:2406.07230"]
+    assert PositionCount(Settings()).choices == ('read behind "Answer:"',)
     with pytest.raises(ScoringError, match="does not offer it; it offers official, paper"):
         _ = PositionCount(Settings(profile="ours")).profile
 

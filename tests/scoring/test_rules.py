@@ -26,11 +26,13 @@ from mmlongbench.scoring.benchmark import (
     sub_em,
 )
 from mmlongbench.scoring.benchmark.metrics import BenchmarkMetric
+from mmlongbench.scoring.benchmark.texts import rest_of_line
 from mmlongbench.scoring.errors import ScoringError
 from mmlongbench.scoring.metric import Asked, Metric, Settings
 from mmlongbench.scoring.mmlongbench_doc import ANLS, LenientRules, Rules
 
-OFFICIAL, OURS, DEFAULT = Settings(profile="official"), Settings(profile="ours"), Settings()
+OFFICIAL, PAPER, OURS = Settings(profile="official"), Settings(profile="paper"), Settings(profile="ours")
+DEFAULT = Settings()
 BENCHMARK: tuple[type[BenchmarkMetric], ...] = (
     SubstringExactMatch,
     YesNo,
@@ -42,8 +44,12 @@ BENCHMARK: tuple[type[BenchmarkMetric], ...] = (
 )
 GOLDS: tuple[Any, ...] = (["Peru"], "Yes", [1, 2], 1, 3)
 METRICS: tuple[tuple[Metric, Any], ...] = (
-    *((kind(settings), gold) for settings in (OFFICIAL, OURS) for kind, gold in zip(BENCHMARK, GOLDS, strict=False)),
-    *((RougeL(settings), "The case was settled.") for settings in (OFFICIAL, OURS)),
+    *(
+        (kind(settings), gold)
+        for settings in (OFFICIAL, PAPER, OURS)
+        for kind, gold in zip(BENCHMARK, GOLDS, strict=False)
+    ),
+    *((RougeL(settings), "The case was settled.") for settings in (OFFICIAL, PAPER, OURS)),
     *(
         (metric, gold)
         for metric in (DocumentAnswer(OFFICIAL), DocumentAnswer(OURS), Rules(OURS), LenientRules(OURS), ANLS(DEFAULT))
@@ -72,10 +78,30 @@ def test_by_default_the_benchmarks_metrics_follow_the_public_code_and_name_its_v
     for kind in BENCHMARK:
         assert (kind(DEFAULT).profile, kind(DEFAULT).follows) == ("official", "EdinburghNLP/MMLongBench@22b9f27")
         assert (kind(OURS).profile, kind(OURS).follows) == ("ours", "")
-        with pytest.raises(
-            ScoringError, match=f"--profile paper: the metric '{kind.name}' .* it offers official, ours"
-        ):
-            kind(Settings(profile="paper"))
+        assert (kind(PAPER).profile, kind(PAPER).follows) == ("paper", "arXiv:2505.10610")
+
+
+def test_official_lines_of_documents_say_that_no_judge_is_asked() -> None:
+    assert DocumentAnswer(OFFICIAL).choices == ("docqa_llm_judge off",)
+    assert DocumentAnswer(PAPER).choices == DocumentAnswer(OURS).choices == ()
+
+
+def test_under_paper_only_the_rest_of_the_line_is_parsed() -> None:
+    several = "Peru\n\nIt is Peru, since the map on page 3 shows it."
+    assert DocumentAnswer(PAPER).score(asked(several, "Peru")).score == 1
+    assert DocumentAnswer(OFFICIAL).score(asked(several, "Peru")).score == pytest.approx(2 / 12)
+    later = "I look at the map.\nAnswer: Peru"
+    assert DocumentAnswer(PAPER).score(asked(later, "Peru")).score == 0
+    assert DocumentAnswer(OFFICIAL).score(asked(f"Answer: {later}", "Peru")).score == pytest.approx(2 / 7)
+    assert rest_of_line("Answer: Answer: Peru\nChile", "Answer:") == "Peru"
+    summary = "It has two parts.\nTwelve programs lacked metrics."
+    both = [RougeL(each).score(asked(summary, "Twelve programs lacked metrics.")).score for each in (PAPER, OFFICIAL)]
+    assert both == pytest.approx([2 * 4 / (9 + 4), 2 * 4 / (8 + 4)])  # under paper "Summary" is one of the words
+
+
+def test_under_paper_refusals_take_their_turn_as_under_official() -> None:
+    refused = asked("I cannot tell", "Yes", place=1)
+    assert YesNo(PAPER).score(refused) == YesNo(OFFICIAL).score(refused)
 
 
 def test_without_a_judge_mmlongbench_doc_is_an_approximation_of_this_project() -> None:

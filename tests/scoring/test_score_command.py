@@ -390,7 +390,7 @@ def test_every_line_has_its_profile_and_the_command_says_which(public: Path, gol
     found = run(public, golds, tmp_path, "--metrics", "default,mmlongbench-doc,anls")
     kept = {(each.metric, each.profile, each.follows, *each.choices) for each in read_scores(tmp_path / "scores")}
     public_code, protocol = "EdinburghNLP/MMLongBench@22b9f27", "mayubo2333/MMLongBench-Doc@d73f0dc"
-    assert ("doc_qa", "official", public_code) in kept
+    assert ("doc_qa", "official", public_code, "docqa_llm_judge off") in kept
     assert ("binary_acc", "official", public_code) in kept
     assert ("mmlongbench-doc", "ours", protocol, "rule-extracted") in kept
     assert ("anls", "paper", "arXiv:1905.13648") in kept
@@ -398,7 +398,8 @@ def test_every_line_has_its_profile_and_the_command_says_which(public: Path, gol
     titles = [text.rstrip() for text in found.out.splitlines() if text.startswith("scores of 100")]
     assert titles == [f"scores of 100 (examples), {profile}" for profile in ("official", "paper", "ours")]
     assert f"mmlongbench-doc: follows {protocol}; rule-extracted\n" in found.out
-    assert f"binary_acc, cls_acc, doc_qa, mc_acc, rouge, soft_acc, sub_em: follows {public_code}\n" in found.out
+    assert f"binary_acc, cls_acc, mc_acc, rouge, soft_acc, sub_em: follows {public_code}\n" in found.out
+    assert f"doc_qa: follows {public_code}; docqa_llm_judge off\n" in found.out
 
 
 def test_a_profile_is_asked_of_all_metrics_and_has_a_file_of_its_own(
@@ -480,7 +481,7 @@ def test_what_became_of_reasoning_is_counted_and_stands_in_the_line(
     kept = list(read_scores(tmp_path / "scores/m.default.official.kept.jsonl"))
     assert [line.reasoning for line in kept] == ["kept", "", "kept", "kept", ""]
     assert kept[4].score == 0.5  # markers are kept too: "thinkthinknot answerable"
-    assert {tuple(line.choices) for line in kept} == {("reasoning kept",)}
+    assert {tuple(line.choices) for line in kept} == {("docqa_llm_judge off", "reasoning kept")}
     found = run(public, lines, tmp_path, "--compat", "--reasoning", "strip")
     assert (found.code, "it excludes --reasoning strip" in found.err) == (2, True)
 

@@ -2,8 +2,9 @@
 
 The public code puts the prompt's last words ("Answer:") before what a model said, and scores both the whole and what
 stands behind these words; the better counts. It answers a refused yes/no question by the question's place in the file.
-The profile `official` does the same with every prediction. The profile `ours` takes predictions as they stand, and
-counts a refusal as wrong.
+The profile `official` does the same with every prediction. So does the profile `paper`, which reads only the rest of
+the line behind these words, as the public code did when the paper's figures were made; the rules are the same. The
+profile `ours` takes predictions as they stand, and counts a refusal as wrong.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,11 +22,13 @@ from mmlongbench.scoring.benchmark.answers import (
 )
 from mmlongbench.scoring.benchmark.documents import FORMATS, doc_qa
 from mmlongbench.scoring.benchmark.rouge import MOST_CHARACTERS, rouge, rouge_scorer
-from mmlongbench.scoring.benchmark.texts import after_prefix
-from mmlongbench.scoring.metric import Asked, Profile, ProfiledMetric, Scored
+from mmlongbench.scoring.benchmark.texts import after_prefix, rest_of_line
+from mmlongbench.scoring.metric import Asked, Profile, ProfiledMetric, Scored, Settings
 
 PUBLIC_CODE = "EdinburghNLP/MMLongBench@22b9f27"
 """The version of the public code that `official` follows."""
+PAPER = "arXiv:2505.10610"
+"""The paper whose figures `paper` follows."""
 ANSWER, LABEL, SUMMARY = "Answer:", "label:", "Summary:"
 """What the prompts of the tasks end with."""
 DEFAULTS = (0, 1, 1, 0)
@@ -35,19 +38,23 @@ DEFAULTS = (0, 1, 1, 0)
 class BenchmarkMetric(ProfiledMetric):
     """A metric of the public code; `prefix` is what the prompts of its tasks end with."""
 
-    profiles: ClassVar[Mapping[Profile, str]] = {"official": PUBLIC_CODE, "ours": ""}
+    profiles: ClassVar[Mapping[Profile, str]] = {"official": PUBLIC_CODE, "paper": PAPER, "ours": ""}
     prefix: ClassVar[str] = ANSWER
 
     def whole_text(self, asked: Asked) -> str:
-        """Return the text that is scored as a whole: under `official`, the prompt's last words and the prediction."""
-        return (asked.lead or self.prefix) + asked.prediction if self.profile == "official" else asked.prediction
+        """Return the text that is scored as a whole: the prompt's last words and the prediction, but under `ours`."""
+        return asked.prediction if self.profile == "ours" else (asked.lead or self.prefix) + asked.prediction
+
+    def parsed(self, text: str, prefix: str) -> str:
+        """Return what stands behind a prefix: all of it, or the rest of the line under `paper`."""
+        return rest_of_line(text, prefix) if self.profile == "paper" else after_prefix(text, prefix)
 
     def texts_scored(self, asked: Asked) -> tuple[str, ...]:
         """Return the texts of which the better counts."""
         whole = self.whole_text(asked)
-        if self.profile != "official":
+        if self.profile == "ours":
             return (whole,)
-        return tuple(dict.fromkeys((whole, after_prefix(whole, self.prefix))))
+        return tuple(dict.fromkeys((whole, self.parsed(whole, self.prefix))))
 
     def best(self, function: Callable[[str, Any], float], asked: Asked) -> Scored:
         """Return the best score of the texts that are scored."""
@@ -62,14 +69,14 @@ class SubstringExactMatch(BenchmarkMetric):
     def score(self, asked: Asked) -> Scored:
         """1 or 0."""
         whole = self.whole_text(asked)
-        return Scored(max(sub_em(text, asked.gold) for text in dict.fromkeys((whole, after_prefix(whole, ANSWER)))))
+        return Scored(max(sub_em(text, asked.gold) for text in dict.fromkeys((whole, self.parsed(whole, ANSWER)))))
 
 
 class YesNo(BenchmarkMetric):
     """Whether the last yes or no is right; neither is a refusal, which is flagged.
 
-    Under `official` a refusal is taken as No, Yes, Yes, No … in turn, by the question's place in the file; under `ours`
-    it is wrong.
+    Under `official` and `paper` a refusal is taken as No, Yes, Yes, No … in turn, by the question's place in the file;
+    under `ours` it is wrong.
     """
 
     name: ClassVar[str] = "binary_acc"
@@ -77,7 +84,7 @@ class YesNo(BenchmarkMetric):
     def score(self, asked: Asked) -> Scored:
         """1 or 0, and whether it was refused."""
         text = self.whole_text(asked)
-        default = DEFAULTS[asked.place % len(DEFAULTS)] if self.profile == "official" else None
+        default = DEFAULTS[asked.place % len(DEFAULTS)] if self.profile != "ours" else None
         return Scored(binary_acc(text, str(asked.gold), default), {"refused": yes_or_no(text) is None})
 
 
@@ -120,16 +127,24 @@ class ClassLabel(BenchmarkMetric):
 
 
 class DocumentAnswer(BenchmarkMetric):
-    """Answers about documents by the format of the gold answer; what stands behind "Answer:" is compared."""
+    """Answers about documents by the format of the gold answer; what stands behind "Answer:" is compared.
+
+    The public code asks a judge by default today; `official` is what it does with `--docqa_llm_judge False`, which its
+    lines say. The paper's figures were made by these rules.
+    """
 
     name: ClassVar[str] = "doc_qa"
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self.choices = ("docqa_llm_judge off",) if self.profile == "official" else ()
 
     def score(self, asked: Asked) -> Scored:
         """From 0 to 1."""
         kind = asked.record.get("answer_format")
         if kind not in FORMATS:
             return Scored(None, failure=f"answer_format is {kind!r:.80}, expected one of {', '.join(FORMATS)}")
-        return Scored(doc_qa(after_prefix(self.whole_text(asked), ANSWER), asked.gold, kind))
+        return Scored(doc_qa(self.parsed(self.whole_text(asked), ANSWER), asked.gold, kind))
 
 
 class RougeL(BenchmarkMetric):
@@ -141,7 +156,8 @@ class RougeL(BenchmarkMetric):
     def score(self, asked: Asked) -> Scored:
         """From 0 to 1; the four figures of the public code beside it."""
         answers = list(flattened(asked.gold))
-        texts = _needed(self.texts_scored(asked), answers)
+        texts = self.texts_scored(asked)
+        texts = texts if self.profile == "paper" else _needed(texts, answers)
         each = [rouge(self._scorer, text, answers) for text in texts]
         figures = {key: max(found[key] for found in each) for key in each[0]}
         is_cut = any(len(text) > MOST_CHARACTERS for text in texts)

@@ -47,7 +47,7 @@ def token_f1(prediction: str, gold: str) -> float:
 def after_prefix(text: str, prefix: str) -> str:
     r"""What stands behind the first `prefix`, in any case, and behind one more at once; all where there is none.
 
-    The public code of 2026 takes everything behind it, that of the paper's runs took the rest of its line.
+    The public code of 2026 takes everything behind it; for that of the paper's runs, see `rest_of_line`.
 
     >>> after_prefix("So it is.\nanswer: Answer: Peru\nas shown", "Answer:")
     'Peru\nas shown'
@@ -55,5 +55,20 @@ def after_prefix(text: str, prefix: str) -> str:
     pattern = re.compile(re.escape(prefix), re.IGNORECASE)
     found = pattern.search(text)
     rest = (text[found.end() :] if found else text).strip()
+    again = pattern.match(rest)
+    return rest[again.end() :].strip() if again else rest
+
+
+def rest_of_line(text: str, prefix: str) -> str:
+    r"""Return what stands behind the first `prefix` on its line, and behind one more at once.
+
+    Where there is none it is the first line. So the public code read outputs at the time of the paper's runs.
+
+    >>> rest_of_line("So it is.\nanswer: Answer: Peru\nas shown", "Answer:"), rest_of_line("Peru\nas shown", "Answer:")
+    ('Peru', 'Peru')
+    """
+    pattern = re.compile(re.escape(prefix), re.IGNORECASE)
+    found = pattern.search(text)
+    rest = text[found.end() if found else 0 :].split("\n", 1)[0].strip()
     again = pattern.match(rest)
     return rest[again.end() :].strip() if again else rest
