@@ -4,8 +4,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from score_lines import Line, absent, line, reported
+from score_lines import Line, absent, line, reported, skipped
 
+from mmlongbench.scoring.report import page
 from mmlongbench.scoring.report.agreement import kendall
 
 
@@ -87,3 +88,27 @@ def test_without_scipy_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> No
     tau, reason = kendall([0.1, 0.2, 0.3], [0.1, 0.2, 0.3])
     assert tau is None
     assert 'pip install "mmlongbench[scoring]"' in reason
+
+
+def test_a_model_that_skipped_everything_is_left_out_of_the_pair(tmp_path: Path) -> None:
+    lines = [*ranked("one", "1234"), *ranked("two", "1324")]
+    lines += [skipped(n, model="z", metric=metric) for metric in ("one", "two") for n in range(2)]
+    (pair,) = reported(tmp_path, lines).agreement.pairs
+    assert (sorted(pair.scores), pair.examples) == (["a", "b", "c", "d"], 2)
+    assert pair.tau == pytest.approx((5 - 1) / 6)
+    failed = [line(n, None, model="y", metric="two") for n in range(2)]
+    failed += [line(n, 0.5, model="y", metric="one") for n in range(2)]
+    (pair,) = reported(tmp_path, [*lines, *failed]).agreement.pairs
+    assert sorted(pair.scores) == ["a", "b", "c", "d"]
+
+
+def test_metrics_under_different_profiles_are_compared_and_each_is_named_with_its_own(tmp_path: Path) -> None:
+    profiles = {"one": "official", "two": "paper", "three": "unknown"}
+    lines = [each | {"profile": profiles[each["metric"]]} for name in profiles for each in ranked(name, "1234")]
+    found = reported(tmp_path, lines)
+    names = {name for pair in found.agreement.pairs for name in pair.metrics}
+    assert names == {"one (official)", "two (paper)", "three (unknown)"}
+    html = page("Report", found)
+    assert "No table of scores has two profiles; only “Between metrics” compares them" in html
+    assert "No table has scores of two profiles" not in html
+    assert "Metrics may have different profiles" in html

@@ -1,5 +1,7 @@
 """Whether metrics agree on which model is better, and how far a model moves when the metric is exchanged.
 
+This is the one place where metrics under different profiles are compared; each is named with its profile.
+
 Kendall's τ-b of two rankings of the models. The shift of a model (a figure of this project) is how far it moves between
 metrics, or between values of a metric's parameter: the mean, over the pairs of them, of |score − score′| and of
 |rank − rank′|, each pair over the examples that both scored for every model. What the authors of SMuDGE call volatility
@@ -49,7 +51,7 @@ class Shift:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Of all metrics that share examples."""
+    """The agreement of all metrics that share examples."""
 
     pairs: tuple[Pair, ...] = ()
     shifts: Mapping[str, Shift] | None = None
@@ -74,9 +76,12 @@ def agreement(scores: Scores) -> Agreement:
 
 
 def _pair(found: Scored, metrics: tuple[str, str]) -> Pair | None:
-    """Over the examples that both metrics scored for each model that both scored at all."""
+    """Compare two metrics over the examples that both scored for each model, or return None where there are too few.
+
+    A model of which one of the metrics scored nothing, since all was skipped or failed, is left out of the pair.
+    """
     one, two = (found.by_metric[metric] for metric in metrics)
-    models = [model for model in one if model in two]
+    models = [model for model in one if model in two and not np.isnan(one[model] + two[model]).all()]
     if len(models) < FEWEST:
         return None
     shared = np.flatnonzero(~np.isnan(sum(one[model] + two[model] for model in models)))

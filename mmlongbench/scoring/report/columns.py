@@ -31,7 +31,12 @@ class Series:
     @property
     def label(self) -> str:
         """The metric with its profile, where that is known."""
-        return self.metric if self.profile == UNKNOWN else f"{self.metric} ({self.profile})"
+        return self.metric if self.profile == UNKNOWN else self.full_label
+
+    @property
+    def full_label(self) -> str:
+        """The metric with its profile."""
+        return f"{self.metric} ({self.profile})"
 
     def summary(self) -> dict[str, str]:
         """As JSON holds it."""
@@ -188,8 +193,9 @@ class Scores:
 
     @property
     def label(self) -> "Column":
-        """Of each line: its metric with the profile."""
-        return column([series.label for series in self.series]).at(self.of_series)
+        """Of each line: its metric with the profile, where that is known or there are several."""
+        names = [series.label if len(self.profiles) == 1 else series.full_label for series in self.series]
+        return column(names).at(self.of_series)
 
     @property
     def dataset(self) -> "Column":

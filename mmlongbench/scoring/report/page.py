@@ -89,7 +89,7 @@ def _profiles(report: Report) -> str:
     note = (
         "<p>A profile says whose rules a score follows: official, what the public code does; paper, what a paper "
         "prints; ours, what this project does; unknown, of scores that were made before they had profiles. No table "
-        "has scores of two profiles.</p>"
+        "of scores has two profiles; only “Between metrics” compares them, and names the profile of each metric.</p>"
     )
     rows = (
         (each.metric, each.profile, ", ".join(each.follows), ", ".join(each.choices), each.models)
@@ -210,8 +210,9 @@ def _agreement(found: Agreement) -> str:
         return f"<p>{escape(found.reason)}</p>"
     note = (
         "Kendall's τ of the models' ranking under two metrics, or two values of a parameter, over the examples that "
-        "both scored for every model. Shift of a model: how far it moves when the metric is exchanged, the mean over "
-        "these pairs of the difference of its scores (points) and of its ranks (places)."
+        "both scored for every model; a model of which one of them scored nothing is left out of the pair. Metrics may "
+        "have different profiles, which stand behind their names. Shift of a model: how far it moves when the metric "
+        "is exchanged, the mean over these pairs of the difference of its scores (points) and of its ranks (places)."
     )
     models = sorted(found.shifts or {})
     heads = ["metric", "metric", "examples", "τ", *(f"{model}: scores, ranks" for model in models)]
