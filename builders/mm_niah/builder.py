@@ -144,10 +144,13 @@ class MMNIAH:
         return [mm.Image(f"{FOLDER}{each['image']}") if "image" in each else each["text"] for each in found]
 
     def cluster(self, record: mm.Record) -> str:
-        """Return the pictures that are, or that carry, the needles; a needle of text belongs to its row alone."""
-        return " + ".join(
-            sorted({needle["image"] for needle in record.get("positive_ctxs") or () if needle.get("image")})
-        )
+        """Return the first, by name, of the pictures that are, or that carry, the needles.
+
+        One stands for all: rows that share it are resampled together, also where they have other pictures beside it. A
+        needle of text belongs to its row alone.
+        """
+        images = (needle["image"] for needle in record.get("positive_ctxs") or () if needle.get("image"))
+        return min(images, default="")
 
     def remarks(self, record: mm.Record) -> Iterator[mm.Remark]:
         """Whether ordinals name the needles (rewritten ones promise it), and whether fillers are of no question."""

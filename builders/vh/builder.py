@@ -90,8 +90,12 @@ class VisualHaystack:
         return [mm.Image(path) for path in record["needles"]]
 
     def cluster(self, record: mm.Record) -> str:
-        """Return the photographs that the question is about; others' files do not tell them."""
-        return " + ".join(sorted(record.get("needles", ())))
+        """Return the first, by name, of the photographs that the question is about; others' files do not tell them.
+
+        One stands for all: questions that share this photograph are resampled together, also where they have others
+        beside it. Questions that share only another one count as independent.
+        """
+        return min(record.get("needles", ()), default="")
 
 
 @dataclass(frozen=True, slots=True)

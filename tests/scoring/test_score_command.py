@@ -123,8 +123,9 @@ def test_lines_say_what_their_question_is_about_as_far_as_the_record_tells(
     [
         ("vrag", {"entity_id": "Q7", "positive_ctxs": [{"title": "Peru"}]}, "Q7"),
         ("vrag", {"entity_id": "", "positive_ctxs": [{"title": "Peru"}, {"title": "Lima"}]}, "Peru"),
-        ("visual_haystack", {"needles": ["vh/b.jpg", "vh/a.jpg"]}, "vh/a.jpg + vh/b.jpg"),
-        ("mm_niah", {"positive_ctxs": [{"image": "n/b.png"}, {"image": "n/a.png"}]}, "n/a.png + n/b.png"),
+        ("visual_haystack", {"needles": ["vh/b.jpg", "vh/a.jpg"]}, "vh/a.jpg"),
+        ("mm_niah", {"positive_ctxs": [{"image": "n/b.png"}, {"image": "n/a.png"}]}, "n/a.png"),
+        ("visual_haystack", {"needles": ["vh/a.jpg", "vh/c.jpg"]}, "vh/a.jpg"),
         ("mm_niah", {"positive_ctxs": [{"text": "a sentence"}]}, ""),
         ("docvqa", {"doc_name": "harbour"}, "harbour"),
         ("many_shot", {"name": "red ring", "domain": "Birds"}, "Birds: red ring"),
@@ -476,6 +477,8 @@ def test_what_became_of_reasoning_is_counted_and_stands_in_the_line(
     assert json.loads(command("report", tmp_path / "scores/m.default+anls.jsonl", "--json").out)["reasoning"] == {
         "m": {"stripped": 2, "unclosed": 1}
     }
+    one = run(public, lines[:1], tmp_path, "--partial").out
+    assert "reasoning: 1 prediction has reasoning, which is left out of what is scored\n" in one
     lines[4] = {**lines[4], "prediction": "<think></think>Not answerable"}
     run(public, lines, tmp_path, "--partial", "--compat", "--metrics", "default", "-q")
     kept = list(read_scores(tmp_path / "scores/m.default.official.kept.jsonl"))
