@@ -1,6 +1,7 @@
 """A report as tables for a terminal, as far as a hundred columns carry it; the page and the JSON have the rest."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from rich.text import Text
@@ -12,7 +13,7 @@ from mmlongbench.scoring.report.agreement import Agreement
 from mmlongbench.scoring.report.breakdowns import EVERY, MIDDLE_LESS_ENDS
 from mmlongbench.scoring.report.correlations import Correlation, Correlations
 from mmlongbench.scoring.report.estimates import MIN_CLUSTERS, Counts, Estimate
-from mmlongbench.scoring.report.grids import ALL, Grid, length_name
+from mmlongbench.scoring.report.grids import ALL, Grid, Row, length_name
 from mmlongbench.scoring.report.report import Report
 from mmlongbench.scoring.report.resampling import LEVEL, RESAMPLES
 from mmlongbench.scoring.report.volatility import Volatility
@@ -30,6 +31,8 @@ _HEAD = 9
 """Columns that the name of a dataset or category may have at the head of a table."""
 _NUMBER = 13
 """Columns that a score with its interval takes, with the space beside it."""
+_MARK = "*"
+"""Behind a number that is not over all lengths."""
 Labels: TypeAlias = Mapping[str, str]
 """What models are called in tables."""
 
@@ -105,9 +108,10 @@ def _show_depths(grid: Grid, models: Labels) -> None:
         if any(cells):
             table.add_row(
                 label,
-                *(_said(cell, row == MIDDLE_LESS_ENDS) for cell, row in zip(cells, grid.rows, strict=True)),
+                *(_said_of_all(grid, model, row, has_interval=row == MIDDLE_LESS_ENDS) for row in grid.rows),
             )
     _print(table)
+    _show_held(grid, models)
 
 
 def _show_facet(grid: Grid, models: Labels) -> None:
@@ -119,9 +123,28 @@ def _show_facet(grid: Grid, models: Labels) -> None:
         cells = []
         for model in models:
             place = grid.ranks.get((model, row, ALL))
-            cells.append(_said(grid.cells.get((model, row, ALL))) + (f" #{place:g}" if place else ""))
+            cells.append(_said_of_all(grid, model, row) + (f" #{place:g}" if place else ""))
         table.add_row(name, *cells)
     _print(table)
+    _show_held(replace(grid, rows=tuple(pooled)), models)
+
+
+def _said_of_all(grid: Grid, model: str, row: Row, *, has_interval: bool = True) -> str:
+    """A score over all lengths together; where that is N/A, the one over the lengths that the model can hold."""
+    found, held = grid.cells.get((model, row, ALL)), _held(grid, model, row)
+    return _said(found, has_interval) if held is None else f"{100 * held:.1f}{_MARK}"
+
+
+def _held(grid: Grid, model: str, row: Row) -> float | None:
+    """The mean over the lengths that a model can hold, where it cannot hold all of a row."""
+    found = grid.cells.get((model, row, ALL))
+    is_shown = found is not None and found.is_inapplicable and row != MIDDLE_LESS_ENDS
+    return grid.over_held_lengths(model, row) if is_shown else None
+
+
+def _show_held(grid: Grid, models: Labels) -> None:
+    if any(_held(grid, model, row) is not None for model in models for row in grid.rows):
+        say(f"{_MARK} over the lengths that the model can hold; over all of them it is N/A")
 
 
 def _show_numbers(title: str, grid: Grid, models: Labels) -> None:

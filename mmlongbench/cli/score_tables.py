@@ -79,9 +79,9 @@ def _percent(value: float | None) -> str:
 
 
 _REASONING = {
-    "stripped": "predictions have reasoning, which is left out of what is scored",
-    "unclosed": "predictions have reasoning that was cut off; only what stands before it is scored",
-    "kept": "predictions have reasoning, which is scored with the rest",
+    "stripped": "reasoning, which is left out of what is scored",
+    "unclosed": "reasoning that was cut off; only what stands before it is scored",
+    "kept": "reasoning, which is scored with the rest",
 }
 
 
@@ -89,10 +89,13 @@ def _costs(outcome: Outcome) -> Iterator[str]:
     yield from outcome.notes
     for kind, words in _REASONING.items():
         if number := outcome.reasoning.get(kind):
-            yield f"reasoning: {number:,} {words}"
+            who = "prediction has" if number == 1 else "predictions have"
+            yield f"reasoning: {number:,} {who} {words}"
     if outcome.skipped:
         reasons = ", ".join(f"{reason} {number:,}" for reason, number in sorted(outcome.skipped.items()))
-        yield f"skipped: {sum(outcome.skipped.values()):,} examples that the model cannot hold ({reasons}): N/A, not 0"
+        total = sum(outcome.skipped.values())
+        what = "example" if total == 1 else "examples"
+        yield f"skipped: {total:,} {what} that the model cannot hold ({reasons}): N/A, not 0"
     for metric, usage in outcome.usage.items():
         yield f"{metric}: {', '.join(f'{name} {value:,.10g}' for name, value in usage.items())}"
 

@@ -198,3 +198,26 @@ def test_the_report_shows_n_a_and_lists_what_was_skipped(tmp_path: Path) -> None
 def test_a_skipped_line_with_a_score_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ReleaseError, match=r"status 'skipped' with score 0.0.*expected a score null"):
         reported(tmp_path, [skipped(1) | {"score": 0.0}])
+
+
+def test_the_terminal_shows_depths_and_facets_over_the_lengths_that_a_model_holds_with_a_mark(tmp_path: Path) -> None:
+    about: dict[str, Any] = {"depth": 0.5, "facets": {"kind": ["x"]}}
+    whole = [line(n, 0.5, k=k, **about) for n in range(6) for k in (8, 16, 32)]
+    some = [line(n, 0.25, k=8, **about) for n in range(2)] + [line(n, 0.75, k=16, **about) for n in range(2, 6)]
+    some += [line(n, 1.0, k=32, **about) for n in range(5)] + [skipped(5, k=32, **about)]
+    whole = [each for each in whole if each["length"] == 32 * 1024 or (int(each["id"]) < 2) == (each["length"] < 9000)]
+    folder = write(tmp_path, models(some=some, whole=whole))
+    printed = CliRunner().invoke(report_command, [str(folder)], catch_exceptions=False).output
+    mean = f"{100 * (2 * 0.25 + 4 * 0.75) / 6:.1f}*"
+    depth = next(text.split() for text in printed[printed.index("depth:") :].splitlines() if text.startswith("some"))
+    (facet,) = [text.split() for text in printed.splitlines() if text.startswith("docs: x")]
+    assert depth == ["some", mean]
+    assert facet == ["docs:", "x", mean, "50.0", "±0.0"]
+    assert printed.count("* over the lengths that the model can hold; over all of them it is N/A\n") == 2
+    whole_only = CliRunner().invoke(report_command, [str(write(tmp_path / "w", models(whole=whole)))])
+    assert "over the lengths that the model can hold" not in whole_only.output
+
+
+def test_one_skipped_example_is_one_example(public: Path, golds: list[Line], tmp_path: Path) -> None:
+    docs = [each for each in golds if each["file"] == DOCS]
+    assert "skipped: 1 example that the model cannot hold" in run(public, [said(docs[0]), *docs[1:]], tmp_path).out

@@ -1,5 +1,6 @@
 """What a report is made of: grids of numbers with named rows and columns, one layer a model. Shows nothing."""
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -51,6 +52,16 @@ class Grid:
     def label(self) -> str:
         """The metric and its profile, where all rows share one."""
         return f"{self.metric} ({self.profile})" if self.metric and self.profile not in ("", UNKNOWN) else self.metric
+
+    def over_held_lengths(self, model: str, row: Row) -> float | None:
+        """Return a model's mean over the examples of the lengths of which it skipped none; None where it has none.
+
+        It stands in for the number of all lengths together, where that is N/A.
+        """
+        lengths = (self.cells.get((model, row, column)) for column in self.columns if column not in (ALL, MEAN))
+        held = [(found.mean, found.counts) for found in lengths if found is not None and found.mean is not None]
+        scored = sum(counts.examples - counts.failed for _, counts in held)
+        return math.fsum(mean * (counts.examples - counts.failed) for mean, counts in held) / scored if scored else None
 
     def by_profile(self) -> Iterator["Grid"]:
         """Yield a grid for each profile, so that no table mixes them; notes are left out."""
