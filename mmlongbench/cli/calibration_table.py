@@ -10,9 +10,9 @@ from mmlongbench.cli.console import say
 from mmlongbench.scoring.report.calibration import AtAlpha, Calibration, calibration
 
 
-def calibrate(scores: Path, given: Path, *, as_json: bool, is_quiet: bool) -> None:
+def calibrate(scores: Path, given: Path, profile: str, *, as_json: bool, is_quiet: bool) -> None:
     """Print how well the scores at every α agree with the given ones, and the best α."""
-    found = calibration(scores, given)
+    found = calibration(scores, given, profile)
     if as_json:
         best = {"ece": _alpha(found.best_by_ece), "pearson": _alpha(found.best_by_pearson)}
         rows = [asdict(row) for row in found.rows]

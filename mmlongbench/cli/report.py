@@ -18,7 +18,7 @@ import click
 @click.option(
     "--profile",
     type=click.Choice(["official", "paper", "ours", "unknown"]),
-    help="Show the scores under one profile alone; by default each profile has tables of its own.",
+    help="Show, or calibrate, the scores under one profile alone; by default each profile has tables of its own.",
 )
 @click.option(
     "--calibrate-alpha",
@@ -45,12 +45,12 @@ def report(
     between metrics, and between groups of the questions, with intervals; what is absent, failed or skipped is counted.
     """
     if given:
-        if html or preferred or profile:
-            refusal = "--calibrate-alpha prints a table of its own: leave out --html, --metric and --profile"
+        if html or preferred:
+            refusal = "--calibrate-alpha prints a table of its own: leave out --html and --metric"
             raise click.UsageError(refusal)
         from mmlongbench.cli.calibration_table import calibrate
 
-        return calibrate(scores, given, as_json=as_json, is_quiet=quiet)
+        return calibrate(scores, given, profile or "", as_json=as_json, is_quiet=quiet)
     from mmlongbench.scoring.report import page
     from mmlongbench.scoring.report import report as run
 

@@ -157,5 +157,37 @@ def test_the_command_prints_every_alpha_and_the_best(tmp_path: Path) -> None:
     assert len(found["rows"]) == len(ALPHAS)
     assert command(folder, "--calibrate-alpha", file, "-q").output == ""
     refused = command(folder, "--calibrate-alpha", file, "--html", tmp_path / "page.html")
-    assert "leave out --html, --metric and --profile" in refused.output
+    assert "leave out --html and --metric" in refused.output
     assert refused.exit_code == 2
+
+
+def under_two_profiles(folder: Path) -> Path:
+    """Scores of SMuDGE whose match and grounding are exchanged under ours."""
+    lines = []
+    for number in range(EXAMPLES):
+        match, grounding = parts(number)
+        for profile, one, two in (("paper", match, grounding), ("ours", grounding, match)):
+            about = {"metric": "smudge", "profile": profile, "details": {"match": one, "grounding": two}}
+            lines.append(line(number, 0.5, **about))
+    return write(folder / "scores", lines, "m.smudge.jsonl")
+
+
+def test_of_two_profiles_one_is_chosen(tmp_path: Path) -> None:
+    folder, file = under_two_profiles(tmp_path), given(tmp_path, people(0.25))
+    best = {}
+    for profile in ("paper", "ours"):
+        found = calibration(folder, file, profile)
+        assert found.best_by_ece is not None
+        best[profile] = found.best_by_ece.alpha
+    assert best == {"paper": 0.25, "ours": 0.75}
+    refused = command(folder, "--calibrate-alpha", file)
+    assert (
+        "id '0' of docs_K8.jsonl has two scores of SMuDGE, under the profiles paper and ours; choose one with"
+        in str(refused.exception)
+    )
+    chosen = json.loads(command(folder, "--calibrate-alpha", file, "--profile", "ours", "--json").output)
+    assert chosen["best"] == {"ece": 0.75, "pearson": 0.75}
+    with pytest.raises(
+        ReleaseError, match=r"no scores under official have .*; there are such under paper, ours; choose"
+    ):
+        calibration(folder, file, "official")

@@ -119,6 +119,19 @@ def test_equal_models_have_no_order(tmp_path: Path) -> None:
     assert found.at("one", "two") == Correlation(None, 3, "all models are equal")
 
 
+def test_means_that_differ_by_the_order_of_a_sum_alone_are_equal(tmp_path: Path) -> None:
+    """0.1 + 0.2 + 0.3 and 0.3 + 0.2 + 0.1 are not the same number: without rounding b would be better than a."""
+    sums = {"a": (0.3, 0.2, 0.1), "b": (0.1, 0.2, 0.3), "c": (0.9, 0.9, 0.9)}
+    assert sum(sums["a"]) != sum(sums["b"])
+    lines = [
+        line(1, score, f"part {n}", model=model, category="NIAH", counted_with="together")
+        for model, scores in sums.items()
+        for n, score in enumerate(scores)
+    ]
+    found = matrix(tmp_path, [*lines, *ranked("slides", "123", category="DocVQA")])
+    assert rho(found, "together", "slides") == pytest.approx(spearmanr([1, 1, 2], [1, 2, 3]).statistic)
+
+
 def test_without_scipy_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "scipy.stats", None)
     found = reported(tmp_path, [*ranked("one", "123"), *ranked("two", "123")]).correlations

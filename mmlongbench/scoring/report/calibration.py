@@ -11,7 +11,7 @@ pairs stay those that were chosen at the α it was scored with.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mmlongbench.errors import Fault, ReleaseError
 from mmlongbench.scoring.report.columns import Floats
-from mmlongbench.scoring.scores import ScoreLine, read_scores
+from mmlongbench.scoring.scores import ScoreLine, profile_order, read_scores
 from mmlongbench.sources import json_lines
 
 ALPHAS = tuple(step / 20 for step in range(21))
@@ -97,15 +97,15 @@ class Calibration:
         return min(known, key=lambda pair: round(pair[0], 12), default=(0.0, None))[1]
 
 
-def calibration(scores: Path, given: Path) -> Calibration:
-    """Compare the scores of a folder with the given ones at every α.
+def calibration(scores: Path, given: Path, profile: str = "") -> Calibration:
+    """Compare the scores of a folder, or those under one profile, with the given ones at every α.
 
     Raises:
         ReleaseError: a file cannot be read or a line is not valid, an example has two scores, or too few examples or
             models are in both.
 
     """
-    parts = _parts(scores)
+    parts = _parts(scores, profile)
     lines = list(_given(given))
     errors = {line.model: line.ece for line in lines if isinstance(line, GivenError)}
     if errors:
@@ -113,21 +113,45 @@ def calibration(scores: Path, given: Path) -> Calibration:
     return _over_examples(parts, [line for line in lines if isinstance(line, GivenScore)], given.name)
 
 
-def _parts(folder: Path) -> dict[str, dict[Key, Parts]]:
-    """Return by model and example: match and grounding, of every line that has both."""
+def _parts(folder: Path, profile: str) -> dict[str, dict[Key, Parts]]:
+    """Return by model and example: match and grounding, of every line under the profile that has both."""
     found: dict[str, dict[Key, Parts]] = {}
+    profiles: dict[tuple[str, Key], str] = {}
+    others: set[str] = set()
     for line in read_scores(folder):
         match, grounding = line.details.get("match"), line.details.get("grounding")
-        if isinstance(match, int | float) and isinstance(grounding, int | float):
-            of_model, key = found.setdefault(line.model, {}), _key(line)
-            if key in of_model:
-                what = f"{folder}: {line.model}: id {line.id!r} of {line.file} has two scores of SMuDGE"
-                raise ReleaseError(f"{what}; give a folder, or one file, with one score of each example")
-            of_model[key] = (float(match), float(grounding))
+        if not (isinstance(match, int | float) and isinstance(grounding, int | float)):
+            continue
+        if profile not in ("", line.profile):
+            others.add(line.profile)
+            continue
+        key = _key(line)
+        if (line.model, key) in profiles:
+            raise _twice(folder, line, profiles[line.model, key])
+        profiles[line.model, key] = line.profile
+        found.setdefault(line.model, {})[key] = (float(match), float(grounding))
     if not found:
-        todo = "score with --metrics smudge"
-        raise ReleaseError(f"{folder}: no scores have a match and a grounding, so there is no α to choose; {todo}")
+        raise _nothing(folder, profile, others)
     return found
+
+
+def _twice(folder: Path, line: ScoreLine, first: str) -> ReleaseError:
+    """Return the error that an example has two scores; another profile can be chosen, another run cannot."""
+    what = f"{folder}: {line.model}: id {line.id!r} of {line.file} has two scores of SMuDGE"
+    if first == line.profile:
+        return ReleaseError(f"{what}; give a folder, or one file, with one score of each example")
+    one, two = sorted((first, line.profile), key=profile_order)
+    return ReleaseError(f"{what}, under the profiles {one} and {two}; choose one with --profile")
+
+
+def _nothing(folder: Path, profile: str, others: Collection[str]) -> ReleaseError:
+    """Return the error that no score can be calibrated."""
+    if others:
+        there = ", ".join(sorted(others, key=profile_order))
+        what = f"{folder}: no scores under {profile} have a match and a grounding; there are such under {there}"
+        return ReleaseError(f"{what}; choose one with --profile")
+    todo = "score with --metrics smudge"
+    return ReleaseError(f"{folder}: no scores have a match and a grounding, so there is no α to choose; {todo}")
 
 
 def _key(line: ScoreLine) -> Key:
