@@ -41,23 +41,23 @@ _MARKER = re.compile(
 )
 """Each alternative looks at a bounded number of characters, and none spans lines."""
 _HINTS = ("<", "◁", "THINK]", "my thought process:")
-"""Without any of these there is no marker, but for harmony's channels without their tokens; which is looked up fast."""
+"""A text without any of these has no marker, but for harmony's channels without their tokens: a fast look-up."""
 _GLUED = re.compile(r"\s*(?:analysis|commentary)")
 _KINDS = ("open", "close", "glued", "glued_end", "prose", "prose_end")
 _QUOTES = "`'\"“”‘’«»"
 _NOTHING = re.compile(r"[\s.,;:…/|&-]*(?:and|or)?[\s.,;:…/|&-]*", re.IGNORECASE)
-"""What stands between two markers that are only mentioned."""
+"""Matches what stands between two markers that are only mentioned."""
 _MAX_NOTHING = 20
 _ANSWER = re.compile(r"answer\*{0,2}:", re.IGNORECASE)
 _ANNOUNCED = re.compile(r"\b(?:answer|summary|label)\*{0,2}:|\banswer\*{0,2} is\b|<answer>|\\boxed\{", re.IGNORECASE)
-"""How models announce an answer."""
+"""Matches the words with which models announce an answer."""
 _ENDS = ("<|return|>", "<|end|>", "<|END_RESPONSE|>", "<|end_of_solution|>")
 """Tokens behind an answer that belong to the format of reasoning."""
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a model said, without its reasoning."""
+    """The answer of a model, and what became of its reasoning."""
 
     answer: str
     reasoning: Reasoning
@@ -114,9 +114,9 @@ class _Scan:
     has_text: bool = False
     """Whether the answer so far has anything but blanks."""
     has_text_on_line: bool = False
-    """Whether its last line has."""
+    """Whether the last line of the answer so far has anything but blanks."""
     has_mention: bool = False
-    """Whether it mentions an opening marker."""
+    """Whether the answer so far mentions an opening marker."""
     is_glued: bool = False
     """Whether harmony's channels stand here without their special tokens."""
     mentioned: int = -1
@@ -255,19 +255,19 @@ class _Scan:
 
 
 def _kind(marker: re.Match[str]) -> str:
-    """The kind of a marker: the outermost group that it matched."""
+    """Return the kind of a marker: the outermost group that it matched."""
     return next(kind for kind in _KINDS if marker[kind])
 
 
 def _name(marker: re.Match[str]) -> str:
-    """The spelling of a marker that is the same with a stroke where it closes; empty for all other markers."""
+    """Return the spelling of a marker, without the stroke of a closing one; empty for markers that do not nest."""
     if marker[0][0] in "◁[":
         return marker[0].replace("/", "").lower()
     return (marker["opened"] or marker["closed"] or "").lower()
 
 
 def _answered(text: str) -> int:
-    """Where a marker begins that is all that stands behind the last "Answer:"; -1 where none does."""
+    """Return where a marker begins that is all that stands behind the last "Answer:"; -1 where there is none."""
     last = deque(_ANSWER.finditer(text), maxlen=1)
     if not last:
         return -1
@@ -278,7 +278,7 @@ def _answered(text: str) -> int:
 
 
 def _without_ends(answer: str) -> str:
-    """An answer without the tokens at its end that belong to the format, and without blanks before them."""
+    """Return an answer without the tokens of the format at its end, and without the blanks before them."""
     end = len(answer)
     while ending := next((ending for ending in _ENDS if answer.endswith(ending, 0, end)), ""):
         end -= len(ending)

@@ -132,7 +132,8 @@ def test_list_shows_builders_readers_and_manifests() -> None:
     for part in ("builders\n", "  docvqa ", "readers\n", "  mmlongbench_doc ", "manifests\n", "  quickstart "):
         assert part in shown
     assert (
-        "the last yes or no is right; neither is a refusal, which is flagged. [official, paper, ours] (mmlongbench)" in shown
+        "the last yes or no is right; neither is a refusal, which is flagged. [official, paper, ours] (mmlongbench)"
+        in shown
     )
     listed = json.loads(command("list", "--json").out)
     assert {("builder", "docvqa"), ("reader", "mmlongbench_doc")} <= {

@@ -167,7 +167,11 @@ def under_two_profiles(folder: Path) -> Path:
     for number in range(EXAMPLES):
         match, grounding = parts(number)
         for profile, one, two in (("paper", match, grounding), ("ours", grounding, match)):
-            about = {"metric": "smudge", "profile": profile, "details": {"match": one, "grounding": two}}
+            about: dict[str, Any] = {
+                "metric": "smudge",
+                "profile": profile,
+                "details": {"match": one, "grounding": two},
+            }
             lines.append(line(number, 0.5, **about))
     return write(folder / "scores", lines, "m.smudge.jsonl")
 

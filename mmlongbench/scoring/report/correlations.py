@@ -1,4 +1,4 @@
-"""Whether models that do well on one dataset do well on another: Spearman's ρ over the models, at each length.
+"""Says whether models that do well on one dataset do well on another: Spearman's ρ over models, at each length.
 
 Every two datasets, categories and the overall mean are compared, as in the paper's figures at 128K; datasets that are
 counted together are one, as in the averages. A model for which one of the two is N/A or missing is left out of the
@@ -17,16 +17,16 @@ from mmlongbench.scoring.report.averages import Averages
 from mmlongbench.scoring.report.grids import DIGITS, length_name
 
 MIN_MODELS = 3
-"""That a correlation needs to say anything: two are in one order or in the other."""
+"""Models that a correlation needs to say anything: two are in one order or in the other."""
 
 
 @dataclass(frozen=True, slots=True)
 class Correlation:
-    """Of two datasets or categories."""
+    """The correlation of two datasets or categories."""
 
     rho: float | None
     models: int
-    """That have a score in both."""
+    """The number of models that have a score in both."""
     reason: str = ""
     """Why there is no ρ."""
 
@@ -38,13 +38,13 @@ class Matrix:
     profile: str
     length: int
     datasets: tuple[str, ...]
-    """In the order of their categories."""
+    """The datasets, in the order of their categories."""
     categories: tuple[str, ...]
-    """With the overall mean as the last, where there are several."""
+    """The categories, with the overall mean as the last where there are several."""
     models: int
-    """That have any score."""
+    """The number of models that have any score."""
     pairs: Mapping[tuple[str, str], Correlation]
-    """Each pair once, in the order of `datasets` and then `categories`."""
+    """The correlation of each pair once, in the order of `datasets` and then `categories`."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -52,11 +52,11 @@ class Matrix:
         return (*self.datasets, *self.categories)
 
     def at(self, one: str, other: str) -> Correlation | None:
-        """The correlation of two, in any order; None of one with itself."""
+        """Return the correlation of two, in any order; None of one with itself."""
         return self.pairs.get((one, other)) or self.pairs.get((other, one))
 
     def with_others(self, category: str) -> tuple[float, float] | None:
-        """The mean and the standard deviation of a category's ρ with each other one; None where one has none."""
+        """Return the mean and the standard deviation of a category's ρ with the others; None where one has no ρ."""
         others = [self.at(category, other) for other in self.categories if other not in (category, self.overall)]
         found = [each.rho for each in others if each is not None and each.rho is not None]
         if len(found) < len(others) or not found:
@@ -92,7 +92,7 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True)
 class Correlations:
-    """Of all profiles and lengths."""
+    """The correlations of all profiles and lengths."""
 
     matrices: tuple[Matrix, ...] = ()
     reason: str = ""
@@ -122,7 +122,7 @@ def correlations(averages: Sequence[Averages]) -> Correlations:
 
 
 def _matrices(averages: Averages) -> Iterator[Matrix]:
-    """The matrix of each length at which two have enough models in common."""
+    """Yield the matrix of each length at which two have enough models in common."""
     datasets = tuple(name for names in averages.entry_names.values() for name in names)
     rows = {f"{row.name} (average)" if row.name in datasets else row.name: row for row in averages.rows}
     categories = tuple(rows)
@@ -138,7 +138,7 @@ def _matrices(averages: Averages) -> Iterator[Matrix]:
 
 
 def _means(samples: Mapping[tuple[str, Any, int], Any], name: object, length: int) -> dict[str, float]:
-    """By model: the mean at a length, of those that have one."""
+    """Return the mean at a length, of the models that have one."""
     return {
         model: round(sample.mean, DIGITS)
         for (model, of, at), sample in samples.items()

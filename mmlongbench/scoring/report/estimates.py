@@ -17,16 +17,16 @@ MIN_CLUSTERS = 5
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What a mean rests on."""
+    """Counts the examples that a mean rests on."""
 
     examples: int = 0
-    """All there are."""
+    """The number of all examples."""
     absent: int = 0
-    """Without a prediction: they are in the mean, as 0."""
+    """The examples without a prediction; they are in the mean, as 0."""
     failed: int = 0
-    """Without a score: they are not in the mean."""
+    """The examples without a score; they are not in the mean."""
     skipped: int = 0
-    """Those that the model cannot be asked. Where there are any there is no mean: it is N/A, as in the paper."""
+    """The examples that the model cannot be asked. Where there are any there is no mean: it is N/A, as in the paper."""
 
     def __add__(self, other: "Counts") -> "Counts":
         return Counts(*(sum(both) for both in zip(astuple(self), astuple(other), strict=True)))
@@ -37,7 +37,7 @@ class Estimate:
     """One number of a report."""
 
     mean: float | None
-    """None where nothing has a score, or something was skipped."""
+    """The mean; None where nothing has a score, or something was skipped."""
     low: float | None = None
     high: float | None = None
     """The ends of the interval; None where there are fewer than `MIN_CLUSTERS`, or no interval is made."""
@@ -61,10 +61,10 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A mean, and the same of every resample."""
+    """A mean, with the mean of every resample."""
 
     mean: float
-    """NaN where nothing has a score, or something was skipped."""
+    """The mean; NaN where nothing has a score, or something was skipped."""
     draws: Floats
     clusters: int
     """See `Estimate`."""
@@ -83,7 +83,7 @@ class Sample:
 
 
 def samples(scores: Scores, targets: Mapping[H, Ints]) -> dict[H, Sample]:
-    """A sample for each target (lines)."""
+    """Return a sample for each target, which is a set of lines."""
     draws = drawn_means(scores, list(targets.values()))
     return {key: _sample(scores, lines, draws[:, at]) for at, (key, lines) in enumerate(targets.items())}
 
@@ -97,7 +97,7 @@ def _sample(scores: Scores, lines: Ints, draws: Floats) -> Sample:
 
 
 def plain_mean(scores: Scores, lines: Ints) -> Estimate:
-    """The mean of some lines, without an interval."""
+    """Return the mean of some lines, without an interval."""
     status = scores.status[lines]
     found = scores.score[lines[status <= ABSENT]]
     counts = Counts(len(lines), *(int(np.count_nonzero(status == state)) for state in (ABSENT, FAILED, SKIPPED)))
@@ -106,7 +106,7 @@ def plain_mean(scores: Scores, lines: Ints) -> Estimate:
 
 
 def averaged(parts: Sequence[Sample | None]) -> Sample | None:
-    """The mean of means, each counted once.
+    """Return the mean of means, each counted once.
 
     None where one is missing, since the mean of the others is another one. N/A where one is, as in the paper.
     """
@@ -123,7 +123,7 @@ def averaged(parts: Sequence[Sample | None]) -> Sample | None:
 
 
 def difference(parts: Sequence[Sample | None], others: Sequence[Sample | None]) -> Sample | None:
-    """The mean of some samples less that of others, on the same draws."""
+    """Return the mean of some samples less that of others, on the same draws."""
     one, two = averaged(parts), averaged(others)
     if one is None or two is None:
         return None

@@ -1,4 +1,4 @@
-"""What a report is made of: grids of numbers with named rows and columns, one layer a model. Shows nothing."""
+"""Grids of numbers with named rows and columns, which a report is made of, one layer a model. Shows nothing."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -12,18 +12,18 @@ from mmlongbench.scoring.scores import UNKNOWN, profile_order
 MEAN = "mean"
 """The column of the mean over lengths, each counted once."""
 DIGITS = 12
-"""Of a mean, where models are put in order: the order of a sum makes no model better."""
+"""Digits that a mean is rounded to before models are put in order, so that the order of a sum makes none better."""
 ALL = "all"
 """The column of the examples of all lengths together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What stands before a row."""
+    """The head of a row: its name, and what it belongs to."""
 
     name: str
     of: str = ""
-    """What it belongs to, or is made of."""
+    """The thing that the row belongs to, or is made of."""
     metric: str = ""
     profile: str = ""
     """Whose rules its scores follow."""
@@ -37,14 +37,14 @@ class Grid:
     rows: tuple[Row, ...]
     columns: tuple[str, ...]
     cells: Mapping[tuple[str, Row, str], Estimate]
-    """By model, row and column; what is not there was not asked."""
+    """The numbers by model, row and column; what is not there was not asked."""
     metric: str = ""
-    """Where all rows share one."""
+    """The metric, where all rows share one."""
     profile: str = ""
-    """Where all rows share one."""
+    """The profile, where all rows share one."""
     ranks: Mapping[tuple[str, Row, str], float] = field(default_factory=dict)
-    """Of each cell, the place of the model among those that have a number there, where models are ranked; 1 is the
-    best, equals share the mean of their places."""
+    """By cell, the place of the model among those that have a number there, where models are ranked; 1 is the best,
+    equals share the mean of their places."""
     notes: tuple[str, ...] = field(default=())
     """Sentences that a reader of the numbers must know."""
 
@@ -89,7 +89,7 @@ class Grid:
 
 
 def ranks_of(cells: Mapping[tuple[str, Row, str], Estimate]) -> dict[tuple[str, Row, str], float]:
-    """The places of the models in each row and column that several of them have a number in."""
+    """Return the places of the models in each row and column that several of them have a number in."""
     means: dict[tuple[Row, str], dict[str, float]] = {}
     for (model, row, column), found in cells.items():
         if found.mean is not None:
@@ -104,7 +104,7 @@ def ranks_of(cells: Mapping[tuple[str, Row, str], Estimate]) -> dict[tuple[str, 
 
 
 def counted(found: Estimate) -> dict[str, Any]:
-    """An estimate as JSON holds it."""
+    """Return an estimate as JSON holds it."""
     return {
         "mean": found.mean,
         "interval": None if found.low is None else [found.low, found.high],
@@ -115,7 +115,7 @@ def counted(found: Estimate) -> dict[str, Any]:
 
 
 def length_name(tokens: int) -> str:
-    """A length for the head of a column.
+    """Return a length for the head of a column.
 
     >>> length_name(8192), length_name(1000)
     ('8K', '1,000')

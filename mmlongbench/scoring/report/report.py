@@ -23,12 +23,12 @@ from mmlongbench.scoring.report.volatility import Volatility, volatilities
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """What of one series on one file has no prediction, or no score, or cannot be asked."""
+    """The examples of one series and file that have no prediction or no score, or that were skipped, as counts."""
 
     series: Series
     file: str
     found: Estimate
-    """With the mean of what was not skipped, where something was."""
+    """The counts, and the mean of what was not skipped where some examples were."""
 
     def summary(self) -> dict[str, Any]:
         """As JSON holds it."""
@@ -74,7 +74,7 @@ class Report:
     volatilities: tuple[Volatility, ...]
     missing: tuple[Missing, ...]
     failures: tuple[tuple[Series, str, int], ...]
-    """How often each reason, the most frequent first."""
+    """How often examples failed for each reason, the most frequent reason first."""
     notes: tuple[str, ...]
     """What a reader of all numbers must know."""
 
@@ -105,7 +105,7 @@ class Report:
 
 
 def report(folder: Path, preferred: Sequence[str] = (), profile: str = "") -> Report:
-    """Everything about a folder of scores, or about those under one profile.
+    """Return the report of a folder of scores, or of those under one profile.
 
     `preferred` metrics enter the averages before the datasets' own.
 
@@ -142,7 +142,7 @@ def report(folder: Path, preferred: Sequence[str] = (), profile: str = "") -> Re
 
 
 def _provenance(scores: Scores) -> tuple[Scheme, ...]:
-    """Every metric under every profile, the public code's first."""
+    """Return every metric under every profile, those of the public code first."""
     found: dict[tuple[str, str], list[Series]] = {}
     for series in scores.series:
         found.setdefault((series.profile, series.metric), []).append(series)
@@ -158,7 +158,7 @@ def _provenance(scores: Scores) -> tuple[Scheme, ...]:
 
 
 def _reasoning(scores: Scores) -> dict[str, dict[str, int]]:
-    """By model: its predictions with reasoning; each file's are those of the metric that scored the most of them."""
+    """Return by model how many predictions had reasoning; for each file, by the metric that scored the most of them."""
     files: dict[tuple[str, str, str], int] = {}
     for (series, file, kind), count in scores.reasoning.items():
         key = (series.model, file, kind)
@@ -171,7 +171,7 @@ def _reasoning(scores: Scores) -> dict[str, dict[str, int]]:
 
 
 def _differing(scores: Scores) -> Iterator[str]:
-    """Of which metrics the models were scored under different profiles, by different versions or with other choices."""
+    """Yield a note for each metric whose scores of different models differ in profile, version or choices."""
     by_metric: dict[str, list[Series]] = {}
     for series in scores.series:
         by_metric.setdefault(series.metric, []).append(series)
@@ -197,7 +197,7 @@ def _unknown(metrics: KnownTotals) -> list[str]:
 
 
 def _missing(scores: Scores) -> tuple[Missing, ...]:
-    """Every series and file with something absent, failed or skipped."""
+    """Return every series and file that has something absent, failed or skipped."""
     found = []
     everything = np.arange(len(scores.score))
     for (series, file), at in grouped(everything, scores.of_series, scores.of_file).items():

@@ -22,11 +22,14 @@ LEVEL = 0.95
 _ONE = 1 << 32
 """Scores are whole numbers of 2⁻³²: sums below 2⁵³ are exact in any order, so no library changes a bit of them."""
 _ROOM = 1 << 21
-"""Weights that are held at once."""
+"""The number of weights that are held at once."""
 
 
 def drawn_means(scores: Scores, targets: Sequence[Ints]) -> Floats:
-    """The mean score of each target (lines) in each resample: resamples × targets; NaN where no line has a score."""
+    """Return the mean score of each target (lines) in each resample, as resamples × targets.
+
+    It is NaN where no line has a score.
+    """
     sums, counts = np.zeros((2, RESAMPLES, len(targets)))
     owner = np.repeat(np.arange(len(targets)), [len(lines) for lines in targets])
     lines = np.concatenate([np.empty(0, np.int64), *targets])
@@ -53,7 +56,7 @@ def drawn_means(scores: Scores, targets: Sequence[Ints]) -> Floats:
 
 
 def _first_places(scores: Scores) -> dict[str, int]:
-    """By dataset: the place of its first cluster."""
+    """Return by dataset the place of its first cluster."""
     firsts: dict[str, int] = {}
     for place, cluster in enumerate(scores.clusters):
         firsts.setdefault(cluster.dataset, place)
@@ -61,7 +64,7 @@ def _first_places(scores: Scores) -> dict[str, int]:
 
 
 def _weights(dataset: str, clusters: Sequence[str]) -> Iterator[tuple[int, Floats]]:
-    """How often each cluster of a dataset is in each resample, block by block: the block's first resample, its rows."""
+    """Yield how often each cluster of a dataset is in each resample, by blocks: the first resample of one, its rows."""
     n = len(clusters)
     key = digest("bootstrap", dataset, *clusters)
     rows = max(1, min(RESAMPLES, _ROOM // n))
@@ -75,7 +78,7 @@ def _weights(dataset: str, clusters: Sequence[str]) -> Iterator[tuple[int, Float
 
 
 def interval(draws: Floats) -> tuple[float, float]:
-    """The ends of the interval of one target's draws, by percentiles; draws without a score are left out."""
+    """Return the ends of the interval of one target's draws, by percentiles; draws without a score are left out."""
     ends = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
     low, high = np.quantile(draws[~np.isnan(draws)], ends)
     return float(low), float(high)
