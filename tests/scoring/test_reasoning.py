@@ -120,7 +120,19 @@ def test_what_only_looks_like_it_is_untouched(text: str) -> None:
     assert without_reasoning(text) == Said(text, "")
 
 
-@pytest.mark.parametrize("first", ["it", "3", '"x"', "\n", " It", "It", "(a)", "é"], ids=repr)
+FIRSTS = {
+    "lower case": "it",
+    "digit": "3",
+    "quote": '"x"',
+    "newline": "\n",
+    "blank": " It",
+    "capital": "It",
+    "bracket": "(a)",
+    "accent": "é",
+}
+
+
+@pytest.mark.parametrize("first", FIRSTS.values(), ids=FIRSTS)
 @pytest.mark.parametrize("channel", ["analysis", "commentary"])
 def test_a_channel_without_tokens_is_known_whatever_its_first_letter(channel: str, first: str) -> None:
     said = without_reasoning(f"{channel}{first} is Peru, or is it?assistantfinalChile")
@@ -128,7 +140,11 @@ def test_a_channel_without_tokens_is_known_whatever_its_first_letter(channel: st
     assert without_reasoning(f"\n {channel}{first}, Peru. assistantfinal Answer: Chile").answer == "Answer: Chile"
 
 
-@pytest.mark.parametrize("text", ["analysis of the chart: 5", "commentary, 5", "analysis", "analysis\nOf it"])
+@pytest.mark.parametrize(
+    "text",
+    ["analysis of the chart: 5", "commentary, 5", "analysis", "analysis\nOf it"],
+    ids=["analysis", "commentary", "alone", "lines"],
+)
 def test_an_answer_may_begin_with_the_name_of_a_channel(text: str) -> None:
     assert without_reasoning(text) == Said(text, "")
 
@@ -148,14 +164,18 @@ def test_a_closing_marker_that_is_all_that_is_answered_is_the_answer_outside_of_
     assert without_reasoning("Answer: <think> opens it, I think") == Said("Answer:", "unclosed")
 
 
-@pytest.mark.parametrize("quotes", ['""', "''", "“”", "``", "«»"])
+@pytest.mark.parametrize("quotes", ['""', "''", "“”", "``", "«»"], ids=["double", "single", "curly", "ticks", "angle"])
 def test_a_quoted_closing_tag_behind_reasoning_stays(quotes: str) -> None:
     answer = f"It prints {quotes[0]}</think>{quotes[1]} and then the answer"
     assert without_reasoning(f"<think>Which tag?</think>{answer}") == Said(answer, "stripped")
     assert without_reasoning(f"Which tag?</think>{answer}") == Said(answer, "stripped")
 
 
-@pytest.mark.parametrize("tags", [("<think>", "</think>"), ("◁think▷", "◁/think▷"), ("[THINK]", "[/THINK]")], ids=str)
+@pytest.mark.parametrize(
+    "tags",
+    [("<think>", "</think>"), ("◁think▷", "◁/think▷"), ("[THINK]", "[/THINK]")],
+    ids=["think", "kimi", "mistral"],
+)
 def test_reasoning_within_reasoning_that_is_closed_once_was_cut_off(tags: tuple[str, str]) -> None:
     begin, end = tags
     assert without_reasoning(f"{begin}Let me {begin}hmm{end} so it is Peru, I th") == Said("", "unclosed")
@@ -165,7 +185,9 @@ def test_reasoning_within_reasoning_that_is_closed_once_was_cut_off(tags: tuple[
 
 
 @pytest.mark.parametrize(
-    "answer", ["Answer: 12", "So the answer is 12.", "**Answer:** 12", "label: 12", "Summary: 12", r"\boxed{12}"]
+    "answer",
+    ["Answer: 12", "So the answer is 12.", "**Answer:** 12", "label: 12", "Summary: 12", r"\boxed{12}"],
+    ids=["answer", "sentence", "bold", "label", "summary", "box"],
 )
 def test_an_announced_answer_behind_reasoning_that_is_opened_once_too_often_is_the_answer(answer: str) -> None:
     said = without_reasoning(f"<think>{THOUGHT}<think>{THOUGHT}</think>{answer}")
