@@ -102,10 +102,9 @@ def test_pictures_of_folders_of_made_pictures_are_no_filler(drawn: dict[str, dic
 def test_a_build_that_would_release_such_filler_ends_with_its_name(
     kind: str, source: str, copy: str, fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    drawn = tmp_path / "source"
-    sources = draw_upstream(drawn, rows=4, pictures=4, pages=0)[kind]
-    (drawn / IMAGES / copy).parent.mkdir(exist_ok=True)
-    shutil.copy(drawn / IMAGES / source, drawn / IMAGES / copy)
+    sources, images = draw_upstream(tmp_path / "drawn", rows=4, pictures=4, pages=0)[kind], tmp_path / "drawn" / IMAGES
+    (images / copy).parent.mkdir(exist_ok=True)
+    shutil.copy(images / source, images / copy)
     text = sources["questions"].read_text("utf-8").replace("obelics/web0003.png", copy)
     sources["questions"].write_text(text, "utf-8")
     sources["obelics"].write_text("", "utf-8")
