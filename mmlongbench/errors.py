@@ -41,6 +41,10 @@ class ReleaseError(MMLongBenchError):
     """A release that cannot be read."""
 
 
+class NotHereError(ReleaseError):
+    """A release whose examples cannot be counted here, since the tokenizer that it names is not on this machine."""
+
+
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C, with what was being done and how to go on."""
 

@@ -113,7 +113,7 @@ def audit(
         _say_fit(target, asked, fits, is_aside=as_json or as_csv)
     unfit = list(_unfit(found)) if check else []
     for said in unfit:
-        click.echo(said, err=True)
+        say(said, err=True)
     if not found or unfit or any(each.problems for each in found):
         sys.exit(1)
 

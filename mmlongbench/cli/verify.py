@@ -42,6 +42,8 @@ def verify(release: Path, workers: int, as_json: bool, quiet: bool) -> None:
     else:
         for problem in found.problems:
             say(str(problem), err=True)
+        if found.note:
+            say(f"note: {found.note}", err=True)
         if not quiet:
             said = f"{len(found.problems):,} problems" if found.problems else "whole"
             say(f"{release}: {said}; {found.files:,} files in the lock, {found.images:,} of them images")

@@ -96,6 +96,8 @@ class RecordChecks:
         builder = self._dataset.builder
         key = f"{made.id}" if not builder.spec.is_answer_of_context else f"{made.id} {made.placement}"
         gold = builder.gold(record) if isinstance(builder, HasGold) else record.get("answer")
+        if gold is None or gold in ("", []):
+            yield "the record has no answer", made.id
         if self.facts.answers.setdefault(key, _digest(gold)) != _digest(gold):
             yield "the answer differs from another placement", made.id
         if isinstance(builder, HasNeedles):
@@ -124,7 +126,7 @@ class RecordChecks:
             yield NEEDLES_DIFFER, f"the items have {len(ids_of(items))} needles, the record {len(found)}"
             return
         hay = haystack(found, items)
-        yield from ((PLACEMENT, fault) for fault in _placement_faults(record, found, hay, self._is_single))
+        yield from ((PLACEMENT, fault) for fault in placement_faults(record, found, hay, is_single=self._is_single))
 
     @property
     def _is_single(self) -> bool:
@@ -173,21 +175,25 @@ def _placements(dataset: AuditedDataset) -> tuple[Placement, ...]:
         return own.all() if own else (None,)
 
 
-def _placement_faults(record: Record, found: Sequence[Found], hay: Haystack, is_single: bool) -> Iterator[str]:
-    """What differs between the fields of a record and the places of its needles."""
+def placement_faults(record: Record, found: Sequence[Found], hay: Haystack, *, is_single: bool) -> Iterator[str]:
+    """Yield what differs between the fields of a record and the places of its needles.
+
+    With `is_single`, the fields name the one needle that stands at the depth, which others may stand before.
+    """
     starts, depths = record.get("needle_start"), record.get("depth_achieved")
-    if is_single:
+    placed = list(enumerate(found))
+    if is_single:  # of several needles, the one that stands at the depth is named
         starts, depths = [starts], [depths]
-        found = found[:1] if len(found) == 1 else [each for each in found if each.start == starts[0]][:1]
-    if not isinstance(starts, list) or not isinstance(depths, list) or not len(starts) == len(depths) == len(found):
-        yield f"needle_start and depth_achieved do not name the {len(found)} needles of the prompt"
+        placed = placed if len(placed) == 1 else [pair for pair in placed if pair[1].start == starts[0]][:1]
+    if not isinstance(starts, list) or not isinstance(depths, list) or not len(starts) == len(depths) == len(placed):
+        yield f"needle_start and depth_achieved do not name the needles of the prompt, of which there are {len(found)}"
         return
     try:
         pairs = sorted(zip(starts, depths, strict=True))
     except TypeError:
         yield "needle_start or depth_achieved is no number"
         return
-    for number, ((start, depth), needle) in enumerate(zip(pairs, found, strict=True)):
+    for (start, depth), (number, needle) in zip(pairs, placed, strict=True):
         if start != needle.start:
             yield f"needle_start is {start}, in the prompt {needle.start} tokens stand before the needle"
         if not hay.is_at(number, depth):

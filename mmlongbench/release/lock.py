@@ -1,6 +1,7 @@
 """The lock: what a release is made of, written last. No time, no worker count, no absolute path."""
 
 import json
+from collections import Counter
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -57,16 +58,17 @@ def read_lock(release: Path) -> dict[str, Any]:
         is_described = isinstance(file, dict) and isinstance(file.get("bytes"), int)
         if not (is_described and isinstance(file.get("sha256"), str)):
             raise ReleaseError(f"{path}: files: {name}: expected its bytes and sha256, found {file!r:.200}")
-    names = [str(data.get("name")) for data in lock["manifest"] if isinstance(data, dict)]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
+    names = Counter(str(data.get("name")) for data in lock["manifest"] if isinstance(data, dict))
+    if twice := sorted(name for name, times in names.items() if times > 1):
         raise ReleaseError(f"{path}: manifest: two datasets are called {twice[0]!r}")
     return lock
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object of JSON, each of whose keys stands in it once: of two, readers would take one or the other."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r:.80} twice in one object")
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"the key {key!r:.80} twice in one object")
+        found[key] = value
     return found

@@ -7,7 +7,7 @@ from typing import Any
 from mmlongbench.binding import placements_of
 from mmlongbench.errors import ManifestError
 from mmlongbench.packing.budget import format_length
-from mmlongbench.release.layout import DATA
+from mmlongbench.release.layout import DATA, REJECTS
 from mmlongbench.release.lock import MAKERS
 from mmlongbench.release.opening import AuditedDataset
 
@@ -30,6 +30,8 @@ def lock_faults(
     said = versions if isinstance(versions, dict) else {}
     if missing := [name for name in MAKERS if not isinstance(said.get(name), str)]:
         yield "versions: expected the version of each package that makes bytes", f"none of {missing[0]}"
+    if REJECTS not in lock["files"]:
+        yield "the lock names no file of rejects, which every build writes", REJECTS
     named = [dataset.spec.name for dataset in datasets if dataset.spec]
     if sorted(lock["datasets"]) != sorted(named):
         other = sorted(set(lock["datasets"]) ^ set(named))

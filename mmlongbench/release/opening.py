@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from mmlongbench.binding import bind_builder
-from mmlongbench.errors import ManifestError, ReleaseError
+from mmlongbench.errors import ManifestError, NotHereError, ReleaseError
 from mmlongbench.formats import FileFormat
 from mmlongbench.installed import installed_manifests
 from mmlongbench.manifest import DatasetSpec, explain, load_manifest
@@ -213,7 +213,7 @@ def locked_dataset(data: Mapping[str, Any], tokenizer: str | None) -> AuditedDat
     try:
         counter = spec.counter.open()
     except ManifestError as error:
-        raise ReleaseError(f"{error}; --tokenizer gives the one this release was counted with") from error
+        raise NotHereError(f"{error}; `audit --tokenizer` gives the one this release was counted with") from error
     if counter.text.sha256 != recorded["sha256"]:
         if tokenizer and recorded["name"] == LLAMA2:  # the one that is given is another dataset's
             return locked_dataset(data, None)

@@ -12,7 +12,7 @@ from typing import Any
 
 from mmlongbench.bounded import MOST_OF_A_FILE
 from mmlongbench.documents.pixels import header_size, opened, unreadable
-from mmlongbench.errors import MMLongBenchError
+from mmlongbench.errors import MMLongBenchError, NotHereError, PluginError
 from mmlongbench.manifest import LimitsSpec
 from mmlongbench.processes import each_done
 from mmlongbench.progress import Advance, Progress
@@ -53,6 +53,8 @@ class Verified:
     images: int
     """Among them."""
     problems: tuple[Problem, ...]
+    note: str = ""
+    """What could not be looked at, for want of something on this machine; empty if nothing."""
 
     def summary(self) -> dict[str, Any]:
         """One JSON object."""
@@ -81,21 +83,21 @@ def verify(release: Path, progress: Progress, workers: int = 1) -> Verified:
             problems += found
     damaged = {problem.file for problem in problems if problem.problem == OTHER_BYTES}
     problems += _located(release, damaged)
-    problems += _of_the_lock(release)
+    of_lock, note = _of_the_lock(release)
+    problems += of_lock
     images = sum(name.startswith(f"{IMAGES}/") for name in sizes)
-    return Verified(len(sizes), images, tuple(sorted(problems, key=lambda problem: problem.file)))
+    return Verified(len(sizes), images, tuple(sorted(problems, key=lambda problem: problem.file)), note)
 
 
-def _of_the_lock(release: Path) -> Iterator[Problem]:
-    """What the lock says that cannot be: its manifest, and its counts."""
+def _of_the_lock(release: Path) -> tuple[list[Problem], str]:
+    """Return what the lock says that cannot be, its manifest and its counts; and why that was not looked at, if so."""
     try:
-        yield from (
-            Problem(LOCK, kind, where)
-            for found in audit_lock(open_release(release))
-            for kind, where in found.first.items()
-        )
+        found = audit_lock(open_release(release))
+    except (NotHereError, PluginError) as error:
+        return [], f"the manifest and the counts of {LOCK} were not checked: {error}"
     except MMLongBenchError as error:
-        yield Problem(LOCK, "the manifest cannot be used", str(error).removeprefix(f"{LOCK}: "))
+        return [Problem(LOCK, "the manifest cannot be used", str(error).removeprefix(f"{LOCK}: "))], ""
+    return [Problem(LOCK, kind, where) for each in found for kind, where in each.first.items()], ""
 
 
 def most_pixels(lock: Mapping[str, Any]) -> int:

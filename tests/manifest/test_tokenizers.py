@@ -74,7 +74,7 @@ def test_an_audit_without_the_tokenizer_or_with_another_explains(
     assert (without.code, without.err) == (
         2,
         "error: counter.tokenizer: tokenizer 'mine.json': there is no such file; give the path of a tokenizer.json; "
-        "--tokenizer gives the one this release was counted with\n",
+        "`audit --tokenizer` gives the one this release was counted with\n",
     )
     other = command("audit", release, "--tokenizer", train(tmp_path / "other.json", 300))
     assert other.code == 2
