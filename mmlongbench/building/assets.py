@@ -43,18 +43,14 @@ def reading(work: Work, dataset: str, file: DocumentFile) -> Iterator[None]:
         BuildError: a page takes too long.
 
     """
-    files = source_files(work.out)
-    for part in parts_of(file.pages):
-        files.check(part)
     try:
-        yield
+        with source_files(work.out).unchanged(*parts_of(file.pages)):
+            yield
     except TimeLimitError as error:
         raise BuildError(
             f"dataset {dataset!r}, document {file.id!r}: {error.what}; exclude it (`exclude: [{file.id}]` in the "
             "manifest, and a new folder), or raise limits.seconds_a_page, and the same command goes on"
         ) from error
-    for part in parts_of(file.pages):
-        files.check(part)
 
 
 def render_document(work: Work, shard: Shard) -> Iterator[Any]:

@@ -150,7 +150,7 @@ def _found(plan: DatasetPlan, what: str, otherwise: Any) -> Any:  # noqa: ANN401
 
 
 def _pictures(plan: DatasetPlan, work: Work) -> Pictures | None:
-    """The pictures that the reader can find, if it has any; each is compared with the fingerprints once it was read."""
+    """The pictures that the reader can find, if it has any; each is compared with the fingerprints as it is read."""
     reader = reader_type(plan.spec.reader)()
     find = getattr(reader, "image", None)
     if find is None:
@@ -171,7 +171,7 @@ def _pictures(plan: DatasetPlan, work: Work) -> Pictures | None:
         asked.longest_side or own.longest_side,
         cap,
         by_content=getattr(reader, "names_images_by_content", False),
-        was_read=source_files(work.out).check,
+        reading=source_files(work.out).unchanged,
     )
 
 

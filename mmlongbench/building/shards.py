@@ -35,8 +35,8 @@ def run_shard(out: Path, shard: Shard) -> float:
 
 def _unchanged(work: Work, shard: Shard) -> Iterator[Any]:
     """The result of a shard, which is kept only if what it was made of is what was fingerprinted."""
-    yield from _STAGES[shard.stage](work, shard)
-    source_files(work.out).check_tables(shard.dataset)
+    with source_files(work.out).unchanged_tables(shard.dataset):
+        yield from _STAGES[shard.stage](work, shard)
 
 
 @contextmanager

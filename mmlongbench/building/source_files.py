@@ -1,9 +1,11 @@
 """The files of the sources as they were fingerprinted, and whether they are still the same.
 
-Every file is hashed when a build is planned. A shard compares what it has read by the file's stamp: its size, its inode
+Every file is hashed when a build is planned. A shard compares what it reads by the file's stamp: its size, its inode
 and the times of its last changes, the second of which the kernel sets and nobody else. A stamp that differs, as that of
 a copy on another machine does, or that is too young to tell two changes apart, is no proof: then the hash is compared.
-Before the lock is written, all hashes are compared.
+A stamp that differs before and after a file is read is an error, whatever the hash: the file may have been another one
+in between. Before the lock is written, all hashes are compared; stamps would not do there, for the folder may be on a
+network, where the times of changes are those of another clock.
 """
 
 import errno
@@ -12,7 +14,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -140,32 +142,52 @@ class SourceFiles:
         """Open what `save_source_files` has written."""
         self._work = work
         self._proven: dict[Path, Stamp] = {}
-        self._tables: dict[str, list[Path]] = {}
+        self._tables: dict[str, list[SourceFile]] = {}
         try:
             address = f"{(work.root / SOURCE_FILES).absolute().as_uri()}?mode=ro&immutable=1"
             self._database = sqlite3.connect(address, uri=True, check_same_thread=False)
         except sqlite3.Error as error:
             raise self._unusable(error) from error
 
-    def check(self, path: Path) -> None:
-        """Make sure that a file which was read is the one that was fingerprinted.
+    @contextmanager
+    def unchanged(self, *paths: Path) -> Iterator[None]:
+        """Make sure that files are the ones that were fingerprinted, all the while that the block reads them.
 
         A file that stands outside of all sources was never fingerprinted, and is not compared.
 
         Raises:
-            SourceChangedError: it has changed, or is gone.
+            SourceChangedError: one has changed, be it only in between, or is gone.
 
         """
-        known = next(self._select("WHERE path = ?", _name(path, self._work.root)), None)
-        if known is not None:
-            self._check(known)
+        found = (next(self._select("WHERE path = ?", _name(path, self._work.root)), None) for path in paths)
+        with self._all_unchanged([file for file in found if file]):
+            yield
 
-    def check_tables(self, dataset: str) -> None:
-        """Make sure of all files of a dataset that a shard may have read without naming them."""
+    @contextmanager
+    def unchanged_tables(self, dataset: str) -> Iterator[None]:
+        """Make sure in the same way of all files of a dataset that a shard may read without naming them."""
         if dataset not in self._tables:
-            self._tables[dataset] = [file.path for file in self._select("WHERE dataset = ? AND is_table", dataset)]
-        for path in self._tables[dataset]:
-            self.check(path)
+            self._tables[dataset] = list(self._select("WHERE dataset = ? AND is_table", dataset))
+        with self._all_unchanged(self._tables[dataset]):
+            yield
+
+    @contextmanager
+    def _all_unchanged(self, files: Sequence[SourceFile]) -> Iterator[None]:
+        before = [self._check(file) for file in files]
+        try:
+            yield
+        except Exception:  # what is wrong with a file that has changed is no fault of its own
+            self._compare(files, before)
+            raise
+        self._compare(files, before)
+
+    def _compare(self, files: Sequence[SourceFile], before: Sequence[Stamp | None]) -> None:
+        for file, stamp in zip(files, before, strict=True):
+            if self._check(file) != stamp:
+                raise SourceChangedError(
+                    f"{file.path}: changed while it was read, and is as it was again (dataset {file.dataset!r}, "
+                    f"{file.source}); run the command again"
+                )
 
     def check_all(self, advance: Callable[[], None]) -> None:
         """Hash every file again.
@@ -199,11 +221,15 @@ class SourceFiles:
         """Close the file."""
         self._database.close()
 
-    def _check(self, known: SourceFile) -> None:
+    def _check(self, known: SourceFile) -> Stamp | None:
+        """The stamp of a file that is found to be the one that was fingerprinted; None of one that is never read."""
         path, (sha256, proof) = known.path, known.hashed
+        if len(sha256) != 64:
+            return None
         try:
-            if len(sha256) != 64 or stamp_of(path) in (proof, self._proven.get(path)):
-                return
+            stamp = stamp_of(path)
+            if stamp in (proof, self._proven.get(path)):
+                return stamp
             found = hash_file(path)
         except OSError as error:
             raise self._changed(known) from error
@@ -211,6 +237,7 @@ class SourceFiles:
             raise self._changed(known)
         if found.stamp:
             self._proven[path] = found.stamp
+        return stamp
 
     def _select(self, where: str, *values: object) -> Iterator[SourceFile]:
         """The files of which something is so."""

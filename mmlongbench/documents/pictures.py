@@ -4,10 +4,11 @@ import hashlib
 import re
 from bisect import bisect_right
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from mmlongbench.documents.names import safe_name
 from mmlongbench.documents.pixels import (
@@ -25,6 +26,13 @@ MOST_BYTES = 256 * 1024 * 1024
 """Of a picture's file, which is read whole to be hashed and released."""
 _SAFE = re.compile(r"[^\x00-\x1f\x7f/\\\"<>:|?*\ud800-\udfff\s.-][^\x00-\x1f\x7f/\\\"<>:|?*\ud800-\udfff]*")
 
+Reading: TypeAlias = Callable[[Path], AbstractContextManager[None]]
+"""The block in which a file is read, and found to be the one that was fingerprinted."""
+
+
+def _unguarded(path: Path) -> AbstractContextManager[None]:
+    return nullcontext()
+
 
 @dataclass(frozen=True, slots=True)
 class Picture:
@@ -39,8 +47,8 @@ class Picture:
     """Whether its name could not be kept: the public loader drops names with a double quote."""
     scale: float = 1.0
     """Its long side in the release / in the source."""
-    was_read: Callable[[Path], None] = field(default=lambda path: None, compare=False, repr=False)
-    """Told of a file each time it was read; raises an error where it is another than before."""
+    reading: Reading = field(default=_unguarded, compare=False, repr=False)
+    """The block in which the file is read each time; it raises an error where the file is another than before."""
 
     @property
     def sha256(self) -> str:
@@ -72,10 +80,8 @@ class Picture:
             raise Rejected(_broken(self.source, error)) from error
 
     def _bytes(self) -> bytes:
-        data = self.source.read_bytes()
-        if isinstance(self.source, Path):
-            self.was_read(self.source)
-        return data
+        with _reading(self.source, self.reading):
+            return self.source.read_bytes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +106,13 @@ class Pictures:
         cap: Cap | None = None,
         *,
         by_content: bool = False,
-        was_read: Callable[[Path], None] = lambda path: None,
+        reading: Reading = _unguarded,
     ) -> None:
         """`find` gives a picture's file by the name a row has for it; `folder` is its place in the release.
 
         With `longest`, a picture whose long side has more pixels is shrunk to it. With `by_content` its name in the
-        release is a hash of its bytes, so that it tells nothing, and equal pictures stand there once. `was_read` is
-        told of every file that was read, and may refuse it.
+        release is a hash of its bytes, so that it tells nothing, and equal pictures stand there once. Files are
+        read in the block that `reading` gives, which may refuse them.
         """
         self._folder = folder
         self._find = find
@@ -114,7 +120,7 @@ class Pictures:
         self._longest = longest
         self._cap = cap
         self._by_content = by_content
-        self._was_read = was_read
+        self._reading = reading
         self._known: dict[str, Picture] = {}
         self.sizes: dict[str, tuple[int, int]] = {}
         """(width, height) by released path, of the pictures asked for so far."""
@@ -147,24 +153,22 @@ class Pictures:
         file = self._find(name)
         if file is None:
             raise Rejected(Fault("missing-image", f"a picture {name!r} among the sources", "none", field="image"))
+        with _reading(file, self._reading):
+            return self._picture(name, file)
+
+    def _picture(self, name: str, file: PictureFile) -> Picture:
         try:
             if isinstance(file, Path) and (size := file.stat().st_size) > MOST_BYTES:
                 raise Rejected(Fault("size-of-an-image", f"at most {MOST_BYTES} bytes", str(size), file.name))
             width, height = header_size(file)
         except unreadable() as error:
-            self._check(file)  # what has changed is no reject
             raise Rejected(_broken(file, error)) from error
         if width * height > self._most_pixels or min(width, height) < 1:
             bound = f"1 to {self._most_pixels} pixels"
             raise Rejected(Fault("size-of-an-image", bound, f"{width} × {height}", file.name))
         fitted, scale = self._fitted((width, height), file.name)
         path, is_renamed = self._path(name, file)
-        self._check(file)
-        return Picture(f"{self._folder}/{path}", *fitted, file, is_renamed, scale, self._was_read)
-
-    def _check(self, file: PictureFile) -> None:
-        if isinstance(file, Path):
-            self._was_read(file)
+        return Picture(f"{self._folder}/{path}", *fitted, file, is_renamed, scale, self._reading)
 
     def _path(self, name: str, file: PictureFile) -> tuple[str, bool]:
         """Its place in the folder, and whether that is another name than the source's."""
@@ -189,6 +193,11 @@ class Pictures:
             fits = bisect_right(range(1, longest + 1), cap.most, key=lambda side: cap.tokens(*_at(size, side)))
             longest = max(1, fits)
         return _at(size, longest), longest / long
+
+
+def _reading(file: PictureFile, reading: Reading) -> AbstractContextManager[None]:
+    """The block in which a picture is read; one that stands inside a table is no file of its own."""
+    return reading(file) if isinstance(file, Path) else nullcontext()
 
 
 def _at(size: tuple[int, int], longest: int) -> tuple[int, int]:

@@ -12,7 +12,11 @@ from tiny import ROWS, Ran, build, command, draw_pdf, hashes, leftovers, write_m
 
 from mmlongbench.building.finish import finish
 from mmlongbench.building.running import do_shards
-from mmlongbench.building.source_files import SETTLED, hash_file
+from mmlongbench.building.source_files import SETTLED, SourceFiles, hash_file
+from mmlongbench.building.work import Work
+from mmlongbench.documents.page_store import sizes_of
+from mmlongbench.documents.pixels import header_size
+from mmlongbench.errors import SourceChangedError
 from mmlongbench.files import sha256_of
 from mmlongbench.passages.making import make_corpus
 from mmlongbench.plugins import reader_type
@@ -195,6 +199,65 @@ def test_a_tokenizer_of_the_user_s_own_is_compared(own: Path, tmp_path: Path) ->
         lambda: path.write_text(path.read_text() + " "), "finish", own / "tiny.yaml", tmp_path / "out", *args
     )
     assert ended.err.startswith(f"error: {path}: changed while the release was built")
+
+
+def test_a_document_that_changes_while_it_is_read_and_is_put_back_ends_the_build(
+    own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def changed(document: Path, *more: Any) -> list[tuple[int, int]]:
+        data, about = document.read_bytes(), document.stat()
+        document.write_bytes(draw_other(tmp_path))
+        found = sizes_of(document, *more)
+        document.write_bytes(data)
+        os.utime(document, ns=(about.st_atime_ns, about.st_mtime_ns))
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr("mmlongbench.building.shards.sizes_of", changed)
+        ended = build(own, tmp_path / "out", "--workers", 1)
+    said = "ash.pdf: changed while it was read, and is as it was again (dataset 'mmlongdoc', source.documents); run"
+    assert (ended.code, said in ended.err) == (2, True), ended.err
+    assert build(own, tmp_path / "out").code == 0
+    assert build(own, tmp_path / "whole").code == 0
+    assert hashes(tmp_path / "out") == hashes(tmp_path / "whole")
+
+
+def draw_other(folder: Path) -> bytes:
+    """The bytes of a PDF of larger pages."""
+    draw_pdf(folder / "other.pdf", 2, side=210)
+    return (folder / "other.pdf").read_bytes()
+
+
+def test_what_is_put_back_before_the_block_ends_is_an_error_even_of_one_that_fails(own: Path, tmp_path: Path) -> None:
+    assert command("build", own / "tiny.yaml", "--out", tmp_path / "out", "--stage", "prepare").code == 0
+    files, table = SourceFiles(Work(tmp_path / "out")), own / "samples.json"
+    data = table.read_bytes()
+    for block in (files.unchanged(table), files.unchanged_tables("mmlongdoc")):
+        with pytest.raises(SourceChangedError, match=r"samples\.json: changed while it was read"), block:
+            table.write_bytes(b"another")
+            table.write_bytes(data)
+            raise ValueError("a row that cannot be read")
+    with files.unchanged(table), files.unchanged_tables("mmlongdoc"):
+        pass
+    with pytest.raises(SourceChangedError, match="changed while the release was built"), files.unchanged(table):
+        table.write_bytes(b"another")
+    files.close()
+
+
+def test_a_picture_that_changes_while_it_is_read_and_is_put_back_ends_the_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest = drawn("viquae", "vrag", tmp_path, options={"gold": "span"})
+
+    def changed(file: Path) -> tuple[int, int]:
+        data = file.read_bytes()
+        file.write_bytes(b"another")
+        file.write_bytes(data)
+        return header_size(file)
+
+    monkeypatch.setattr("mmlongbench.documents.pictures.header_size", changed)
+    ended = command("build", manifest, "--out", tmp_path / "out", "--workers", 1)
+    assert (ended.code, ": changed while it was read, and is as it was again" in ended.err) == (2, True), ended.err
 
 
 def test_a_stamp_proves_nothing_of_a_file_that_was_only_just_changed(tmp_path: Path) -> None:
