@@ -23,14 +23,19 @@ class BuildError(MMLongBenchError):
 
 
 class TimeLimitError(BuildError):
-    """A page of a document that takes too long; the build ends, for no byte may depend on a clock."""
+    """A page of a document that takes too long; the command ends, for no result may depend on a clock."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, todo: str = "leave the document out, or raise limits.seconds_a_page") -> None:
         super().__init__(what)
         self.what = what
+        self.todo = todo
 
     def __str__(self) -> str:
-        return f"{self.what}; leave the document out, or raise limits.seconds_a_page"
+        return f"{self.what}; {self.todo}"
+
+    def in_scores(self) -> "TimeLimitError":
+        """The same where predictions are scored, which no limit of a manifest bounds."""
+        return TimeLimitError(self.what, "mend or remove the document, and run the same command again")
 
 
 class SourceChangedError(BuildError):

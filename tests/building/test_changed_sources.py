@@ -232,11 +232,15 @@ def test_what_is_put_back_before_the_block_ends_is_an_error_even_of_one_that_fai
     assert command("build", own / "tiny.yaml", "--out", tmp_path / "out", "--stage", "prepare").code == 0
     files, table = SourceFiles(Work(tmp_path / "out")), own / "samples.json"
     data = table.read_bytes()
+
+    def changed() -> None:
+        table.write_bytes(b"another")
+        table.write_bytes(data)
+        raise ValueError("a row that cannot be read")
+
     for block in (files.unchanged(table), files.unchanged_tables("mmlongdoc")):
         with pytest.raises(SourceChangedError, match=r"samples\.json: changed while it was read"), block:
-            table.write_bytes(b"another")
-            table.write_bytes(data)
-            raise ValueError("a row that cannot be read")
+            changed()
     with files.unchanged(table), files.unchanged_tables("mmlongdoc"):
         pass
     with pytest.raises(SourceChangedError, match="changed while the release was built"), files.unchanged(table):

@@ -1,13 +1,16 @@
 """Where SMuDGE takes words from: folders of PDFs, and lists of words that a user brings."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pymupdf
 import pytest
 
-from mmlongbench.errors import Fault, SourceError
+from mmlongbench.documents import pdf_reader
+from mmlongbench.errors import Fault, SourceError, TimeLimitError
+from mmlongbench.scoring.judge.page_texts import PageTexts
 from mmlongbench.scoring.metric import Asked, Settings
 from mmlongbench.scoring.smudge import SMuDGE
 from mmlongbench.scoring.smudge.library import Library, Text
@@ -42,6 +45,20 @@ def test_documents_go_by_their_own_name_and_by_that_of_a_release(tmp_path: Path)
         assert isinstance(library.open(name), Text)
     for name in ("linked", "outside", "../outside", ""):
         assert isinstance(library.open(name), Fault)
+
+
+def test_a_page_that_takes_too_long_ends_the_scoring_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = draw(tmp_path / "pdfs", "a")
+
+    def late(*_: object, **__: object) -> Iterator[object]:
+        raise TimeLimitError("a.pdf, page 0: takes longer than 60 s")
+        yield
+
+    monkeypatch.setattr(pdf_reader, "ask", late)
+    said = r"^a\.pdf, page 0: takes longer than 60 s; mend or remove the document, and run the same command again$"
+    for read in (Library(folder, None, is_walked=False).open, PageTexts(folder).of):
+        with pytest.raises(TimeLimitError, match=said):
+            read("a")
 
 
 def word(**changes: Any) -> dict[str, Any]:

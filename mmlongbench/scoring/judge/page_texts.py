@@ -32,6 +32,7 @@ class PageTexts:
 
         Raises:
             SourceError: the folder cannot be read.
+            TimeLimitError: a page of the document takes too long.
 
         """
         with self._guard:
@@ -52,7 +53,9 @@ class PageTexts:
         inside = file_inside(self._folder, found.relative_to(self._folder))
         try:
             return tuple(page_text(inside, self._limits)) if inside else ()
-        except (SourceError, TimeLimitError):
+        except TimeLimitError as error:
+            raise error.in_scores() from error
+        except SourceError:
             return ()
 
     @cached_property

@@ -50,6 +50,7 @@ class Library:
 
         Raises:
             SourceError: the list of words, or the folder, cannot be read.
+            TimeLimitError: a page of the document takes too long.
 
         """
         if name in self._kept:
@@ -72,7 +73,7 @@ class Library:
         except SourceError as error:
             return error.fault
         except TimeLimitError as error:
-            return Fault("slow-page", "pages that are read in time", error.what, name, todo="mend the document")
+            raise error.in_scores() from error
         if not len(words):
             todo = "give a list of words from an OCR"
             return Fault("document-without-words", "words on its pages", "none", name, todo=todo)
