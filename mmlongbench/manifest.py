@@ -139,27 +139,31 @@ class LimitsSpec(_Model):
     """What a document may cost before it is refused."""
 
     bytes: int = Field(default=512 * 1024 * 1024, ge=1)
+    """The size of a document's file."""
     pages: int = Field(default=5000, ge=1)
+    """The number of a document's pages."""
     side: int = Field(default=16_384, ge=1)
-    """Of a rendered page, in pixels."""
+    """The longest side of a rendered page, in pixels."""
     pixels: Annotated[int, AfterValidator(_pixels)] = Field(default=64_000_000, ge=1)
-    """Of a rendered page, or of a picture."""
+    """The area of a rendered page, or of a picture, in pixels."""
     content_bytes: int = Field(default=64 * 1024 * 1024, ge=1)
-    """Of the unpacked content of a page; forms count here and below each time they are drawn."""
-    operators: int = Field(default=1_000_000, ge=1)
-    """Of a page."""
-    forms: int = Field(default=10_000, ge=1)
-    """That a page draws."""
+    """The bytes of a page's content once it is unpacked; forms count here and below each time they are drawn."""
+    operators: int = Field(default=10_000_000, ge=1)
+    """The operators of a page."""
+    forms: int = Field(default=1_000_000, ge=1)
+    """The forms that a page draws."""
+    groups: int = Field(default=10_000, ge=1)
+    """The transparency groups and soft masks that a page draws."""
     nesting: int = Field(default=50, ge=1, le=100)
-    """Forms inside each other."""
-    pattern_cells: int = Field(default=10_000_000, ge=1)
-    """Of its patterns that would fit on a page."""
+    """How many forms may stand inside each other."""
+    pattern_cells: int = Field(default=100_000_000, ge=1)
+    """The cells of a page's patterns, each pattern laid over the whole page."""
     image_pixels: int = Field(default=1_000_000_000, ge=1)
-    """Of all pictures on a page."""
+    """The pixels of all pictures that a page draws."""
     function_bytes: int = Field(default=32 * 1024, ge=1)
-    """Of the code of a PostScript function."""
+    """The bytes of the code of a PostScript function."""
     seconds_a_page: float = Field(default=60.0, gt=0, le=86_400, strict=False, allow_inf_nan=False)
-    """Time that a page of a PDF may take; the build ends where one takes longer, for no byte may depend on a clock."""
+    """The time that a page of a PDF may take; a build ends where one takes longer: no byte may depend on a clock."""
 
 
 class PageSpec(_Model):

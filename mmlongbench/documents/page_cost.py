@@ -1,14 +1,16 @@
 """What a page of a PDF costs to draw, counted from its content before anything is drawn.
 
 A few hundred bytes can describe work for days: forms that draw forms, a pattern of a billion cells. The counts here
-are the same on every machine, so that a document over a limit is refused everywhere alike. They are no exact measure;
-what they miss ends by the time that a page may take.
+are the same on every machine, so that a document over a limit is refused everywhere alike: counting ends as soon as one
+of them is over its limit. They are no exact measure. What they miss ends by the time that a page may take: shadings,
+fills that are blended with all that is below them, each further use of a pattern or of a glyph, fonts that have no
+object of their own.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, astuple, dataclass
 from math import ceil
 from typing import Any
 
@@ -19,7 +21,12 @@ _TOKENS = re.compile(
     rb"\((?:[^()\\]|\\.)*+\)|<[0-9A-Fa-f\s]*+>|%[^\r\n]*+|(/?[A-Za-z'\"][^\s/\[\]()<>{}%]*+)", re.DOTALL
 )
 """Strings and comments, which are passed over; names and operators, which are not."""
-_USES = re.compile(rb"/([^\s/\[\]()<>{}%]++)\s++(Do|gs|scn|SCN)(?![^\s/\[\]()<>{}%])")
+_BLANK = rb"(?:[\s\0]|%[^\r\n]*+[\r\n])"
+_USES = re.compile(
+    rb"/([^\s\0/\[\]()<>{}%]++)" + _BLANK + rb"++(?:[-+.\d]++" + _BLANK + rb"++)*+(Do|gs|scn|SCN|Tf)"
+    rb"(?![^\s\0/\[\]()<>{}%])"
+)
+"""A name and the operator that uses it, between them blanks, comments and numbers, such as the size of a font."""
 _ENTRY = re.compile(r"/([^\s/\[\]()<>{}%]+)\s*(\d{1,9}) \d+ R")
 _REFERENCE = re.compile(r"(\d{1,9}) \d+ R")
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)")
@@ -37,30 +44,33 @@ class PageCost:
     content_bytes: int = 0
     operators: int = 0
     forms: int = 0
+    groups: int = 0
     nesting: int = 0
     pattern_cells: int = 0
     image_pixels: int = 0
 
     def plus(self, other: "PageCost", times: int = 1) -> "PageCost":
-        """Add another that is drawn so often; its pictures and patterns are prepared once."""
+        """Add another that is drawn so often; its patterns are prepared once."""
         return PageCost(
             self.content_bytes + times * other.content_bytes,
             self.operators + times * other.operators,
             self.forms + times * other.forms,
+            self.groups + times * other.groups,
             max(self.nesting, other.nesting),
             self.pattern_cells + other.pattern_cells,
-            self.image_pixels + other.image_pixels,
+            self.image_pixels + times * other.image_pixels,
         )
 
-    def drawn(self) -> "PageCost":
+    def drawn(self, *, is_group: bool) -> "PageCost":
         """Count this as one form more, and one deeper."""
-        return self.plus(PageCost(forms=1, nesting=self.nesting + 1))
+        return self.plus(PageCost(forms=1, groups=int(is_group), nesting=self.nesting + 1))
 
 
 _LIMITED = {
     "content_bytes": ("content-of-a-page", "bytes of content"),
     "operators": ("operators-of-a-page", "operators"),
     "forms": ("forms-of-a-page", "forms drawn"),
+    "groups": ("groups-of-a-page", "transparency groups and soft masks drawn"),
     "nesting": ("nested-forms", "forms inside each other"),
     "pattern_cells": ("pattern-of-a-page", "cells of patterns"),
     "image_pixels": ("pictures-of-a-page", "pixels of pictures"),
@@ -68,7 +78,7 @@ _LIMITED = {
 
 
 class _TooMuchError(Exception):
-    """A count that is over its limit before it is complete."""
+    """A count that is over its limit, whether or not it is complete."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -86,17 +96,19 @@ class Costs:
         self._objects = int(document.xref_length())
         self._limits = limits
         self._known: dict[tuple[int, int, bool], PageCost] = {}
-        self._uses: dict[int, Counter[tuple[str, str]]] = {}
-        self._sizes: dict[int, int] = {}
-        self._operators: dict[int, int] = {}
-        self._xobjects: dict[int, dict[str, int]] = {}
+        bounds = asdict(limits)
+        self._bounds = [int(bounds[name]) for name in _LIMITED]
+        self._uses: dict[tuple[int, ...], Counter[tuple[str, str]]] = {}
+        self._sizes: dict[tuple[int, ...], int] = {}
+        self._operators: dict[tuple[int, ...], int] = {}
+        self._names: dict[tuple[int, str], dict[str, int]] = {}
 
     def function_fault(self) -> Fault | None:
         """What is wrong with the PostScript functions of the document."""
         most = self._limits.function_bytes
         for xref in range(1, self._objects):
             if self._key(xref, "FunctionType") == "4" and self._unpacked(xref, most) > most:
-                return _fault("function-of-a-document", "bytes of a PostScript function", most, None, "function_bytes")
+                return _fault("function-of-a-document", "bytes of a PostScript function", most, "function_bytes")
         return None
 
     def page_fault(self, number: int) -> Fault | None:
@@ -109,25 +121,28 @@ class Costs:
         return self._fault(number, exact=True) if is_unsure else fault
 
     def _fault(self, number: int, *, exact: bool) -> Fault | None:
-        limits = asdict(self._limits)
         try:
-            cost = asdict(self._page(number, exact=exact))
+            self._page(number, exact=exact)
         except _TooMuchError as error:
-            cost = {error.name: limits[error.name] + 1}
-        for name, found in cost.items():
-            if found > limits[name]:
-                reason, unit = _LIMITED[name]
-                return _fault(reason, unit, limits[name], None if len(cost) == 1 else found, name, number)
+            reason, unit = _LIMITED[error.name]
+            return _fault(reason, unit, asdict(self._limits)[error.name], error.name, number)
         return None
+
+    def _bounded(self, cost: PageCost) -> PageCost:
+        """The same cost, if it is within all limits."""
+        for name, found, most in zip(_LIMITED, astuple(cost), self._bounds, strict=True):
+            if found > most:
+                raise _TooMuchError(name)
+        return cost
 
     def _page(self, number: int, *, exact: bool) -> PageCost:
         page = self._document.load_page(number)
         rectangle = page.rect
         area = max(1.0, abs(rectangle.width * rectangle.height))
         resources = self._resources(page.xref)
-        found = self._streams(page.get_contents(), resources, (), exact=exact, area=area)
+        found = self._streams(tuple(page.get_contents()), resources, (), exact=exact, area=area)
         for xref in self._appearances(page.xref):
-            found = found.plus(self._form(xref, resources, (), exact=exact, area=area))
+            found = self._bounded(found.plus(self._form(xref, resources, (), exact=exact, area=area)))
         return found
 
     def _resources(self, page: int) -> int:
@@ -166,21 +181,21 @@ class Costs:
         resources = xref if self._key(xref, "Resources") != "null" else above
         key = (xref, resources, exact)
         if key not in self._known:
-            self._known[key] = self._streams([xref], resources, (*path, xref), exact=exact, area=area).drawn()
+            drawn = self._streams((xref,), resources, (*path, xref), exact=exact, area=area)
+            self._known[key] = self._bounded(drawn.drawn(is_group=self._key(xref, "Group/S") == "/Transparency"))
         return self._known[key]
 
     def _streams(
-        self, xrefs: Iterable[int], resources: int, path: tuple[int, ...], *, exact: bool, area: float
+        self, xrefs: tuple[int, ...], resources: int, path: tuple[int, ...], *, exact: bool, area: float
     ) -> PageCost:
-        """Content with all that it draws."""
-        found = PageCost()
-        for xref in xrefs:
-            uses = self._used(xref)
-            size = self._sizes[xref]
-            operators = self._counted(xref) if exact else size // 2
-            found = found.plus(PageCost(content_bytes=size, operators=operators))
-            for (operator, name), times in uses.items():
-                found = found.plus(self._use(operator, name, resources, path, exact=exact, area=area), times)
+        """Content, which may be cut into several streams, with all that it draws."""
+        uses = self._used(xrefs)
+        size = self._sizes[xrefs]
+        operators = self._counted(xrefs) if exact else size // 2
+        found = self._bounded(PageCost(content_bytes=size, operators=operators))
+        for (operator, name), times in uses.items():
+            used = self._use(operator, name, resources, path, exact=exact, area=area)
+            found = self._bounded(found.plus(used, 1 if operator == "Tf" else times))
         return found
 
     def _use(
@@ -188,19 +203,38 @@ class Costs:
     ) -> PageCost:
         """What one use of a name draws."""
         if operator == "Do":
-            xref = self._named(resources, name)
+            xref = self._named(resources, "XObject", name)
             if xref is None or self._key(xref, "Subtype") == "/Form":
                 return PageCost() if xref is None else self._form(xref, resources, path, exact=exact, area=area)
             return PageCost(image_pixels=self._integer(xref, "Width") * self._integer(xref, "Height"))
-        where = {"gs": f"Resources/ExtGState/{name}/SMask/G"}.get(operator, f"Resources/Pattern/{name}")
-        kind, text = self._entry(resources, where)
-        if kind != "xref":
+        if operator == "Tf":
+            return self._glyphs(self._named(resources, "Font", name), resources, path, exact=exact, area=area)
+        if operator == "gs":
+            mask = self._mask(resources, name)
+            drawn = PageCost() if mask is None else self._form(mask, resources, path, exact=exact, area=area)
+            return drawn if drawn.groups or mask is None else drawn.plus(PageCost(groups=1))
+        pattern = self._named(resources, "Pattern", name)
+        if pattern is None or self._key(pattern, "PatternType") != "1":
             return PageCost()
-        xref = int(text.split()[0])
-        if operator != "gs" and self._key(xref, "PatternType") != "1":
-            return PageCost()
-        drawn = self._form(xref, resources, path, exact=exact, area=area)
-        return drawn if operator == "gs" else drawn.plus(PageCost(pattern_cells=self._cells(xref, area)))
+        drawn = self._form(pattern, resources, path, exact=exact, area=area)
+        return drawn.plus(PageCost(pattern_cells=self._cells(pattern, area)))
+
+    def _mask(self, resources: int, name: str) -> int | None:
+        """The form of the soft mask that a graphics state sets."""
+        state = self._named(resources, "ExtGState", name) if "/" in name else None
+        where = "SMask/G" if state else f"Resources/ExtGState/{name}/SMask/G"
+        kind, text = self._entry(state or resources, where)
+        return int(text.split()[0]) if kind == "xref" else None
+
+    def _glyphs(self, font: int | None, resources: int, path: tuple[int, ...], *, exact: bool, area: float) -> PageCost:
+        """All glyphs of a font whose glyphs are content of their own (Type 3)."""
+        found = PageCost()
+        if font is None or self._key(font, "Subtype") != "/Type3":
+            return found
+        above = font if self._key(font, "Resources") != "null" else resources
+        for xref in self._references_by_name(font, "CharProcs").values():
+            found = self._bounded(found.plus(self._form(xref, above, path, exact=exact, area=area)))
+        return found
 
     def _cells(self, pattern: int, area: float) -> int:
         """How many cells of a pattern a page holds."""
@@ -210,40 +244,52 @@ class Costs:
         cell = abs(steps[0] * steps[1] * scale)
         return ceil(min(area / cell, 1e18)) if cell else 0
 
-    def _named(self, resources: int, name: str) -> int | None:
-        if resources not in self._xobjects:
-            kind, text = self._entry(resources, "Resources/XObject")
-            if kind == "xref":
-                text = str(self._document.xref_object(int(text.split()[0]), compressed=True))
-            self._xobjects[resources] = {_plain(key): int(xref) for key, xref in _ENTRY.findall(text)}
-        return self._xobjects[resources].get(name)
+    def _named(self, resources: int, kind: str, name: str) -> int | None:
+        """The object that has a name among the resources of a kind."""
+        if (resources, kind) not in self._names:
+            self._names[resources, kind] = self._references_by_name(resources, f"Resources/{kind}")
+        return self._names[resources, kind].get(name)
 
-    def _used(self, xref: int) -> "Counter[tuple[str, str]]":
-        """How often the content of a stream uses which names."""
-        if xref not in self._uses:
-            most = self._limits.content_bytes
-            size = self._unpacked(xref, most)
-            if size > most:
-                raise _TooMuchError("content_bytes")
-            found = _USES.findall(self._data(xref)) if size else ()
-            self._sizes[xref] = size
-            self._uses[xref] = Counter((operator.decode(), _plain(name.decode("latin-1"))) for name, operator in found)
-        return self._uses[xref]
+    def _references_by_name(self, xref: int, key: str) -> dict[str, int]:
+        kind, text = self._entry(xref, key)
+        if kind == "xref":
+            text = self._text(int(text.split()[0]))
+        return {_plain(name): int(found) for name, found in _ENTRY.findall(text)}
 
-    def _counted(self, xref: int) -> int:
-        """The operators of a stream, as many as are of interest."""
-        if xref not in self._operators:
-            data, found = self._data(xref), 0
+    def _used(self, xrefs: tuple[int, ...]) -> "Counter[tuple[str, str]]":
+        """How often content uses which names."""
+        if xrefs not in self._uses:
+            most, size = self._limits.content_bytes, 0
+            for xref in xrefs:
+                size += self._unpacked(xref, most - size)
+                if size > most:
+                    raise _TooMuchError("content_bytes")
+            found = _USES.finditer(self._data(xrefs)) if size else iter(())
+            words = Counter((match[2], match[1]) for match in found)
+            self._sizes[xrefs] = size
+            self._uses[xrefs] = Counter()
+            for (operator, name), times in words.items():
+                self._uses[xrefs][operator.decode(), _plain(name.decode("latin-1"))] += times
+        return self._uses[xrefs]
+
+    def _counted(self, xrefs: tuple[int, ...]) -> int:
+        """The operators of content, as many as are of interest."""
+        if xrefs not in self._operators:
+            data, found = self._data(xrefs), 0
             for start in range(0, len(data), _BLOCK):
                 words = Counter(_TOKENS.findall(data[start : start + _BLOCK]))
                 found += sum(times for word, times in words.items() if word and not word.startswith(b"/"))
                 if found > self._limits.operators:
                     raise _TooMuchError("operators")
-            self._operators[xref] = found
-        return self._operators[xref]
+            self._operators[xrefs] = found
+        return self._operators[xrefs]
 
-    def _data(self, xref: int) -> bytes:
-        """The unpacked content of a stream, once its size was found fit; nothing of one that cannot be unpacked."""
+    def _data(self, xrefs: tuple[int, ...]) -> bytes:
+        """The unpacked content of streams, once its size was found fit; a token does not go on from one to the next."""
+        return b"\n".join(map(self._stream, xrefs))
+
+    def _stream(self, xref: int) -> bytes:
+        """The unpacked content of a stream; nothing of one that cannot be unpacked."""
         try:
             return bytes(self._document.xref_stream(xref) or b"")
         except Exception:  # noqa: BLE001  (MuPDF raises what it likes; it draws such a stream as an empty one)
@@ -273,6 +319,10 @@ class Costs:
             return "null", "null"
         return str(kind), str(text)
 
+    def _text(self, xref: int) -> str:
+        """An object as it is written."""
+        return str(self._document.xref_object(xref, compressed=True)) if self._is_there(xref) else ""
+
     def _integer(self, xref: int, key: str) -> int:
         return max(0, int(_first(self._key(xref, key))))
 
@@ -291,8 +341,7 @@ def _plain(name: str) -> str:
     return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), name) if "#" in name else name
 
 
-def _fault(reason: str, unit: str, most: int, found: int | None, option: str, page: int | None = None) -> Fault:
-    shown = "more" if found is None or found >= 10**15 else f"{found:,}"
+def _fault(reason: str, unit: str, most: int, option: str, page: int | None = None) -> Fault:
     place = "" if page is None else f"page {page}"
     todo = f"raise limits.{option} if the document is meant to be so, or exclude it"
-    return Fault(reason, f"at most {most:,} {unit}", shown, place=place, todo=todo)
+    return Fault(reason, f"at most {most:,} {unit}", "more", place=place, todo=todo)

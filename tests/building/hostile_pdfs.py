@@ -77,25 +77,43 @@ def content_bomb(size: int, packed: int = 1) -> bytes:
     return page(stream(b" " * size, packed=packed))
 
 
-def image_bomb(side: int) -> bytes:
-    """A picture of one colour."""
+def image_bomb(side: int, times: int = 1) -> bytes:
+    """A picture of one colour, drawn so often."""
     entries = f"/Type/XObject/Subtype/Image/Width {side}/Height {side}/BitsPerComponent 1/ColorSpace/DeviceGray"
     picture = stream(bytes((side + 7) // 8 * side), entries, packed=1)
-    return page(stream("612 0 0 792 0 0 cm /I Do"), "/XObject<</I 5 0 R>>", picture)
+    return page(stream("612 0 0 792 0 0 cm" + " /I Do" * times), "/XObject<</I 5 0 R>>", picture)
 
 
-def soft_masks(times: int) -> bytes:
+def soft_masks(times: int, use: str = "/G gs ") -> bytes:
     """A mask of the whole page that is set again and again."""
     mask = form("0 0 612 792 re f", "/Group<</S/Transparency/CS/DeviceGray>>")
-    state = "/ExtGState<</G<</SMask<</S/Luminosity/G 5 0 R>>>>>>"
-    return page(stream("/G gs 0 0 612 792 re f " * times), state, mask)
+    mask_state = b"<</SMask<</S/Luminosity/G 5 0 R>>>>"
+    state = "/ExtGState<</G<</SMask<</S/Luminosity/G 5 0 R>>>>/B#2FB 6 0 R>>"
+    return page(stream(f"{use}0 0 612 792 re f " * times), state, mask, mask_state)
 
 
-def groups(times: int) -> bytes:
+def groups(times: int, draw: bytes = b"/A Do ") -> bytes:
     """Transparent forms of the whole page, each blended with all that is below it."""
     group = form("0 0 612 792 re f", "/Group<</S/Transparency>>")
-    state = "/ExtGState<</G<</ca 0.5/BM/Multiply>>>>/XObject<</A 5 0 R>>"
-    return page(stream("/G gs /A Do " * times), state, group)
+    state = "/ExtGState<</G<</ca 0.5/BM/Multiply>>>>/XObject<</A 5 0 R/B#2FB 5 0 R>>"
+    return page(stream((b"/G gs " + draw) * times), state, group)
+
+
+def cut_names() -> bytes:
+    """A form whose name stands at the end of a stream, and the operator at the start of the next one."""
+    node = f"<</Type/Page/Parent 2 0 R{LETTER}/Contents[4 0 R 5 0 R]/Resources<</XObject<</A 6 0 R/B 7 0 R>>>>>>"
+    group = form("0 0 612 792 re f", "/Group<</S/Transparency>>")
+    objects = {1: CATALOGUE, 2: b"<</Type/Pages/Kids[3 0 R]/Count 1>>", 3: node.encode(), 4: stream("/A")}
+    return pdf({**objects, 5: stream("Do"), 6: form("/B Do " * 10_001), 7: group})
+
+
+def glyphs(times: int) -> bytes:
+    """A letter of a font of the document's own, which draws a form that draws another one again and again."""
+    font = b"<</Type/Font/Subtype/Type3/FontBBox[0 0 9 9]/FontMatrix[1 0 0 1 0 0]/FirstChar 65/LastChar 65/Widths[9]"
+    font += b"/Encoding<</Differences[65/a]>>/CharProcs<</a 6 0 R>>/Resources<</XObject<</A 7 0 R/B 8 0 R>>>>>>"
+    glyph = stream("9 0 d0 " + "/A Do " * times)
+    forms = (form("/B Do " * times, "/Resources<</XObject<</B 8 0 R>>>>"), form("0 0 9 9 re f"))
+    return page(stream("BT /F 12 Tf (A) Tj ET"), "/Font<</F 5 0 R>>", font, glyph, *forms)
 
 
 def annotated(times: int) -> bytes:

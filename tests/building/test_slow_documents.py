@@ -13,11 +13,11 @@ from mmlongbench.errors import TimeLimitError
 from mmlongbench.files import sha256_of
 
 COSTLY: dict[str, tuple[Callable[[], bytes], str]] = {
-    "nested": (nested_forms, "content-of-a-page"),
+    "nested": (nested_forms, "forms-of-a-page"),
     "tiled": (lambda: tiling(0.001), "pattern-of-a-page"),
     "programmed": (lambda: postscript(20_000), "function-of-a-document"),
     "unpacked": (lambda: content_bomb(70_000_000, 2), "content-of-a-page"),
-    "grouped": (lambda: groups(20_000), "forms-of-a-page"),
+    "grouped": (lambda: groups(20_000), "groups-of-a-page"),
 }
 
 
@@ -47,7 +47,7 @@ def test_costly_documents_are_refused_by_name_and_the_rest_is_built(own: Path, t
         name: reason for name, (_, reason) in COSTLY.items()
     }
     (found,) = rejects(tmp_path / "out")
-    assert (found["id"], found["reason"], found["file"]) == ("mmlongdoc_1", "content-of-a-page", "nested.pdf")
+    assert (found["id"], found["reason"], found["file"]) == ("mmlongdoc_1", "forms-of-a-page", "nested.pdf")
     assert command("audit", tmp_path / "out", "-q").code == 0
 
 

@@ -11,7 +11,9 @@ from hostile_pdfs import (
     annotated,
     blanks,
     content_bomb,
+    cut_names,
     form,
+    glyphs,
     groups,
     image_bomb,
     nested_forms,
@@ -23,6 +25,7 @@ from hostile_pdfs import (
     tiling,
 )
 
+from mmlongbench.documents.page_cost import Costs
 from mmlongbench.documents.pdf import Limits, page_keys, page_sizes, page_text, page_words, render_pages
 from mmlongbench.errors import SourceError
 
@@ -31,13 +34,13 @@ REAL = Path(__file__).parents[3] / "shared/real/mmlongbench-doc/documents"
 
 Draw: TypeAlias = Callable[[], bytes]
 REFUSED: dict[str, tuple[Draw, str]] = {
-    "nested forms": (nested_forms, "content-of-a-page"),
+    "nested forms": (nested_forms, "forms-of-a-page"),
     "nested forms of the page's resources": (
         lambda: page(
             stream("/A Do"),
             "/XObject<</A 5 0 R/B 6 0 R/C 7 0 R>>",
-            form("/B Do " * 300),
-            form("/C Do " * 300),
+            form("/B Do " * 1100),
+            form("/C Do " * 1100),
             form("0 0 9 9 re f"),
         ),
         "forms-of-a-page",
@@ -47,14 +50,20 @@ REFUSED: dict[str, tuple[Draw, str]] = {
     "a tiling pattern": (lambda: tiling(0.001), "pattern-of-a-page"),
     "a tiling pattern that is scaled": (lambda: tiling(1, "/Matrix[.001 0 0 .001 0 0]"), "pattern-of-a-page"),
     "a tiling pattern by another spelling": (lambda: tiling(0.001, named="#50"), "pattern-of-a-page"),
-    "a million paths": (lambda: paths(1_000_000), "operators-of-a-page"),
     "a PostScript function": (lambda: postscript(20_000), "function-of-a-document"),
     "content that unpacks": (lambda: content_bomb(70_000_000), "content-of-a-page"),
     "content that unpacks twice": (lambda: content_bomb(70_000_000, 2), "content-of-a-page"),
     "a picture": (lambda: image_bomb(32_000), "pictures-of-a-page"),
-    "soft masks": (lambda: soft_masks(20_000), "forms-of-a-page"),
-    "transparent groups": (lambda: groups(20_000), "forms-of-a-page"),
-    "a note": (lambda: annotated(10), "forms-of-a-page"),
+    "soft masks": (lambda: soft_masks(20_000), "groups-of-a-page"),
+    "transparent groups": (lambda: groups(20_000), "groups-of-a-page"),
+    "a note": (lambda: annotated(20), "forms-of-a-page"),
+    "forms that are named in one stream and drawn in the next": (cut_names, "groups-of-a-page"),
+    "forms behind comments": (lambda: groups(20_000, b"/A%x\nDo "), "groups-of-a-page"),
+    "forms behind a comment and a number": (lambda: groups(20_000, b"/A 1%x\r7 Do "), "groups-of-a-page"),
+    "forms of an escaped name": (lambda: groups(20_000, b"/B#2FB Do "), "groups-of-a-page"),
+    "a soft mask of an escaped name": (lambda: soft_masks(20_000, "/B#2FB gs "), "groups-of-a-page"),
+    "glyphs that draw forms": (lambda: glyphs(1100), "forms-of-a-page"),
+    "one picture again and again": (lambda: image_bomb(4000, 63), "pictures-of-a-page"),
 }
 
 
@@ -103,6 +112,8 @@ ALLOWED: dict[str, Draw] = {
         form("/A Do"),
     ),
     "a form that is missing": lambda: page(stream("/A Do /B Do"), "/XObject<</A 99 0 R>>"),
+    "a picture some times": lambda: image_bomb(1000, 20),
+    "glyphs": lambda: glyphs(2),
     "no resources": lambda: page(stream("/A Do /P scn /G gs")),
 }
 
@@ -114,13 +125,56 @@ def test_a_page_within_the_limits_is_drawn(kind: str, tmp_path: Path) -> None:
     assert len([*render_pages(path, [0], 72, 50, LIMITS)]) == 1
 
 
+PLOTS: dict[str, Draw] = {
+    "markers": lambda: page(
+        stream("".join(f"1 0 0 1 {at % 600} {at % 700} cm /M0 Do\n" for at in range(100_000)), packed=1),
+        "/XObject<</M0 5 0 R>>",
+        form("0 -3 m 1 3 3 1 3 0 c 3 1 2 3 0 3 c -1 3 -3 1 -3 0 c b"),
+    ),
+    "a mesh of 500 × 500": lambda: page(
+        stream("0.3 0.1 0.4 rg 72 72 m 73 72 l 73 73 l 72 73 l h f\n" * 250_000, packed=1)
+    ),
+    "hatches": lambda: page(
+        stream("".join(f"/Pattern cs /H{at % 24} scn 72 72 9 99 re f\n" for at in range(2000))),
+        f"/Pattern<<{''.join(f'/H{at} {5 + at} 0 R' for at in range(24))}>>",
+        *(stream("0 0 m 1 1 l S", HATCH) for _ in range(24)),
+    ),
+}
+HATCH = "/Type/Pattern/PatternType 1/PaintType 1/TilingType 1/BBox[0 0 1 1]/XStep 1/YStep 1/Resources<<>>"
+
+
+@pytest.mark.parametrize("kind", PLOTS)
+def test_plots_of_scientists_are_within_the_limits(kind: str, tmp_path: Path) -> None:
+    assert page_sizes(written(tmp_path, PLOTS[kind]()), 72, LIMITS) == [(612, 792)]
+
+
+def test_counting_ends_at_the_first_form_that_is_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    forms = [form(" " * 6000) for _ in range(300)]
+    names = [f"F{at}" for at in range(300)]
+    drawn = stream(" ".join(f"/{name} Do" for name in names))
+    resources = "".join(f"/{name} {5 + at} 0 R" for at, name in enumerate(names))
+    path = written(tmp_path, page(drawn, f"/XObject<<{resources}>>", *forms))
+    read: list[int] = []
+
+    def unpacked(costs: Costs, xref: int, most: int) -> int:
+        read.append(xref)
+        return measure(costs, xref, most)
+
+    measure = Costs._unpacked
+    monkeypatch.setattr(Costs, "_unpacked", unpacked)
+    with pytest.raises(SourceError, match="content-of-a-page"):
+        page_sizes(path, 72, bounded(content_bytes=14_000))
+    assert len(read) == 3  # the page's own content and two forms
+
+
 BOUNDS: dict[str, tuple[int, Draw]] = {
     "content_bytes": (1_000_000, lambda: content_bomb(1_000_000)),
     "operators": (3000, lambda: paths(1000)),
     "forms": (255, lambda: nested_forms(8)),
+    "groups": (30, lambda: groups(30)),
     "nesting": (8, lambda: nested_forms(8)),
     "pattern_cells": (484_704, lambda: tiling(1)),
-    "image_pixels": (1_000_000, lambda: image_bomb(1000)),
+    "image_pixels": (3_000_000, lambda: image_bomb(1000, 3)),
     "function_bytes": (124, lambda: postscript(10)),
 }
 
