@@ -347,6 +347,17 @@ def save_plans(plans: list[DatasetPlan], work: Work) -> None:
     write_whole(work.plan, [json.dumps(saved, ensure_ascii=False).encode("utf-8", "surrogateescape")])
 
 
+def save_page_seconds(work: Work, seconds: Mapping[str, float]) -> None:
+    """Change the time that a page may take, by dataset, in a plan that was saved; no byte depends on it."""
+    saved = json.loads(work.plan.read_bytes().decode("utf-8", "surrogateescape"))
+    limits = {data["spec"]["name"]: data["spec"]["limits"] for data in saved["datasets"]}
+    changed = {name: limit for name, limit in seconds.items() if name in limits}
+    if any(limits[name]["seconds_a_page"] != limit for name, limit in changed.items()):
+        for name, limit in changed.items():
+            limits[name]["seconds_a_page"] = limit
+        write_whole(work.plan, [json.dumps(saved, ensure_ascii=False).encode("utf-8", "surrogateescape")])
+
+
 def _saved_pages(pages: Pages) -> Any:  # noqa: ANN401  (JSON)
     if isinstance(pages, Path):
         return str(pages)

@@ -16,7 +16,7 @@ from typing import Any
 from mmlongbench.building.build import plan_build, resolved
 from mmlongbench.building.engine import Engine
 from mmlongbench.building.finish import finish
-from mmlongbench.building.plan import DatasetPlan, begun
+from mmlongbench.building.plan import DatasetPlan, begun, save_page_seconds
 from mmlongbench.building.run_log import logged
 from mmlongbench.building.running import do_shards
 from mmlongbench.building.shards import forget
@@ -76,6 +76,7 @@ def run_stage(manifest: Manifest, out: Path, engine: Engine, stage: str, share: 
             return sum(len(STAGES[each](plan, work)) for plan in plans for each in PREPARED)
     with _claimed(work, is_alone=False):
         plans = _saved(work)
+        save_page_seconds(work, {spec.name: spec.limits.seconds_a_page for spec in manifest.datasets})
         shards = [shard for plan in plans for shard in _shards(stage, plan, work)]
         chosen = share.pick(shards)
         with logged(work.out), closing(engine):
