@@ -68,8 +68,21 @@ def _lengths(value: object) -> object:
 
 
 def _names(value: object) -> object:
-    """Return one name as a tuple."""
-    return (value,) if isinstance(value, str) else _tuple(value)
+    """Return one name, or several, as a tuple; a name of digits may stand without quotes."""
+    names = (value,) if isinstance(value, str | int | float) else _tuple(value)
+    if not isinstance(names, tuple):
+        return names
+    for name in names:
+        if isinstance(name, bool | float):
+            raise ValueError(f"YAML reads the name as {name!r}: write it in quotes, as in ['{_as_typed(name)}']")
+    return tuple(_as_typed(name) if isinstance(name, int) else name for name in names)
+
+
+def _as_typed(name: float) -> str:
+    """A number or a truth value as a user has most likely typed it."""
+    if isinstance(name, bool):
+        return "yes" if name else "no"
+    return repr(name)
 
 
 def _depths(value: object) -> object:

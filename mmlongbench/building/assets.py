@@ -1,6 +1,7 @@
 """The assets stage: every image that some example shows, made once, with its hash as it was made."""
 
 import hashlib
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -48,9 +49,14 @@ def reading(work: Work, dataset: str, file: DocumentFile) -> Iterator[None]:
             yield
     except TimeLimitError as error:
         raise BuildError(
-            f"dataset {dataset!r}, document {file.id!r}: {error.what}; exclude it (`exclude: [{file.id}]` in the "
-            "manifest, and a new folder), or raise limits.seconds_a_page, and the same command goes on"
+            f"dataset {dataset!r}, document {file.id!r}: {error.what}; {excluding(file.id)}, or raise "
+            "limits.seconds_a_page, and the same command goes on"
         ) from error
+
+
+def excluding(id: str) -> str:
+    """How a document is left out, its id quoted so that YAML reads it as a string."""
+    return f"exclude it (`exclude: [{json.dumps(id, ensure_ascii=False)}]` in the manifest, and a new folder)"
 
 
 def render_document(work: Work, shard: Shard) -> Iterator[Any]:

@@ -107,12 +107,13 @@ def _refused(spec: DatasetSpec, documents: Mapping[str, Pages | Fault]) -> dict[
         hint = nearest(unknown[0], documents)
         raise ManifestError(f"dataset {spec.name!r}: exclude: there is no document {unknown[0]!r}{hint}")
     refused: dict[str, Fault] = {}
-    for id, found in sorted(documents.items()):
+    for id, pages in sorted(documents.items()):
         if id in spec.exclude:
-            refused[id] = Fault("excluded", "a document to be used", "one that the manifest excludes", field="exclude")
-        elif isinstance(found, Fault):
-            refused[id] = found
-        elif large := _oversized(spec, found):
+            found = "one that the manifest excludes"
+            refused[id] = Fault("excluded", "a document to be used", found, field="exclude", is_expected=True)
+        elif isinstance(pages, Fault):
+            refused[id] = pages
+        elif large := _oversized(spec, pages):
             refused[id] = next(iter(large.values()))
     return refused
 
