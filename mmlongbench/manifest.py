@@ -15,6 +15,7 @@ SAMPLE = "sample"
 """In place of paths: the miniature source that the reader draws itself."""
 HUB = "hub:"
 """A source that begins so is a dataset of the Hugging Face hub: `hub:owner/name@revision`."""
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]*"
 
 
@@ -286,7 +287,7 @@ def load_manifest(path: Path, settings: tuple[str, ...] = (), here: Path | None 
         raise ManifestError(f"{path}: cannot be read: {error}") from error
     datasets = _datasets(_yaml(text, str(path)), path)
     for dataset in datasets:
-        _root_paths(dataset, path.parent)
+        _root_paths(dataset, path)
     for setting in settings:
         _apply(setting, datasets, here or Path.cwd())
     try:
@@ -331,16 +332,28 @@ def _datasets(data: object, path: Path) -> list[dict[str, Any]]:
     return [{**defaults, **dataset} for dataset in datasets]
 
 
-def _root_paths(dataset: dict[str, Any], root: Path) -> None:
+def _refuse_urls(where: str, key: str, value: object) -> None:
+    """Refuse a URL before it becomes a path; the message does not repeat it, for it may hold secrets."""
+    if isinstance(value, str) and (scheme := _URL.match(value)):
+        raise ManifestError(
+            f"{where}: {key}: expected a file or folder of this machine, found a URL ({scheme[0]}…); download it first"
+        )
+
+
+def _root_paths(dataset: dict[str, Any], path: Path) -> None:
     """Paths that stand in a manifest are relative to its folder."""
+    root = path.parent
     counter = dataset.get("counter")
     tokenizer = counter.get("tokenizer") if isinstance(counter, dict) else None
     if isinstance(counter, dict) and isinstance(tokenizer, str) and (root / tokenizer).is_file():
         dataset["counter"] = {**counter, "tokenizer": str(root / tokenizer)}
     for key in ("corpus", "errata"):
+        _refuse_urls(str(path), key, dataset.get(key))
         if isinstance(dataset.get(key), str):
             dataset[key] = str(root / dataset[key])
     if isinstance(dataset.get("source"), dict):
+        for name, value in dataset["source"].items():
+            _refuse_urls(str(path), f"source.{name}", value)
         local = {k: isinstance(v, str) and not v.startswith(HUB) for k, v in dataset["source"].items()}
         dataset["source"] = {k: str(root / v) if local[k] else v for k, v in dataset["source"].items()}
 
@@ -360,6 +373,8 @@ def _apply(setting: str, datasets: list[dict[str, Any]], here: Path) -> None:
     is_path = path in (["corpus"], ["errata"]) or (path[0] == "source" and len(path) > 1)
     if is_path and not text.strip():
         raise ManifestError(f"--set {setting!r}: expected a path after the =, found nothing")
+    if is_path:
+        _refuse_urls("--set", key.strip(), text.strip())
     value = (
         str(here / text)
         if is_path and not text.startswith(HUB)

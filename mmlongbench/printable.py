@@ -7,12 +7,15 @@ from typing import TextIO
 
 _OBEYED = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\ud800-\udfff\U000e0000-\U000e007f]"
+    "\ud800-\udfff\U000e0000-\U000e007f\u034f\u115f\u1160\u3164\uffa0]"
 )
 """Controls, marks that turn the direction of text, what has no width, lone surrogates; not the joiners of letters."""
-_USER = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?:[^\s/@'\"]*:[^\s'\"]*@|[^\s/?#@'\"]*@)")
-"""A password may hold a slash, though it must not."""
-_QUERY = re.compile(r"(?P<address>[A-Za-z][A-Za-z0-9+.-]*://[^\s?'\"]*\?)[^\s'\"]+")
+_SCHEME = r"[A-Za-z][\w+.-]{0,30}:/{1,2}"
+"""A path of a URL has lost one of its slashes."""
+_USER = re.compile(rf"(?P<scheme>{_SCHEME})(?:[^\s/@]*:[^\s]*@|[^\s/?#@]*@)")
+"""A password may hold a slash or a quote, though it must not."""
+_QUERY = re.compile(rf"(?P<address>{_SCHEME}[^\s?]*\?)[^\s]+?(?=[\])}}'\",;:.]{{0,4}}(?:\s|$))")
+"""Marks at the end of a query belong to the sentence."""
 
 
 def printable(text: str) -> str:
@@ -28,7 +31,7 @@ def without_secrets(text: str) -> str:
     """A text in which no URL has a user, a password or a query.
 
     >>> without_secrets("s3://KEY:SECRET@bucket/a, https://host/b?sig=TOKEN: not found")
-    's3://…@bucket/a, https://host/b?… not found'
+    's3://…@bucket/a, https://host/b?…: not found'
     """
     return _QUERY.sub(r"\g<address>…", _USER.sub(r"\g<scheme>…@", text))
 
