@@ -38,6 +38,10 @@ class TimeLimitError(BuildError):
         return TimeLimitError(self.what, "mend or remove the document, and run the same command again")
 
 
+class ReaderDiedError(BuildError):
+    """A document at which the process that reads it dies again and again."""
+
+
 class SourceChangedError(BuildError):
     """A file of the sources that is no longer what was fingerprinted when the build was planned."""
 

@@ -15,7 +15,7 @@ from mmlongbench.building.records import record_shards
 from mmlongbench.building.source_files import source_files
 from mmlongbench.building.work import Shard, Work
 from mmlongbench.documents.page_store import images_of
-from mmlongbench.errors import BuildError, TimeLimitError
+from mmlongbench.errors import BuildError, ReaderDiedError, TimeLimitError
 from mmlongbench.files import sha256_of, write_whole
 from mmlongbench.plugins import reader_type
 from mmlongbench.release.layout import IMAGES
@@ -41,7 +41,7 @@ def reading(work: Work, dataset: str, file: DocumentFile) -> Iterator[None]:
 
     Raises:
         SourceChangedError: a file of the document has changed.
-        BuildError: a page takes too long.
+        BuildError: a page takes too long, or the process that reads the document dies at it.
 
     """
     try:
@@ -52,6 +52,8 @@ def reading(work: Work, dataset: str, file: DocumentFile) -> Iterator[None]:
             f"dataset {dataset!r}, document {file.id!r}: {error.what}; {excluding(file.id)}, or raise "
             "limits.seconds_a_page, and the same command goes on"
         ) from error
+    except ReaderDiedError as error:
+        raise BuildError(f"dataset {dataset!r}, document {file.id!r}: {error}: {excluding(file.id)}") from error
 
 
 def excluding(id: str) -> str:

@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Generator, Iterator, Sequence
 from functools import cache
 from multiprocessing import Pipe
@@ -18,7 +19,7 @@ from typing import Any
 
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.pdf_process import request
-from mmlongbench.errors import BuildError, Fault, SourceError, TimeLimitError
+from mmlongbench.errors import BuildError, Fault, ReaderDiedError, SourceError, TimeLimitError
 
 _START = """
 import json, sys
@@ -30,6 +31,8 @@ _STARTING = 120.0
 """Seconds that the process may take to start."""
 _GRACE = 2.0
 """Seconds beyond the limit of a page, in which the process says itself that it took too long."""
+_MAX_SAID = 300
+"""Bytes at the end of what the process has said that are looked at for its last line."""
 _SLICE = 1.0
 """Seconds that are waited at a time: while this process is stopped, no more than one goes by."""
 
@@ -73,6 +76,7 @@ def ask(call: str, path: Path, limits: Limits, **arguments: Any) -> Iterator[Any
     Raises:
         SourceError: the document is at fault.
         TimeLimitError: a page takes too long.
+        ReaderDiedError: the process that reads the document dies at it again and again.
         BuildError: the document cannot be read here, as where memory runs out.
 
     """
@@ -86,9 +90,9 @@ def ask(call: str, path: Path, limits: Limits, **arguments: Any) -> Iterator[Any
                     yield answer
         except _DiedError as error:
             if is_last:
-                raise BuildError(
-                    f"{path.name}: the process that reads it died twice, the second time {error}; run again to go on, "
-                    "with more memory or without this document"
+                raise ReaderDiedError(
+                    f"{path.name}: the process that reads it died twice, the second time {error}; run again with more "
+                    "memory to go on, or leave the document out"
                 ) from error
         else:
             return
@@ -104,6 +108,7 @@ class _Reader:
     def __init__(self) -> None:
         """Start it; it ends with this process."""
         self._channel, theirs = Pipe()
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115  (closed with the process)
         words = [sys.executable, "-c", _START, json.dumps(sys.path), str(theirs.fileno()), str(os.getpid())]
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # it never hears of Ctrl-C
         try:
@@ -111,7 +116,7 @@ class _Reader:
                 words,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
+                stderr=self._said,
                 pass_fds=[theirs.fileno()],
             )
         finally:
@@ -128,6 +133,7 @@ class _Reader:
         self._channel.close()
         self._process.kill()
         self._process.wait()
+        self._said.close()
 
     def answers(self, call: str, path: Path, limits: Limits, arguments: dict[str, Any]) -> Iterator[Any]:
         """What it answers; it is free for others once it has answered, and is ended where that is not waited for."""
@@ -186,7 +192,12 @@ class _Reader:
     def _how_it_ended(self) -> str:
         self._process.kill()
         code = self._process.wait()
-        return f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+        how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+        size = self._said.seek(0, os.SEEK_END)
+        self._said.seek(max(0, size - _MAX_SAID))
+        said = self._said.read().decode("utf-8", "replace").split("\n")
+        last = next((line.strip() for line in reversed(said) if line.strip()), "")
+        return f"{how} ({last})" if last else how
 
 
 def end_readers() -> None:

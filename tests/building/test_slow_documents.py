@@ -10,7 +10,7 @@ from hostile_pdfs import blanks, content_bomb, groups, nested_forms, postscript,
 from tiny import build, command, draw_pdf, hashes, leftovers, lock, rejects, row, write_rows
 
 from mmlongbench.documents import pdf_reader
-from mmlongbench.errors import TimeLimitError
+from mmlongbench.errors import ReaderDiedError, TimeLimitError
 from mmlongbench.files import sha256_of
 
 COSTLY: dict[str, tuple[Callable[[], bytes], str]] = {
@@ -144,6 +144,19 @@ def test_the_exclusion_that_an_error_advises_works(
     built = build(own, tmp_path / "new", "--set", f"exclude={advice[1]}")
     assert "0 rejected, 1 skipped" in built.err
     assert lock(tmp_path / "new")["manifest"][0]["exclude"] == [id]
+
+
+def test_a_document_at_which_the_reader_dies_is_named_with_a_way_on(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ask(call: str, path: Path, *_: object, **__: object) -> Iterator[object]:
+        raise ReaderDiedError(f"{path.name}: died twice")
+        yield
+
+    monkeypatch.setattr(pdf_reader, "ask", ask)
+    ended = build(source, tmp_path / "out", "--workers", 1)
+    said = "error: dataset 'mmlongdoc', document 'ash': ash.pdf: died twice: exclude it (`exclude: [\"ash\"]` in the "
+    assert (ended.code, ended.err) == (2, f"{said}manifest, and a new folder)\n")
 
 
 def test_an_exclusion_may_be_a_number_without_quotes(own: Path, tmp_path: Path) -> None:

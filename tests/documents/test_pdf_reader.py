@@ -14,7 +14,7 @@ from lives import started, wait_for
 
 from mmlongbench.documents import pdf, pdf_reader
 from mmlongbench.documents.limits import Limits
-from mmlongbench.errors import BuildError, SourceError, TimeLimitError
+from mmlongbench.errors import BuildError, ReaderDiedError, SourceError, TimeLimitError
 
 LIMITS = Limits(bytes=1_000_000, pages=20, side=16_384)
 HURRIED = Limits(bytes=1_000_000, pages=20, side=16_384, seconds_a_page=0.2)
@@ -78,7 +78,7 @@ def test_an_error_at_rendering_is_that_of_this_process(drawn: Path) -> None:
 
 
 def test_a_page_that_takes_too_long_is_named_and_its_process_ended(slow: Path, drawn: Path) -> None:
-    assert pdf_reader.page_sizes(slow, 144, HURRIED) == [(1224, 1584)]
+    assert pdf_reader.page_sizes(slow, 144, LIMITS) == [(1224, 1584)]
     (reader,) = pdf_reader._free(os.getpid())
     with pytest.raises(
         TimeLimitError, match=r"^slow\.pdf, page 0: takes longer than 0\.2 s; leave the document out, or"
@@ -139,8 +139,18 @@ def test_a_process_that_died_is_started_once_more(drawn: Path, dying: list[int])
 def test_a_process_that_dies_twice_is_an_error_with_the_document(drawn: Path, dying: list[int]) -> None:
     dying.extend([1, 2])
     with pytest.raises(
-        BuildError, match=r"^drawn\.pdf: the process that reads it died twice, the second time by SIGKILL"
+        ReaderDiedError, match=r"^drawn\.pdf: the process that reads it died twice, the second time by SIGKILL; run"
     ):
+        pdf_reader.page_sizes(drawn, 144, LIMITS)
+
+
+def test_the_last_line_of_a_process_that_dies_is_kept(drawn: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dying = "import sys; sys.stderr.write('first\\nno such library\\n\\n'); sys.exit(3)"
+    monkeypatch.setattr(pdf_reader, "_START", dying)
+    for reader in pdf_reader._free(os.getpid()):
+        reader.end()
+    pdf_reader._free(os.getpid()).clear()
+    with pytest.raises(ReaderDiedError, match=r"the second time with exit code 3 \(no such library\); run again"):
         pdf_reader.page_sizes(drawn, 144, LIMITS)
 
 
