@@ -23,7 +23,7 @@ from mmlongbench.errors import BuildError, MMLongBenchError, StrictStop
 from mmlongbench.files import TEMPORARY, claim
 from mmlongbench.manifest import Manifest
 from mmlongbench.plugins import reader_type
-from mmlongbench.release.layout import LOCK
+from mmlongbench.release.layout import DATA, IMAGES, ITEMS, LOCK
 from mmlongbench.release.lock import read_lock, versions
 
 _SOURCES = dict.fromkeys(("source", "source_sha256", "corpus", "errata", "reranker_sha256"))
@@ -120,6 +120,8 @@ def _go_on(plans: list[DatasetPlan], work: Work) -> None:
     before = begun(work)
     if before is None:
         work.discard_all()
+        if work.plan.is_file():  # a torn one; without any, nothing here is of a build
+            _discard_made(work.out)
         save_plans(plans, work)
         return
     now = [plan.public() for plan in plans]
@@ -130,6 +132,12 @@ def _go_on(plans: list[DatasetPlan], work: Work) -> None:
     _same(before.public, now, work.out, changed)
     _same_versions(before.versions, "a build begun", work.out)
     save_plans(plans, work)  # the sources may have moved
+
+
+def _discard_made(out: Path) -> None:
+    """Remove what a build has made of which no plan is left: another manifest may go on in its folder."""
+    for made in (DATA, IMAGES, ITEMS):
+        shutil.rmtree(out / made, ignore_errors=True)
 
 
 def _same_versions(before: object, what: str, out: Path) -> None:

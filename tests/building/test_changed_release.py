@@ -154,6 +154,10 @@ def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
 def test_a_torn_plan_counts_as_none(text: str, source: Path, finished: Path, tmp_path: Path) -> None:
     out = unfinished(source, tmp_path / "out")
     (out / ".build" / "plan.json").write_text(text)
+    stray = [out / folder / "stray" for folder in ("mmlb_data", "mmlb_image", "items")]  # of the manifest before
+    for path in stray:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("of another manifest")
     assert "begin with --stage prepare" in command("finish", out).err
     ended = build(source, out, "--set", "seed=7")  # nobody knows of which manifest the results are
     assert ended.code == 0, ended.err
