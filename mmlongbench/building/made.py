@@ -37,8 +37,9 @@ def check_made(
     changed = [path for path in here if not _is_same(found[work.out / path], files[path])]
     if not changed:
         return
+    gone = set(changed)
     for path, shard in _makers(plans, work):
-        if path in changed:
+        if path in gone:
             (work.out / path).unlink(missing_ok=True)
             work.discard(shard)
     more = f", and {len(changed) - 1:,} more files" if len(changed) > 1 else ""
