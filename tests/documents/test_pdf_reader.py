@@ -17,7 +17,7 @@ from mmlongbench.documents.limits import Limits
 from mmlongbench.errors import BuildError, ReaderDiedError, SourceError, TimeLimitError
 
 LIMITS = Limits(bytes=1_000_000, pages=20, side=16_384)
-HURRIED = Limits(bytes=1_000_000, pages=20, side=16_384, seconds_a_page=0.2)
+HURRIED = Limits(bytes=1_000_000, pages=20, side=16_384, seconds_a_page=2)
 ASKING = """
 import sys
 from pathlib import Path
@@ -80,9 +80,7 @@ def test_an_error_at_rendering_is_that_of_this_process(drawn: Path) -> None:
 def test_a_page_that_takes_too_long_is_named_and_its_process_ended(slow: Path, drawn: Path) -> None:
     assert pdf_reader.page_sizes(slow, 144, LIMITS) == [(1224, 1584)]
     (reader,) = pdf_reader._free(os.getpid())
-    with pytest.raises(
-        TimeLimitError, match=r"^slow\.pdf, page 0: takes longer than 0\.2 s; leave the document out, or"
-    ):
+    with pytest.raises(TimeLimitError, match=r"^slow\.pdf, page 0: takes longer than 2 s; leave the document out, or"):
         [*pdf_reader.render_pages(slow, [0], 144, 90, HURRIED)]
     assert not reader.is_alive()
     assert not pdf_reader._free(os.getpid())
