@@ -57,7 +57,11 @@ def _of_system(error: OSError) -> str:
         return "the current folder was removed; change to another and run the command again"
     where = error.filename or f"standard output, or a file in the output folder or in {tempfile.gettempdir()}"
     what = f"{where}: {said}"
-    return f"{what}; nothing is half-written, the same command goes on" if error.errno in _OF_THE_DISK else what
+    if error.errno not in _OF_THE_DISK:
+        return what
+    if error.filename is None:  # what was printed is cut off
+        return f"{what}; no file is half-written, run the command again once there is room"
+    return f"{what}; nothing is half-written, the same command goes on"
 
 
 def _is_homeless() -> bool:

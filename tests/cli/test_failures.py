@@ -69,6 +69,7 @@ def test_an_output_that_is_full_is_one_line() -> None:
         ran = mmlongbench("list", capture_output=False, stdout=full, stderr=-1)
     assert ran.code == 2
     assert ran.err.startswith("error: standard output, or a file ")
+    assert ran.err.endswith("; no file is half-written, run the command again once there is room\n")
     assert ran.err.count("\n") == 1
 
 
