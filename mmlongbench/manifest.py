@@ -249,7 +249,7 @@ class DatasetSpec(_Model):
     pictures: PictureSpec = PictureSpec()
     limits: LimitsSpec = LimitsSpec()
     exclude: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()
-    """Ids of documents that are not used; questions about them are rejected."""
+    """Ids of documents that are not used; questions about them are skipped."""
     seed: int = 42
     drawn_as: str | None = None
     """The name that draws are keyed by, the dataset's own by default; two datasets of one make the same choices."""
