@@ -51,7 +51,8 @@ def main(channel: int, parent: int) -> None:
     """Answer requests until the other process is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the other process hears it, and ends this one
     end_with(parent)  # even in the middle of a page
-    sys.modules["pymupdf.layout"] = _ABSENT  # takes as long to import as all of PyMuPDF, and is not used
+    for unused in ("pymupdf.layout", "pymupdf4llm"):  # PyMuPDF imports them, which takes longer than all of itself
+        sys.modules[unused] = _ABSENT
     connection = Connection(channel)
     connection.send_bytes(_started())
     while True:
