@@ -22,11 +22,15 @@ from mmlongbench.documents.pdf_process import request
 from mmlongbench.errors import BuildError, Fault, ReaderDiedError, SourceError, TimeLimitError
 
 _START = """
-import json, sys
+import json, sys, types
 sys.path[:] = json.loads(sys.argv[1])
+sys.modules["mmlongbench"] = package = types.ModuleType("mmlongbench")
+package.__path__ = json.loads(sys.argv[2])
 from mmlongbench.documents.pdf_process import main
-main(int(sys.argv[2]), int(sys.argv[3]))
+main(int(sys.argv[3]), int(sys.argv[4]))
 """
+"""The package is there without what it exports, which would take most of the time to start."""
+_PACKAGE = Path(__file__).parents[1]
 _STARTING = 120.0
 """Seconds that the process may take to start."""
 _GRACE = 2.0
@@ -109,7 +113,8 @@ class _Reader:
         """Start it; it ends with this process."""
         self._channel, theirs = Pipe()
         self._said = tempfile.TemporaryFile()  # noqa: SIM115  (closed with the process)
-        words = [sys.executable, "-c", _START, json.dumps(sys.path), str(theirs.fileno()), str(os.getpid())]
+        folders = [json.dumps(sys.path), json.dumps([str(_PACKAGE)])]
+        words = [sys.executable, "-c", _START, *folders, str(theirs.fileno()), str(os.getpid())]
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # it never hears of Ctrl-C
         try:
             self._process = subprocess.Popen(

@@ -32,8 +32,12 @@ def problems(release: Path, *options: object) -> Found:
     """(file, problem, where) of each; the exit code and the lines for people agree."""
     verified = command("verify", release, "--json", *options)
     assert verified.code == 1
-    found = [(each["file"], each["problem"], each["where"]) for each in json.loads(verified.out)["problems"]]
-    lines = [": ".join(part for part in each if part) for each in found]
+    said = json.loads(verified.out)
+    found = [(each["file"], each["problem"], each["where"]) for each in said["problems"]]
+    lines = [
+        *(": ".join(part for part in each if part) for each in found),
+        *([f"note: {said['note']}"] if said["note"] else []),
+    ]
     assert command("verify", release, "-q", *options) == Ran(1, "", "".join(f"{line}\n" for line in lines))
     return found
 
@@ -56,7 +60,12 @@ def test_a_release_as_it_was_built_is_whole(release: Path) -> None:
     assert command("verify", release, "-q") == Ran(0, "", "")
     said = command("verify", release)
     assert said == Ran(0, f"{release}: whole; 19 files in the lock, 14 of them images\n", "")
-    assert json.loads(command("verify", release, "--json").out) == {"files": 19, "images": 14, "problems": []}
+    assert json.loads(command("verify", release, "--json").out) == {
+        "files": 19,
+        "images": 14,
+        "problems": [],
+        "note": "",
+    }
 
 
 def test_what_is_no_release_is_an_error(tmp_path: Path) -> None:
