@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mmlongbench.building.fingerprints import DocumentFile, files_of, fingerprint, source_file_list
-from mmlongbench.building.source_files import SourceFile, save_source_files, source_files
+from mmlongbench.building.source_files import SourceFile, one_spelling, save_source_files, source_files
 from mmlongbench.building.work import Work
 from mmlongbench.calling import calling
 from mmlongbench.documents.page_images import PageImages
@@ -280,7 +280,7 @@ def check_sources(plans: Iterable[DatasetPlan], work: Work, progress: Progress) 
     for plan in plans:
         for name, path in plan.sources.items():
             known = files.names(plan.spec.name, f"source.{name}")
-            for new in (found for found in files_of(path) if found not in known):
+            for new in (found for found in files_of(path) if one_spelling(found) not in known):
                 raise SourceChangedError(
                     f"{new}: came into the source while the release was built (dataset {plan.spec.name!r}, "
                     f"source.{name}); take it out and run the command again, or remove {work.out} and build anew"

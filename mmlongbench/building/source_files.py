@@ -127,12 +127,18 @@ def _row(name: bytes, file: SourceFile) -> tuple[bytes, str, str, str, str, bool
 
 def _name(path: Path, root: Path) -> bytes:
     """A path as it is saved: what stands in the working folder moves with it."""
-    path = Path(os.path.normpath(path))
+    path, root = one_spelling(path), one_spelling(root)
     return _OURS + os.fsencode(path.relative_to(root)) if path.is_relative_to(root) else os.fsencode(path)
 
 
 def _path(name: bytes, root: Path) -> Path:
-    return root / os.fsdecode(name.removeprefix(_OURS)) if name.startswith(_OURS) else Path(os.fsdecode(name))
+    ours = name.startswith(_OURS)
+    return one_spelling(root) / os.fsdecode(name.removeprefix(_OURS)) if ours else Path(os.fsdecode(name))
+
+
+def one_spelling(path: Path) -> Path:
+    """Return a path without `..`, by which the same file may be called in two ways; links on the way are followed."""
+    return path.resolve() if ".." in path.parts else path
 
 
 class SourceFiles:

@@ -96,6 +96,20 @@ def test_a_source_that_changes_ends_the_build_and_the_release_is_that_of_the_fir
     assert not leftovers(out)
 
 
+def test_sources_and_releases_may_be_called_by_way_of_a_link_and_back(own: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere" / "inner").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere" / "inner")
+    shutil.move(own, tmp_path / "elsewhere" / "source")  # link/.. is elsewhere, not the folder of the link
+    called = tmp_path / "link" / ".." / "source"
+    words = ["--set", f"source.samples={called / 'samples.json'}", "--set", f"source.documents={called / 'documents'}"]
+    out = tmp_path / "link" / ".." / "out"
+    done = build_and(lambda: None, "records", called / "tiny.yaml", out, *words)
+    assert (done.code, done.err) == (0, "")
+    ended = build_and(lambda: add_row(called), "finish", called / "tiny.yaml", tmp_path / "other", *words)
+    assert ended.code == 2
+    assert "samples.json: " in ended.err
+
+
 def test_workers_compare_too(own: Path, tmp_path: Path) -> None:
     cedar = own / "documents" / "cedar.pdf"
     ended = build_and(lambda: move_text(cedar), "images", own / "tiny.yaml", tmp_path / "out", "--workers", 2)
