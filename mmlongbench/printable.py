@@ -61,7 +61,7 @@ class PrintableStream(io.TextIOBase):
         self.stream.flush()
 
     def isatty(self) -> bool:
-        """Whether a person looks at it."""
+        """Return whether the other stream is a terminal."""
         return self.stream.isatty()
 
     def fileno(self) -> int:

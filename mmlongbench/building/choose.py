@@ -174,7 +174,7 @@ def _out_of_span(draft: Draft, dataset: Dataset) -> Fault | None:
 def _counts(
     kept: list[Row], rejects: list[dict[str, Any]], read: int, unseen: int, noted: Counter[str]
 ) -> dict[str, Any]:
-    """Counts read / kept / rejected, skipped by reason / not sampled / not selected; repairs of the kept; notes."""
+    """Return how many rows were read, kept, not sampled and not selected; the others by reason; repairs and notes."""
     repaired = Counter(repair for row in kept for repair in row.repairs)
     rejected, skipped = Counter[str](), Counter[str]()
     for line in (line["reject"] for line in rejects):

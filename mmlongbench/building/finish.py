@@ -2,22 +2,26 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from mmlongbench.building.assets import asset_shards
 from mmlongbench.building.cells import described
 from mmlongbench.building.dataset import open_dataset
 from mmlongbench.building.engine import Engine
+from mmlongbench.building.fingerprints import files_of
 from mmlongbench.building.made import cell_shards, check_made
-from mmlongbench.building.plan import CorpusPlan, DatasetPlan, check_sources
+from mmlongbench.building.plan import CorpusPlan, DatasetPlan
 from mmlongbench.building.records import blocks_of, rows_of
+from mmlongbench.building.source_files import one_spelling, source_files
 from mmlongbench.building.work import Shard, Work
 from mmlongbench.documents.page_images import PageImages
 from mmlongbench.errata import load_errata
+from mmlongbench.errors import SourceChangedError
 from mmlongbench.files import sweep, write_whole
 from mmlongbench.formats import to_json
 from mmlongbench.passages.info import read_info
+from mmlongbench.progress import Progress
 from mmlongbench.release.layout import IMAGES, ITEMS, LOCK, REJECTS
 from mmlongbench.release.lock import lock_bytes, versions
 from mmlongbench.world import ImageClass, ImageClasses
@@ -160,3 +164,23 @@ def _rejects(plans: list[DatasetPlan], work: Work) -> Iterator[dict[str, Any]]:
 
 def _all_rows(plan: DatasetPlan) -> Shard:
     return Shard("rows", plan.spec.name, "all")
+
+
+def check_sources(plans: Iterable[DatasetPlan], work: Work, progress: Progress) -> None:
+    """Hash all sources again, and list them again, to make sure that they are what was fingerprinted.
+
+    Raises:
+        SourceChangedError: a file has changed, is gone or is new.
+
+    """
+    files = source_files(work.out)
+    with progress.bar("finish: sources compared", files.count()) as advance:
+        files.check_all(advance)
+    for plan in plans:
+        for name, path in plan.sources.items():
+            known = files.names(plan.spec.name, f"source.{name}")
+            for new in (found for found in files_of(path) if one_spelling(found) not in known):
+                raise SourceChangedError(
+                    f"{new}: came into the source while the release was built (dataset {plan.spec.name!r}, "
+                    f"source.{name}); take it out and run the command again, or remove {work.out} and build anew"
+                )

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mmlongbench.building.fingerprints import DocumentFile, files_of, fingerprint, source_file_list
-from mmlongbench.building.source_files import SourceFile, one_spelling, save_source_files, source_files
+from mmlongbench.building.fingerprints import DocumentFile, fingerprint, source_file_list
+from mmlongbench.building.source_files import SourceFile, save_source_files
 from mmlongbench.building.work import Work
 from mmlongbench.calling import calling
 from mmlongbench.documents.page_images import PageImages
 from mmlongbench.documents.page_store import Pages
 from mmlongbench.documents.pdf import ocr_version
 from mmlongbench.errata import load_errata
-from mmlongbench.errors import BuildError, Fault, ManifestError, SourceChangedError, SourceError, nearest
+from mmlongbench.errors import BuildError, Fault, ManifestError, SourceError, nearest
 from mmlongbench.files import write_whole
 from mmlongbench.hub import downloaded
 from mmlongbench.manifest import HUB, SAMPLE, DatasetSpec, Manifest, PageSpec
@@ -265,26 +265,6 @@ def _check_errata(spec: DatasetSpec, reader: Reader) -> None:
                 f"dataset {spec.name!r}: errata: {id}: {field!r} says which pages a document has; "
                 "mend the document instead"
             )
-
-
-def check_sources(plans: Iterable[DatasetPlan], work: Work, progress: Progress) -> None:
-    """Hash all sources again, and list them again, to make sure that they are what was fingerprinted.
-
-    Raises:
-        SourceChangedError: a file has changed, is gone or is new.
-
-    """
-    files = source_files(work.out)
-    with progress.bar("finish: sources compared", files.count()) as advance:
-        files.check_all(advance)
-    for plan in plans:
-        for name, path in plan.sources.items():
-            known = files.names(plan.spec.name, f"source.{name}")
-            for new in (found for found in files_of(path) if one_spelling(found) not in known):
-                raise SourceChangedError(
-                    f"{new}: came into the source while the release was built (dataset {plan.spec.name!r}, "
-                    f"source.{name}); take it out and run the command again, or remove {work.out} and build anew"
-                )
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ class SourceFile(NamedTuple):
 
 
 def stamp_of(path: Path) -> Stamp:
-    """The stamp of a file, once links are followed."""
+    """Return the stamp of the file that a path leads to; links are followed."""
     found = path.stat()
     return Stamp(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
 

@@ -104,7 +104,7 @@ class Costs:
         self._names: dict[tuple[int, str], dict[str, int]] = {}
 
     def function_fault(self) -> Fault | None:
-        """What is wrong with the PostScript functions of the document."""
+        """Return why a PostScript function of the document is too long to run; None if none is."""
         most = self._limits.function_bytes
         for xref in range(1, self._objects):
             if self._key(xref, "FunctionType") == "4" and self._unpacked(xref, most) > most:
@@ -112,7 +112,7 @@ class Costs:
         return None
 
     def page_fault(self, number: int) -> Fault | None:
-        """What is wrong with a page.
+        """Return why a page costs too much to draw; None if it does not.
 
         Its operators are counted only where its bytes could hold too many: an operator takes two.
         """
@@ -257,7 +257,7 @@ class Costs:
         return {_plain(name): int(found) for name, found in _ENTRY.findall(text)}
 
     def _used(self, xrefs: tuple[int, ...]) -> "Counter[tuple[str, str]]":
-        """How often content uses which names."""
+        """Count the uses of each name in a content, each with the operator that uses it."""
         if xrefs not in self._uses:
             most, size = self._limits.content_bytes, 0
             for xref in xrefs:

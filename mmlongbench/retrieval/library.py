@@ -121,7 +121,7 @@ class Library:
         yield from map(self._corpus.passage, self._numbers(query))
 
     def random_negatives(self, query: Query) -> Iterator[Passage]:
-        """Clean passages in a drawn order, each once, without the hard negatives; none where these are not allowed."""
+        """Yield clean passages that are no hard negatives, in a drawn order; nothing if `random_fill` is off."""
         if self._spare is None:
             return
         chosen = NegativeFilter(query.facts, self._near)

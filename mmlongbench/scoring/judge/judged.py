@@ -72,7 +72,7 @@ class Judged(ProfiledMetric):
         return self.judge.models[:1]
 
     def usage(self) -> Mapping[str, float]:
-        """Calls, tokens and failures so far."""
+        """Return how many calls, tokens and failures there have been so far."""
         return self.client.usage()
 
     def stop(self) -> None:

@@ -41,7 +41,7 @@ class Found:
 
     @property
     def is_located(self) -> bool:
-        """Whether it stands anywhere."""
+        """Return whether the text was found on any page."""
         return bool(len(self.pages))
 
     @property
