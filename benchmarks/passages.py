@@ -9,7 +9,8 @@ from pydantic import BaseModel
 
 import mmlongbench as mm
 from mmlongbench import Draws, Image, Part, Record, Unit, World, escape_markers
-from mmlongbench.documents.pdf import Limits, page_text
+from mmlongbench.documents.limits import Limits
+from mmlongbench.documents.pdf import page_text
 from mmlongbench.files import write_whole
 from mmlongbench.manifest import CounterSpec
 from mmlongbench.packing.budget import TokenBudget

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from mmlongbench.documents.pdf import Limits
+from mmlongbench.documents.limits import Limits
 from mmlongbench.errors import Fault, SourceError
 from mmlongbench.manifest import LimitsSpec
 from mmlongbench.plugins import reader_type

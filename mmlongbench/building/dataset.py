@@ -13,7 +13,7 @@ from mmlongbench.building.prices import PRICES, KeptPrices
 from mmlongbench.building.source_files import source_files
 from mmlongbench.building.work import Shard, Work
 from mmlongbench.calling import calling
-from mmlongbench.documents.pdf import Limits
+from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.pictures import Cap, Pictures
 from mmlongbench.documents.pixels import PictureFile
 from mmlongbench.draws import Draws

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from mmlongbench.documents.limits import Limits as Limits
+from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.page_cost import Costs
 from mmlongbench.documents.page_tree import tree_fault
 from mmlongbench.errors import BuildError, Fault, SourceError, TimeLimitError

@@ -8,7 +8,8 @@ from pathlib import Path
 from PIL import Image
 
 import mmlongbench as mm
-from mmlongbench.documents.pdf import Limits, page_text
+from mmlongbench.documents.limits import Limits
+from mmlongbench.documents.pdf import page_text
 
 LIMITS = Limits(bytes=1 << 30, pages=5000, side=20_000)
 LEAD = 130

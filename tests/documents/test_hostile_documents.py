@@ -12,7 +12,8 @@ import pymupdf
 import pytest
 from PIL import Image
 
-from mmlongbench.documents.pdf import Limits, open_pdf, page_sizes, page_text, render_pages
+from mmlongbench.documents.limits import Limits
+from mmlongbench.documents.pdf import open_pdf, page_sizes, page_text, render_pages
 from mmlongbench.errors import BuildError, Fault, SourceError
 
 LIMITS = Limits(bytes=1_000_000, pages=20, side=16_384)

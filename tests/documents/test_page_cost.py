@@ -25,8 +25,9 @@ from hostile_pdfs import (
     tiling,
 )
 
+from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.page_cost import Costs
-from mmlongbench.documents.pdf import Limits, page_keys, page_sizes, page_text, page_words, render_pages
+from mmlongbench.documents.pdf import page_keys, page_sizes, page_text, page_words, render_pages
 from mmlongbench.errors import SourceError
 
 LIMITS = Limits(bytes=64_000_000, pages=5000, side=16_384)

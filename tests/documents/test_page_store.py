@@ -5,9 +5,9 @@ from pathlib import Path
 import pymupdf
 from tiny import draw_pdf
 
+from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.page_images import PageImages
 from mmlongbench.documents.page_store import keys_and_texts_of, keys_of, texts_of
-from mmlongbench.documents.pdf import Limits
 from mmlongbench.manifest import LimitsSpec
 
 LIMITS = Limits(**LimitsSpec().model_dump())

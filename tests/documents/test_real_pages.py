@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from mmlongbench.documents.pdf import Limits, open_pdf, page_sizes, page_text, render_pages
+from mmlongbench.documents.limits import Limits
+from mmlongbench.documents.pdf import open_pdf, page_sizes, page_text, render_pages
 
 LIMITS = Limits(bytes=64 * 1024 * 1024, pages=500, side=16_384)
 FOLDER = Path(__file__).parents[2].parent / "shared/real/mmlongbench-doc/documents"

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from mutated import changed_bytes, changed_file, fuzzing, refusal_or_none
 from PIL import Image
 
-from mmlongbench.documents.pdf import Limits, page_keys, page_sizes, page_text, render_pages
+from mmlongbench.documents.limits import Limits
+from mmlongbench.documents.pdf import page_keys, page_sizes, page_text, render_pages
 from mmlongbench.documents.pictures import Pictures
 from mmlongbench.documents.pixels import opened
 from mmlongbench.errors import Fault

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mutated import TEXTS, changed_file, fuzzing, refusal_or_none
 
+from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.page_images import PageImages
 from mmlongbench.documents.page_store import Pages, keys_of, sizes_of, texts_of
-from mmlongbench.documents.pdf import Limits
 from mmlongbench.documents.pictures import Pictures
 from mmlongbench.errors import Fault, Rejected
 from mmlongbench.plugins import installed, reader_type

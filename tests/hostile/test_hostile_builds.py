@@ -117,7 +117,8 @@ def test_hostile_documents_are_rejects_and_the_others_are_built(own: Path, tmp_p
 
 
 def test_a_tree_of_a_hundred_levels_is_read(tmp_path: Path) -> None:
-    from mmlongbench.documents.pdf import Limits, page_sizes
+    from mmlongbench.documents.limits import Limits
+    from mmlongbench.documents.pdf import page_sizes
 
     (tmp_path / "x.pdf").write_bytes(deep(98))
     assert page_sizes(tmp_path / "x.pdf", 72, Limits(1_000_000, 20, 16_384)) == [(612, 792)]

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.page_images import PageImages
 from mmlongbench.documents.page_store import sizes_of
-from mmlongbench.documents.pdf import Limits
 from mmlongbench.documents.pictures import Pictures
 from mmlongbench.errors import Rejected, SourceError
 from mmlongbench.plugins import installed, reader_type
