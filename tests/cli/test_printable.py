@@ -160,9 +160,11 @@ def test_a_build_shows_refused_documents_and_rejects(evil: Path, tmp_path: Path)
 
 
 def test_plan_and_doctor_show_what_they_find(evil: Path) -> None:
-    harmless(command("plan", evil / "tiny.yaml"))
-    harmless(command("doctor", evil / "tiny.yaml"))
-    harmless(command("doctor", evil / "tiny.yaml", "--json"))
+    assert "1K" in harmless(command("plan", evil / "tiny.yaml")).out
+    for options in ((), ("--json",)):
+        found = harmless(command("doctor", evil / "tiny.yaml", *options))
+        assert "Traceback" not in found.err
+        assert found.out
 
 
 @pytest.mark.parametrize(
@@ -223,7 +225,9 @@ def tampered(finished: Path, tmp_path: Path) -> Path:
 def test_a_release_that_was_tampered_with_is_shown(
     words: tuple[str, ...], options: tuple[str, ...], tampered: Path, finished: Path
 ) -> None:
-    harmless(command(*(word.format(tampered, finished) for word in words), *options))
+    found = harmless(command(*(word.format(tampered, finished) for word in words), *options))
+    assert found.code == 1
+    assert found.out + found.err
 
 
 def test_scores_and_reports_show_predictions(finished: Path, tmp_path: Path) -> None:
