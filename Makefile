@@ -18,7 +18,7 @@ quickstart: .venv/installed  ## build a small release from drawn sources, and au
 	$(BIN)/mmlongbench audit quickstart
 
 test: check  ## everything that must hold
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n logical --dist loadgroup
 
 check: .venv/installed-test  ## lint, format, types
 	$(BIN)/ruff check .

@@ -79,8 +79,9 @@ class DatasetPlan:
 
 
 def plan_datasets(manifest: Manifest, work: Work, progress: Progress) -> list[DatasetPlan]:
-    """Find and fingerprint the sources of every dataset; draw the samples that are asked for."""
-    plans = [_plan_dataset(spec, work, progress) for spec in manifest.datasets]
+    """Find and fingerprint the sources of every dataset; draw the samples that are asked for, each reader's once."""
+    drawn: dict[str, dict[str, Path]] = {}
+    plans = [_plan_dataset(spec, work, drawn, progress) for spec in manifest.datasets]
     _refuse_shared_images(plans)
     return plans
 
@@ -101,9 +102,11 @@ def _refuse_shared_images(plans: list[DatasetPlan]) -> None:
                 )
 
 
-def _plan_dataset(spec: DatasetSpec, work: Work, progress: Progress) -> DatasetPlan:
+def _plan_dataset(spec: DatasetSpec, work: Work, drawn: dict[str, dict[str, Path]], progress: Progress) -> DatasetPlan:
     reader = reader_type(spec.reader)()
-    sources = _sources(spec, reader, work.root / "sample" / spec.name)
+    if isinstance(spec.source, str) and spec.reader not in drawn:
+        drawn[spec.reader] = _drawn(spec, reader, work.root / "sample" / spec.name)
+    sources = dict(drawn[spec.reader]) if isinstance(spec.source, str) else _given(spec, spec.source, reader)
     _refuse_own_output(spec, sources, work)
     _check_errata(spec, reader)
     articles = spec.corpus or sources.pop("corpus", None)
@@ -199,19 +202,16 @@ def _corpus(path: Path, spec: DatasetSpec, work: Work, progress: Progress) -> Co
     )
 
 
-def _sources(spec: DatasetSpec, reader: Reader, folder: Path) -> dict[str, Path]:
-    """The paths of a dataset's sources, by the reader's names for them."""
-    if isinstance(spec.source, str):
-        folder.mkdir(parents=True, exist_ok=True)
-        return _drawn(spec, reader, folder)
+def _given(spec: DatasetSpec, given: Mapping[str, Path], reader: Reader) -> dict[str, Path]:
+    """The paths of a dataset's sources as the manifest gives them, by the reader's names for them."""
     optional: tuple[str, ...] = getattr(reader, "optional_sources", ())
-    for name in spec.source:
+    for name in given:
         if name not in (*reader.sources, *optional):
             hint = nearest(name, (*reader.sources, *optional))
             raise ManifestError(f"dataset {spec.name!r}: reader {spec.reader!r} has no source {name!r}{hint}")
     found: dict[str, Path] = {}
-    for name in (*reader.sources, *(name for name in optional if name in spec.source)):
-        path = spec.source.get(name)
+    for name in (*reader.sources, *(name for name in optional if name in given)):
+        path = given.get(name)
         if path is not None and str(path).startswith(HUB):
             found[name] = downloaded(str(path).removeprefix(HUB), getattr(reader, "hub_files", ()), name)
             continue
@@ -247,6 +247,7 @@ def _drawn(spec: DatasetSpec, reader: Reader, folder: Path) -> dict[str, Path]:
             f"dataset {spec.name!r}: source: {SAMPLE}: the reader {spec.reader!r} has no draw_sample() and so no "
             f"sample; name its sources: source: {{{given}}}"
         )
+    folder.mkdir(parents=True, exist_ok=True)
     with calling("reader", spec.reader, "draw_sample()"):
         return reader.draw_sample(folder)
 

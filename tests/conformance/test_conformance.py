@@ -42,6 +42,7 @@ from mmlongbench.task import HasClusters, Row
 GOLDENS = Path(__file__).parent / "goldens"
 LENGTHS = (8 * K, 16 * K, 32 * K)
 QUIET = Progress(is_shown=False)
+pytestmark = pytest.mark.xdist_group("conformance")  # in one process: the release that all look at is built once
 
 
 def quickstart(limit: int) -> Manifest:
@@ -59,15 +60,25 @@ class World:
     release: Path
     datasets: dict[str, Dataset]
     rows: dict[str, tuple[Row, ...]]
+    packed: dict[tuple[str, int], list[list[Example]]]
 
-    def examples(self, name: str, length: int) -> Iterator[Example]:
-        dataset = self.datasets[name]
-        for row in () if is_shared(dataset) else self.rows[name]:
-            yield from pack_row(dataset, row, length)
-        for _, made in pack_contexts(dataset, self.rows[name], length) if is_shared(dataset) else ():
+    def examples(self, name: str, length: int) -> list[Example]:
+        return [example for examples in self.packed_rows(name, length) for example in examples]
+
+    def packed_rows(self, name: str, length: int) -> list[list[Example]]:
+        """The examples of each row, or of each shared context; packed once."""
+        if (name, length) not in self.packed:
+            self.packed[name, length] = list(self._pack(self.datasets[name], self.rows[name], length))
+        return self.packed[name, length]
+
+    @staticmethod
+    def _pack(dataset: Dataset, rows: tuple[Row, ...], length: int) -> Iterator[list[Example]]:
+        for row in () if is_shared(dataset) else rows:
+            yield pack_row(dataset, row, length)
+        for _, made in pack_contexts(dataset, rows, length) if is_shared(dataset) else ():
             if not isinstance(made, NothingAskedError):
                 assert isinstance(made, list), made
-                yield from made
+                yield made
 
 
 def is_shared(dataset: Dataset) -> bool:
@@ -83,7 +94,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     finish(run_stages(quickstart(12), work, engine), work, engine)
     datasets = {name: open_dataset(out, name) for name in NAMES}
     rows = {name: rows_of(out, name) for name in NAMES}
-    yield World(out, datasets, rows)
+    yield World(out, datasets, rows, {})
     forget()
 
 
@@ -139,9 +150,11 @@ def _worst_error(example: Example) -> float:
 @every
 def test_every_required_unit_stands_once_and_needles_at_their_depths(world: World, name: str) -> None:
     dataset = world.datasets[name]
-    for row in world.rows[name] if not is_shared(dataset) else ():
+    if is_shared(dataset):
+        return
+    for row, examples in zip(world.rows[name], world.packed_rows(name, 16 * K), strict=True):
         draft = dataset.builder.draft(row, dataset.world, dataset.draws(row.id))
-        for example in pack_row(dataset, row, 16 * K):
+        for example in examples:
             times = Counter(unit.id for host in example.units for unit in (host, *host.needles))
             assert set(times.values()) == {1}
             assert {unit.id for unit in draft.required} <= times.keys()
@@ -174,8 +187,10 @@ def test_no_slot_of_a_template_and_no_marker_is_left_over(world: World, name: st
 @every
 def test_shorter_contexts_are_nested_in_longer_ones(world: World, name: str) -> None:
     dataset = world.datasets[name]
-    for row in world.rows[name] if not is_shared(dataset) else ():
-        contexts = [pack_row(dataset, row, length)[0] for length in LENGTHS]
+    if is_shared(dataset):
+        return
+    for row, *packed in zip(world.rows[name], *(world.packed_rows(name, length) for length in LENGTHS), strict=True):
+        contexts = [examples[0] for examples in packed]
         for shorter, longer in pairwise(contexts):
             missing = {unit.id for unit in shorter.units} - {unit.id for unit in longer.units}
             both = [u.id for u in longer.units if u.place is not None and u.id in {v.id for v in shorter.units}]
@@ -242,9 +257,9 @@ def test_the_audit_finds_nothing_and_every_image_is_as_planned(
 def test_the_golden_prompt(world: World, name: str) -> None:
     """One example a dataset, to be read: a diff shows what changed. MMLONGBENCH_GOLDENS=write writes them anew."""
     dataset = world.datasets[name]
-    example = next(world.examples(name, 8 * K))
+    example = world.examples(name, 8 * K)[0]
     if example.prompt.text.count("\n") >= 60 and example.prompt.images:
-        example = next(world.examples(name, (4 if is_shared(dataset) else 2) * K))
+        example = world.examples(name, (4 if is_shared(dataset) else 2) * K)[0]
     record = finished_record(dataset, example)
     fields = (f'"{key}": {_short(json.dumps(value, ensure_ascii=False))}' for key, value in record.items())
     made = {
