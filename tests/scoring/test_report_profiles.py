@@ -226,6 +226,19 @@ def test_a_profile_alone_has_the_numbers_that_it_has_beside_the_others(profile: 
     assert alone["datasets"] == {"official": ["docs", "gov"], "ours": ["docs", "gov", "lex"]}[profile]
 
 
+def test_a_profile_that_scored_some_of_the_questions_has_the_same_intervals_alone(tmp_path: Path) -> None:
+    """As SMuDGE leaves out questions whose answer does not stand in the document."""
+    lines = [line(n, n % 5 / 5, cluster=f"document {n % 9}", metric="rules", profile="ours") for n in range(18)]
+    lines += [line(n, n % 4 / 4, cluster=f"document {n % 9}", **OFFICIAL) for n in range(6)]
+    lines += [line(f"apart {n}", 0.5, metric="rules", profile="ours") for n in range(6)]
+    folder = write(tmp_path, lines)
+    both, alone = report(folder).scores, report(folder, profile="official").scores
+    (row,) = alone.rows
+    found = alone.cells["m", row, "8K"]
+    assert (found.mean, found.low is None) == (both.cells["m", row, "8K"].mean, False)
+    assert (found.low, found.high) == (both.cells["m", row, "8K"].low, both.cells["m", row, "8K"].high)
+
+
 def test_a_metric_that_is_not_a_datasets_own_enters_no_average_of_its_profile_alone(tmp_path: Path) -> None:
     folder = write(tmp_path, [each for each in mixed() if each["dataset"] == "docs"])
     alone = report(folder, profile="ours")
