@@ -10,12 +10,14 @@ _OBEYED = re.compile(
     "\ud800-\udfff\U000e0000-\U000e007f\u034f\u115f\u1160\u3164\uffa0]"
 )
 """Controls, marks that turn the direction of text, what has no width, lone surrogates; not the joiners of letters."""
+_WORD = re.compile(r"\S+")
 _SCHEME = r"[A-Za-z][\w+.-]{0,30}:/{1,2}"
 """A path of a URL has lost one of its slashes."""
 _USER = re.compile(rf"(?P<scheme>{_SCHEME})(?:[^\s/@]*:[^\s]*@|[^\s/?#@]*@)")
 """A password may hold a slash or a quote, though it must not."""
-_QUERY = re.compile(rf"(?P<address>{_SCHEME}[^\s?]*\?)[^\s]+?(?=[\])}}'\",;:.]{{0,4}}(?:\s|$))")
-"""Marks at the end of a query belong to the sentence."""
+_ADDRESS = re.compile(rf"{_SCHEME}[^\s?]*\?")
+_MARKS = re.compile(r"(?<=.)[\])}'\",;:.]{0,4}\Z", re.DOTALL)
+"""Marks at the end of a query, which belong to the sentence."""
 
 
 def printable(text: str) -> str:
@@ -33,7 +35,25 @@ def without_secrets(text: str) -> str:
     >>> without_secrets("s3://KEY:SECRET@bucket/a, https://host/b?sig=TOKEN: not found")
     's3://…@bucket/a, https://host/b?…: not found'
     """
-    return _QUERY.sub(r"\g<address>…", _USER.sub(r"\g<scheme>…@", text))
+    return _WORD.sub(lambda word: _without_query(_without_user(word[0])), text) if ":/" in text else text
+
+
+def _without_user(word: str) -> str:
+    """Return a text without blanks, in which no URL has a user or a password.
+
+    Nothing is searched behind the last @, so that time grows with the length, however many URLs there are.
+    """
+    end = word.rfind("@") + 1
+    return _USER.sub(r"\g<scheme>…@", word[:end]) + word[end:]
+
+
+def _without_query(word: str) -> str:
+    """Return a text without blanks, in which no URL has a query; nothing is searched behind the last question mark."""
+    found = _ADDRESS.search(word, 0, word.rfind("?") + 1)
+    if not found or found.end() == len(word):
+        return word
+    marks = _MARKS.search(word, max(found.end() + 1, len(word) - 4))
+    return f"{word[: found.end()]}…{marks[0] if marks else ''}"
 
 
 def shown(text: str) -> str:

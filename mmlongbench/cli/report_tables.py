@@ -238,7 +238,9 @@ def _said(found: Estimate | None, has_interval: bool = True) -> str:
 
 
 def _number(found: Estimate | None) -> str:
-    return "–" if found is None or found.mean is None else f"{found.mean:.3f}"
+    if found is None or found.mean is None:
+        return "N/A" if found and found.is_inapplicable else "–"
+    return f"{found.mean:.3f}"
 
 
 def _table(title: str, columns: Iterable[str]) -> Table:

@@ -1,5 +1,6 @@
 """What judges do wrong, over real HTTP: tried again within bounds, then failed with the reason; never 0."""
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from mmlongbench.scoring.judge.calls import Call, fence
 from mmlongbench.scoring.judge.client import MOST_LOST, Failed, JudgeClient
 from mmlongbench.scoring.judge.errors import JudgeError
 from mmlongbench.scoring.judge.pace import Pace
-from mmlongbench.scoring.judge.verdicts import Grade
+from mmlongbench.scoring.judge.verdicts import Grade, Unusable, read_verdict
 from mmlongbench.scoring.metric import Judge
 
 CALL = Call("m", "Grade it.", fence("answer", "blue"), Grade)
@@ -103,6 +104,14 @@ def test_a_call_that_failed_is_not_made_again_by_this_run_but_by_the_next(tmp_pa
 )
 def test_a_verdict_is_found_among_words_and_the_last_counts(words: str) -> None:
     assert ask(in_turn(Said(words)))[0] == Grade(reason="because", score=4)
+
+
+def test_an_object_as_deep_as_the_stack_is_unusable_at_every_depth() -> None:
+    """At one depth an object can be read and not be written: to write it takes a little more of the stack."""
+    depth = sys.getrecursionlimit()
+    for levels in range(depth - 300, depth + 20):
+        nested = "[" * levels + "]" * levels
+        assert isinstance(read_verdict(f'{{"reason": "because", "score": {nested}}}', Grade), Unusable)
 
 
 def test_an_endpoint_that_refuses_the_schema_by_name_is_asked_in_words_from_then_on() -> None:

@@ -236,7 +236,14 @@ GRADES: dict[str, tuple[str, int | str, int | str]] = {
     "the last": ("Not 5 but 2", 2, 2),
     "of five": ("4/5", 5, 4),
     "out of five": ("A 3 out of  5.", 5, 3),
+    "out of five in brackets": ("4 (out of 5)", 5, 4),
+    "points out of five": ("3 points out of a possible 5", 5, 3),
+    "on a scale": ("I give it a 4 on a scale of 1 to 5.", 5, 4),
+    "on a scale with a dash": ("2 (scale: 1–5)", 5, 2),
+    "a scale alone": ("from 1 to 5", 5, "no grade"),
+    "a range beyond the scale": ("1 to 5.5", 5, OFF),
     "of ten": ("4 of 10", OFF, OFF),
+    "of ten in brackets": ("4 (out of 10)", OFF, OFF),
     "a half": ("4.5", 5, OFF),
     "below zero": ("-1", 1, OFF),
     "none": ("It is correct.", "no grade", "no grade"),
@@ -245,6 +252,7 @@ GRADES: dict[str, tuple[str, int | str, int | str]] = {
     "six": ("6", OFF, OFF),
     "a long number": ("9" * 5000, OFF, OFF),
     "many blanks": ("4" + " " * 100_000 + "of", 4, 4),
+    "many blanks and a bracket": ("1" + " " * 50_000 + "(" + " " * 50_000 + "4", 4, 4),
 }
 
 

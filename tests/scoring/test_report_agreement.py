@@ -34,6 +34,19 @@ def test_ties_are_taken_out_of_both_sides_and_share_their_places(tmp_path: Path)
     assert [one for one, _ in pair.ranks().values()] == [4, 2.5, 2.5, 1]
 
 
+def test_models_with_the_same_scores_in_another_order_are_equal(tmp_path: Path) -> None:
+    """0.1 + 0.2 + 0.3 and 0.3 + 0.2 + 0.1 are not the same number: without rounding b would be better than a."""
+    scores = {"a": (0.3, 0.2, 0.1), "b": (0.1, 0.2, 0.3), "c": (0.9, 0.9, 0.9)}
+    assert sum(scores["a"]) != sum(scores["b"])
+    lines = [
+        line(n, score, model=model, metric="one") for model, each in scores.items() for n, score in enumerate(each)
+    ]
+    lines += [line(n, 0.1 * at, model=model, metric="two") for at, model in enumerate(scores) for n in range(3)]
+    (pair,) = reported(tmp_path, lines).agreement.pairs
+    assert [one for one, _ in pair.ranks().values()] == [2.5, 2.5, 1]
+    assert pair.tau == pytest.approx(2 / (2 * 3) ** 0.5)
+
+
 def test_a_shift_is_the_mean_move_in_points_and_in_places(tmp_path: Path) -> None:
     lines = [*ranked("one", "123"), *ranked("two", "213"), *ranked("three", "129")]
     found = reported(tmp_path, lines).agreement.shifts

@@ -107,6 +107,14 @@ def test_ece_is_the_mean_over_bins_of_what_scores_are_off(tmp_path: Path) -> Non
     assert pearson(np.array([0.5, 0.5]), np.array([0.0, 1.0])) is None
 
 
+def test_a_score_at_the_border_of_two_bins_is_in_the_upper_one_however_it_is_computed() -> None:
+    """1 − 0.8 and 1 − 0.9 are a little less than 0.2 and 0.1."""
+    for border in (0.2, 0.1):
+        scores, said = np.array([1 - (1 - border), border - 0.05]), np.array([1.0, 0.0])
+        assert scores[0] < border
+        assert expected_error(scores, said) == pytest.approx(((1 - border) + (border - 0.05)) / 2)
+
+
 @pytest.mark.parametrize(
     ("lines", "models", "why"),
     [

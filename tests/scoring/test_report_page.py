@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -86,15 +87,40 @@ def test_a_report_of_one_score_is_a_page_too(tmp_path: Path) -> None:
     assert "in no category, and in no average: docs" in text
 
 
+def said_in_a_browser(text: str, folder: Path) -> Any:
+    """What a script in a page writes into the element `said`, as JSON."""
+    path = folder / "report.html"
+    path.write_text(text, "utf-8")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'profile'}"]
+    options += ["--window-size=1300,2000"]
+    ran = subprocess.run([BROWSER, *options, "--dump-dom", path.as_uri()], capture_output=True, text=True, check=True)
+    return json.loads(re.search(r'<pre id="said">(.*?)</pre>', ran.stdout, re.DOTALL)[1])  # type: ignore[index]
+
+
+@pytest.mark.skipif(not BROWSER, reason="no chromium")
+def test_in_a_browser_the_names_of_many_correlated_datasets_are_in_one_line(tmp_path: Path) -> None:
+    names = [f"dataset_{n}" for n in range(24)]
+    scores = write(
+        tmp_path / "scores",
+        [line(1, (at + 1) / 4, name, model=model) for name in names for at, model in enumerate("abc")],
+    )
+    script = """
+<script>
+const heads = [...document.querySelectorAll("#correlations ~ details[open] tbody th")];
+const said = document.createElement("pre");
+said.id = "said";
+said.textContent = JSON.stringify(heads.map(head => [head.textContent, head.offsetHeight]));
+document.body.replaceChildren(said);
+</script></body>"""
+    found = said_in_a_browser(page("Report", report(scores)).replace("</body>", script, 1), tmp_path)
+    assert set(names) <= {name for name, _ in found}
+    assert [name for name, height in found if name in names and height > 30] == []
+
+
 @pytest.mark.skipif(not BROWSER, reason="no chromium")
 def test_in_a_browser_it_shows_without_errors_and_a_hostile_name_runs_nothing(scores: Path, tmp_path: Path) -> None:
     text = page("Report", report(scores)).replace("<head>", CATCH, 1).replace("</body>", HARNESS, 1)
-    path = tmp_path / "report.html"
-    path.write_text(text, "utf-8")
-    options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
-    options += ["--window-size=1300,2000"]
-    ran = subprocess.run([BROWSER, *options, "--dump-dom", path.as_uri()], capture_output=True, text=True, check=True)
-    said = json.loads(re.search(r'<pre id="said">(.*?)</pre>', ran.stdout, re.DOTALL)[1])  # type: ignore[index]
+    said = said_in_a_browser(text, tmp_path)
     assert (said["errors"], said["dead"], said["title"]) == ([], [], "Report")
     assert said["links"] >= 10
     assert said["wide"] == 0

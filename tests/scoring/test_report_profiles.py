@@ -196,8 +196,6 @@ def test_json_says_the_profile_of_every_cell(tmp_path: Path) -> None:
     }
     grids = [found["averages"], found["scores"], found["details"], found["totals"], *found["depths"], *found["facets"]]
     assert {cell["profile"] for grid in grids for cell in grid["cells"]} == {"official", "paper", "ours"}
-    metrics = {pair for each in found["agreement"].get("pairs", []) for pair in each["metrics"]}
-    assert not metrics or all("(" in name for name in metrics)
 
 
 def mixed() -> list[Line]:
@@ -224,6 +222,19 @@ def test_a_profile_alone_has_the_numbers_that_it_has_beside_the_others(profile: 
     for name in ("depths", "facets"):
         assert [grid for grid in both[name] if grid["cells"][0]["profile"] == profile] == alone[name], name
     assert alone["datasets"] == {"official": ["docs", "gov"], "ours": ["docs", "gov", "lex"]}[profile]
+
+
+def test_a_profile_that_scored_some_of_the_questions_has_the_same_intervals_alone(tmp_path: Path) -> None:
+    """As SMuDGE leaves out questions whose answer does not stand in the document."""
+    lines = [line(n, n % 5 / 5, cluster=f"document {n % 9}", metric="rules", profile="ours") for n in range(18)]
+    lines += [line(n, n % 4 / 4, cluster=f"document {n % 9}", **OFFICIAL) for n in range(6)]
+    lines += [line(f"apart {n}", 0.5, metric="rules", profile="ours") for n in range(6)]
+    folder = write(tmp_path, lines)
+    both, alone = report(folder).scores, report(folder, profile="official").scores
+    (row,) = alone.rows
+    found = alone.cells["m", row, "8K"]
+    assert (found.mean, found.low is None) == (both.cells["m", row, "8K"].mean, False)
+    assert (found.low, found.high) == (both.cells["m", row, "8K"].low, both.cells["m", row, "8K"].high)
 
 
 def test_a_metric_that_is_not_a_datasets_own_enters_no_average_of_its_profile_alone(tmp_path: Path) -> None:

@@ -59,6 +59,18 @@ def test_equal_models_share_their_ranks_and_one_that_keeps_its_rank_is_wholly_ro
     assert found["c"].rank == pytest.approx(stdev([2.5, 3]) * math.sqrt(2))
 
 
+def test_models_with_the_same_scores_in_another_order_share_their_ranks(tmp_path: Path) -> None:
+    tenths = {"a": (1, 2, 3), "b": (3, 2, 1)}
+    lines = [
+        line(f"{group}-{n}", each[n % 3] / 10, model=model, facets={"format": [group]})
+        for model, each in tenths.items()
+        for group in "xyz"
+        for n in range(12 if group == "x" else 15)
+    ]
+    found = by_model(moved(tmp_path, lines))
+    assert {(each.rank, each.median_rank) for each in found.values()} == {(0, 1.5)}
+
+
 def test_groups_of_few_questions_and_of_every_question_are_no_subsets(tmp_path: Path) -> None:
     lines = asked()
     for each in lines:

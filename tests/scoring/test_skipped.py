@@ -13,6 +13,7 @@ from mmlongbench.cli.report import report as report_command
 from mmlongbench.errors import ReleaseError
 from mmlongbench.scoring.predictions import SKIPPED
 from mmlongbench.scoring.report import page, report
+from mmlongbench.scoring.report.breakdowns import MIDDLE_LESS_ENDS
 from mmlongbench.scoring.report.estimates import Counts
 from mmlongbench.scoring.scores import read_scores
 
@@ -178,6 +179,27 @@ def test_details_of_a_cell_with_skipped_examples_are_not_applicable(tmp_path: Pa
     assert at["16K"].counts == Counts(1, 0, 0, 1)
     html = page("Report", report(tmp_path))
     assert "N/A" in html[html.index('<h2 id="details">') :]
+
+
+def test_the_loss_in_the_middle_of_a_length_with_skipped_examples_is_not_applicable(tmp_path: Path) -> None:
+    depths = (0.0, 0.5, 1.0)
+    lines = [line(1, depth, depth=depth, k=8) for depth in depths]
+    lines += [line(1, 1.0, depth=depth, k=16) for depth in depths[:2]] + [skipped(1, k=16, depth=1.0)]
+    (grid,) = reported(tmp_path, lines).depths
+    at = {column: grid.cells.get(("m", MIDDLE_LESS_ENDS, column)) for column in grid.columns}
+    assert [(each and each.mean, each and each.is_inapplicable) for each in at.values()] == [
+        (0.0, False),
+        (None, True),
+        (None, True),
+    ]
+
+
+def test_the_terminal_shows_details_of_skipped_examples_as_n_a(tmp_path: Path) -> None:
+    lines = [line(1, 1.0, details={"recall": 0.25}), skipped(2)]
+    folder = write(tmp_path, lines)
+    printed = CliRunner().invoke(report_command, [str(folder)], catch_exceptions=False).output
+    (recall,) = [text.split() for text in printed.splitlines() if text.startswith("docs em: recall")]
+    assert recall[-1] == "N/A"
 
 
 def test_the_report_shows_n_a_and_lists_what_was_skipped(tmp_path: Path) -> None:

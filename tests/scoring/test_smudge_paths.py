@@ -130,6 +130,16 @@ def rounded(found: Found) -> Middles:
     return {(page, round(x, 9), round(y, 9)) for page, x, y in found.places}
 
 
+def test_a_longer_path_that_is_as_similar_as_a_word_is_found_too() -> None:
+    """Both spell nine letters of the string in fourteen, and 9 / (9 / 14) is below 14 in floating point."""
+    word = Word(0, "abcdxxxxxefghi", (0.1, 0.1, 0.24, 0.12))
+    row = [Word(0, "abcdxxxxe", (0.1, 0.8, 0.19, 0.82)), Word(0, "fghi", (0.2, 0.8, 0.24, 0.82))]
+    words = words_of([word, *row], "tie")
+    found = Paths(letters_of(words)).best("abcdefghi", (0,))
+    assert (found.similarity, rounded(found)) == algorithm_1(words, "abcdefghi")
+    assert (found.similarity, len(found.places)) == (9 / 14, 2)
+
+
 def test_a_search_that_a_bound_cuts_says_so_and_still_finds_a_path(monkeypatch: pytest.MonkeyPatch) -> None:
     words, needle = grid(12, "abab"), "abba baba abaa bbab aaaa"
     monkeypatch.setattr(searched, "MAX_UNDER_WAY", 1 << 30)

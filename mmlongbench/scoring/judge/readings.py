@@ -27,8 +27,12 @@ _FENCE_START, _FENCE_END = "```json", "```"
 _JSON_MARK = "[JSON]:"
 _SCORE_LINE = re.compile(r"\[Score\]:\s*(\d+)\s*points?")
 _INTEGER = re.compile(r"\d+")
-_GRADE = re.compile(r"(-?\d+(?:[.,]\d+)?)(?:\s*(?:/|out of|of)\s*(\d+))?")
-"""A number, and the highest grade where a reply names that behind it, as in 4/5."""
+_GRADE = re.compile(
+    r"(-?\d+(?:[.,]\d+)?)(?:(?:\s*+(?:points?|stars?))?+\s*+\(?+\s*+(?:/|out of|of)\s*+(?:a possible\s*+)?+(\d+))?"
+)
+"""A number, and the highest grade where a reply names that behind it, as in 4/5 or 4 (out of 5)."""
+_SCALE = re.compile(rf"(?<![\d.,]){GRADES[0]}\s*+(?:to|and|through|-|–)\s*+{GRADES[-1]}(?![\d.,]*\d)")
+"""The scale itself, as in "on a scale of 1 to 5"."""
 _MAX_DIGITS = 9
 """Of an integer; one that is longer is off every scale."""
 _MAX_NUMBERS = 1000
@@ -143,7 +147,7 @@ def last_grade(words: str, *, is_literal: bool) -> Grade:
     """Return the last number of a reply, if it is a grade.
 
     Literally that is its last integer, also of 4.5 and of 4/5 (the grade is 5); otherwise a number that is not whole is
-    no grade, and of 4/5 the grade is 4.
+    no grade, and of 4/5 the grade is 4, as of "4 on a scale of 1 to 5".
 
     Raises:
         NoVerdict: there is no number, or the last one is no grade. The public code takes the former as -1 and the
@@ -170,8 +174,11 @@ def _last_integer(words: str) -> int | None:
 
 
 def _last_number(words: str) -> int | None:
-    """Return the last number, 0 where it is no grade of a scale up to 5; None where there is none."""
-    found = _GRADE.findall(words)
+    """Return the last number, 0 where it is no grade of a scale up to 5; None where there is none.
+
+    Numbers that name the scale are passed over.
+    """
+    found = _GRADE.findall(_SCALE.sub(" ", words))
     if not found:
         return None
     grade, highest = found[-1]

@@ -160,12 +160,16 @@ def read_verdict(words: str, verdict: type[V]) -> V | Unusable:
     if isinstance(value, str):
         return Unusable(value, quoted(words))
     try:
-        return verdict.model_validate_json(json.dumps(value))
+        said = json.dumps(value)
+    except RecursionError:  # to write an object takes a little more depth than to read it
+        return Unusable("a JSON object that is nested too deeply", quoted(words))
+    try:
+        return verdict.model_validate_json(said)
     except ValidationError as error:
         first = error.errors()[0]
         is_ours = first["type"] != "extra_forbidden"  # else the place is a name that the judge made up
         place = f"{'.'.join(map(str, first['loc']))}: " if first["loc"] and is_ours else ""
-        return Unusable(f"{place}{first['msg']}", quoted(json.dumps(value)))
+        return Unusable(f"{place}{first['msg']}", quoted(said))
 
 
 def restored_verdict(kept: str, verdict: type[V]) -> V | Unusable:

@@ -16,6 +16,7 @@ from itertools import combinations
 import numpy as np
 
 from mmlongbench.scoring.report.columns import Floats, Ints, Scores
+from mmlongbench.scoring.report.grids import DIGITS
 from mmlongbench.scoring.report.variants import Scored, vectors
 
 FEWEST = 3
@@ -96,10 +97,13 @@ def _pair(found: Scored, metrics: tuple[str, str]) -> Pair | None:
 
 
 def mean_of_files(values: Floats, file: Ints, at: Ints) -> float:
-    """Return the mean of some examples, each file once, so that none counts more for its placements."""
+    """Return the mean of some examples, each file once, so that none counts more for its placements.
+
+    It is rounded, so that models with the same scores in another order are equal.
+    """
     counts = np.bincount(file[at])
     means = np.bincount(file[at], values[at])[counts > 0] / counts[counts > 0]
-    return math.fsum(means) / len(means)
+    return round(math.fsum(means) / len(means), DIGITS)
 
 
 def kendall(one: Sequence[float], two: Sequence[float]) -> tuple[float | None, str]:

@@ -59,17 +59,21 @@ def _whole_depths(whole: Mapping[tuple[str, float], Sample]) -> Shown:
 
 
 def _lost_by_length(cells: Shown) -> Shown:
-    """The mean of the depths in the middle less that of the first and the last, for each length."""
+    """Return the mean of the depths in the middle less that of the first and the last, for each length.
+
+    It is N/A where one of these depths is.
+    """
     found: Shown = {}
     middle, ends = _parts({float(row.name) for _, row, _ in cells if row != MIDDLE_LESS_ENDS})
     for model, column in sorted({(model, column) for model, _, column in cells if column != ALL}):
         there = [[cells.get((model, Row(f"{depth:g}"), column)) for depth in some] for some in (middle, ends)]
+        parts = [part for some in there for part in some]
+        if not middle or any(part is None or (part.mean is None and not part.is_inapplicable) for part in parts):
+            continue
+        counts = sum((part.counts for part in parts if part), Counts())
         means = [[part.mean for part in some if part and part.mean is not None] for some in there]
-        if middle and all(len(some) == len(part) for some, part in zip(there, means, strict=True)):
-            one, two = (math.fsum(some) / len(some) for some in means)
-            parts = [part for some in there for part in some if part]
-            counts = sum((part.counts for part in parts), Counts())
-            found[model, MIDDLE_LESS_ENDS, column] = Estimate(one - two, None, None, counts)
+        one, two = (math.fsum(some) / len(some) if some else math.nan for some in means)
+        found[model, MIDDLE_LESS_ENDS, column] = Estimate(None if counts.skipped else one - two, counts=counts)
     return found
 
 

@@ -26,6 +26,8 @@ from mmlongbench.sources import json_lines
 
 ALPHAS = tuple(step / 20 for step in range(21))
 BINS = 10
+_DIGITS = 9
+"""Digits that a score is rounded to before it gets its bin: 1 − 0.8 is a little less than 0.2."""
 MIN_EXAMPLES = 2
 MIN_MODELS = 3
 Key: TypeAlias = tuple[str, str, float | None, int | None]
@@ -227,7 +229,7 @@ def expected_error(scores: Floats, given: Floats) -> float:
     >>> round(expected_error(np.array([0.1, 0.12, 0.9, 1.0]), np.array([0.0, 0.0, 1.0, 1.0])), 3)
     0.08
     """
-    bins = np.minimum((scores * BINS).astype(np.int64), BINS - 1)
+    bins = np.minimum(np.round(scores * BINS, _DIGITS).astype(np.int64), BINS - 1)
     return float(np.abs(np.bincount(bins, scores - given, BINS)).sum() / len(scores))
 
 

@@ -98,7 +98,8 @@ class Scores:
     """All that any line is of, also under a profile that is not shown."""
     populations: tuple[Population, ...]
     clusters: tuple[Cluster, ...]
-    """Every cluster of every dataset, sorted, so that those of one dataset follow each other."""
+    """Every cluster of every dataset, sorted, so that those of one dataset follow each other; also those of questions
+    that have lines only under a profile that is not shown."""
     groups: tuple[Group, ...]
     numbers: tuple[str, ...]
     """The names of details that are numbers."""

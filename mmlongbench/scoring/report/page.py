@@ -145,7 +145,10 @@ def _depths(grids: Sequence[Grid], models: Sequence[str]) -> str:
 
 def _facets(grids: Sequence[Grid], models: Sequence[str]) -> str:
     """A heading a facet, and below it each metric; the first of them is open."""
-    note = "All datasets are those that are in an average, where any is; n counts examples."
+    note = (
+        "Rows under “all datasets” pool the datasets that are in an average, or every dataset where there is no "
+        "average; n counts examples."
+    )
     ranked = " A number behind # is the model's place among all models." if any(grid.ranks for grid in grids) else ""
     text = f"<p>{note}{ranked}</p>" if grids else ""
     for at, name in enumerate(_names(grids)):

@@ -48,6 +48,8 @@ class Reading:
     """By file: id → number."""
     clusters: dict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
     """By dataset: id → cluster, of the questions whose lines say it."""
+    ids: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """By dataset: the ids of all questions of which there is any line, also under a profile that is not shown."""
     placements: dict[tuple[float | None, int | None], int] = field(default_factory=dict)
     groups: dict[Group, int] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)
@@ -69,10 +71,11 @@ class Reading:
         """Take in what a line says of its dataset, and return the number of its file; its score is not added.
 
         Lines under another profile than the one that is asked for tell this too, so that the averages under a profile
-        have the same members and metrics whether it is shown alone or with others.
+        have the same members, metrics and intervals whether it is shown alone or with others.
         """
         _check(line, source)
         file = self._file(line, source)
+        self.ids[line.dataset].add(line.id)
         self._add_cluster(line, source)
         if line.is_own:
             self.own_metrics[line.dataset] = line.metric

@@ -56,7 +56,7 @@ def to_columns(read: Reading) -> Scores:
     place = _inverse(order)
     rows = names.rows[order]
     of_population = names.of_population[rows[:, 1]]
-    clusters, cluster = _clusters(names.populations, read.clusters, of_population, rows[:, 2])
+    clusters, cluster = _clusters(names.populations, read, of_population, rows[:, 2])
     found = Scores(
         series=names.series,
         files=names.files,
@@ -153,19 +153,21 @@ def _populations(
 
 def _clusters(
     populations: Sequence[Population],
-    named: Mapping[str, Mapping[str, str]],
+    read: Reading,
     of_population: Ints,
     question: Ints,
 ) -> tuple[tuple[Cluster, ...], Ints]:
-    """Return all clusters, and the place of each line's among them.
+    """Return the clusters of all questions that were read, and the place of each line's among them.
 
-    A question whose lines name no cluster is a cluster of its own, apart from any that is named like its id.
+    A question whose lines name no cluster is a cluster of its own, apart from any that is named like its id. Clusters
+    of questions without a line here are there too: otherwise the draws would depend on which profile is shown.
     """
-    of_each = [
-        [_cluster(population.dataset, id, named.get(population.dataset, {})) for id in population.ids]
-        for population in populations
-    ]
-    clusters = tuple(sorted({cluster for some in of_each for cluster in some}))
+
+    def cluster_of(dataset: str, id: str) -> Cluster:
+        return _cluster(dataset, id, read.clusters.get(dataset, {}))
+
+    clusters = tuple(sorted({cluster_of(dataset, id) for dataset, ids in read.ids.items() for id in ids}))
+    of_each = [[cluster_of(population.dataset, id) for id in population.ids] for population in populations]
     place = {cluster: at for at, cluster in enumerate(clusters)}
     found = np.empty_like(question)
     for number, some in enumerate(of_each):

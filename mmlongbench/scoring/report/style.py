@@ -23,7 +23,7 @@ caption{text-align:left;font-weight:600;padding:.2rem 0;overflow-wrap:anywhere}
 th,td{padding:.2rem .45rem;border-bottom:1px solid var(--line);text-align:right;vertical-align:top}
 thead th{font-weight:600;vertical-align:bottom}thead th.t,tbody th,td.t{text-align:left}
 tbody th{font-weight:400;max-width:22rem;overflow-wrap:anywhere}
-tbody th b{font-weight:600}td.t{max-width:26rem;overflow-wrap:anywhere}
+.wide tbody th{min-width:6rem}tbody th b{font-weight:600}td.t{max-width:26rem;overflow-wrap:anywhere}
 th small,td small{display:block;font-size:.72rem;color:var(--dim);white-space:nowrap}
 th small{white-space:normal}th[rowspan]{max-width:15rem}
 td.v{background:color-mix(in oklab,var(--hot) calc(var(--v)*100%),var(--cold));border:2px solid var(--ground)}

@@ -39,6 +39,8 @@ _NARROW = 16
 """How many times fewer paths a narrow search keeps."""
 _FEWEST = 16
 """Unfinished paths that any search keeps."""
+_ROUNDING = 1e-6
+"""Letters: a path as similar as the best is not given up because a division rounds."""
 Rows = npt.NDArray[np.int32]
 Mask = npt.NDArray[np.bool_]
 
@@ -154,7 +156,7 @@ class Paths:
 
     def _search(self, string: Target, starts: Integers, is_end: Mask, best: _Best, bound: int) -> None:
         """Grow all paths until none could be as good as the best; `best` is changed."""
-        nodes = starts[self._sizes[self._word_of[starts]] <= string.length / best.similarity]
+        nodes = starts[self._sizes[self._word_of[starts]] <= string.length / best.similarity + _ROUNDING]
         best.is_exhaustive &= len(nodes) <= MAX_STARTS and self._has_graphs(nodes)
         nodes = nodes[:MAX_STARTS]
         front = begin(nodes, self._word_of[nodes], self._letters, string)
@@ -163,7 +165,7 @@ class Paths:
             front = _promising(front, string, best, bound)
             paths, nodes = self._steps(front.rows)
             lengths = front.lengths[paths] + 1 + self._sizes[self._word_of[nodes]]
-            kept = lengths <= string.length / best.similarity
+            kept = lengths <= string.length / best.similarity + _ROUNDING
             front = extend(front.taken(paths[kept]), nodes[kept], self._letters, string)
 
     def _alike(self, word: str) -> Mask:
