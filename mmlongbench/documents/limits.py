@@ -60,6 +60,8 @@ class Limits:
     """The cells of a page's patterns, each pattern laid over the whole page."""
     image_pixels: Count = 1_000_000_000
     """The pixels of all pictures that a page draws."""
+    painted_pages: Count = 10_000
+    """How often what a page paints would cover it: each time may take as long as the page has pixels."""
     function_bytes: Count = 32 * 1024
     """The bytes of the code of one PostScript function."""
     seconds_a_page: Annotated[float, Gt(0), Le(86_400)] = 60.0
