@@ -13,7 +13,6 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
-from pydantic_core import CoreSchema
 
 from mmlongbench.documents.limits import Limits
 from mmlongbench.errors import ManifestError, nearest
@@ -102,7 +101,7 @@ class _FromMapping:
     """Lets a strict model take a mapping for a dataclass; the fields of the dataclass stay as strict as it says."""
 
     @classmethod
-    def __get_pydantic_core_schema__(cls, source: type, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(cls, source: type, handler: GetCoreSchemaHandler) -> Any:  # noqa: ANN401  (pydantic's)
         schema = handler.resolve_ref_schema(handler(source))
         return {**schema, "strict": False}
 

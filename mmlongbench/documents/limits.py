@@ -23,9 +23,9 @@ class _PillowOpens:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: type, handler: Any) -> Any:  # noqa: ANN401  (pydantic's)
-        from pydantic_core import core_schema
+        from pydantic import AfterValidator
 
-        return core_schema.no_info_after_validator_function(_pixels, handler(source))
+        return AfterValidator(_pixels).__get_pydantic_core_schema__(source, handler)
 
 
 Count = Annotated[int, Ge(1)]
