@@ -3,8 +3,9 @@
 A few hundred bytes can describe work for days: forms that draw forms, a pattern of a billion cells. The counts here
 are the same on every machine, so that a document over a limit is refused everywhere alike: counting ends as soon as one
 of them is over its limit. They are no exact measure. What they miss ends by the time that a page may take: a path of
-very many edges or dashes, each further use of a pattern or of a glyph, letters upon letters, shadings whose points are
-computed or that have very many parts, fonts that have no object of their own.
+very many edges or dashes, thousands of large fills that are blended by colour, each further use of a pattern or of a
+glyph, letters upon letters, shadings whose points are computed or that have very many parts, fonts that have no object
+of their own.
 """
 
 import re
