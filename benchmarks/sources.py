@@ -8,13 +8,12 @@ from pathlib import Path
 
 from mmlongbench.documents.limits import Limits
 from mmlongbench.errors import Fault, SourceError
-from mmlongbench.manifest import LimitsSpec
 from mmlongbench.plugins import reader_type
 
 READER = "mmlongbench_doc"
 REAL = Path(__file__).resolve().parents[2] / "shared/real/mmlongbench-doc/documents"
 """Real PDFs that may lie beside the checkout."""
-LIMITS = Limits(**LimitsSpec().model_dump())
+LIMITS = Limits()
 
 
 @contextmanager

@@ -6,11 +6,12 @@ from pydantic import ValidationError
 
 from mmlongbench.calling import broken, calling
 from mmlongbench.errors import ManifestError, PluginError
-from mmlongbench.manifest import DatasetSpec, explain
+from mmlongbench.manifest import DatasetSpec
 from mmlongbench.packing.budget import format_length
 from mmlongbench.packing.placing import Depth, Placement
 from mmlongbench.plugins import builder_type, is_installed, metric_type, reader_type
 from mmlongbench.task import Builder, Row
+from mmlongbench.validation import explain
 
 MAX_PLACEMENTS = 1000
 """Depths or permutations of a dataset: a bound for mistyped numbers."""

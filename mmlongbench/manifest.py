@@ -2,12 +2,22 @@
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    ValidationError,
+    model_validator,
+)
 
+from mmlongbench.documents.limits import Limits
 from mmlongbench.errors import ManifestError, nearest
 from mmlongbench.packing.budget import STANDARD_LENGTHS, K, parse_length
+from mmlongbench.validation import explain, shown
 from mmlongbench.yaml_text import MOST_BYTES, load_yaml
 from tokenization import CrossModalCounter, PatchRule, TokenizationError, load_tokenizer
 
@@ -19,12 +29,8 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]*"
 
 
-_MOST_SHOWN = 300
-"""Characters of a wrong value in a message."""
 MOST_LENGTH = 1024 * 1024 * K
 """The longest length, in tokens: a bound for mistyped ones."""
-MOST_PIXELS = 178_956_970
-"""The largest picture that Pillow opens: twice its `MAX_IMAGE_PIXELS`."""
 
 
 def length_of(value: object) -> int:
@@ -39,7 +45,7 @@ def length_of(value: object) -> int:
     else:
         tokens = parse_length(value if isinstance(value, int) else str(value))
     if not K <= tokens <= MOST_LENGTH:
-        raise ManifestError(f"length {_shown(value)}: expected 1K to {MOST_LENGTH // K**2}M (1G tokens)")
+        raise ManifestError(f"length {shown(value)}: expected 1K to {MOST_LENGTH // K**2}M (1G tokens)")
     return tokens
 
 
@@ -48,12 +54,6 @@ def _length(value: object) -> int:
         return length_of(value)
     except ManifestError as error:
         raise ValueError(str(error)) from error
-
-
-def _pixels(value: int) -> int:
-    if value > MOST_PIXELS:
-        raise ValueError(f"at most {MOST_PIXELS:,} pixels: Pillow takes a larger picture for an attack")
-    return value
 
 
 def _tuple(value: object) -> object:
@@ -95,6 +95,15 @@ Length = Annotated[int, BeforeValidator(_length)]
 TupleOf = BeforeValidator(_tuple)
 Location = Annotated[Path, Field(strict=False)]
 """A path, which is a string in YAML."""
+
+
+class _FromMapping:
+    """Lets a strict model take a mapping for a dataclass; the fields of the dataclass stay as strict as it says."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: type, handler: GetCoreSchemaHandler) -> Any:  # noqa: ANN401  (pydantic's)
+        schema = handler.resolve_ref_schema(handler(source))
+        return {**schema, "strict": False}
 
 
 class _Model(BaseModel):
@@ -147,37 +156,6 @@ class CounterSpec(_Model):
             return CrossModalCounter(load_tokenizer(self.tokenizer), rule)
         except TokenizationError as error:
             raise ManifestError(f"counter.tokenizer: {error}") from error
-
-
-class LimitsSpec(_Model):
-    """What a document may cost before it is refused."""
-
-    bytes: int = Field(default=512 * 1024 * 1024, ge=1)
-    """The size of a document's file."""
-    pages: int = Field(default=5000, ge=1)
-    """The number of a document's pages."""
-    side: int = Field(default=16_384, ge=1)
-    """The longest side of a rendered page, in pixels."""
-    pixels: Annotated[int, AfterValidator(_pixels)] = Field(default=64_000_000, ge=1)
-    """The area of a rendered page, or of a picture, in pixels."""
-    content_bytes: int = Field(default=64 * 1024 * 1024, ge=1)
-    """The bytes of a page's content once it is unpacked; forms count here and below each time they are drawn."""
-    operators: int = Field(default=10_000_000, ge=1)
-    """The operators of a page."""
-    forms: int = Field(default=1_000_000, ge=1)
-    """The forms that a page draws."""
-    groups: int = Field(default=10_000, ge=1)
-    """The transparency groups and soft masks that a page draws."""
-    nesting: int = Field(default=50, ge=1, le=100)
-    """How many forms may stand inside each other."""
-    pattern_cells: int = Field(default=100_000_000, ge=1)
-    """The cells of a page's patterns, each pattern laid over the whole page."""
-    image_pixels: int = Field(default=1_000_000_000, ge=1)
-    """The pixels of all pictures that a page draws."""
-    function_bytes: int = Field(default=32 * 1024, ge=1)
-    """The bytes of the code of a PostScript function."""
-    seconds_a_page: float = Field(default=60.0, gt=0, le=86_400, strict=False, allow_inf_nan=False)
-    """The time that a page of a PDF may take; a build ends where one takes longer: no byte may depend on a clock."""
 
 
 class PageSpec(_Model):
@@ -247,7 +225,7 @@ class DatasetSpec(_Model):
     errata: Location | None = None
     """Corrections of the source's rows, by id."""
     pictures: PictureSpec = PictureSpec()
-    limits: LimitsSpec = LimitsSpec()
+    limits: Annotated[Limits, _FromMapping] = Limits()
     exclude: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()
     """Ids of documents that are not used; questions about them are skipped."""
     seed: int = 42
@@ -325,7 +303,7 @@ def _datasets(data: object, path: Path) -> list[dict[str, Any]]:
     unknown = [key for key in data if key not in ("datasets", "defaults")]
     if unknown:
         hint = nearest(str(unknown[0]), ("datasets", "defaults"))
-        raise ManifestError(f"{path}: unknown key {_shown(unknown[0])}{hint}")
+        raise ManifestError(f"{path}: unknown key {shown(unknown[0])}{hint}")
     datasets, defaults = data.get("datasets"), data.get("defaults") or {}
     if not isinstance(datasets, list) or not all(isinstance(item, dict) for item in (*datasets, defaults)):
         raise ManifestError(f"{path}: expected 'datasets' to be a list of mappings, 'defaults' a mapping")
@@ -387,48 +365,3 @@ def _apply(setting: str, datasets: list[dict[str, Any]], here: Path) -> None:
         target[step] = dict(inner) if isinstance(inner, dict) else {}
         target = target[step]
     target[path[-1]] = value
-
-
-def explain(error: ValidationError, where: str, model: type[BaseModel], datasets: list[dict[str, Any]]) -> str:
-    """The first problem of a validation in one line: the key, what was expected, what was found."""
-    problems = error.errors()
-    problem = problems[0]
-    place = _place(problem["loc"])
-    inner = place[2:] if len(place) > 1 and place[0] == "datasets" else place
-    key = ".".join(str(part)[:_MOST_SHOWN] for part in inner if not isinstance(part, int))
-    names = [datasets[part].get("name", part) for part in place[1:2] if isinstance(part, int) and part < len(datasets)]
-    prefix = f"{where}: " + (f"dataset {_shown(names[0])}: " if names else "")
-    if problem["type"] == "extra_forbidden":
-        return f"{prefix}unknown key {key!r}{nearest(str(place[-1]), _keys(model, place[:-1]))}"
-    if problem["type"] == "missing":
-        return f"{prefix}the key {key!r} is missing"
-    same = [other for other in problems if len(place) < len(other["loc"]) and _place(other["loc"]) == place]
-    messages = dict.fromkeys(
-        other["msg"].removeprefix("Value error, ").replace("valid tuple", "valid list")[: 2 * _MOST_SHOWN]
-        for other in (problem, *same)
-    )
-    return f"{prefix}{f'{key}: ' if key else ''}{' or '.join(messages)} (found {_shown(problem['input'])})"
-
-
-def _shown(value: object) -> str:
-    """A value in words; Python writes no integer of thousands of digits."""
-    try:
-        said = repr(list(value) if isinstance(value, tuple) else value)
-    except ValueError:
-        return f"a {type(value).__name__} with an integer of thousands of digits"
-    return said if len(said) <= _MOST_SHOWN else f"{said[:_MOST_SHOWN]}…"
-
-
-def _place(loc: tuple[int | str, ...]) -> list[int | str]:
-    """The keys of a location, without the names that pydantic gives to the arms of a union."""
-    return [part for part in loc if not (isinstance(part, str) and re.search(r"\[|^int$", part))]
-
-
-def _keys(model: type[BaseModel], place: list[Any]) -> list[str]:
-    """The keys that are allowed where an unknown one stands."""
-    current = DatasetSpec if place and place[0] == "datasets" else model
-    for step in place[2:] if current is DatasetSpec else place:
-        field = current.model_fields.get(str(step))
-        arms = (field.annotation, *get_args(field.annotation)) if field else ()
-        current = next((arm for arm in arms if isinstance(arm, type) and issubclass(arm, BaseModel)), current)
-    return list(current.model_fields)

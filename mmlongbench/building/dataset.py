@@ -80,7 +80,7 @@ def open_dataset(out: Path, name: str) -> Dataset:
 
 def limits_of(spec: DatasetSpec) -> Limits:
     """What a document of this dataset may cost."""
-    return Limits(**spec.limits.model_dump())
+    return spec.limits
 
 
 def kept_rows(dataset: Dataset, work: Work) -> Iterator[Row]:

@@ -1,12 +1,12 @@
 """The fingerprint of every source: its files hashed, its documents told apart, those that cannot be used refused."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mmlongbench.building.source_files import UNREADABLE, Hashed, SourceFile, hash_files
+from mmlongbench.building.source_files import UNREADABLE, Compared, Hashed, SourceFile, hash_files
 from mmlongbench.documents.names import folder_names
 from mmlongbench.documents.page_images import PageImages, oversized_page
 from mmlongbench.documents.page_store import Pages
@@ -17,7 +17,10 @@ from mmlongbench.progress import Progress
 from mmlongbench.sources import visible_files
 
 MAX_TABLES = 1000
-"""Files of a source that are all compared after each shard; those of larger sources are where they are read."""
+"""Files of a source that are all compared in each shard. Of a larger source the pictures are compared where they are
+read, and the others in each shard, or in each stage where they too are more."""
+_PICTURES = frozenset((".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"))
+"""Endings of pictures, which are always read by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,8 @@ def source_file_list(dataset: str, source: str, paths: Iterable[Path], progress:
     asked = list(paths)
     with progress.bar(f"{dataset}: fingerprints of {source}", len(asked)) as advance:
         found = [(path, _readable(hashed)) for path, hashed in hash_files(asked, advance)]
-    return tuple(SourceFile(path, dataset, source, hashed, is_table=len(asked) <= MAX_TABLES) for path, hashed in found)
+    compared = when_compared(asked)
+    return tuple(SourceFile(path, dataset, source, hashed, compared[path]) for path, hashed in found)
 
 
 def parts_of(document: Pages) -> tuple[Path, ...]:
@@ -176,8 +180,17 @@ def _source_files(
     below = set[Path]()
     for source, found in files.items():
         below.update(found)
-        tables = {path for path in found if path not in parts}
+        compared = when_compared([path for path in found if path not in parts])
         for path in found:
-            is_table = path in tables and len(tables) <= MAX_TABLES
-            yield SourceFile(path, dataset, f"source.{source}", hashes[path], is_table)
+            when = compared.get(path, Compared.WHERE_READ)
+            yield SourceFile(path, dataset, f"source.{source}", hashes[path], when)
     yield from (SourceFile(path, dataset, "a document", hashes[path]) for path in hashes if path not in below)
+
+
+def when_compared(paths: Sequence[Path]) -> dict[Path, Compared]:
+    """Return when each file of a source is compared that is no part of a document."""
+    if len(paths) <= MAX_TABLES:
+        return dict.fromkeys(paths, Compared.EACH_SHARD)
+    tables = {path for path in paths if path.suffix.lower() not in _PICTURES}
+    when = Compared.EACH_SHARD if len(tables) <= MAX_TABLES else Compared.EACH_STAGE
+    return {path: when if path in tables else Compared.WHERE_READ for path in paths}

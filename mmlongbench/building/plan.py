@@ -8,18 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mmlongbench.building.fingerprints import DocumentFile, fingerprint, source_file_list
-from mmlongbench.building.source_files import SourceFile, save_source_files
+from mmlongbench.building.fingerprints import DocumentFile, files_of, fingerprint, source_file_list
+from mmlongbench.building.locating import check_errata, find_sources, refuse_own_output
+from mmlongbench.building.source_files import SourceFile, save_source_files, unchanged_while_planned
 from mmlongbench.building.work import Work
 from mmlongbench.calling import calling
 from mmlongbench.documents.page_images import PageImages
 from mmlongbench.documents.page_store import Pages
 from mmlongbench.documents.pdf import ocr_version
-from mmlongbench.errata import load_errata
-from mmlongbench.errors import BuildError, Fault, ManifestError, SourceError, nearest
+from mmlongbench.errors import BuildError, Fault, ManifestError, SourceError
 from mmlongbench.files import write_whole
-from mmlongbench.hub import downloaded
-from mmlongbench.manifest import HUB, SAMPLE, DatasetSpec, Manifest, PageSpec
+from mmlongbench.manifest import SAMPLE, DatasetSpec, Manifest, PageSpec
 from mmlongbench.plugins import reader_type
 from mmlongbench.progress import Progress
 from mmlongbench.release.lock import versions
@@ -104,12 +103,32 @@ def _refuse_shared_images(plans: list[DatasetPlan]) -> None:
 
 def _plan_dataset(spec: DatasetSpec, work: Work, drawn: dict[str, dict[str, Path]], progress: Progress) -> DatasetPlan:
     reader = reader_type(spec.reader)()
-    if isinstance(spec.source, str) and spec.reader not in drawn:
-        drawn[spec.reader] = _drawn(spec, reader, work.root / "sample" / spec.name)
-    sources = dict(drawn[spec.reader]) if isinstance(spec.source, str) else _given(spec, spec.source, reader)
-    _refuse_own_output(spec, sources, work)
-    _check_errata(spec, reader)
+    sources = find_sources(spec, reader, work.root / "sample" / spec.name, drawn)
+    refuse_own_output(spec, sources, work)
     articles = spec.corpus or sources.pop("corpus", None)
+    with unchanged_while_planned(spec.name, lambda: _read_to_plan(spec, sources, articles)):
+        return _read_plan(spec, reader, sources, articles, work, progress)
+
+
+def _read_to_plan(spec: DatasetSpec, sources: Mapping[str, Path], articles: Path | None) -> Iterator[Path]:
+    """The files that planning reads more than once: what it finds in them must be what it hashes."""
+    for source in sources.values():
+        yield from files_of(source)
+    if articles:
+        yield from _corpus_tables(articles)
+    if spec.errata:
+        yield spec.errata
+
+
+def _read_plan(
+    spec: DatasetSpec,
+    reader: Reader,
+    sources: dict[str, Path],
+    articles: Path | None,
+    work: Work,
+    progress: Progress,
+) -> DatasetPlan:
+    check_errata(spec, reader)
     corpus = _corpus(articles, spec, work, progress) if articles else None
     with _source_errors(spec):
         with calling("reader", spec.reader, "documents()"):
@@ -133,7 +152,7 @@ def _plan_dataset(spec: DatasetSpec, work: Work, drawn: dict[str, dict[str, Path
 
 def _other_files(spec: DatasetSpec, corpus: CorpusPlan | None, progress: Progress) -> Iterator[SourceFile]:
     """What decides bytes besides the sources."""
-    from mmlongbench.passages.info import INDEX, INFO, PASSAGES
+    from mmlongbench.passages.info import INDEX
 
     found: dict[str, Iterable[Path]] = {}
     if spec.errata:
@@ -141,14 +160,23 @@ def _other_files(spec: DatasetSpec, corpus: CorpusPlan | None, progress: Progres
     if (tokenizer := Path(spec.counter.tokenizer)).is_file():
         found["counter.tokenizer"] = [tokenizer]
     if corpus:
-        tables = [corpus.folder / name for name in (INFO, PASSAGES)]
-        found["corpus"] = [*tables, *(path for path in sorted((corpus.folder / INDEX).rglob("*")) if path.is_file())]
+        found["corpus"] = [
+            *_corpus_tables(corpus.folder),
+            *(path for path in sorted((corpus.folder / INDEX).rglob("*")) if path.is_file()),
+        ]
     if corpus and (model := spec.retrieval.reranker):
         from mmlongbench.retrieval.models import find_model, model_files
 
         found["retrieval.reranker"] = model_files(find_model(model.model, model.revision))
     for source, paths in found.items():
         yield from source_file_list(spec.name, source, paths, progress)
+
+
+def _corpus_tables(folder: Path) -> list[Path]:
+    """The files of a corpus besides its index."""
+    from mmlongbench.passages.info import INFO, PASSAGES
+
+    return [folder / INFO, folder / PASSAGES]
 
 
 @contextmanager
@@ -200,72 +228,6 @@ def _corpus(path: Path, spec: DatasetSpec, work: Work, progress: Progress) -> Co
     return CorpusPlan(
         folder, corpus.fingerprint, cache, hash_files(find_model(model.model, model.revision)) if model else ""
     )
-
-
-def _given(spec: DatasetSpec, given: Mapping[str, Path], reader: Reader) -> dict[str, Path]:
-    """The paths of a dataset's sources as the manifest gives them, by the reader's names for them."""
-    optional: tuple[str, ...] = getattr(reader, "optional_sources", ())
-    for name in given:
-        if name not in (*reader.sources, *optional):
-            hint = nearest(name, (*reader.sources, *optional))
-            raise ManifestError(f"dataset {spec.name!r}: reader {spec.reader!r} has no source {name!r}{hint}")
-    found: dict[str, Path] = {}
-    for name in (*reader.sources, *(name for name in optional if name in given)):
-        path = given.get(name)
-        if path is not None and str(path).startswith(HUB):
-            found[name] = downloaded(str(path).removeprefix(HUB), getattr(reader, "hub_files", ()), name)
-            continue
-        if path is None:
-            raise ManifestError(f"dataset {spec.name!r}: source.{name} is missing; --set source.{name}=PATH gives it")
-        if not path.exists():
-            raise ManifestError(f"dataset {spec.name!r}: source.{name}: no such file or folder: {path}")
-        if not (path.is_file() or path.is_dir()):  # a pipe would never end
-            asked = f"dataset {spec.name!r}: source.{name}"
-            raise ManifestError(f"{asked}: expected a file or a folder, found a pipe or a device: {path}")
-        found[name] = path
-    return found
-
-
-def _refuse_own_output(spec: DatasetSpec, sources: Mapping[str, Path], work: Work) -> None:
-    """Refuse to build a release inside a folder that is read: its own files would be read as sources."""
-    read = {f"source.{name}": path for name, path in sources.items()}
-    if spec.corpus:
-        read["corpus"] = spec.corpus
-    for name, path in read.items():
-        if path.is_dir() and work.out.resolve().is_relative_to(path.resolve()):
-            raise BuildError(
-                f"--out {work.out}: lies inside {name} of dataset {spec.name!r} ({path}), so that its files would be "
-                "read as sources; give a folder outside of it"
-            )
-
-
-def _drawn(spec: DatasetSpec, reader: Reader, folder: Path) -> dict[str, Path]:
-    """The sources of a miniature that the reader draws."""
-    if not hasattr(reader, "draw_sample"):
-        given = ", ".join(f"{name}: PATH" for name in reader.sources)
-        raise ManifestError(
-            f"dataset {spec.name!r}: source: {SAMPLE}: the reader {spec.reader!r} has no draw_sample() and so no "
-            f"sample; name its sources: source: {{{given}}}"
-        )
-    folder.mkdir(parents=True, exist_ok=True)
-    with calling("reader", spec.reader, "draw_sample()"):
-        return reader.draw_sample(folder)
-
-
-def _check_errata(spec: DatasetSpec, reader: Reader) -> None:
-    if spec.errata is None:
-        return
-    if not spec.errata.is_file():
-        raise ManifestError(f"dataset {spec.name!r}: errata: no such file: {spec.errata}")
-    if not hasattr(reader, "raw_rows"):
-        raise ManifestError(f"dataset {spec.name!r}: errata: the reader {spec.reader!r} cannot correct rows")
-    fixed = getattr(reader, "fixed_fields", ())
-    for id, erratum in load_errata(spec.errata).items():
-        if field := next((field for field in erratum.set if field in fixed), None):
-            raise ManifestError(
-                f"dataset {spec.name!r}: errata: {id}: {field!r} says which pages a document has; "
-                "mend the document instead"
-            )
 
 
 @dataclass(frozen=True, slots=True)

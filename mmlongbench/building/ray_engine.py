@@ -54,7 +54,7 @@ class RayEngine:
         waiting = {task.remote(out, shard, known, self.remote): shard for shard in shards}
         try:
             while waiting:
-                (done,), _ = ray.wait(list(waiting), num_returns=1)
+                done = _first_done(ray, list(waiting))
                 shard = waiting.pop(done)
                 node, seconds = _result(ray, done, shard)
                 self.nodes[node] += 1
@@ -90,6 +90,19 @@ def _run(out: Path, shard: Shard, known: str, remote: Remote | None) -> tuple[st
     return node, seconds
 
 
+def _first_done(ray: Any, waiting: list[Any]) -> Any:  # noqa: ANN401
+    try:
+        (done,), _ = ray.wait(waiting, num_returns=1)
+    except ray.exceptions.RayError as error:
+        raise BuildError(f"--engine ray: the cluster cannot be asked ({_said(error)}); run again to go on") from error
+    return done
+
+
+def _said(error: Exception) -> str:
+    """Return the first line of what an error says, or its kind where it says nothing."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
 def _result(ray: Any, done: Any, shard: Shard) -> tuple[str, float]:  # noqa: ANN401  (Ray has no types of its own here)
     try:
         node, seconds = ray.get(done)
@@ -97,8 +110,7 @@ def _result(ray: Any, done: Any, shard: Shard) -> tuple[str, float]:  # noqa: AN
     except ray.exceptions.RayTaskError as error:
         raise error.cause from None
     except ray.exceptions.RayError as error:
-        said = str(error).splitlines()[0]
-        why = f"its process died twice, perhaps for want of memory ({said}); run again to go on"
+        why = f"its process died twice, perhaps for want of memory ({_said(error)}); run again to go on"
         raise BuildError(f"{shard}: {why}") from error
 
 
@@ -120,7 +132,8 @@ def _connected(address: str | None) -> Iterator[None]:
     try:
         ray.init(address=address, include_dashboard=False if address is None else None, log_to_driver=False)
     except (ConnectionError, ValueError, RuntimeError) as error:
-        raise BuildError(f"--ray-address {address}: {str(error).splitlines()[0]}") from error
+        where = "--engine ray" if address is None else f"--ray-address {address}"
+        raise BuildError(f"{where}: Ray does not start: {_said(error)}") from error
     try:
         yield
     finally:

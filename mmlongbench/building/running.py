@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import closing
 
 from mmlongbench.building.engine import Engine
+from mmlongbench.building.source_files import source_files
 from mmlongbench.building.work import Shard, Work
 from mmlongbench.errors import Interrupted
 
@@ -17,6 +18,7 @@ def do_shards(stage: str, shards: Sequence[Shard], work: Work, engine: Engine) -
 
     Raises:
         Interrupted: by Ctrl-C; how much of the stage is done, and how to go on.
+        SourceChangedError: a file of a source of very many files is not what was fingerprinted.
 
     """
     left = [shard for shard in shards if not work.is_done(shard)]
@@ -26,7 +28,11 @@ def do_shards(stage: str, shards: Sequence[Shard], work: Work, engine: Engine) -
     for shard in left:
         totals[shard.group] += shard.steps
     try:
-        with engine.progress.board(totals) as advance, closing(engine.run(work.out, left)) as ended:
+        with (
+            source_files(work.out).unchanged_in_stage(shard.dataset for shard in left),
+            engine.progress.board(totals) as advance,
+            closing(engine.run(work.out, left)) as ended,
+        ):
             for shard, seconds in ended:
                 done += 1
                 advance(shard.group, shard.steps)

@@ -4,8 +4,9 @@ Every file is hashed when a build is planned. A shard compares what it reads by 
 and the times of its last changes, the second of which the kernel sets and nobody else. A stamp that differs, as that of
 a copy on another machine does, or that is too young to tell two changes apart, is no proof: then the hash is compared.
 A stamp that differs before and after a file is read is an error, whatever the hash: the file may have been another one
-in between. Before the lock is written, all hashes are compared; stamps would not do there, for the folder may be on a
-network, where the times of changes are those of another clock.
+in between. The tables of a source that has very many are compared in this way around each stage, not around each shard,
+and all that is read to plan a build around its planning. Before the lock is written, all hashes are compared; stamps
+would not do there, for the folder may be on a network, where the times of changes are those of another clock.
 """
 
 import errno
@@ -14,7 +15,8 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from enum import IntEnum
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -35,7 +37,7 @@ _OURS = b"\0"
 _READ = "WHERE length(sha256) = 64"
 """Leaves out documents that could not be read or were too large, which have words in place of a hash."""
 _TABLE = """
-CREATE TABLE files (path BLOB, dataset TEXT, source TEXT, sha256 TEXT, stamp TEXT, is_table INTEGER,
+CREATE TABLE files (path BLOB, dataset TEXT, source TEXT, sha256 TEXT, stamp TEXT, compared INTEGER,
                     PRIMARY KEY (path, dataset, source)) WITHOUT ROWID
 """
 
@@ -58,6 +60,17 @@ class Hashed(NamedTuple):
     """None where it proves nothing: the file was changed only just before it was read, or cannot be read."""
 
 
+class Compared(IntEnum):
+    """When a file is compared with its fingerprint, besides the end of the build."""
+
+    WHERE_READ = 0
+    """By whoever reads it, who names it: documents and pictures."""
+    EACH_SHARD = 1
+    """Before and after each shard of its dataset, which may read it without naming it."""
+    EACH_STAGE = 2
+    """Before and after each stage: its source has too many files to look at all of them in each shard."""
+
+
 class SourceFile(NamedTuple):
     """A file of a source as it was fingerprinted."""
 
@@ -66,14 +79,40 @@ class SourceFile(NamedTuple):
     source: str
     """The manifest's name for the source it belongs to."""
     hashed: Hashed
-    is_table: bool = False
-    """Whether it is compared after each shard of its dataset; other files are where they are read."""
+    compared: Compared = Compared.WHERE_READ
 
 
 def stamp_of(path: Path) -> Stamp:
     """Return the stamp of the file that a path leads to; links are followed."""
     found = path.stat()
     return Stamp(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+
+
+@contextmanager
+def unchanged_while_planned(dataset: str, list_files: Callable[[], Iterable[Path]]) -> Iterator[None]:
+    """Make sure that the files that are listed are the same before and after the block, which reads and hashes them.
+
+    Raises:
+        SourceChangedError: one has changed, is gone or is new.
+
+    """
+    before = {path: _stamp_if_there(path) for path in list_files()}
+    yield
+    now = {path: _stamp_if_there(path) for path in list_files()}
+    changed = sorted(path for path in {*before, *now} if before.get(path) != now.get(path))
+    if changed:
+        more = f", and {len(changed) - 1:,} more files did" if len(changed) > 1 else ""
+        raise SourceChangedError(
+            f"{changed[0]}: changed while the build was planned (dataset {dataset!r}){more}; run the command again "
+            "once the sources are complete"
+        )
+
+
+def _stamp_if_there(path: Path) -> Stamp | None:
+    try:
+        return stamp_of(path)
+    except OSError:
+        return None
 
 
 def hash_file(path: Path) -> Hashed:
@@ -120,9 +159,9 @@ def save_source_files(work: Work, files: Iterable[SourceFile]) -> None:
         raise BuildError(f"{target}: cannot be written: {error}; run the command again") from error
 
 
-def _row(name: bytes, file: SourceFile) -> tuple[bytes, str, str, str, str, bool]:
+def _row(name: bytes, file: SourceFile) -> tuple[bytes, str, str, str, str, int]:
     sha256, stamp = file.hashed
-    return name, file.dataset, file.source, sha256, " ".join(map(str, stamp or ())), file.is_table
+    return name, file.dataset, file.source, sha256, " ".join(map(str, stamp or ())), file.compared
 
 
 def _name(path: Path, root: Path) -> bytes:
@@ -148,7 +187,7 @@ class SourceFiles:
         """Open what `save_source_files` has written."""
         self._work = work
         self._proven: dict[Path, Stamp] = {}
-        self._tables: dict[str, list[SourceFile]] = {}
+        self._listed: dict[tuple[str, Compared], list[SourceFile]] = {}
         try:
             address = f"{(work.root / SOURCE_FILES).absolute().as_uri()}?mode=ro&immutable=1"
             self._database = sqlite3.connect(address, uri=True, check_same_thread=False)
@@ -172,10 +211,21 @@ class SourceFiles:
     @contextmanager
     def unchanged_tables(self, dataset: str) -> Iterator[None]:
         """Make sure in the same way of all files of a dataset that a shard may read without naming them."""
-        if dataset not in self._tables:
-            self._tables[dataset] = list(self._select("WHERE dataset = ? AND is_table", dataset))
-        with self._all_unchanged(self._tables[dataset]):
+        with self._all_unchanged(self._compared(dataset, Compared.EACH_SHARD)):
             yield
+
+    @contextmanager
+    def unchanged_in_stage(self, datasets: Iterable[str]) -> Iterator[None]:
+        """Make sure in the same way of the files of datasets that are too many to be compared in each shard."""
+        with ExitStack() as stack:
+            for dataset in dict.fromkeys(datasets):
+                stack.enter_context(self._all_unchanged(self._compared(dataset, Compared.EACH_STAGE)))
+            yield
+
+    def _compared(self, dataset: str, when: Compared) -> list[SourceFile]:
+        if (dataset, when) not in self._listed:
+            self._listed[dataset, when] = list(self._select("WHERE dataset = ? AND compared = ?", dataset, int(when)))
+        return self._listed[dataset, when]
 
     @contextmanager
     def _all_unchanged(self, files: Sequence[SourceFile]) -> Iterator[None]:
@@ -248,11 +298,11 @@ class SourceFiles:
     def _select(self, where: str, *values: object) -> Iterator[SourceFile]:
         """The files of which something is so."""
         try:
-            for name, dataset, source, sha256, stamp, is_table in self._database.execute(
+            for name, dataset, source, sha256, stamp, compared in self._database.execute(
                 f"SELECT * FROM files {where}", values
             ):
                 hashed = Hashed(sha256, Stamp(*map(int, stamp.split())) if stamp else None)
-                yield SourceFile(_path(name, self._work.root), dataset, source, hashed, bool(is_table))
+                yield SourceFile(_path(name, self._work.root), dataset, source, hashed, Compared(compared))
         except (sqlite3.Error, TypeError, ValueError) as error:
             raise self._unusable(error) from error
 

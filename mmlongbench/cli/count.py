@@ -52,12 +52,11 @@ def _opened(thing: Path, dpi: int) -> tuple[str, str, list[tuple[int, int]]]:
     from mmlongbench.documents.pdf_reader import page_sizes
     from mmlongbench.documents.pixels import header_size, unreadable
     from mmlongbench.errors import Fault, SourceError
-    from mmlongbench.manifest import LimitsSpec
 
     with thing.open("rb") as file:
         head = file.read(64)
     if head.startswith(b"%PDF-") or thing.suffix.lower() == ".pdf":
-        sizes = page_sizes(thing, dpi, Limits(**LimitsSpec().model_dump()))
+        sizes = page_sizes(thing, dpi, Limits())
         return f"{len(sizes)} pages at {dpi} DPI", "", sizes
     try:
         size = header_size(thing)

@@ -1,36 +1,71 @@
 """What a document may cost before it is refused, and what one page of it may."""
 
 from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from annotated_types import Ge, Gt, Le
+
+MOST_PIXELS = 178_956_970
+"""The largest picture that Pillow opens: twice its `MAX_IMAGE_PIXELS`."""
+
+
+def _pixels(value: int) -> int:
+    if value > MOST_PIXELS:
+        raise ValueError(f"at most {MOST_PIXELS:,} pixels: Pillow takes a larger picture for an attack")
+    return value
+
+
+class _PillowOpens:
+    """Tells pydantic to refuse more pixels than Pillow opens, with the reason.
+
+    Pydantic is imported only where a manifest is read: the process that reads PDFs does without it.
+    """
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: type, handler: Any) -> Any:  # noqa: ANN401  (pydantic's)
+        from pydantic import AfterValidator
+
+        return AfterValidator(_pixels).__get_pydantic_core_schema__(source, handler)
+
+
+Count = Annotated[int, Ge(1)]
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of documents; all but the last are counts, which are the same on every machine.
+    """Bounds of documents, as a manifest has them under `limits`; all but the last do not depend on the machine.
 
     Forms, and all that they hold but patterns, count each time a page draws them.
     """
 
-    bytes: int
-    pages: int
-    side: int
+    bytes: Count = 512 * 1024 * 1024
+    """The size of a document's file."""
+    pages: Count = 5000
+    """The number of a document's pages."""
+    side: Count = 16_384
     """The longest side of a rendered page, in pixels."""
-    pixels: int = 64_000_000
-    """The area of a rendered page; image libraries take more for an attack."""
-    content_bytes: int = 64 * 1024 * 1024
-    """The unpacked content of a page."""
-    operators: int = 10_000_000
-    """Operators of a page."""
-    forms: int = 1_000_000
-    """Forms that a page draws."""
-    groups: int = 10_000
-    """Forms that are blended as a whole, and soft masks: each may take as long as the page has pixels."""
-    nesting: int = 50
-    """Forms inside each other."""
-    pattern_cells: int = 100_000_000
-    """Cells of its patterns that would fit on a page."""
-    image_pixels: int = 1_000_000_000
-    """Pixels of all pictures that a page draws."""
-    function_bytes: int = 32 * 1024
-    """The code of one PostScript function."""
-    seconds_a_page: float = 60.0
-    """The time that one page may take; a build ends where one takes longer."""
+    pixels: Annotated[Count, _PillowOpens] = 64_000_000
+    """The area of a rendered page, or of a picture, in pixels."""
+    content_bytes: Count = 64 * 1024 * 1024
+    """The bytes of a page's content once it is unpacked."""
+    operators: Count = 10_000_000
+    """The operators of a page."""
+    forms: Count = 1_000_000
+    """The forms that a page draws."""
+    groups: Count = 10_000
+    """The transparency groups and soft masks that a page draws: each may take as long as the page has pixels."""
+    nesting: Annotated[Count, Le(100)] = 50
+    """How many forms may stand inside each other."""
+    pattern_cells: Count = 100_000_000
+    """The cells of a page's patterns, each pattern laid over the whole page."""
+    image_pixels: Count = 1_000_000_000
+    """The pixels of all pictures that a page draws."""
+    painted_pages: Count = 10_000
+    """How often what a page paints would cover it: each time may take as long as the page has pixels."""
+    function_bytes: Count = 32 * 1024
+    """The bytes of the code of one PostScript function."""
+    seconds_a_page: Annotated[float, Gt(0), Le(86_400)] = 60.0
+    """The time that a page of a PDF may take; a build ends where one takes longer: no byte may depend on a clock."""
+
+    __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "strict": True}
+    """How a manifest is read: without unknown keys, and without texts in place of numbers."""

@@ -2,14 +2,16 @@
 
 A few hundred bytes can describe work for days: forms that draw forms, a pattern of a billion cells. The counts here
 are the same on every machine, so that a document over a limit is refused everywhere alike: counting ends as soon as one
-of them is over its limit. They are no exact measure. What they miss ends by the time that a page may take: shadings,
-fills that are blended with all that is below them, each further use of a pattern or of a glyph, fonts that have no
-object of their own.
+of them is over its limit. They are no exact measure. What they miss ends by the time that a page may take: a path of
+very many edges or dashes, thousands of large fills that are blended by colour, each further use of a pattern or of a
+glyph, letters upon letters, shadings whose points are computed or that have very many parts, fonts that have no object
+of their own.
 """
 
 import re
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, astuple, dataclass
 from math import ceil
 from typing import Any
@@ -118,7 +120,25 @@ class Costs:
         """
         fault = self._fault(number, exact=False)
         is_unsure = fault is not None and fault.reason == _LIMITED["operators"][0]
-        return self._fault(number, exact=True) if is_unsure else fault
+        fault = self._fault(number, exact=True) if is_unsure else fault
+        return fault or self._painted_fault(number)
+
+    def _painted_fault(self, number: int) -> Fault | None:
+        """Return why what a page paints covers it too often; it is not looked for where so few operators cannot."""
+        from mmlongbench.documents.painted import painted_pages
+
+        most = self._limits.painted_pages
+        if any(operators <= most for operators in self._bounds_of_operators(number)):
+            return None
+        if painted_pages(self._document.load_page(number), most) <= most:
+            return None
+        return _fault("painted-area-of-a-page", "times its area painted", most, "painted_pages", number)
+
+    def _bounds_of_operators(self, number: int) -> Iterator[int]:
+        """What the operators of a page are at most, then their exact number."""
+        for exact in (False, True):
+            with suppress(_TooMuchError):  # what they are at most may be too many
+                yield self._page(number, exact=exact).operators
 
     def _fault(self, number: int, *, exact: bool) -> Fault | None:
         try:

@@ -5,13 +5,14 @@ MuPDF is not thread-safe: one process, one document at a time. A PDF is hostile 
 
 import hashlib
 import io
+import os
 import shutil
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,14 @@ from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.page_cost import Costs
 from mmlongbench.documents.page_tree import tree_fault
 from mmlongbench.errors import BuildError, Fault, SourceError, TimeLimitError
+from mmlongbench.processes import end_with
 
 POINTS_PER_INCH = 72
 _LETTERS = 40
 """A page with fewer has no text to speak of; it is told from others by its pixels."""
 _KEY_DPI = 36
+_ANSWERING = 60.0
+"""Seconds in which `tesseract` must say its version."""
 _LEAVE_OUT = "mend the document, or take it out of the sources, and build into a new folder"
 
 
@@ -162,12 +166,24 @@ def _recognised(path: Path, number: int, page: Any, seconds: float) -> str:  # n
     with _named(path, "unrecognised-page", "a page that tesseract can read", f"page {number}"):
         picture = page.get_pixmap(dpi=288, alpha=False).tobytes("png")
         try:
-            done = subprocess.run(command, input=picture, capture_output=True, check=False, timeout=max(0.1, seconds))
+            done = _run(command, picture, max(0.1, seconds))
         except subprocess.TimeoutExpired as error:
             raise TimeLimitError(f"{path.name}, page {number}: tesseract takes longer than a page may") from error
         if done.returncode:
             raise ValueError((done.stderr.decode("utf-8", "replace").splitlines() or [f"exit {done.returncode}"])[-1])
     return str(done.stdout, "utf-8", "replace")
+
+
+def _run(command: Sequence[str], given: bytes, seconds: float) -> "subprocess.CompletedProcess[bytes]":
+    """Run a program that ends with this process: nobody else would end it."""
+    return subprocess.run(
+        command,
+        input=given,
+        capture_output=True,
+        check=False,
+        timeout=seconds,
+        preexec_fn=partial(end_with, os.getpid()),
+    )
 
 
 def _tesseract() -> str:
@@ -179,9 +195,14 @@ def _tesseract() -> str:
 
 @cache
 def ocr_version() -> str:
-    """The first line of `tesseract --version`; raises BuildError where it is not installed."""
-    done = subprocess.run([_tesseract(), "--version"], capture_output=True, text=True, check=False)
-    return next(iter((done.stdout or done.stderr).splitlines()), "")
+    """Return the first line of `tesseract --version`; raise BuildError where it is not installed or does not answer."""
+    try:
+        done = _run([_tesseract(), "--version"], b"", _ANSWERING)
+    except subprocess.TimeoutExpired as error:
+        raise BuildError(
+            f"pages.ocr: `tesseract --version` says nothing within {_ANSWERING:g} s; mend it, or leave pages.ocr out"
+        ) from error
+    return next(iter((done.stdout or done.stderr).decode("utf-8", "replace").splitlines()), "")
 
 
 def has_words(text: str) -> bool:

@@ -132,6 +132,33 @@ def ending_of(data: bytes) -> str:
     return next((ending for start, ending in kinds.items() if data.startswith(start)), ".jpg")
 
 
+_SAME_ENDINGS = {".jpeg": ".jpg", ".jpe": ".jpg", ".jfif": ".jpg", ".tiff": ".tif"}
+_ENDS = {".jpg": b"\xff\xd9", ".png": b"IEND\xaeB`\x82", ".gif": b";"}
+"""The last bytes of pictures."""
+
+
+def oddities(path: Path) -> tuple[str, ...]:
+    """Return what is odd about a picture's file that every reader opens, in words that follow `with an image`.
+
+    Only its first and last bytes are read, so that bytes after its end that look like an end are not found.
+    """
+    with path.open("rb") as file:
+        head = file.read(12)
+        size = file.seek(0, io.SEEK_END)
+        file.seek(max(0, size - 8))
+        tail = file.read()
+    kind, said = ending_of(head), path.suffix.lower()
+    ends_well = tail.endswith(_ENDS.get(kind, b""))
+    if kind == ".webp":
+        ends_well = size - 8 - int.from_bytes(head[4:8], "little") in (0, 1)
+    found = []
+    if said and _SAME_ENDINGS.get(said, said) != kind:
+        found.append("whose ending names another format")
+    if not ends_well:
+        found.append("with bytes after its end, or without its end")
+    return tuple(found)
+
+
 def likeness(data: bytes) -> bytes:
     """What a picture looks like: the mean colours of a 16 × 16 grid, 768 bytes. Raises one of `unreadable()`."""
     from PIL import Image

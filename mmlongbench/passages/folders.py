@@ -11,7 +11,7 @@ from mmlongbench.passages.lines import Advance
 from mmlongbench.passages.rows import paragraphs_of
 from mmlongbench.sources import file_inside
 
-PDF_LIMITS = Limits(bytes=512 * 1024 * 1024, pages=5000, side=16_384)
+PDF_LIMITS = Limits()
 _MOST_BYTES = 4 * MOST_CHARACTERS
 
 

@@ -23,7 +23,7 @@ from mmlongbench.release.lock_faults import lock_faults
 from mmlongbench.release.measuring import Measured, measure
 from mmlongbench.release.models import Asked, Model
 from mmlongbench.release.opening import AuditedDataset, Opened, PublicFile, open_public, open_release
-from mmlongbench.task import Record, RemarkingBuilder
+from mmlongbench.task import Record, Remark, RemarkingBuilder
 from tokenization import TokenizationError
 
 Visit = Callable[[PublicFile, Measured], None]
@@ -266,7 +266,7 @@ def _measured(
     except (MMLongBenchError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
         found.problem("the prompt cannot be rebuilt and counted", f"{where}: {error}")
         return None
-    for remark in remarks:
+    for remark in (*remarks, *_odd_images(made, sizes)):
         found.remark(remark, where, is_ours=dataset.is_locked)
     if dataset.is_locked and dataset.reserve not in (None, made.reserve):
         found.problem("tokens.reserve differs from the lock", f"{where}: {made.reserve} against {dataset.reserve}")
@@ -275,6 +275,13 @@ def _measured(
         if claimed != counted:
             found.problem(f"{kind} differs from the recount", f"{where}: {claimed} against {counted}")
     return made
+
+
+def _odd_images(made: Measured, sizes: ImageSizes) -> Iterator[Remark]:
+    """What is odd about the files of an example's images, each once; a build releases photographs as they are."""
+    odd = [fault for path in made.prompt.images for fault in sizes.odd.get(path, ())]
+    for fault in dict.fromkeys(odd):
+        yield Remark("examples of odd images", f"with an image {fault}")
 
 
 def _claims(record: Record, made: Measured) -> Iterator[tuple[str, Any, int]]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
-from mmlongbench.documents.pixels import header, unreadable
+from mmlongbench.documents.pixels import header, oddities, unreadable
 from mmlongbench.errors import ReleaseError
 
 
@@ -16,6 +16,8 @@ class ImageSizes(Mapping[str, tuple[int, int]]):
         self._known: dict[str, tuple[int, int]] = {}
         self.turned: set[str] = set()
         """The images among those that are known whose EXIF orientation turns or mirrors them."""
+        self.odd: dict[str, tuple[str, ...]] = {}
+        """What is odd about the files of those of which anything is."""
 
     def __getitem__(self, path: str) -> tuple[int, int]:
         """The size of one image.
@@ -42,10 +44,13 @@ class ImageSizes(Mapping[str, tuple[int, int]]):
             raise ReleaseError(f"image {path!r}: is no file")
         try:
             size, turned = header(self._root / path)
+            found = oddities(self._root / path)
         except FileNotFoundError as error:
             raise ReleaseError(f"image {path!r}: is missing") from error
         except unreadable() as error:
             raise ReleaseError(f"image {path!r}: cannot be read: {type(error).__name__}") from error
         if turned != 1:
             self.turned.add(path)
+        if found:
+            self.odd[path] = found
         return size

@@ -13,7 +13,7 @@ from mmlongbench.binding import bind_builder
 from mmlongbench.errors import ManifestError, NotHereError, ReleaseError
 from mmlongbench.formats import FileFormat
 from mmlongbench.installed import installed_manifests
-from mmlongbench.manifest import DatasetSpec, explain, load_manifest
+from mmlongbench.manifest import DatasetSpec, load_manifest
 from mmlongbench.prompt import Prompt
 from mmlongbench.release.images import ImageSizes
 from mmlongbench.release.inventory import files_below
@@ -21,6 +21,7 @@ from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, LOCK
 from mmlongbench.release.lock import read_lock
 from mmlongbench.release.positions import Prices
 from mmlongbench.task import Builder, Record
+from mmlongbench.validation import explain
 from tokenization import CrossModalCounter
 from tokenization.text import LLAMA2
 

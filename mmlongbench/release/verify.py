@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from mmlongbench.bounded import MOST_OF_A_FILE
+from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.pixels import header_size, opened, unreadable
 from mmlongbench.errors import MMLongBenchError, NotHereError, PluginError
-from mmlongbench.manifest import LimitsSpec
 from mmlongbench.processes import each_done
 from mmlongbench.progress import Advance, Progress
 from mmlongbench.release.audit import audit_file, audit_lock
@@ -104,7 +104,7 @@ def most_pixels(lock: Mapping[str, Any]) -> int:
     """What an image may have: the most that any dataset of the manifest allows."""
     limits = [data.get("limits") for data in lock["manifest"] if isinstance(data, dict)]
     pixels = [each.get("pixels") for each in limits if isinstance(each, dict)]
-    return max((each for each in pixels if isinstance(each, int)), default=LimitsSpec().pixels)
+    return max((each for each in pixels if isinstance(each, int)), default=Limits().pixels)
 
 
 def undecodable(path: Path, pixels: int) -> str | None:

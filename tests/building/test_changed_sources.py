@@ -2,7 +2,8 @@
 
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,11 @@ import pytest
 import yaml
 from tiny import ROWS, Ran, build, command, draw_pdf, hashes, leftovers, write_manifest, write_rows
 
+from mmlongbench.building.fingerprints import MAX_TABLES, fingerprint, when_compared
 from mmlongbench.building.finish import finish
 from mmlongbench.building.running import do_shards
-from mmlongbench.building.source_files import SETTLED, SourceFiles, hash_file
+from mmlongbench.building.shards import run_shard
+from mmlongbench.building.source_files import SETTLED, Compared, SourceFiles, hash_file
 from mmlongbench.building.work import Work
 from mmlongbench.documents.page_store import sizes_of
 from mmlongbench.documents.pixels import header_size
@@ -201,6 +204,130 @@ def test_what_any_reader_reads_is_compared(
         for path, data in kept.items():
             path.write_bytes(data)
     assert build_and(lambda: None, "none", manifest, tmp_path / "out").code == 0
+
+
+@pytest.fixture(scope="module")
+def many_tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A manifest of pictures in 1,200 tables, one picture or none in each."""
+    import pyarrow.parquet as pq
+
+    manifest = drawn("image_tables", "many_shot", tmp_path_factory.mktemp("many"))
+    data = manifest.parent / "source" / "data"
+    whole = pq.read_table(data / "train-00000-of-00001.parquet")
+    (data / "train-00000-of-00001.parquet").unlink()
+    pq.write_table(whole.slice(0, 0), data / "train-none.parquet")
+    empty = (data / "train-none.parquet").read_bytes()
+    for number in range(whole.num_rows):
+        pq.write_table(whole.slice(number, 1), data / f"train-{number:04}.parquet")
+    for number in range(whole.num_rows, 1_198):
+        (data / f"train-{number:04}.parquet").write_bytes(empty)
+    assert len([*data.iterdir()]) == 1_200
+    return manifest
+
+
+@pytest.fixture
+def changing(many_tables: Path) -> Iterator[Path]:
+    """One of the 1,200 tables, put back after the test."""
+    table = many_tables.parent / "source" / "data" / "train-0007.parquet"
+    data = table.read_bytes()
+    yield table
+    table.write_bytes(data)
+
+
+def exchange(table: Path) -> None:
+    """Make a table another one that can be read as well."""
+    table.write_bytes(table.with_name("train-0008.parquet").read_bytes())
+
+
+@pytest.mark.parametrize("stage", ["rows", "images"])
+def test_one_of_very_many_tables_that_changes_is_named_before_its_stage(
+    stage: str, many_tables: Path, changing: Path, tmp_path: Path
+) -> None:
+    ended = build_and(lambda: exchange(changing), stage, many_tables, tmp_path / "out", "--workers", 1)
+    assert ended.code == 2, ended.out
+    assert ended.err.startswith(f"error: {changing}: changed while the release was built (dataset 'made', source.data)")
+    assert not (tmp_path / "out" / "build.lock.json").exists()
+
+
+def test_one_of_very_many_tables_that_changes_in_a_stage_and_is_put_back_is_named(
+    many_tables: Path, changing: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def changed(out: Path, shard: Any) -> float:
+        data = changing.read_bytes()
+        exchange(changing)
+        try:
+            return run_shard(out, shard)
+        finally:
+            changing.write_bytes(data)
+
+    monkeypatch.setattr("mmlongbench.building.engine.run_shard", changed)
+    ended = command("build", many_tables, "--out", tmp_path / "out", "--workers", 1)
+    assert (ended.code, f"{changing}: changed while it was read, and is as it was again" in ended.err) == (2, True)
+
+
+def test_the_last_comparison_finds_a_change_that_no_other_has_found(
+    many_tables: Path, changing: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SourceFiles, "unchanged_in_stage", lambda *more: nullcontext())
+    ended = build_and(lambda: exchange(changing), "rows", many_tables, tmp_path / "out", "--workers", 1)
+    assert ended.code == 2, ended.out
+    assert ended.err.startswith(f"error: {changing}: changed while the release was built (dataset 'made', source.data)")
+    assert not (tmp_path / "out" / "build.lock.json").exists()
+
+
+def test_tables_beside_very_many_pictures_are_compared_in_each_shard(tmp_path: Path) -> None:
+    pictures = [tmp_path / f"{number}.JPG" for number in range(MAX_TABLES + 1)]
+    tables = [tmp_path / f"{number}.json" for number in range(MAX_TABLES)]
+    found = when_compared([*pictures, *tables])
+    assert {found[path] for path in pictures} == {Compared.WHERE_READ}
+    assert {found[path] for path in tables} == {Compared.EACH_SHARD}
+    found = when_compared([*pictures, *tables, tmp_path / "more.json"])
+    assert {found[path] for path in tables} == {Compared.EACH_STAGE}
+    assert {*when_compared(pictures[:MAX_TABLES]).values()} == {Compared.EACH_SHARD}
+
+
+PLANNING: dict[str, Callable[[Path], object]] = {
+    "samples.json": lambda path: add_row(path.parent),
+    "errata.yaml": lambda path: path.write_text("mmlongdoc_3: {source: seen, set: {answer: 6}}"),
+    "documents/ash.pdf": Path.unlink,
+    "documents/elm.pdf": lambda path: draw_pdf(path, 2),
+    "documents/dogwood.pdf": move_text,
+}
+
+
+@pytest.mark.parametrize("name", PLANNING)
+def test_a_source_that_changes_after_planning_has_read_it_is_named(
+    name: str, own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The documents were found in the old source; the new one would be hashed."""
+
+    def changed(*more: Any) -> Any:
+        PLANNING[name](own / name)
+        return fingerprint(*more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("mmlongbench.building.plan.fingerprint", changed)
+        ended = build(own, tmp_path / "out")
+    said = (
+        f"error: {own / name}: changed while the build was planned (dataset 'mmlongdoc'); run the command again once "
+    )
+    assert (ended.code, ended.err.startswith(said)) == (2, True), ended.err
+    assert ended.err.count("\n") == 1
+    assert build(own, tmp_path / "out").code == 0
+
+
+def test_a_corpus_that_changes_after_planning_has_read_it_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest = drawn("viquae", "vrag", tmp_path, options={"gold": "span"})
+
+    def changed(*more: Any) -> Any:
+        spoil(tmp_path / "corpus" / "passages.arrow")
+        return fingerprint(*more)
+
+    monkeypatch.setattr("mmlongbench.building.plan.fingerprint", changed)
+    ended = command("build", manifest, "--out", tmp_path / "out")
+    assert ended.err.startswith(f"error: {tmp_path / 'corpus' / 'passages.arrow'}: changed while the build was planned")
 
 
 def test_a_tokenizer_of_the_user_s_own_is_compared(own: Path, tmp_path: Path) -> None:

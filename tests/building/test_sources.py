@@ -10,10 +10,10 @@ import pytest
 from PIL import Image
 from tiny import ROWS, build, command, draw_pdf, hashes, lock, rejects, write_rows
 
+from mmlongbench.documents.limits import MOST_PIXELS
 from mmlongbench.documents.pixels import header_size
 from mmlongbench.errors import DraftError
 from mmlongbench.files import sha256_of
-from mmlongbench.manifest import MOST_PIXELS
 from mmlongbench.world import World
 
 

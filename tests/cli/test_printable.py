@@ -257,6 +257,20 @@ def test_scores_and_reports_show_predictions(finished: Path, tmp_path: Path) -> 
         harmless(command("report", tmp_path / "scores", *options))
 
 
+@pytest.mark.parametrize("options", [(), ("--table3",), ("--json",)], ids=["text", "table3", "json"])
+def test_statistics_show_what_they_count(options: tuple[str, ...], tampered: Path) -> None:
+    public = tampered / "mmlb_data" / "documentQA"
+    evil = public / f"{NAME}_K1.jsonl"
+    evil.write_bytes((public / "mmlongdoc_K1.jsonl").read_bytes())
+    with evil.open("a") as file:
+        file.write(json.dumps({"id": EVIL, "page_list": [f"{EVIL}.jpg"]}) + "\n")
+    for path in (tampered, evil):
+        found = harmless(command("stats", path, *options))
+        assert found.code in (1, 2), found
+        assert "Traceback" not in found.err
+        assert "\\x1b" in found.out + found.err
+
+
 def test_the_list_of_plug_ins_is_shown() -> None:
     assert harmless(command("list")).code == 0
 

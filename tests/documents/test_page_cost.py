@@ -27,6 +27,7 @@ from hostile_pdfs import (
 
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.page_cost import Costs
+from mmlongbench.documents.painted import painted_pages
 from mmlongbench.documents.pdf import page_keys, page_sizes, page_text, page_words, render_pages
 from mmlongbench.errors import SourceError
 
@@ -64,8 +65,27 @@ REFUSED: dict[str, tuple[Draw, str]] = {
     "forms of an escaped name": (lambda: groups(20_000, b"/B#2FB Do "), "groups-of-a-page"),
     "a soft mask of an escaped name": (lambda: soft_masks(20_000, "/B#2FB gs "), "groups-of-a-page"),
     "glyphs that draw forms": (lambda: glyphs(1100), "forms-of-a-page"),
+    "fills of the whole page": (lambda: covered("0 0 612 792 re f "), "painted-area-of-a-page"),
+    "fills that are blended": (lambda: covered("/G gs 0 0 612 792 re f "), "painted-area-of-a-page"),
+    "strokes of the whole page in dashes": (
+        lambda: covered("[.1 .1] 0 d 0 0 m 612 792 l S "),
+        "painted-area-of-a-page",
+    ),
+    "shadings": (lambda: covered("/S sh "), "painted-area-of-a-page"),
+    "small pictures of the size of the page": (
+        lambda: covered("q 612 0 0 792 0 0 cm BI /W 1 /H 1 /BPC 8 /CS /G ID 0 EI Q "),
+        "painted-area-of-a-page",
+    ),
     "one picture again and again": (lambda: image_bomb(4000, 63), "pictures-of-a-page"),
 }
+
+
+def covered(paint: str, times: int = 10_001) -> bytes:
+    """A page that something covers again and again."""
+    function = "/Function<</FunctionType 2/Domain[0 1]/C0[0 0 0]/C1[1 1 1]/N 1>>"
+    shading = f"<</ShadingType 2/ColorSpace/DeviceRGB/Coords[0 0 612 792]/Extend[true true]{function}>>"
+    resources = f"/ExtGState<</G<</ca 0.5/BM/Luminosity>>>>/Shading<</S {shading}>>"
+    return page(stream(paint * times, packed=1), resources)
 
 
 def written(folder: Path, data: bytes) -> Path:
@@ -115,6 +135,9 @@ ALLOWED: dict[str, Draw] = {
     "a form that is missing": lambda: page(stream("/A Do /B Do"), "/XObject<</A 99 0 R>>"),
     "a picture some times": lambda: image_bomb(1000, 20),
     "glyphs": lambda: glyphs(2),
+    "shadings": lambda: covered("/S sh ", 20),
+    "many small fills": lambda: covered("9 9 6 8 re f ", 6000),
+    "a fill that is broken": lambda: covered("/X sh 1 m 2 f /Y cs 7 scn ", 3000),
     "no resources": lambda: page(stream("/A Do /P scn /G gs")),
 }
 
@@ -145,7 +168,8 @@ HATCH = "/Type/Pattern/PatternType 1/PaintType 1/TilingType 1/BBox[0 0 1 1]/XSte
 
 
 @pytest.mark.parametrize("kind", PLOTS)
-def test_plots_of_scientists_are_within_the_limits(kind: str, tmp_path: Path) -> None:
+def test_plots_of_scientists_are_within_the_limits(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mmlongbench.documents.painted.MAX_COUNTED", 20_000)  # in a second: all of them are alike
     assert page_sizes(written(tmp_path, PLOTS[kind]()), 72, LIMITS) == [(612, 792)]
 
 
@@ -176,6 +200,7 @@ BOUNDS: dict[str, tuple[int, Draw]] = {
     "nesting": (8, lambda: nested_forms(8)),
     "pattern_cells": (484_704, lambda: tiling(1)),
     "image_pixels": (3_000_000, lambda: image_bomb(1000, 3)),
+    "painted_pages": (30, lambda: covered("0 0 612 792 re f ", 30)),
     "function_bytes": (124, lambda: postscript(10)),
 }
 
@@ -208,6 +233,35 @@ def test_blank_pages_are_told_without_a_function_that_takes_a_third_of_a_second_
 @pytest.mark.skipif(not REAL.is_dir(), reason="the real subset is not beside the checkout")
 def test_real_documents_are_far_below_the_limits() -> None:
     limits = asdict(LIMITS)
-    tenth = bounded(**{name: limits[name] // 10 for name in BOUNDS})
+    tenth = bounded(
+        **{name: limits[name] // 10 for name in BOUNDS if name != "painted_pages"}, painted_pages=10**9
+    )  # see the next test
     for path in sorted(REAL.glob("*.pdf")):
         assert page_sizes(path, 72, tenth)
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="the real subset is not beside the checkout")
+def test_the_real_document_that_paints_most_is_far_below_the_limit() -> None:
+    (path,) = REAL.glob("GPL-Graduate-Studies*.pdf")
+    with pymupdf.open(path) as document:
+        painted = [painted_pages(page, LIMITS.painted_pages) for page in document]
+    assert 100 < max(painted) < LIMITS.painted_pages / 10
+
+
+def test_counting_what_is_painted_ends_at_a_number_of_things(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pymupdf.open(written(tmp_path, covered("0 0 612 792 re f ", 50))) as document:
+        assert painted_pages(document[0], 100) == pytest.approx(50)
+        assert painted_pages(document[0], 7) == pytest.approx(8)
+        monkeypatch.setattr("mmlongbench.documents.painted.MAX_COUNTED", 20)
+        assert painted_pages(document[0], 100) == pytest.approx(20)
+
+
+def test_pages_of_few_operators_are_not_looked_at_for_what_they_paint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mmlongbench.documents.painted.painted_pages", lambda page, most: most + 1)
+    path = written(tmp_path, covered("9 9 6 8 re f ", 5000))  # two operators each
+    assert page_sizes(path, 72, LIMITS) == [(612, 792)]
+    path = written(tmp_path, covered("9 9 6 8 re f ", 5001))
+    with pytest.raises(SourceError, match="painted-area-of-a-page"):
+        page_sizes(path, 72, LIMITS)

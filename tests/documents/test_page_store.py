@@ -8,9 +8,8 @@ from tiny import draw_pdf
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.page_images import PageImages
 from mmlongbench.documents.page_store import keys_and_texts_of, keys_of, texts_of
-from mmlongbench.manifest import LimitsSpec
 
-LIMITS = Limits(**LimitsSpec().model_dump())
+LIMITS = Limits()
 SENTENCE = "A page of more than forty letters is told from others by its words."
 
 

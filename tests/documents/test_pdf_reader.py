@@ -17,7 +17,7 @@ from mmlongbench.documents.limits import Limits
 from mmlongbench.errors import BuildError, ReaderDiedError, SourceError, TimeLimitError
 
 LIMITS = Limits(bytes=1_000_000, pages=20, side=16_384)
-HURRIED = Limits(bytes=1_000_000, pages=20, side=16_384, seconds_a_page=2)
+HURRIED = Limits(bytes=1_000_000, pages=20, side=16_384, seconds_a_page=1)
 ASKING = """
 import sys
 from pathlib import Path
@@ -28,6 +28,24 @@ pdf_reader.page_sizes(Path(sys.argv[1]), 144, limits)
 (reader,) = pdf_reader._free(__import__("os").getpid())
 print(reader._process.pid, flush=True)
 list(pdf_reader.render_pages(Path(sys.argv[1]), [0], 144, 90, limits))
+"""
+
+
+RECOGNISING = """
+import os, sys
+from pathlib import Path
+from mmlongbench.documents import pdf_reader
+from mmlongbench.documents.limits import Limits
+limits = Limits(bytes=1_000_000, pages=20, side=16_384)
+pdf_reader.page_sizes(Path(sys.argv[1]), 144, limits)
+(reader,) = pdf_reader._free(os.getpid())
+print(reader._process.pid, flush=True)
+list(pdf_reader.page_text(Path(sys.argv[1]), limits, ocr=True))
+"""
+SLOW_TESSERACT = """#!/bin/sh
+echo $$ > "$0.pid.part"
+mv "$0.pid.part" "$0.pid"
+exec sleep 300
 """
 
 
@@ -80,14 +98,17 @@ def test_an_error_at_rendering_is_that_of_this_process(drawn: Path) -> None:
 def test_a_page_that_takes_too_long_is_named_and_its_process_ended(slow: Path, drawn: Path) -> None:
     assert pdf_reader.page_sizes(slow, 144, LIMITS) == [(1224, 1584)]
     (reader,) = pdf_reader._free(os.getpid())
-    with pytest.raises(TimeLimitError, match=r"^slow\.pdf, page 0: takes longer than 2 s; leave the document out, or"):
+    with pytest.raises(TimeLimitError, match=r"^slow\.pdf, page 0: takes longer than 1 s; leave the document out, or"):
         [*pdf_reader.render_pages(slow, [0], 144, 90, HURRIED)]
     assert not reader.is_alive()
     assert not pdf_reader._free(os.getpid())
     assert len(pdf_reader.page_sizes(drawn, 144, LIMITS)) == 4
 
 
-def test_the_page_that_takes_too_long_is_the_one_that_is_named(slow: Path, tmp_path: Path) -> None:
+def test_the_page_that_takes_too_long_is_the_one_that_is_named(
+    slow: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pdf_reader, "_GRACE", 0.2)
     with pymupdf.open(slow) as document:
         document.new_page(0)
         document.new_page(1)
@@ -177,6 +198,39 @@ def test_a_process_ends_with_the_one_that_asks_even_in_the_middle_of_a_page(slow
         process.kill()
         process.wait()
         wait_for(lambda: not reader.exists())
+
+
+@pytest.fixture
+def slow_tesseract(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A `tesseract` that takes five minutes; beside it stands its process id once it runs."""
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin" / "tesseract"
+    program.write_text(SLOW_TESSERACT)
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+    return program
+
+
+@pytest.mark.parametrize("killed", ["reader", "asking"])
+def test_tesseract_ends_with_the_process_that_waits_for_it(killed: str, drawn: Path, slow_tesseract: Path) -> None:
+    noted = slow_tesseract.with_name("tesseract.pid")
+    with started([sys.executable, "-c", RECOGNISING, str(drawn)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        reader = int(process.stdout.readline())
+        wait_for(noted.exists)
+        recognising = Path(f"/proc/{int(noted.read_text())}")
+        assert recognising.exists()
+        os.kill(reader if killed == "reader" else process.pid, signal.SIGKILL)
+        wait_for(lambda: not recognising.exists())
+
+
+def test_a_tesseract_that_does_not_say_its_version_is_named(
+    slow_tesseract: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pdf, "_ANSWERING", 0.3)
+    pdf.ocr_version.cache_clear()
+    with pytest.raises(BuildError, match=r"`tesseract --version` says nothing within 0\.3 s"):
+        pdf.ocr_version()
 
 
 def test_a_fork_has_processes_of_its_own(drawn: Path) -> None:

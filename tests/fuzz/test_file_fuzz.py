@@ -59,6 +59,12 @@ def test_a_changed_picture_is_read_or_refused(form: str, tmp_path: Path) -> None
     run()
 
 
+@pytest.mark.parametrize("form", PICTURES)
+def test_a_picture_that_is_not_changed_is_read(form: str, tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(PICTURES[form])
+    assert len(Pictures("x", lambda _: tmp_path / "x", LIMITS.pixels, longest=50)["x"].likeness()) == 768
+
+
 def drawn_pdf() -> bytes:
     document = pymupdf.open()
     for number in range(3):
@@ -82,6 +88,12 @@ def test_a_changed_pdf_is_read_or_refused(tmp_path: Path) -> None:
     run()
 
 
+def test_a_pdf_that_is_not_changed_is_read(tmp_path: Path) -> None:
+    (tmp_path / "x.pdf").write_bytes(drawn_pdf())
+    assert page_sizes(tmp_path / "x.pdf", 72, LIMITS) == [(100, 80)] * 3
+    assert [text.strip() for text in page_text(tmp_path / "x.pdf", LIMITS)] == [f"This is page {n}." for n in range(3)]
+
+
 ARTICLES: list[dict[str, Any]] = [
     {"id": "1", "title": "Ash", "text": "An ash is a tree.\n\nIt is hard."},
     {"_id": "2", "wikipedia_title": "Oak", "text": ["Oak", "An oak is a tree.", "Section::::Wood.", "It is hard."]},
@@ -89,13 +101,26 @@ ARTICLES: list[dict[str, Any]] = [
 ]
 
 
+def passages(format: str) -> tuple[str, bytes]:
+    """(name, content) of a source of passages."""
+    if format == "tsv":
+        return "x.tsv", b'id\ttext\ttitle\n1\t"An ash ""is"" a tree."\tAsh\n2\tOak.\tOak\n'
+    return "x.jsonl", b"".join(json.dumps(row).encode() + b"\n" for row in ARTICLES)
+
+
+@pytest.mark.parametrize(("format", "number"), [("jsonl", 3), ("kilt", 3), ("tsv", 2)])
+def test_passages_that_are_not_changed_are_articles(format: str, number: int, tmp_path: Path) -> None:
+    name, whole = passages(format)
+    (tmp_path / name).write_bytes(whole)
+    found = list(fit(find_source(str(tmp_path / name), format).articles()))
+    assert sum(isinstance(each, Article) for each in found) > 0
+    assert len(found) == number
+
+
 @pytest.mark.parametrize("format", ["jsonl", "kilt", "tsv"])
 def test_changed_passages_are_articles_or_faults(format: str, tmp_path: Path) -> None:
-    path, whole = (
-        tmp_path / f"x.{'tsv' if format == 'tsv' else 'jsonl'}",
-        b"".join(json.dumps(row).encode() + b"\n" for row in ARTICLES),
-    )
-    whole = whole if format != "tsv" else b'id\ttext\ttitle\n1\t"An ash ""is"" a tree."\tAsh\n2\tOak.\tOak\n'
+    name, whole = passages(format)
+    path = tmp_path / name
 
     @fuzzing(examples=25)
     @given(st.data())

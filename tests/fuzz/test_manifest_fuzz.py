@@ -60,6 +60,12 @@ def loaded(path: Path) -> None:
             assert DatasetSpec.model_validate(spec.model_dump(mode="json")) == spec
 
 
+def test_manifests_and_errata_that_are_not_changed_are_loaded(tmp_path: Path) -> None:
+    for manifest in MANIFESTS:
+        assert load_manifest(write(tmp_path, manifest)).datasets
+    assert load_errata(write(tmp_path, ERRATA)).keys() >= {"x"}
+
+
 @fuzzing(examples=60)
 @given(texts | st.binary(max_size=80))
 @example("a: &a [*a]\ndatasets: *a")

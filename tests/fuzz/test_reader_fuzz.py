@@ -76,6 +76,17 @@ def test_any_bytes_become_rows_faults_or_a_named_error(sample: Sample, request: 
 
 
 @pytest.mark.parametrize("sample", READERS, indirect=True, ids=READERS)
+def test_a_sample_that_is_not_changed_has_rows_and_is_refused_nowhere(
+    sample: Sample, request: pytest.FixtureRequest
+) -> None:
+    reader = reader_type(request.node.callspec.id)()
+    sample.move()
+    assert any(isinstance(found, Row) for found in reader.rows(sample.sources))
+    for step in (rows, documents, pages, classes, pools):
+        step(reader, sample.sources, sample.folder / sample.files[0][0])
+
+
+@pytest.mark.parametrize("sample", READERS, indirect=True, ids=READERS)
 def test_a_lone_surrogate_in_any_text_never_gets_into_a_row(sample: Sample, request: pytest.FixtureRequest) -> None:
     reader = reader_type(request.node.callspec.id)()
     for kind in sample.files:

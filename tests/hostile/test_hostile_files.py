@@ -208,4 +208,7 @@ def test_what_is_nested_without_end_is_named(text: str, tmp_path: Path) -> None:
 
 def test_a_hundred_levels_are_read(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text("[" * 100 + "]" * 100)
-    load_json(tmp_path / "x.json", "rows")
+    value = load_json(tmp_path / "x.json", "rows")
+    for _ in range(99):
+        (value,) = value
+    assert value == []

@@ -89,6 +89,15 @@ def test_no_reader_gives_a_picture_from_outside(name: str, images: Path) -> None
         assert found.source.resolve() in (images / "real.jpg", images / "a" / "real.jpg")
 
 
+@pytest.mark.parametrize("name", [name for name in WITH_IMAGES if name != "image_tables"])
+def test_every_reader_gives_the_picture_that_is_one(name: str, images: Path) -> None:
+    reader: Any = reader_type(name)()
+    sources = dict.fromkeys((*reader.sources, *getattr(reader, "optional_sources", ())), images)
+    pictures = Pictures("x", lambda asked: reader.image(sources, asked), LIMITS.pixels)
+    found = pictures[{"infoseek": "real", "image_folders": "train/a/real.jpg"}.get(name, "real.jpg")]
+    assert (found.width, found.height) == (9, 9)
+
+
 def test_a_download_in_the_hubs_cache_may_be_links_to_its_own_blobs(tmp_path: Path) -> None:
     cache = tmp_path / "datasets--owner--name"
     snapshot = cache / "snapshots" / "5ca1ab1e" / "images"

@@ -11,7 +11,13 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("tokenization", "mmlongbench", "builders")
-DISTRIBUTIONS = {"PIL": "pillow", "yaml": "pyyaml", "rank_bm25": "rank-bm25", "huggingface_hub": "huggingface-hub"}
+DISTRIBUTIONS = {
+    "annotated_types": "annotated-types",
+    "PIL": "pillow",
+    "yaml": "pyyaml",
+    "rank_bm25": "rank-bm25",
+    "huggingface_hub": "huggingface-hub",
+}
 """Where a distribution has another name than the module it installs."""
 EXTRAS = {
     "openai": "scoring",

@@ -9,8 +9,9 @@ from PIL import Image
 from tiny import build, write_manifest
 
 from mmlongbench.binding import bind_builder
+from mmlongbench.documents.limits import MOST_PIXELS
 from mmlongbench.errors import ManifestError
-from mmlongbench.manifest import MOST_PIXELS, DatasetSpec, ImageSpec, Manifest, load_manifest, narrowed
+from mmlongbench.manifest import DatasetSpec, ImageSpec, Manifest, load_manifest, narrowed
 from mmlongbench.task import Options
 
 LEAST = {"name": "mmlongdoc", "builder": "docvqa", "reader": "mmlongbench_doc", "source": "sample"}
@@ -38,6 +39,11 @@ def refusal(folder: Path, **changes: Any) -> str:
         ({"sample": {"n": 3.0}}, "sample.n: Input should be a valid integer (found 3.0)"),
         ({"pages": {"dpi": "144"}}, "pages.dpi: Input should be a valid integer (found '144')"),
         ({"limits": {"pages": True}}, "limits.pages: Input should be a valid integer (found True)"),
+        ({"limits": {"page": 1}}, "unknown key 'limits.page'; did you mean 'pages'?"),
+        ({"limits": {"nesting": 101}}, "limits.nesting: Input should be less than or equal to 100 (found 101)"),
+        ({"limits": {"seconds_a_page": "1"}}, "limits.seconds_a_page: Input should be a valid number (found '1')"),
+        ({"limits": {"seconds_a_page": float("nan")}}, "limits.seconds_a_page: Input should be less than or equal to"),
+        ({"limits": [1]}, "limits: Input should be a dictionary or an instance of Limits (found [1])"),
         ({"placements": ["0.5"]}, "placements: Input should be a valid number"),
         ({"placements": True}, "placements: Input should be a valid list or Input should be a valid integer"),
         ({"retrieval": {"random_fill": "no"}}, "retrieval.random_fill: Input should be a valid boolean"),

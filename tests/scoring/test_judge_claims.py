@@ -1,6 +1,7 @@
 """Gold summaries as claims: asked once, written when all are there, read as the public scorer reads them."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -8,6 +9,7 @@ from typing import Any, cast
 import pytest
 from click.testing import CliRunner, Result
 from judge_server import JudgeServer, Request, Said, client_of, good, in_turn, judging, text_of
+from tiny import command
 
 from builders.summ import Summary
 from builders.summ.options import SummaryOptions
@@ -83,12 +85,17 @@ def test_a_released_line_that_is_none_is_named(line: str, said: str, tmp_path: P
 @pytest.fixture
 def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A release of two lengths, of which no more is there than a command about summaries reads."""
+    return release_of(GOLDS, tmp_path, monkeypatch)
+
+
+def release_of(golds: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Write the first summary for one length, and all for the next one."""
     data = tmp_path / "release" / "mmlb_data"
     dataset = AuditedDataset(Summary("gov", SummaryOptions()), cast(Any, None))
     files = []
-    for length, ids in ((8, "a"), (16, "ab")):
+    for length, ids in ((8, [*golds][:1]), (16, [*golds])):
         name = f"summ/gov_K{length}.jsonl"
-        records = [{"id": id, "summary": [{"section_title": "T", "paragraphs": [GOLDS[id]]}]} for id in ids]
+        records = [{"id": id, "summary": [{"section_title": "T", "paragraphs": [golds[id]]}]} for id in ids]
         (data / name).parent.mkdir(parents=True, exist_ok=True)
         (data / name).write_bytes(b"".join(JSON_LINES.bundle(records)))
         files.append(PublicFile(name, data / name, dataset, length * 1024, JSON_LINES, ImageSizes(tmp_path)))
@@ -184,3 +191,27 @@ def test_released_claims_join_by_the_public_id_and_by_the_sources(id: str, tmp_p
         joined = known.of("summ/gov_K8.jsonl", "gov", "gov_report_gao-18-107", GOLDS["a"], "GAO-18-107")
         other = known.of("summ/gov_K8.jsonl", "gov", "gov_report_gao-18-21", GOLDS["a"], "GAO-18-21")
         assert (joined, other, len(server.requests)) == (("It was dredged.",), ("of the judge",), 1)
+
+
+EVIL = "a\x1b]0;title\x07\x1b[2J\x9b31m\u202ecod\u2066e\r\n\x00\u200b\u2028\ud800z"
+OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b\u2028\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ((), "a\\x1b]0;title\\x07\\x1b[2J\\x9b31m\\u202ecod\\u2066e\\r\\n\\x00\\u200b\\u2028\\ud800z: no claims: "),
+        (("-q",), ": no claims: "),
+        (("--json",), '"a\\\\u001b]0;title'),
+    ],
+    ids=["text", "quiet", "json"],
+)
+def test_ids_of_a_release_and_words_of_a_judge_are_shown_and_never_obeyed(
+    options: tuple[str, ...], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hostile = release_of({EVIL: "It was dredged.", "b": "It was closed."}, tmp_path, monkeypatch)
+    with judging(lambda request: Said(f"no JSON: {EVIL[:-2]}")) as server:
+        ran = command("claims", hostile, "--judge-url", server.url, "--judge-model", "m\x1b[2J", *options)
+    assert ran.code == 1
+    assert words.replace("\\\\", "\\") in ran.out + ran.err
+    assert not OBEYED.search(ran.out + ran.err)

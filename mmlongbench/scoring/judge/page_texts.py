@@ -10,7 +10,6 @@ from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.names import folder_names
 from mmlongbench.documents.pdf_reader import page_text
 from mmlongbench.errors import Fault, SourceError, TimeLimitError
-from mmlongbench.manifest import LimitsSpec
 from mmlongbench.sources import file_inside, pdfs_by_name
 
 MAX_KEPT = 64 * 1024 * 1024
@@ -25,7 +24,7 @@ class PageTexts:
         self._folder = folder
         self._guard = threading.Lock()
         self._kept = OrderedDict[str, tuple[str, ...]]()
-        self._limits = Limits(**LimitsSpec().model_dump())
+        self._limits = Limits()
 
     def of(self, name: str) -> tuple[str, ...]:
         """Return the text of each page; nothing of a document that is not there or cannot be read within limits.

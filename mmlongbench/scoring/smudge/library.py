@@ -9,7 +9,6 @@ from typing import TypeAlias
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.names import folder_names
 from mmlongbench.errors import Fault, SourceError, TimeLimitError
-from mmlongbench.manifest import LimitsSpec
 from mmlongbench.scoring.smudge.paths import Paths
 from mmlongbench.scoring.smudge.pdf_words import pdf_words
 from mmlongbench.scoring.smudge.places import Locator
@@ -43,7 +42,7 @@ class Library:
     def __init__(self, documents: Path | None, words: Path | None, *, is_walked: bool, bound: int = MOST_BYTES) -> None:
         self._documents, self._words, self._is_walked, self._bound = documents, words, is_walked, bound
         self._kept = OrderedDict[str, Opened]()
-        self._limits = Limits(**LimitsSpec().model_dump())
+        self._limits = Limits()
 
     def open(self, name: str) -> Opened:
         """A document by its name in a release, or what is wrong with it.

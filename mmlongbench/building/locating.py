@@ -1,0 +1,86 @@
+"""Where the sources of a dataset lie: named by the manifest, drawn as a sample, or downloaded; none is read yet."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from mmlongbench.building.work import Work
+from mmlongbench.calling import calling
+from mmlongbench.errata import load_errata
+from mmlongbench.errors import BuildError, ManifestError, nearest
+from mmlongbench.hub import downloaded
+from mmlongbench.manifest import HUB, SAMPLE, DatasetSpec
+from mmlongbench.task import Reader
+
+
+def find_sources(spec: DatasetSpec, reader: Reader, folder: Path, drawn: dict[str, dict[str, Path]]) -> dict[str, Path]:
+    """Return the paths of a dataset's sources, by the reader's names for them.
+
+    A sample is drawn into the folder and added to `drawn`, by the name of its reader, unless it is there already.
+    """
+    if isinstance(spec.source, str):
+        if spec.reader not in drawn:
+            drawn[spec.reader] = _drawn(spec, reader, folder)
+        return dict(drawn[spec.reader])
+    optional: tuple[str, ...] = getattr(reader, "optional_sources", ())
+    for name in spec.source:
+        if name not in (*reader.sources, *optional):
+            hint = nearest(name, (*reader.sources, *optional))
+            raise ManifestError(f"dataset {spec.name!r}: reader {spec.reader!r} has no source {name!r}{hint}")
+    found: dict[str, Path] = {}
+    for name in (*reader.sources, *(name for name in optional if name in spec.source)):
+        path = spec.source.get(name)
+        if path is not None and str(path).startswith(HUB):
+            found[name] = downloaded(str(path).removeprefix(HUB), getattr(reader, "hub_files", ()), name)
+            continue
+        if path is None:
+            raise ManifestError(f"dataset {spec.name!r}: source.{name} is missing; --set source.{name}=PATH gives it")
+        if not path.exists():
+            raise ManifestError(f"dataset {spec.name!r}: source.{name}: no such file or folder: {path}")
+        if not (path.is_file() or path.is_dir()):  # a pipe would never end
+            asked = f"dataset {spec.name!r}: source.{name}"
+            raise ManifestError(f"{asked}: expected a file or a folder, found a pipe or a device: {path}")
+        found[name] = path
+    return found
+
+
+def refuse_own_output(spec: DatasetSpec, sources: Mapping[str, Path], work: Work) -> None:
+    """Refuse to build a release inside a folder that is read: its own files would be read as sources."""
+    read = {f"source.{name}": path for name, path in sources.items()}
+    if spec.corpus:
+        read["corpus"] = spec.corpus
+    for name, path in read.items():
+        if path.is_dir() and work.out.resolve().is_relative_to(path.resolve()):
+            raise BuildError(
+                f"--out {work.out}: lies inside {name} of dataset {spec.name!r} ({path}), so that its files would be "
+                "read as sources; give a folder outside of it"
+            )
+
+
+def _drawn(spec: DatasetSpec, reader: Reader, folder: Path) -> dict[str, Path]:
+    """The sources of a miniature that the reader draws."""
+    if not hasattr(reader, "draw_sample"):
+        given = ", ".join(f"{name}: PATH" for name in reader.sources)
+        raise ManifestError(
+            f"dataset {spec.name!r}: source: {SAMPLE}: the reader {spec.reader!r} has no draw_sample() and so no "
+            f"sample; name its sources: source: {{{given}}}"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    with calling("reader", spec.reader, "draw_sample()"):
+        return reader.draw_sample(folder)
+
+
+def check_errata(spec: DatasetSpec, reader: Reader) -> None:
+    """Refuse corrections that are not there, or that the reader cannot make."""
+    if spec.errata is None:
+        return
+    if not spec.errata.is_file():
+        raise ManifestError(f"dataset {spec.name!r}: errata: no such file: {spec.errata}")
+    if not hasattr(reader, "raw_rows"):
+        raise ManifestError(f"dataset {spec.name!r}: errata: the reader {spec.reader!r} cannot correct rows")
+    fixed = getattr(reader, "fixed_fields", ())
+    for id, erratum in load_errata(spec.errata).items():
+        if field := next((field for field in erratum.set if field in fixed), None):
+            raise ManifestError(
+                f"dataset {spec.name!r}: errata: {id}: {field!r} says which pages a document has; "
+                "mend the document instead"
+            )

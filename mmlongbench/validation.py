@@ -1,0 +1,63 @@
+"""What pydantic finds wrong with data, in one line for whoever wrote them."""
+
+import re
+from dataclasses import fields, is_dataclass
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from mmlongbench.errors import nearest
+
+MAX_SHOWN = 300
+"""Characters of a wrong value in a message."""
+
+
+def explain(error: ValidationError, where: str, model: type[BaseModel], datasets: list[dict[str, Any]]) -> str:
+    """Describe the first problem of a validation in one line: the key, what was expected, what was found."""
+    problems = error.errors()
+    problem = problems[0]
+    place = _place(problem["loc"])
+    inner = place[2:] if len(place) > 1 and place[0] == "datasets" else place
+    key = ".".join(str(part)[:MAX_SHOWN] for part in inner if not isinstance(part, int))
+    names = [datasets[part].get("name", part) for part in place[1:2] if isinstance(part, int) and part < len(datasets)]
+    prefix = f"{where}: " + (f"dataset {shown(names[0])}: " if names else "")
+    if problem["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+        return f"{prefix}unknown key {key!r}{nearest(str(place[-1]), _keys(model, place[:-1]))}"
+    if problem["type"] == "missing":
+        return f"{prefix}the key {key!r} is missing"
+    same = [other for other in problems if len(place) < len(other["loc"]) and _place(other["loc"]) == place]
+    messages = dict.fromkeys(
+        other["msg"].removeprefix("Value error, ").replace("valid tuple", "valid list")[: 2 * MAX_SHOWN]
+        for other in (problem, *same)
+    )
+    return f"{prefix}{f'{key}: ' if key else ''}{' or '.join(messages)} (found {shown(problem['input'])})"
+
+
+def shown(value: object) -> str:
+    """Return a value in words; Python writes no integer of thousands of digits."""
+    try:
+        said = repr(list(value) if isinstance(value, tuple) else value)
+    except ValueError:
+        return f"a {type(value).__name__} with an integer of thousands of digits"
+    return said if len(said) <= MAX_SHOWN else f"{said[:MAX_SHOWN]}…"
+
+
+def _place(loc: tuple[int | str, ...]) -> list[int | str]:
+    """The keys of a location, without the names that pydantic gives to the arms of a union."""
+    return [part for part in loc if not (isinstance(part, str) and re.search(r"\[|^int$", part))]
+
+
+def _keys(model: type, place: list[Any]) -> list[str]:
+    """The keys that are allowed where an unknown one stands."""
+    current = model
+    for step in place:
+        found = _fields(current).get(str(step))
+        current = next((arm for arm in (found, *get_args(found)) if isinstance(arm, type) and _fields(arm)), current)
+    return list(_fields(current))
+
+
+def _fields(model: type) -> dict[str, Any]:
+    """The types of a model's fields, or of a dataclass's, by name; none of any other type."""
+    if issubclass(model, BaseModel):
+        return {name: field.annotation for name, field in model.model_fields.items()}
+    return {field.name: field.type for field in fields(model)} if is_dataclass(model) else {}
