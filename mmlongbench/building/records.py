@@ -6,6 +6,7 @@ from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from mmlongbench.building.checks import check_draft, check_record, check_units, check_variants
 from mmlongbench.building.dataset import Dataset, kept_rows, open_dataset
@@ -201,7 +202,8 @@ def _shared(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[Any]
             yield _line(dataset, example, row)
         else:
             yield {"bundled": released_record(dataset, example, row), "pictures": _shown(dataset, example)}
-    not_asked = len(rows) - rejected - sum(example.question.is_home for example in found)
+    asked = {example.id for example in found if example.question.is_home}  # once at each placement
+    not_asked = len(rows) - rejected - len(asked)
     yield {"not_asked": not_asked, "missing_classes": sum(missing.values())}
 
 
@@ -272,7 +274,7 @@ def _items(example: Example) -> list[dict[str, Any]]:
             "position": position,
             "unit": item.unit.id,
             "role": item.unit.role,
-            "inside": " ".join(needle.id for needle in item.unit.needles),
+            "inside": " ".join(_spelled(needle.id) for needle in item.unit.needles),
             "image": None if isinstance(item.unit.body, str) else item.unit.body.path,
             "start": item.start,
             "text_tokens": item.count.text,
@@ -280,3 +282,8 @@ def _items(example: Example) -> list[dict[str, Any]]:
         }
         for position, item in enumerate(example.items)
     ]
+
+
+def _spelled(id: str) -> str:
+    """An id in a list of ids that blanks part: its own blanks, and percent signs, as in a URL."""
+    return "".join(quote(char) if char.isspace() or char == "%" else char for char in id)

@@ -68,7 +68,7 @@ def with_sentences(unit: Unit, hidden: Sequence[tuple[Slot, Unit]]) -> Unit:
 
 
 def _ends(text: str) -> list[int]:
-    """The characters at which a sentence can be put: the edges of the text, and where each sentence but the last ends."""
+    """Return the characters at which a sentence can be put: the edges of the text, and the ends of its sentences."""
     ends = [end for _, end in sentence_spans(text)]
     return [0, *ends[:-1], *([len(text)] if ends else [])]
 

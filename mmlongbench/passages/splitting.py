@@ -57,7 +57,7 @@ def sentences(text: str) -> list[str]:
 def sentence_spans(text: str) -> list[tuple[int, int]]:
     """Return where each sentence of a text begins and ends, as characters; the text itself is not changed.
 
-    >>> sentence_spans(" He left!\\n\\nShe  stayed.")
+    >>> sentence_spans(" He left!  She  stayed.")
     [(1, 9), (11, 23)]
     """
     spans, at = [], 0

@@ -141,6 +141,10 @@ class Facts:
     """Of each id, in the order of the file."""
     answers: dict[str, bytes] = field(default_factory=dict)
     needles: dict[str, bytes] = field(default_factory=dict)
+    is_by_line: bool = False
+    """Whether the units of some example begin lines, so many of them that it is no chance."""
+    astray: str = ""
+    """The first example whose units do not begin lines; empty if there is none."""
     shown: set[str] = field(default_factory=set)
     """The images of all prompts."""
 

@@ -21,9 +21,9 @@ from tiny import command
 from mmlongbench.errors import ReleaseError
 from mmlongbench.progress import Progress
 from mmlongbench.release.audit import audit_release
-from mmlongbench.release.checking import placement_faults
+from mmlongbench.release.depths import Haystack, placement_faults
 from mmlongbench.release.lock import read_lock
-from mmlongbench.release.positions import Found, Haystack
+from mmlongbench.release.positions import Found
 from mmlongbench.release.verify import verify
 
 QUIET = Progress(is_shown=False)
@@ -430,17 +430,23 @@ def test_a_manifest_of_a_lock_that_cannot_be_used_is_one_line(name: str, release
         assert verified.err.startswith("build.lock.json: the manifest cannot be used: ")
 
 
-def test_of_several_needles_the_one_at_the_depth_is_looked_at() -> None:
+@pytest.mark.parametrize(
+    ("start", "achieved", "depth", "said"),
+    [
+        (64, 0.5, 0.5, None),
+        (64, 0.0, 0.5, "depth_achieved is 0.0, in the prompt it is 0.5000"),
+        (5, 0.5, 0.5, "needle_start is 5, in the prompt 4, 64 tokens stand before the needle"),
+        (64, 0.5, 0.57, "depth is 0.57, in the prompt the needle stands at 0.5000"),
+        (64, 0.5, 0.53, None),
+    ],
+)
+def test_of_several_needles_the_one_at_the_depth_is_looked_at(
+    start: int, achieved: float, depth: float, said: str | None
+) -> None:
     found = [Found(4, 10, is_sentence=False), Found(64, 10, is_sentence=False)]
-    hay = Haystack(100, (0, 50), largest=10, slack=0)
-    assert (
-        list(placement_faults({"needle_start": 64, "depth_achieved": 0.5, "depth": 0.5}, found, hay, is_single=True))
-        == []
-    )
-    (said,) = placement_faults({"needle_start": 64, "depth_achieved": 0.0, "depth": 0.5}, found, hay, is_single=True)
-    assert said == "depth_achieved is 0.0, in the prompt it is 0.5000"
-    (said,) = placement_faults({"needle_start": 5, "depth_achieved": 0.5, "depth": 0.5}, found, hay, is_single=True)
-    assert said.endswith("do not name the needles of the prompt, of which there are 2")
+    hay = Haystack(100, (0, 50), tuple(range(0, 101, 10)), slack=0)
+    record = {"needle_start": start, "depth_achieved": achieved, "depth": depth}
+    assert list(placement_faults(record, found, hay, is_single=True)) == ([said] if said else [])
 
 
 def test_a_key_twice_is_refused(release: Path) -> None:
