@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from mmlongbench.building.checks import check_draft, check_record, check_units, check_variants
+from mmlongbench.building.checks import SameAnswers, check_draft, check_record, check_units, check_variants
 from mmlongbench.building.dataset import Dataset, kept_rows, open_dataset
 from mmlongbench.building.rejects import reject_row
 from mmlongbench.building.widening import wider
@@ -92,13 +92,17 @@ def pack_lines(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[A
     if hasattr(dataset.builder, "contexts"):
         yield from _shared(dataset, rows, length)
         return
+    same = SameAnswers(dataset)
     for row in rows:
         try:
             made = pack_row(dataset, row, length)
         except (DoesNotFitError, Rejected) as error:
             yield reject_row(dataset.spec.name, row, _fault(error, length), length)
         else:
-            yield from (_line(dataset, example, row) for example in made)
+            for example in made:
+                line = _line(dataset, example, row)
+                same.check(example, line["record"], row)
+                yield line
             yield {"left_out": dict(made[0].left_out)}  # of the context: the same at every placement
 
 
@@ -196,10 +200,13 @@ def _shared(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[Any]
         found += [example for example in made if example.question.is_home or example is dearest]
         yield {"left_out": dict(dearest.left_out)}
     missing = {context.family: context.supply.missing_groups(length) for context in _contexts(dataset, rows)}
+    same = SameAnswers(dataset)
     for example in sorted(found, key=lambda example: place[example.id]):
         row = rows[place[example.id]]
         if example.question.is_home:
-            yield _line(dataset, example, row)
+            line = _line(dataset, example, row)
+            same.check(example, line["record"], row)
+            yield line
         else:
             yield {"bundled": released_record(dataset, example, row), "pictures": _shown(dataset, example)}
     asked = {example.id for example in found if example.question.is_home}  # once at each placement
