@@ -36,8 +36,8 @@ _TINY = 1e-9
 class RecordChecks:
     """Checks the records of one file of a release, in their order."""
 
-    def __init__(self, file: PublicFile, dataset: AuditedDataset, root: Path) -> None:
-        """`root` is the release."""
+    def __init__(self, file: PublicFile, dataset: AuditedDataset, root: Path, lock: Mapping[str, Any]) -> None:
+        """`root` is the release, `lock` its lock."""
         self._file, self._dataset = file, dataset
         is_bundle = file.is_bundle
         self.facts = Facts(is_bundle)
@@ -45,8 +45,14 @@ class RecordChecks:
         self._placements = _placements(dataset)
         self._prices = dataset.prices
         path = root / ITEMS / Path(file.name).with_suffix(".parquet")
-        self._items = None if is_bundle or not path.is_file() else Items(root)
+        counted = _cells(dataset.builder.dataset, lock).get(format_length(file.length), {}).get("examples")
+        examples = counted if type(counted) is int else 0
+        self._items = None if is_bundle or not path.is_file() else Items(root, examples)
         self._seen: set[tuple[str, float | None, int | None]] = set()
+        tokenizer = dataset.counter.text
+        merges = f"not compared, for the tokenizer {tokenizer.name} merges texts across newlines"
+        self.unplaced = "" if tokenizer.additive else merges
+        """Why places are not counted again; empty where they are."""
         self._missing_items = not is_bundle and not path.is_file()
 
     def look(self, where: str, record: Record, made: Measured) -> Iterator[Problem]:
@@ -54,6 +60,8 @@ class RecordChecks:
         facts = self.facts
         facts.lines += 1
         facts.shown.update(made.prompt.images)
+        if balance := self._dataset.builder.spec.balance:
+            facts.balanced[str(record.get(balance))] += 1
         key = (made.id, made.placement, made.set if facts.is_bundle else None)
         if key in self._seen:
             yield "two examples of one id and placement", where
@@ -189,14 +197,16 @@ def _placements(dataset: AuditedDataset) -> tuple[Placement, ...]:
 
 
 def compare_files(
-    files: Iterable[tuple[PublicFile, Facts]], lock: Mapping[str, Any], rejected: Set[tuple[str, str, int | None]]
+    files: Iterable[tuple[PublicFile, Facts]],
+    lock: Mapping[str, Any],
+    rejected: Set[tuple[str, str, int | None]] | None,
 ) -> Iterator[tuple[str, str, str]]:
     """Yield (file, kind, where) of what differs between the files of a dataset, or from what the lock counts.
 
     Args:
         files: every public file that could be read, with what its records say.
         lock: the lock.
-        rejected: (dataset, id, length) of the rejects.
+        rejected: (dataset, id, length) of the rejects; None where they cannot be read.
 
     """
     datasets: dict[str, list[tuple[PublicFile, Facts]]] = {}
@@ -215,7 +225,11 @@ def compare_files(
             if facts.astray and is_by_line:
                 yield file.name, ITEMS_DIFFER, f"{facts.astray}: units do not begin lines, as in other examples they do"
             yield from ((file.name, *problem) for problem in _counted(name, file, facts, lock))
-            if facts.is_read and not any("not_asked" in cell for cell in _cells(name, lock).values()):
+            if (
+                rejected is not None
+                and facts.is_read
+                and not any("not_asked" in cell for cell in _cells(name, lock).values())
+            ):
                 known = {id for _, other in records for id in other.placements}
                 missing = (
                     id for id in sorted(known - facts.placements.keys()) if (name, id, file.length) not in rejected
@@ -246,14 +260,26 @@ def _counted(name: str, file: PublicFile, facts: Facts, lock: Mapping[str, Any])
         yield "the lock counts nothing of this length", format_length(file.length)
     elif cell.get("examples") != facts.lines:
         yield "the number of examples differs from the lock", f"{facts.lines} against {cell.get('examples')}"
+    balance = file.dataset.builder.spec.balance if file.dataset else ""
+    if cell is not None and balance and facts.is_read and cell.get(f"by_{balance}") != dict(facts.balanced):
+        said = f"{dict(sorted(facts.balanced.items()))!r:.100} against {cell.get(f'by_{balance}')!r:.100}"
+        yield f"the counts by {balance} differ from the lock", said
 
 
 def rejects_of(release: Path) -> frozenset[tuple[str, str, int | None]]:
-    """Return (dataset, id, length) of each line of the rejects that can be read; of none where there are too many."""
-    found = set()
+    """Return (dataset, id, length) of each line of the rejects that can be read.
+
+    Raises:
+        ReleaseError: the file is larger than any that is read.
+
+    """
+    found: set[tuple[str, str, int | None]] = set()
     path = release / REJECTS
-    is_fit = path.is_file() and path.stat().st_size <= MOST_OF_A_FILE
-    for _, line in JSON_LINES.lines(path) if is_fit else ():
+    if not path.is_file():
+        return frozenset()
+    if (size := path.stat().st_size) > MOST_OF_A_FILE:
+        raise ReleaseError(f"{REJECTS}: {size:,} bytes, at most {MOST_OF_A_FILE:,} are read")
+    for _, line in JSON_LINES.lines(path):
         if isinstance(line, dict):
             length = line.get("length")
             found.add((str(line.get("dataset")), str(line.get("id")), length if isinstance(length, int) else None))
@@ -261,7 +287,8 @@ def rejects_of(release: Path) -> frozenset[tuple[str, str, int | None]]:
 
 
 def _cells(name: str, lock: Mapping[str, Any]) -> Mapping[str, Any]:
-    data = lock["datasets"].get(name)
+    datasets = lock.get("datasets")
+    data = datasets.get(name) if isinstance(datasets, dict) else None
     cells = data.get("cells") if isinstance(data, dict) else None
     found = cells if isinstance(cells, dict) else {}
     return {key: cell for key, cell in found.items() if isinstance(cell, dict)}
