@@ -169,7 +169,7 @@ def find_needles(needles: Sequence[Part], layout: Layout) -> list[Found]:
     units = [number for number, item in enumerate(items) if _is_needle(item)]
     starts = [int(items[number]["start"]) for number in units]
     first = ruler.line_of(int(items[0]["start"]))
-    places = _Places(ruler.prompt, ruler.begins, first)
+    places = NeedlePlaces(ruler.prompt, ruler.begins, first)
     found: dict[int, Found] = {}
     for number, needle in enumerate(needles):
         at = places.take(needle)
@@ -199,7 +199,7 @@ def _unit_at(layout: Layout, units: Sequence[int], starts: Sequence[int], start:
     return None
 
 
-class _Places:
+class NeedlePlaces:
     """The places of needles in a prompt, each given once: of equal needles each gets one of its own."""
 
     def __init__(self, prompt: Prompt, begins: Sequence[int], first: int) -> None:
