@@ -50,7 +50,7 @@ class RecordChecks:
         self._items = None if is_bundle or not path.is_file() else Items(root, examples)
         self._seen: set[tuple[str, float | None, int | None]] = set()
         tokenizer = dataset.counter.text
-        merges = f"not compared, for the tokenizer {tokenizer.name} merges texts across newlines"
+        merges = f"not compared, for the tokenizer {tokenizer.name} may merge texts across newlines"
         self.unplaced = "" if tokenizer.additive else merges
         """Why places are not counted again; empty where they are."""
         self._missing_items = not is_bundle and not path.is_file()

@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 from mmlongbench.release.positions import JOINT, NEEDLES, Found, Item, separator
@@ -62,9 +62,11 @@ class Haystack:
         return abs(float(depth) * self.tokens - self.before[needle])  # type: ignore[arg-type]
 
     def _half(self, target: float) -> float:
-        """Half of the unit that a place is in."""
-        at = min(max(1, bisect_left(self.bounds, target)), len(self.bounds) - 1)
-        return (self.bounds[at] - self.bounds[at - 1]) / 2 if at else 0.0
+        """Half of the unit that a place is in; of the larger one where it is near the boundary of two."""
+        spans = [after - before for before, after in pairwise(self.bounds)] or [0]
+        slack = self.slack + _ROUNDING
+        first, last = (bisect_left(self.bounds, target + by) - 1 for by in (-slack, slack))
+        return max(spans[max(0, first) : last + 1] or spans[-1:]) / 2
 
 
 def haystack(needles: Sequence[Found], items: Sequence[Item]) -> Haystack:

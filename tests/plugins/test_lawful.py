@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from tiny import Ran, command
+from tokenizers import Tokenizer, models, pre_tokenizers
 
 from mmlongbench.progress import Progress
 from mmlongbench.release.audit import audit_release
@@ -45,13 +46,14 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(HERE))
 
 
-def build(tmp_path: Path, builder: str) -> Path:
+def build(tmp_path: Path, builder: str, *options: object) -> Path:
     text = (
         f"datasets:\n  - {{name: tiles, builder: {builder}, reader: lawful-tiles, source: sample, lengths: [1K], "
         "admission_length: 1K}\n"
     )
     (tmp_path / "tiles.yaml").write_text(text)
-    assert command("build", tmp_path / "tiles.yaml", "--out", tmp_path / "out", "--workers", 1, "-q") == Ran(0, "", "")
+    ran = command("build", tmp_path / "tiles.yaml", "--out", tmp_path / "out", "--workers", 1, "-q", *options)
+    assert ran == Ran(0, "", "")
     return tmp_path / "out"
 
 
@@ -104,3 +106,18 @@ def test_ids_with_blanks_are_read_back_from_the_items(installed: None, tmp_path:
     out = build(tmp_path, "Blanks")
     inside = {row["inside"] for row in pq.read_table(out / ITEMS).to_pylist()} - {""}
     assert "the%200%20%25%20needle%09of%20tile-0" in " ".join(inside).split()
+
+
+def test_an_audit_says_where_no_place_is_compared(installed: None, tmp_path: Path) -> None:
+    tokenizer = tmp_path / "tokenizer.json"
+    vocabulary = {"[UNK]": 0, "Question": 1, "tile": 2, "Answer": 3}
+    made = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    made.pre_tokenizer = pre_tokenizers.Whitespace()
+    made.save(str(tokenizer))
+    out = build(tmp_path, "Lined", "--set", f"counter.tokenizer={tokenizer}")
+    ran = command("audit", out, "--tokenizer", tokenizer)
+    said = f"places in the prompt: 6, 6 not compared, for the tokenizer {tokenizer} may merge texts across newlines"
+    assert ran.code == 0
+    assert f"tiles/tiles_K1.jsonl: {said} (first line 1, tile-0)" in ran.out
+    (tmp_path / "embedded").mkdir()
+    assert "places in the prompt" not in command("audit", build(tmp_path / "embedded", "Lined")).out

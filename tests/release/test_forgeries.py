@@ -881,6 +881,15 @@ def test_of_several_needles_the_one_at_the_depth_is_looked_at(
     assert list(placement_faults(record, found, hay, is_single=True)) == ([said] if said else [])
 
 
+def test_a_sentence_between_two_units_may_stand_in_the_middle_of_either() -> None:
+    found = [Found(844, 11, is_sentence=True)]
+    hay = Haystack(1665, (844,), (0, 788, 819, 969, 1665), slack=2)
+    record = {"needle_start": [844], "depth_achieved": [844 / 1665]}
+    for place, is_near in ((818, True), (817, True), (810, False), (900, True), (960, False)):
+        said = list(placement_faults({**record, "depth_requested": [place / 1665]}, found, hay, is_single=False))
+        assert (not said) == is_near, place
+
+
 def test_a_key_twice_is_refused(release: Path) -> None:
     path = release / "build.lock.json"
     path.write_text(path.read_text("utf-8").replace('"format": 1,', '"format": 1, "format": 1,', 1), "utf-8")
