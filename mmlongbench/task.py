@@ -252,6 +252,13 @@ class HasGold(Protocol):
         ...
 
 
+def gold_of(builder: Builder) -> Callable[[Record], Any]:
+    """Return what gives the answer of a record: the builder's `gold`, if that is a method, else its field `answer`."""
+    if isinstance(builder, HasGold) and callable(builder.gold):
+        return builder.gold
+    return lambda record: record.get("answer")
+
+
 @runtime_checkable
 class HasNeedles(Protocol):
     """A builder that says what the needles of a record are; the audit looks for them in the prompt."""
@@ -263,6 +270,11 @@ class HasNeedles(Protocol):
         alike.
         """
         ...
+
+
+def needles_of(builder: Builder) -> Callable[[Record], Sequence[Part]] | None:
+    """Return what gives the needles of a record; None of a builder whose `needles` is no method, or that has none."""
+    return builder.needles if isinstance(builder, HasNeedles) and callable(builder.needles) else None
 
 
 @runtime_checkable

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mmlongbench.binding import bind_builder, check_plugins, check_reserve, placements_of
+from mmlongbench.binding import bind_builder, check_plugins, check_reserve, missing_metrics, placements_of
 from mmlongbench.building.engine import Engine
 from mmlongbench.building.finish import finish
 from mmlongbench.building.plan import DatasetPlan, begun, plan_datasets, save_plans
@@ -70,6 +70,16 @@ def check_manifest(manifest: Manifest) -> None:
         check_plugins(spec, builder)
         placements_of(spec, builder)
         check_reserve(spec, builder)
+
+
+def notes_on(manifest: Manifest) -> list[str]:
+    """Return what a user must know of a manifest that can be built, in one sentence each."""
+    return [
+        f"dataset {spec.name!r}: metric {name!r} of builder {spec.builder!r} is not installed; the release is built, "
+        "and cannot be scored by it"
+        for spec in manifest.datasets
+        for name in missing_metrics(bind_builder(spec))
+    ]
 
 
 def run_stages(manifest: Manifest, work: Work, engine: Engine) -> list[DatasetPlan]:

@@ -13,7 +13,7 @@ from mmlongbench.draft import Draft, Role
 from mmlongbench.formats import FileFormat, to_json
 from mmlongbench.packing.pack import Example
 from mmlongbench.prompt import Image, Part, Prompt
-from mmlongbench.task import HasVariants, Record, Row
+from mmlongbench.task import HasVariants, Record, Row, gold_of, needles_of
 
 ROLES: frozenset[str] = frozenset(get_args(Role))
 NEEDLES = ("gold", "needle")
@@ -94,6 +94,48 @@ def check_record(dataset: Dataset, example: Example, record: Record, row: Row) -
         fault = dataset.golds.problem(released)
     if fault:
         raise _broken(dataset, "record()", fault, row)
+
+
+class SameAnswers:
+    """Checks that a question has the same answer and needles at all placements of a length."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        """`dataset` is the one whose records are checked; those of a length, one after the other."""
+        self._dataset = dataset
+        self._gold = gold_of(dataset.builder)
+        self._needles = needles_of(dataset.builder)
+        self._first: dict[str, tuple[str, bytes, str, bytes]] = {}
+
+    def check(self, example: Example, record: Record, row: Row) -> None:
+        """Refuse a record whose answer, or needles, are others than at a placement before.
+
+        Raises:
+            PluginCallError: with both placements.
+
+        """
+        placement = example.placement
+        at = f"{placement.field} {placement.value}" if placement else "none"
+        with calling("builder", self._dataset.spec.builder, "gold()", row):
+            gold, needles = self._gold(record), b""
+        if self._needles is not None:
+            needles = self._needles_at(record, example, row)
+        ours = (at, to_json(gold), f"{gold!r:.80}", needles)
+        other, answer, said, theirs = self._first.setdefault(example.id, ours)
+        if answer != ours[1] and not self._dataset.builder.spec.is_answer_of_context:
+            fault = f"the answer is {said} at {other} and {ours[2]} at {at}; a task whose answers depend on the context"
+            raise _broken(self._dataset, "record()", f"{fault} has `is_answer_of_context` in its spec", row)
+        if theirs != needles:
+            raise _broken(self._dataset, "needles()", f"the needles at {other} are others than at {at}", row)
+
+    def _needles_at(self, record: Record, example: Example, row: Row) -> bytes:
+        """A digest of the needles of a record, all of which are in the prompt."""
+        with calling("builder", self._dataset.spec.builder, "needles()", row):
+            found = list(self._needles(record)) if self._needles else []
+        for part in found:
+            is_shown = part in example.prompt.parts if isinstance(part, Image) else part in example.prompt.text
+            if not is_shown:
+                raise _broken(self._dataset, "needles()", f"{_said(part)} is not in the prompt", row)
+        return blake2b(repr(sorted(map(str, found))).encode("utf-8", "backslashreplace"), digest_size=16).digest()
 
 
 def check_variants(dataset: Dataset, example: Example, record: Record, row: Row) -> None:

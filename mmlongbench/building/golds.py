@@ -1,14 +1,15 @@
-"""Whether the metric of a task can score the answers of its records: it is given each answer back as a prediction."""
+"""Whether the metric of a task can score the answers of its records, as far as the metric promises to tell."""
 
 from hashlib import blake2b
 from typing import Any
 
 from mmlongbench.calling import calling
 from mmlongbench.formats import to_json
+from mmlongbench.packing.budget import K
 from mmlongbench.plugins import metric_type
 from mmlongbench.scoring.errors import ScoringError
-from mmlongbench.scoring.metric import Asked, Metric, Settings
-from mmlongbench.task import Builder, HasGold, Record
+from mmlongbench.scoring.metric import Asked, ChecksAnswers, Metric, Settings
+from mmlongbench.task import Builder, HasGold, Record, gold_of
 
 JUDGED = "judge-"
 """How the name of a metric begins that asks a model; its answers are not scored here."""
@@ -28,7 +29,7 @@ class Golds:
         """Return what is wrong with the answer of a record as its file has it; empty if nothing is."""
         if not isinstance(self._builder, HasGold) and "answer" not in record:
             return "the record has no 'answer', and the builder no gold()"
-        gold = self._builder.gold(record) if isinstance(self._builder, HasGold) else record["answer"]
+        gold = gold_of(self._builder)(record)
         if _is_empty(gold):
             return f"the answer is empty: {gold!r:.80}"
         id, digest = str(record.get("id")), blake2b(to_json(gold), digest_size=16).digest()
@@ -40,18 +41,16 @@ class Golds:
         return found
 
     def _score(self, record: Record, gold: object) -> str:
-        metric = self._rules()
-        if metric is None:
+        metric, spec = self._rules(), self._builder.spec
+        if not isinstance(metric, ChecksAnswers):
             return ""
-        said = str(gold[0] if isinstance(gold, list) else gold)
+        file = spec.files.write(self._builder.dataset, K, 1, 1)  # a name of the form that its files have
         try:
-            with calling("metric", metric.name, "score()", about=f"the answer {gold!r:.80}"):
-                found = metric.score(Asked("", self._builder.dataset, record, gold, said))
+            with calling("metric", spec.metric, "answer_fault()", about=f"the answer {gold!r:.80}"):
+                fault = metric.answer_fault(Asked(file, self._builder.dataset, record, gold, "", kind=spec.kind))
         except ScoringError:  # it needs a package, or a source, that is not here
             return ""
-        if found.score is None:
-            return f"metric {metric.name!r} cannot score the answer {gold!r:.80}: {found.failure}"
-        return ""
+        return f"metric {spec.metric!r} cannot score the answer {gold!r:.80}: {fault}" if fault else ""
 
     def _rules(self) -> Metric | None:
         """The metric, where it scores by rules alone."""

@@ -6,8 +6,9 @@ from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
-from mmlongbench.building.checks import check_draft, check_record, check_units, check_variants
+from mmlongbench.building.checks import SameAnswers, check_draft, check_record, check_units, check_variants
 from mmlongbench.building.dataset import Dataset, kept_rows, open_dataset
 from mmlongbench.building.rejects import reject_row
 from mmlongbench.building.widening import wider
@@ -91,13 +92,17 @@ def pack_lines(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[A
     if hasattr(dataset.builder, "contexts"):
         yield from _shared(dataset, rows, length)
         return
+    same = SameAnswers(dataset)
     for row in rows:
         try:
             made = pack_row(dataset, row, length)
         except (DoesNotFitError, Rejected) as error:
             yield reject_row(dataset.spec.name, row, _fault(error, length), length)
         else:
-            yield from (_line(dataset, example, row) for example in made)
+            for example in made:
+                line = _line(dataset, example, row)
+                same.check(example, line["record"], row)
+                yield line
             yield {"left_out": dict(made[0].left_out)}  # of the context: the same at every placement
 
 
@@ -195,13 +200,17 @@ def _shared(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[Any]
         found += [example for example in made if example.question.is_home or example is dearest]
         yield {"left_out": dict(dearest.left_out)}
     missing = {context.family: context.supply.missing_groups(length) for context in _contexts(dataset, rows)}
+    same = SameAnswers(dataset)
     for example in sorted(found, key=lambda example: place[example.id]):
         row = rows[place[example.id]]
         if example.question.is_home:
-            yield _line(dataset, example, row)
+            line = _line(dataset, example, row)
+            same.check(example, line["record"], row)
+            yield line
         else:
             yield {"bundled": released_record(dataset, example, row), "pictures": _shown(dataset, example)}
-    not_asked = len(rows) - rejected - sum(example.question.is_home for example in found)
+    asked = {example.id for example in found if example.question.is_home}  # once at each placement
+    not_asked = len(rows) - rejected - len(asked)
     yield {"not_asked": not_asked, "missing_classes": sum(missing.values())}
 
 
@@ -272,7 +281,7 @@ def _items(example: Example) -> list[dict[str, Any]]:
             "position": position,
             "unit": item.unit.id,
             "role": item.unit.role,
-            "inside": " ".join(needle.id for needle in item.unit.needles),
+            "inside": " ".join(_spelled(needle.id) for needle in item.unit.needles),
             "image": None if isinstance(item.unit.body, str) else item.unit.body.path,
             "start": item.start,
             "text_tokens": item.count.text,
@@ -280,3 +289,8 @@ def _items(example: Example) -> list[dict[str, Any]]:
         }
         for position, item in enumerate(example.items)
     ]
+
+
+def _spelled(id: str) -> str:
+    """An id in a list of ids that blanks part: its own blanks, and percent signs, as in a URL."""
+    return "".join(quote(char) if char.isspace() or char == "%" else char for char in id)

@@ -114,6 +114,7 @@ def build(
     A build that was stopped goes on where it was, and ends with the same bytes.
     """
     from mmlongbench.building.build import build as run
+    from mmlongbench.building.build import notes_on
     from mmlongbench.building.remote import placed
     from mmlongbench.cli.tables import show_build
     from mmlongbench.installed import find_manifest
@@ -132,6 +133,8 @@ def build(
             _build_stage(loaded, folder, engine, stage, shard, is_quiet=quiet or as_json)
             return
         built = replace(run(loaded, folder, engine, is_strict=strict), out=out)
+    for note in () if quiet else notes_on(loaded):
+        say(f"note: {note}", err=True)
     if as_json:
         said = {"out": without_secrets(out), "datasets": built.lock["datasets"], "was_complete": built.was_complete}
         click.echo(json.dumps(said))

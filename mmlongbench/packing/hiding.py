@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from mmlongbench.draft import Unit
-from mmlongbench.passages.splitting import sentences
+from mmlongbench.passages.splitting import sentence_spans
 
 Price: TypeAlias = Callable[[str], int]
 
@@ -51,14 +51,26 @@ def find_slots(hay: Sequence[Unit], bounds: Sequence[int], depths: Sequence[floa
 
 
 def with_sentences(unit: Unit, hidden: Sequence[tuple[Slot, Unit]]) -> Unit:
-    """A passage with sentences in their slots."""
-    parts = sentences(str(unit.body))
+    """Return a passage with sentences in their slots; its own words, blanks and line breaks stay as they are.
+
+    A sentence that is put in stands one blank behind the sentence before it, or before the passage, or behind it.
+    """
+    text = str(unit.body)
+    ends = _ends(text)
     ordered = sorted(hidden, key=lambda pair: pair[0].at)
     body, done = [], 0
     for slot, needle in ordered:
-        body += [*parts[done : slot.at], str(needle.body)]
-        done = slot.at
-    return replace(unit, body=" ".join((*body, *parts[done:])), needles=tuple(needle for _, needle in ordered))
+        at = ends[slot.at]
+        blank = "" if (text[at - 1 : at] if slot.at else text[:1]).isspace() else " "
+        body += [text[done:at], f"{blank}{needle.body}" if slot.at else f"{needle.body}{blank}"]
+        done = at
+    return replace(unit, body="".join((*body, text[done:])), needles=tuple(needle for _, needle in ordered))
+
+
+def _ends(text: str) -> list[int]:
+    """Return the characters at which a sentence can be put: the edges of the text, and the ends of its sentences."""
+    ends = [end for _, end in sentence_spans(text)]
+    return [0, *ends[:-1], *([len(text)] if ends else [])]
 
 
 def _inside(hay: Sequence[Unit], bounds: Sequence[int], target: float, free: Set[int], price: Price) -> Slot | None:
@@ -66,8 +78,9 @@ def _inside(hay: Sequence[Unit], bounds: Sequence[int], target: float, free: Set
     host = min(bisect_left(bounds, target), len(bounds) - 1) - 1
     if host not in free or not 0 < target < bounds[-1]:
         return None
-    parts, head = sentences(str(hay[host].body)), hay[host].head
-    offsets = {at: bounds[host] + price(head + " ".join(parts[:at])) for at in range(1, len(parts))}
+    body, head = str(hay[host].body), hay[host].head
+    ends = _ends(body)
+    offsets = {at: bounds[host] + price(head + body[: ends[at]]) for at in range(1, len(ends) - 1)}
     at = min(offsets, key=lambda at: (abs(offsets[at] - target), at), default=0)
     half = (bounds[host + 1] - bounds[host]) / 2
     return Slot(host, at, offsets[at]) if at and abs(offsets[at] - target) <= half else None
@@ -79,7 +92,7 @@ def _at_an_edge(hay: Sequence[Unit], bounds: Sequence[int], target: float, free:
         beside = [number for number in (at - 1, at) if number in free]
         if beside:
             host = min(beside, key=lambda number: (not bounds[number] < target <= bounds[number + 1], number))
-            return Slot(host, len(sentences(str(hay[host].body))) if host < at else 0, bounds[at])
+            return Slot(host, len(_ends(str(hay[host].body))) - 1 if host < at else 0, bounds[at])
         if not texts & {at - 1, at}:
             return Slot(None, at, bounds[at])
     raise AssertionError("a free passage has edges")  # without texts every boundary is alone

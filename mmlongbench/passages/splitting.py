@@ -54,6 +54,21 @@ def sentences(text: str) -> list[str]:
     return [" ".join(words) for words in word_sentences(text)]
 
 
+def sentence_spans(text: str) -> list[tuple[int, int]]:
+    """Return where each sentence of a text begins and ends, as characters; the text itself is not changed.
+
+    >>> sentence_spans(" He left!  She  stayed.")
+    [(1, 9), (11, 23)]
+    """
+    spans, at = [], 0
+    for words in word_sentences(text):
+        begin = text.index(words[0], at)
+        for word in words:
+            at = text.index(word, at) + len(word)
+        spans.append((begin, at))
+    return spans
+
+
 def word_sentences(text: str) -> Iterator[list[str]]:
     """The sentences of a text, each as its words."""
     for block in _BLANK_LINE.split(text):

@@ -1,6 +1,7 @@
 """The audit: every example counted again, from its public record and the headers of its images alone.
 
-It trusts nothing that assembled: not the items, not the prices. Memory does not grow with the number of examples.
+It trusts nothing that assembled: not the items, not the prices. One example is held at a time, and of each some hundred
+bytes stay in memory: its id, and digests of what must be the same in other examples.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -126,7 +127,12 @@ def audit_lock(opened: Opened) -> list[FileAudit]:
     described = lock["files"].get(REJECTS, {})
     is_damaged = problem_of(root, REJECTS, described.get("sha256"), described.get("bytes")) is not None
     found = FileAudit(LOCK, 0)
-    for kind, where in lock_faults(lock, opened.datasets, None if is_damaged else rejects_of(root)):
+    rejects = None
+    try:
+        rejects = None if is_damaged else rejects_of(root)
+    except ReleaseError as error:
+        found.problem("the rejects are not compared", str(error))
+    for kind, where in lock_faults(lock, opened.datasets, rejects):
         found.problem(kind, where)
     return [found] if found.problems else []
 
@@ -138,7 +144,11 @@ def _compare(opened: Opened, found: Mapping[str, FileAudit]) -> frozenset[str] |
     if lock is None or root is None:
         return None
     each = ((file, known) for file, known in facts if known is not None)
-    for name, kind, where in compare_files(each, lock, rejects_of(root)):
+    try:
+        rejected: frozenset[tuple[str, str, int | None]] | None = rejects_of(root)
+    except ReleaseError:  # the finding about the lock says so
+        rejected = None
+    for name, kind, where in compare_files(each, lock, rejected):
         found[name].problem(kind, where)
     is_whole = len(facts) == len(opened.files) and not opened.missing and all(k and k.is_read for _, k in facts)
     return frozenset().union(*(known.shown for _, known in facts if known)) if is_whole else None
@@ -201,7 +211,7 @@ def audit_file(
         found.problem("is a link out of the release", "the whole file")
     checks = None
     if opened.root is not None and file.sha256 is not None and not file.dataset.variant:
-        checks = RecordChecks(file, file.dataset, opened.root)
+        checks = RecordChecks(file, file.dataset, opened.root, opened.lock or {})
     found.facts = checks.facts if checks else None
     for where, measured in measured_examples(file, found, checks):
         _take_in(found, where, measured, models)
@@ -245,6 +255,8 @@ def measured_examples(
 
 def _check(found: FileAudit, where: str, record: Record, made: Measured, checks: RecordChecks | None) -> None:
     """Compare a record with its prompt, its items and the records before it."""
+    if checks and checks.unplaced:
+        found.remark(Remark("places in the prompt", checks.unplaced), where, is_ours=True)
     try:
         for kind, said in checks.look(where, record, made) if checks else ():
             found.problem(kind, said)

@@ -13,22 +13,14 @@ from mmlongbench.formats import JSON_LINES, to_json
 from mmlongbench.packing.budget import format_length
 from mmlongbench.packing.placing import Depth, Permutation, Placement
 from mmlongbench.prompt import Part
+from mmlongbench.release.depths import haystack, numbers_of, placement_faults
 from mmlongbench.release.findings import Facts
 from mmlongbench.release.layout import ITEMS, REJECTS
 from mmlongbench.release.measuring import Measured
 from mmlongbench.release.opening import AuditedDataset, PublicFile
-from mmlongbench.release.positions import (
-    Found,
-    Haystack,
-    Ruler,
-    find_needles,
-    haystack,
-    ids_of,
-    items_faults,
-    needle_items,
-)
+from mmlongbench.release.positions import Found, Layout, Ruler, find_needles, ids_of, items_faults, needle_items
 from mmlongbench.release.rows import Items
-from mmlongbench.task import HasGold, HasNeedles, Record
+from mmlongbench.task import Record, gold_of, needles_of
 
 Item = Mapping[str, Any]
 Problem = tuple[str, str]
@@ -36,22 +28,31 @@ Problem = tuple[str, str]
 ITEMS_DIFFER = "the items differ from the prompt"
 PLACEMENT = "the placement differs from the prompt"
 NEEDLES_DIFFER = "the needles differ from the prompt"
+_UNREADABLE = (ReleaseError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError, OSError)
+_TINY = 1e-9
+"""By which two spellings of a drawn fraction may differ."""
 
 
 class RecordChecks:
     """Checks the records of one file of a release, in their order."""
 
-    def __init__(self, file: PublicFile, dataset: AuditedDataset, root: Path) -> None:
-        """`root` is the release."""
+    def __init__(self, file: PublicFile, dataset: AuditedDataset, root: Path, lock: Mapping[str, Any]) -> None:
+        """`root` is the release, `lock` its lock."""
         self._file, self._dataset = file, dataset
-        spec = dataset.builder.spec
-        is_bundle = spec.bundle is not None and file.form is spec.bundle.format
+        is_bundle = file.is_bundle
         self.facts = Facts(is_bundle)
+        self._gold_of, self._needles_of = gold_of(dataset.builder), needles_of(dataset.builder)
         self._placements = _placements(dataset)
         self._prices = dataset.prices
         path = root / ITEMS / Path(file.name).with_suffix(".parquet")
-        self._items = None if is_bundle or not path.is_file() else Items(root)
+        counted = _cells(dataset.builder.dataset, lock).get(format_length(file.length), {}).get("examples")
+        examples = counted if type(counted) is int else 0
+        self._items = None if is_bundle or not path.is_file() else Items(root, examples)
         self._seen: set[tuple[str, float | None, int | None]] = set()
+        tokenizer = dataset.counter.text
+        merges = f"not compared, for the tokenizer {tokenizer.name} may merge texts across newlines"
+        self.unplaced = "" if tokenizer.additive else merges
+        """Why places are not counted again; empty where they are."""
         self._missing_items = not is_bundle and not path.is_file()
 
     def look(self, where: str, record: Record, made: Measured) -> Iterator[Problem]:
@@ -59,6 +60,8 @@ class RecordChecks:
         facts = self.facts
         facts.lines += 1
         facts.shown.update(made.prompt.images)
+        if balance := self._dataset.builder.spec.balance:
+            facts.balanced[str(record.get(balance))] += 1
         key = (made.id, made.placement, made.set if facts.is_bundle else None)
         if key in self._seen:
             yield "two examples of one id and placement", where
@@ -69,12 +72,16 @@ class RecordChecks:
         yield from ((kind, f"{where}: {said}") for kind, said in self._varied(record, made))
         try:
             items = self._items.of(self._file, made) if self._items else ()
-            if self._items and not items:
-                yield "the items of an example are missing", where
-            yield from ((kind, f"{where}: {said}") for kind, said in self._positions(record, made, items))
-        except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, OSError) as error:
-            yield ITEMS_DIFFER, f"{where}: {type(error).__name__}: {error}"
+        except _UNREADABLE as error:
+            yield "the items of the file cannot be read", f"{where}: {said_of(error)}"
             self._items = None
+            return
+        if self._items and not items:
+            yield "the items of an example are missing", where
+        try:
+            yield from ((kind, f"{where}: {said}") for kind, said in self._positions(record, made, items))
+        except _UNREADABLE as error:  # of this example; the next ones are looked at
+            yield ITEMS_DIFFER, f"{where}: {said_of(error)}"
 
     def end(self, examples: int) -> Iterator[Problem]:
         """Yield what is wrong with the file as a whole, which has so many examples."""
@@ -95,75 +102,89 @@ class RecordChecks:
         """What is the same in all records of a question, and here is another."""
         builder = self._dataset.builder
         key = f"{made.id}" if not builder.spec.is_answer_of_context else f"{made.id} {made.placement}"
-        gold = builder.gold(record) if isinstance(builder, HasGold) else record.get("answer")
+        gold = self._gold_of(record)
         if gold is None or gold in ("", []):
             yield "the record has no answer", made.id
         if self.facts.answers.setdefault(key, _digest(gold)) != _digest(gold):
             yield "the answer differs from another placement", made.id
-        if isinstance(builder, HasNeedles):
-            needles = _digest(sorted(map(str, builder.needles(record))))
+        if self._needles_of is not None:
+            needles = _digest(sorted(map(str, self._needles_of(record))))
             if self.facts.needles.setdefault(made.id, needles) != needles:
                 yield "the needles differ from another placement", made.id
 
     def _positions(self, record: Record, made: Measured, items: Sequence[Item]) -> Iterator[Problem]:
         """What differs between the prompt, the items and what the record says of needles."""
-        counter = self._dataset.counter
-        ruler = Ruler(made, counter, self._prices) if counter.text.additive and items else None
-        if items:
-            yield from ((ITEMS_DIFFER, fault) for fault in items_faults(items, ruler, made))
-        if made.placement is None or not items:
+        if not items:
             return
-        if (fault := self._requested_fault(record, made, items)) is not None:
-            yield PLACEMENT, fault
+        counter = self._dataset.counter
+        layout = None
+        if counter.text.additive:
+            layout = Layout(items, Ruler(made, counter, self._prices), is_by_line=self.facts.is_by_line)
+            self.facts.is_by_line |= layout.is_surely_by_line
+            if not layout.is_by_line:
+                self.facts.astray = self.facts.astray or made.id
+        yield from ((ITEMS_DIFFER, fault) for fault in items_faults(items, layout, made))
+        if made.placement is None:
+            return
+        placement = next((each for each in self._placements if _value(each) == made.placement), None)
+        if placement is None:
+            yield PLACEMENT, f"{made.placement} is no placement of the lock"
+            return
         try:
-            found = self._needles(record, items, ruler)
+            found = self._needles(record, items, layout)
         except ReleaseError as error:
             yield NEEDLES_DIFFER, str(error)
             return
-        if found is None:
+        ids = ids_of(items)
+        if found is not None and len(ids) != len(found):
+            yield NEEDLES_DIFFER, f"the items have {len(ids)} needles, the record {len(found)}"
             return
-        if len(ids_of(items)) != len(found):
-            yield NEEDLES_DIFFER, f"the items have {len(ids_of(items))} needles, the record {len(found)}"
-            return
-        hay = haystack(found, items)
-        yield from ((PLACEMENT, fault) for fault in placement_faults(record, found, hay, is_single=self._is_single))
+        if isinstance(placement, Permutation) and (fault := self._drawn_fault(record, made.id, placement, ids, found)):
+            yield PLACEMENT, fault
+        if found is not None:
+            hay = haystack(found, items)
+            is_single = isinstance(placement, Depth)
+            yield from ((PLACEMENT, fault) for fault in placement_faults(record, found, hay, is_single=is_single))
 
-    @property
-    def _is_single(self) -> bool:
-        return isinstance(self._placements[0], Depth)
-
-    def _needles(self, record: Record, items: Sequence[Item], ruler: Ruler | None) -> list[Found] | None:
+    def _needles(self, record: Record, items: Sequence[Item], layout: Layout | None) -> list[Found] | None:
         """The needles of a record where they stand; None where that cannot be told.
 
         Raises:
             ReleaseError: the record has none, or one that is not in the prompt.
 
         """
-        builder = self._dataset.builder
-        if ruler is None:
+        if layout is None:
             return None
-        if isinstance(builder, HasNeedles):
-            parts: Sequence[Part] = tuple(builder.needles(record))
+        if self._needles_of is not None:
+            parts: Sequence[Part] = tuple(self._needles_of(record))
             if not parts:
                 raise ReleaseError("the record has no needle")
-            return find_needles(parts, items, ruler)
+            return find_needles(parts, layout)
         return None if any(item.get("inside") for item in items) else needle_items(items)
 
-    def _requested_fault(self, record: Record, made: Measured, items: Sequence[Item]) -> str | None:
-        """Whether the depths that a permutation asks for are those that are drawn for it."""
-        placement, spec = next((p for p in self._placements if _value(p) == made.placement), None), self._dataset.spec
-        if placement is None:
-            return f"{made.placement} is no placement of the lock"
-        if not isinstance(placement, Permutation) or spec is None:
-            return None
-        draws, ids = Draws((spec.seed, spec.drawn_name, made.id)), ids_of(items)
-        drawn = sorted(draws.fraction(f"permutation {placement.value}: {id}") for id in ids)
-        said = record.get("depth_requested")
-        if not isinstance(said, list) or len(said) != len(drawn):
-            return f"depth_requested is {said!r:.80}, the context has {len(drawn)} needles"
-        if any(abs(float(one) - other) > 1e-9 for one, other in zip(sorted(said), drawn, strict=True)):
-            return f"depth_requested is {said!r:.80}, drawn for permutation {placement.value} are {drawn!r:.80}"
-        return None
+    def _drawn_fault(
+        self, record: Record, id: str, placement: Permutation, ids: Sequence[str], found: Sequence[Found] | None
+    ) -> str:
+        """What is wrong with the depths that a permutation asks for: each is drawn for its needle.
+
+        `ids` are those of the needles in reading order. Where contexts are shared, depths are drawn for a context, of
+        which a record does not say the name; then only their number is compared.
+        """
+        said, spec = record.get("depth_requested"), self._dataset.spec
+        if not isinstance(said, list) or len(said) != len(ids):
+            return f"depth_requested is {said!r:.80}, the context has {len(ids)} needles"
+        if spec is None or hasattr(self._dataset.builder, "contexts"):
+            return ""
+        draws, starts = Draws((spec.seed, spec.drawn_name, id)), record.get("needle_start")
+        drawn = [draws.fraction(f"permutation {placement.value}: {needle}") for needle in ids]
+        numbers = numbers_of(starts, found) if found is not None and isinstance(starts, list) else []
+        placed = [number for number in numbers if number is not None]
+        is_in_order = len(placed) == len(ids)  # where it is not, the starts are wrong, and that is said
+        wanted = [drawn[number] for number in placed] if is_in_order else sorted(drawn)
+        given = said if is_in_order else sorted(said)
+        if any(abs(float(one) - other) > _TINY for one, other in zip(given, wanted, strict=True)):
+            return f"depth_requested is {said!r:.80}, drawn for permutation {placement.value} are {wanted!r:.80}"
+        return ""
 
 
 def _placements(dataset: AuditedDataset) -> tuple[Placement, ...]:
@@ -175,44 +196,17 @@ def _placements(dataset: AuditedDataset) -> tuple[Placement, ...]:
         return own.all() if own else (None,)
 
 
-def placement_faults(record: Record, found: Sequence[Found], hay: Haystack, *, is_single: bool) -> Iterator[str]:
-    """Yield what differs between the fields of a record and the places of its needles.
-
-    With `is_single`, the fields name the one needle that stands at the depth, which others may stand before.
-    """
-    starts, depths = record.get("needle_start"), record.get("depth_achieved")
-    placed = list(enumerate(found))
-    if is_single:  # of several needles, the one that stands at the depth is named
-        starts, depths = [starts], [depths]
-        placed = placed if len(placed) == 1 else [pair for pair in placed if pair[1].start == starts[0]][:1]
-    if not isinstance(starts, list) or not isinstance(depths, list) or not len(starts) == len(depths) == len(placed):
-        yield f"needle_start and depth_achieved do not name the needles of the prompt, of which there are {len(found)}"
-        return
-    try:
-        pairs = sorted(zip(starts, depths, strict=True))
-    except TypeError:
-        yield "needle_start or depth_achieved is no number"
-        return
-    for (start, depth), (number, needle) in zip(pairs, placed, strict=True):
-        if start != needle.start:
-            yield f"needle_start is {start}, in the prompt {needle.start} tokens stand before the needle"
-        if not hay.is_at(number, depth):
-            right = hay.before[number] / hay.tokens if hay.tokens else 0.0
-            yield f"depth_achieved is {depth}, in the prompt it is {right:.4f}"
-    if is_single and len(found) == 1 and not hay.is_near(0, record.get("depth")):
-        right = hay.before[0] / hay.tokens if hay.tokens else 0.0
-        yield f"depth is {record.get('depth')}, in the prompt the needle stands at {right:.4f}"
-
-
 def compare_files(
-    files: Iterable[tuple[PublicFile, Facts]], lock: Mapping[str, Any], rejected: Set[tuple[str, str, int | None]]
+    files: Iterable[tuple[PublicFile, Facts]],
+    lock: Mapping[str, Any],
+    rejected: Set[tuple[str, str, int | None]] | None,
 ) -> Iterator[tuple[str, str, str]]:
     """Yield (file, kind, where) of what differs between the files of a dataset, or from what the lock counts.
 
     Args:
         files: every public file that could be read, with what its records say.
         lock: the lock.
-        rejected: (dataset, id, length) of the rejects.
+        rejected: (dataset, id, length) of the rejects; None where they cannot be read.
 
     """
     datasets: dict[str, list[tuple[PublicFile, Facts]]] = {}
@@ -226,9 +220,16 @@ def compare_files(
             if spec and not (spec.is_answer_of_context and not facts.is_bundle):
                 pool = records if not spec.is_answer_of_context else [r for r in records if r[0].length == file.length]
                 yield from _others(file, facts, pool)
+        is_by_line = any(facts.is_by_line for _, facts in records)
         for file, facts in records:
+            if facts.astray and is_by_line:
+                yield file.name, ITEMS_DIFFER, f"{facts.astray}: units do not begin lines, as in other examples they do"
             yield from ((file.name, *problem) for problem in _counted(name, file, facts, lock))
-            if facts.is_read and not any("not_asked" in cell for cell in _cells(name, lock).values()):
+            if (
+                rejected is not None
+                and facts.is_read
+                and not any("not_asked" in cell for cell in _cells(name, lock).values())
+            ):
                 known = {id for _, other in records for id in other.placements}
                 missing = (
                     id for id in sorted(known - facts.placements.keys()) if (name, id, file.length) not in rejected
@@ -259,14 +260,26 @@ def _counted(name: str, file: PublicFile, facts: Facts, lock: Mapping[str, Any])
         yield "the lock counts nothing of this length", format_length(file.length)
     elif cell.get("examples") != facts.lines:
         yield "the number of examples differs from the lock", f"{facts.lines} against {cell.get('examples')}"
+    balance = file.dataset.builder.spec.balance if file.dataset else ""
+    if cell is not None and balance and facts.is_read and cell.get(f"by_{balance}") != dict(facts.balanced):
+        said = f"{dict(sorted(facts.balanced.items()))!r:.100} against {cell.get(f'by_{balance}')!r:.100}"
+        yield f"the counts by {balance} differ from the lock", said
 
 
 def rejects_of(release: Path) -> frozenset[tuple[str, str, int | None]]:
-    """Return (dataset, id, length) of each line of the rejects that can be read; of none where there are too many."""
-    found = set()
+    """Return (dataset, id, length) of each line of the rejects that can be read.
+
+    Raises:
+        ReleaseError: the file is larger than any that is read.
+
+    """
+    found: set[tuple[str, str, int | None]] = set()
     path = release / REJECTS
-    is_fit = path.is_file() and path.stat().st_size <= MOST_OF_A_FILE
-    for _, line in JSON_LINES.lines(path) if is_fit else ():
+    if not path.is_file():
+        return frozenset()
+    if (size := path.stat().st_size) > MOST_OF_A_FILE:
+        raise ReleaseError(f"{REJECTS}: {size:,} bytes, at most {MOST_OF_A_FILE:,} are read")
+    for _, line in JSON_LINES.lines(path):
         if isinstance(line, dict):
             length = line.get("length")
             found.add((str(line.get("dataset")), str(line.get("id")), length if isinstance(length, int) else None))
@@ -274,7 +287,8 @@ def rejects_of(release: Path) -> frozenset[tuple[str, str, int | None]]:
 
 
 def _cells(name: str, lock: Mapping[str, Any]) -> Mapping[str, Any]:
-    data = lock["datasets"].get(name)
+    datasets = lock.get("datasets")
+    data = datasets.get(name) if isinstance(datasets, dict) else None
     cells = data.get("cells") if isinstance(data, dict) else None
     found = cells if isinstance(cells, dict) else {}
     return {key: cell for key, cell in found.items() if isinstance(cell, dict)}
@@ -285,6 +299,11 @@ def _value(placement: object) -> float:
     if isinstance(placement, Depth | Permutation):
         return float(placement.value)
     return float(placement) if isinstance(placement, int | float) else -1.0
+
+
+def said_of(error: Exception) -> str:
+    """Return an error in one line."""
+    return str(error) if isinstance(error, MMLongBenchError) else f"{type(error).__name__}: {error}"
 
 
 def _digest(value: object) -> bytes:

@@ -141,6 +141,12 @@ class Facts:
     """Of each id, in the order of the file."""
     answers: dict[str, bytes] = field(default_factory=dict)
     needles: dict[str, bytes] = field(default_factory=dict)
+    balanced: Counter[str] = field(default_factory=Counter)
+    """The values of the field that is balanced, counted."""
+    is_by_line: bool = False
+    """Whether the units of some example begin lines, so many of them that it is no chance."""
+    astray: str = ""
+    """The first example whose units do not begin lines; empty if there is none."""
     shown: set[str] = field(default_factory=set)
     """The images of all prompts."""
 

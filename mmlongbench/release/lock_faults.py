@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib.metadata import version
 from typing import Any
 
 from mmlongbench.binding import placements_of
@@ -28,7 +29,9 @@ def lock_faults(
     """
     versions = lock.get("versions")
     said = versions if isinstance(versions, dict) else {}
-    if missing := [name for name in MAKERS if not isinstance(said.get(name), str)]:
+    is_of_this_version = said.get(MAKERS[0]) == version(MAKERS[0])
+    named_makers = MAKERS if is_of_this_version else (MAKERS[0], *said)  # another version may use other packages
+    if missing := [name for name in named_makers if not isinstance(said.get(name), str)]:
         yield "versions: expected the version of each package that makes bytes", f"none of {missing[0]}"
     if REJECTS not in lock["files"]:
         yield "the lock names no file of rejects, which every build writes", REJECTS
@@ -87,6 +90,13 @@ def _cell(cell: Mapping[str, Any], kept: object, placements: int, has_file: bool
     if not all(type(number) is int and number >= 0 for number in (kept, examples, rejected, not_asked)):
         yield "counts: expected whole numbers", f"{kept!r:.40}, {examples!r:.40}, {rejected!r:.40}, {not_asked!r:.40}"
         return
+    dry = cell.get("ran_dry", 0)
+    if type(dry) is not int or not 0 <= dry <= examples or (not dry and "missing_units" in cell):
+        missing = cell.get("missing_units", 0)
+        yield (
+            "the examples that ran out of units cannot be",
+            f"{dry!r:.40} of {examples}, {missing!r:.40} units missing",
+        )
     expected = (int(str(kept)) - rejected - not_asked) * placements
     if examples != expected:
         said = f"{examples}, {kept} questions at {placements} placements are {expected}"

@@ -66,6 +66,8 @@ class PublicFile:
     """Of the images that its records name."""
     sha256: str | None = None
     """As the lock has it."""
+    is_bundle: bool = False
+    """Whether it is the second file that a task makes of its records (`TaskSpec.bundle`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,11 +183,11 @@ def _recognised(
     """What a file's name says: the dataset, the length and the format, that of the records or of their bundle."""
     for dataset in datasets:
         spec = dataset.builder.spec
-        patterns = [(spec.files, spec.format), *([(spec.bundle.files, spec.bundle.format)] if spec.bundle else [])]
-        for pattern, form in reversed(patterns):
+        patterns = [(spec.bundle.files, spec.bundle.format, True)] if spec.bundle else []
+        for pattern, form, is_bundle in (*patterns, (spec.files, spec.format, False)):
             read = pattern.recognise(name)
             if read and read.name == dataset.builder.dataset:
-                return PublicFile(name, path, dataset, read.length, form, sizes, sha256)
+                return PublicFile(name, path, dataset, read.length, form, sizes, sha256, is_bundle)
     return PublicFile(name, path, None, 0, None, sizes, sha256)
 
 

@@ -1,13 +1,15 @@
 """Where units and needles stand in a released prompt, counted from the prompt itself.
 
 Nothing here is shared with the packer: tokens before a place are those of the lines and images before it. Places are
-exact where the tokenizer is additive, as the embedded one is.
+exact where the tokenizer is additive, as the embedded one is, and units begin lines. Where they follow each other
+within a line, what the items say are sums of prices, and each unit may be some tokens from its place.
 """
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
+from urllib.parse import unquote
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.prompt import Image, Part, Prompt
@@ -18,10 +20,16 @@ NEEDLES = ("gold", "needle")
 """The roles of units that stand at a depth, in a task that has placements."""
 JOINT = 2
 """Tokens by which a sentence between others may cost more or less than it does by itself."""
+_MAX_DRIFT = 4
+"""Tokens by which each joint within a line may add to the difference between sums of prices and the prompt."""
+_BY_LINE = 0.75
+"""The share of units that begin lines, from which on all of them have to."""
+_ENOUGH = 4
+"""Units that tell whether units begin lines."""
 _MAX_KNOWN = 50_000
 """Lines whose prices are held."""
 _MAX_SHOWN = 40
-Item = Mapping[str, Any]
+Item: TypeAlias = Mapping[str, Any]
 
 
 class Prices:
@@ -67,19 +75,28 @@ class Ruler:
         for number, line in enumerate(lines[:-1]):
             self._chars.append(self._chars[-1] + len(line) + 1)
             self._tokens.append(self._tokens[-1] + (prices[line] if number else prices.first(line)) + 1)
-        self.line_starts = frozenset(map(self._whole, range(len(self._chars))))
+        self._lines = [self._whole(line) for line in range(len(self._chars))]
+        self.line_starts = frozenset(self._lines)
         """Tokens before each line."""
 
     def before(self, char: int) -> int:
         """Return the tokens before a character of the text, without the blanks that lead to it."""
+        return self._text_before(char) + self._costs[bisect_left(self._images, char)]
+
+    def before_image(self, number: int) -> int:
+        """Return the tokens before an image, by its number in the prompt, without the blanks that lead to it."""
+        return self._text_before(self._images[number]) + self._costs[number]
+
+    def line_of(self, tokens: int) -> int:
+        """Return the character at which the line begins that so many tokens stand before, or end in."""
+        return self._chars[max(0, bisect_right(self._lines, tokens) - 1)]
+
+    def _text_before(self, char: int) -> int:
         line = bisect_right(self._chars, char) - 1
         lead = self._text[self._chars[line] : char].rstrip(" ")
-        text = self._tokens[line] + (self._prices[lead] if line else self._prices.first(lead)) if lead else None
-        return (self._tokens[line] if text is None else text) + self._costs[bisect_left(self._images, char)]
-
-    def line_before(self, char: int) -> int:
-        """Return the tokens before the line in which a character stands."""
-        return self._whole(bisect_right(self._chars, char) - 1)
+        if not lead:
+            return self._tokens[line]
+        return self._tokens[line] + (self._prices[lead] if line else self._prices.first(lead))
 
     def price(self, text: str) -> int:
         """Return the tokens of a text between others."""
@@ -96,6 +113,33 @@ def _begins(prompt: Prompt) -> Iterator[int]:
         at += len(part) if isinstance(part, str) else 0
 
 
+class Layout:
+    """How the units of an example stand in its prompt, as its items have it."""
+
+    def __init__(self, items: Sequence[Item], ruler: Ruler, *, is_by_line: bool = False) -> None:
+        """`items` are those of the example, `ruler` is of its prompt; `is_by_line`: units of other examples are so."""
+        self.items, self.ruler = items, ruler
+        self.gap = separator(items)
+        later = items[1:] or items
+        hits = sum(item["start"] in ruler.line_starts for item in later)
+        self.is_surely_by_line = hits == len(later) >= _ENOUGH
+        """Whether so many units begin lines that it is no chance."""
+        self.is_by_line = is_by_line or hits == len(later) or (hits >= _BY_LINE * len(later) and hits >= _ENOUGH)
+        """Whether units begin lines, so that their places are exact."""
+
+    def drift(self, number: int) -> int:
+        """Return the tokens by which a unit, by its number, may be from where its item has it."""
+        return 0 if self.is_by_line else _MAX_DRIFT * number
+
+    def holds(self, number: int, tokens: int, *, is_image: bool) -> bool:
+        """Return whether so many tokens stand before a place within a unit; before its image if it has a text, too."""
+        item = self.items[number]
+        within = int(item["text_tokens"]) if is_image else _tokens(item)
+        slack = self.drift(number) + (JOINT if within else 0)
+        first = int(item["start"])
+        return first - self.drift(number) <= tokens <= first + within + slack
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """One needle as it stands in the prompt."""
@@ -106,55 +150,97 @@ class Found:
     """Of itself, with the separator where it is a unit."""
     is_sentence: bool
     """Whether it stands inside a unit."""
+    slack: int = 0
+    """Tokens by which the start may differ from what the record says."""
 
 
-def find_needles(needles: Sequence[Part], items: Sequence[Item], ruler: Ruler) -> list[Found]:
-    """Return the needles in the order of the prompt.
+def find_needles(needles: Sequence[Part], layout: Layout) -> list[Found]:
+    """Return the needles in the order of the prompt; a unit of which several parts are needles is one of them.
 
     Args:
         needles: their texts and images, in the order of the prompt as far as the record has it.
-        items: the units of the context.
-        ruler: of the prompt.
+        layout: of the example.
 
     Raises:
         ReleaseError: one of them is not in the prompt.
 
     """
-    gap = separator(items)
-    units = {int(item["start"]): item for item in items if item["role"] in NEEDLES}
-    used: set[int] = set()
-    found = []
-    for needle in needles:
-        if isinstance(needle, Image):
-            start = ruler.line_before(_place(needle, ruler, used))
-        else:
-            start = ruler.before(_place(needle, ruler, used))
-        unit = units.get(start)
+    ruler, items = layout.ruler, layout.items
+    units = [number for number, item in enumerate(items) if _is_needle(item)]
+    starts = [int(items[number]["start"]) for number in units]
+    first = ruler.line_of(int(items[0]["start"]))
+    places = NeedlePlaces(ruler.prompt, ruler.begins, first)
+    found: dict[int, Found] = {}
+    for number, needle in enumerate(needles):
+        at = places.take(needle)
+        is_image = isinstance(needle, Image)
+        start = ruler.before_image(at) if is_image else ruler.before(at)
+        unit = _unit_at(layout, units, starts, start, needle)
         if unit is None:
             price = ruler.price(needle) if isinstance(needle, str) else 0
-            found.append(Found(start, price, is_sentence=True))
+            host = bisect_right([int(item["start"]) for item in items], start) - 1
+            found[-number - 1] = Found(start, price, is_sentence=True, slack=layout.drift(max(0, host)))
         else:
-            found.append(Found(start, _tokens(unit) + gap, is_sentence=False))
-    return sorted(found, key=lambda each: each.start)
+            own = items[unit]
+            found[unit] = Found(int(own["start"]), _tokens(own) + layout.gap, is_sentence=False)
+    return sorted(found.values(), key=lambda each: each.start)
 
 
-def _place(needle: Part, ruler: Ruler, used: set[int]) -> int:
-    """The character at which a needle stands that is not among the used ones; it is used then."""
-    parts = ruler.prompt.parts
-    if isinstance(needle, Image):
-        numbers = (number for number, part in enumerate(parts) if part == needle and -number - 1 not in used)
-        if (number := next(numbers, None)) is None:
+def _unit_at(layout: Layout, units: Sequence[int], starts: Sequence[int], start: int, needle: Part) -> int | None:
+    """The number of the needle unit that a place is in, nearest ones first."""
+    nearest = bisect_right(starts, start) - 1
+    is_image = isinstance(needle, Image)
+    others: Sequence[int] = () if layout.is_by_line else range(len(units))
+    for at in (nearest, nearest + 1, *others):
+        if 0 <= at < len(units) and layout.holds(units[at], start, is_image=is_image):
+            is_shown = not isinstance(needle, Image) or layout.items[units[at]]["image"] == needle.path
+            if is_shown:
+                return units[at]
+    return None
+
+
+class NeedlePlaces:
+    """The places of needles in a prompt, each given once: of equal needles each gets one of its own."""
+
+    def __init__(self, prompt: Prompt, begins: Sequence[int], first: int) -> None:
+        """`begins` has the character of each part; places from the character `first` on are taken before others."""
+        self._texts = [(at, part) for at, part in zip(begins, prompt.parts, strict=True) if isinstance(part, str)]
+        images = (at for at, part in zip(begins, prompt.parts, strict=True) if isinstance(part, Image))
+        self._images = list(zip(images, prompt.images, strict=True))
+        self._first = first
+        self._used: set[int] = set()
+        self._left: dict[Part, Iterator[int]] = {}
+
+    def take(self, needle: Part) -> int:
+        """Return the next place of a needle: the character of a text, the number of an image among all images.
+
+        Raises:
+            ReleaseError: there is none.
+
+        """
+        if needle not in self._left:
+            self._left[needle] = self._of_image(needle) if isinstance(needle, Image) else self._of_text(needle)
+        for at in self._left[needle]:
+            if isinstance(needle, Image):
+                return at
+            if at not in self._used:
+                self._used.add(at)
+                return at
+        if isinstance(needle, Image):
             raise ReleaseError(f"the picture {needle.path!r:.120} of a needle is not in the prompt")
-        used.add(-number - 1)
-        return ruler.begins[number]
-    for begin, part in zip(ruler.begins, parts, strict=True):
-        at = part.find(needle) if isinstance(part, str) else -1
-        while isinstance(part, str) and at >= 0 and begin + at in used:
-            at = part.find(needle, at + 1)
-        if at >= 0:
-            used.add(begin + at)
-            return begin + at
-    raise ReleaseError(f"the needle {needle[:_MAX_SHOWN]!r}… is not in the prompt")
+        raise ReleaseError(f"the needle {needle[:_MAX_SHOWN]!r}… is not in the prompt")
+
+    def _of_image(self, needle: Image) -> Iterator[int]:
+        found = [(at < self._first, number) for number, (at, path) in enumerate(self._images) if path == needle.path]
+        return (number for _, number in sorted(found))
+
+    def _of_text(self, needle: str) -> Iterator[int]:
+        for is_early in (False, True):
+            for begin, part in self._texts:
+                at = part.find(needle, 0 if is_early else max(0, self._first - begin))
+                while at >= 0 and (begin + at < self._first) == is_early:
+                    yield begin + at
+                    at = part.find(needle, at + 1)
 
 
 def needle_items(items: Sequence[Item]) -> list[Found]:
@@ -164,45 +250,12 @@ def needle_items(items: Sequence[Item]) -> list[Found]:
 
 
 def ids_of(items: Sequence[Item]) -> list[str]:
-    """Return the ids of all needles, by their items or by those of the units that hold them."""
+    """Return the ids of all needles in reading order, by their items or by those of the units that hold them."""
     found: list[str] = []
     for item in items:
-        found += [str(item["unit"])] if _is_needle(item) else str(item.get("inside") or "").split()
+        inside = str(item.get("inside") or "").split()
+        found += [str(item["unit"])] if _is_needle(item) else map(unquote, inside)
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class Haystack:
-    """The tokens of a context without its needles, each unit with its separator."""
-
-    tokens: int
-    before: tuple[int, ...]
-    """Before each needle."""
-    largest: int
-    """Of its units."""
-    slack: int
-    """Tokens by which it may differ from what the packer measured."""
-
-    def is_at(self, needle: int, depth: object) -> bool:
-        """Return whether a needle, by its number, has achieved this depth, to the token."""
-        return _is_number(depth) and abs(float(depth) * self.tokens - self.before[needle]) <= self.slack + 0.51  # type: ignore[arg-type]
-
-    def is_near(self, needle: int, depth: object) -> bool:
-        """Return whether a needle stands at the boundary of units nearest to a requested depth, or as near."""
-        bound = self.largest / 2 + self.slack + 0.51
-        return _is_number(depth) and abs(float(depth) * self.tokens - self.before[needle]) <= bound  # type: ignore[arg-type]
-
-
-def haystack(needles: Sequence[Found], items: Sequence[Item]) -> Haystack:
-    """Return the haystack of a context and how much of it stands before each needle."""
-    gap = separator(items)
-    first, end = int(items[0]["start"]), int(items[-1]["start"]) + _tokens(items[-1])
-    total = end - first + gap - sum(needle.tokens for needle in needles)
-    before = tuple(
-        needle.start - first - sum(other.tokens for other in needles[:number]) for number, needle in enumerate(needles)
-    )
-    largest = max((_tokens(item) + gap for item in items if not _is_needle(item)), default=0)
-    return Haystack(total, before, largest, JOINT * sum(needle.is_sentence for needle in needles))
 
 
 def separator(items: Sequence[Item]) -> int:
@@ -212,17 +265,17 @@ def separator(items: Sequence[Item]) -> int:
     return int(items[1]["start"]) - int(items[0]["start"]) - _tokens(items[0])
 
 
-def items_faults(items: Sequence[Item], ruler: Ruler | None, made: Measured) -> Iterator[str]:
+def items_faults(items: Sequence[Item], layout: Layout | None, made: Measured) -> Iterator[str]:
     """Yield what differs between the items of an example and its prompt.
 
-    `ruler` is None where the tokenizer is not additive: then starts are plans, and are only added up.
+    `layout` is None where the tokenizer is not additive: then starts are plans, and are only added up.
     """
     if [item["position"] for item in items] != list(range(len(items))):
         yield "positions are not 0, 1, 2, …"
     shown = [item["image"] for item in items if item["image"]]
     paths = made.prompt.images
-    first = next((at for at in range(len(paths) - len(shown) + 1) if list(paths[at : at + len(shown)]) == shown), None)
-    if first is None:
+    firsts = [at for at in range(len(paths) - len(shown) + 1) if list(paths[at : at + len(shown)]) == shown]
+    if not firsts:
         yield f"the images of the units are not those of the prompt: {_first_other(shown, paths)}"
     gap, wanted = separator(items), int(items[0]["start"])
     for item in items:
@@ -230,16 +283,28 @@ def items_faults(items: Sequence[Item], ruler: Ruler | None, made: Measured) -> 
             yield f"unit {item['unit']!r:.80} starts at {item['start']}, the units before it end at {wanted}"
             return
         wanted += _tokens(item) + gap
-    if ruler is None:
+    if layout is None:
         return
-    costs = ruler.image_tokens[first:] if first is not None else []
-    claimed = [int(item["image_tokens"]) for item in items if item["image"]]
-    if first is not None and claimed != costs[: len(claimed)]:
-        yield "the tokens of an image are not those of its size"
-    if len(ruler.line_starts) > len(items):
-        astray = next((item for item in items if item["start"] not in ruler.line_starts), None)
+    faults = [fault for first in firsts if (fault := _images_fault(layout, first))]
+    if firsts and len(faults) == len(firsts):  # a picture may stand in the instruction or the question, too
+        yield faults[0]
+    if layout.is_by_line:
+        astray = next((item for item in items if item["start"] not in layout.ruler.line_starts), None)
         if astray is not None:
             yield f"unit {astray['unit']!r:.80} starts at {astray['start']}, where no line of the prompt begins"
+
+
+def _images_fault(layout: Layout, first: int) -> str:
+    """What differs between the images of the units and the prompt, of which image `first` is the first of a unit."""
+    costs = layout.ruler.image_tokens
+    shown = [(number, item) for number, item in enumerate(layout.items) if item["image"]]
+    if [int(item["image_tokens"]) for _, item in shown] != costs[first : first + len(shown)]:
+        return "the tokens of an image are not those of its size"
+    for at, (number, item) in enumerate(shown, first):
+        before = layout.ruler.before_image(at)
+        if not layout.holds(number, before, is_image=True):
+            return f"unit {item['unit']!r:.80} starts at {item['start']}, {before} tokens stand before its image"
+    return ""
 
 
 def _first_other(ours: Sequence[str], theirs: Sequence[str]) -> str:
@@ -255,7 +320,3 @@ def _is_needle(item: Item) -> bool:
 
 def _tokens(item: Item) -> int:
     return int(item["text_tokens"]) + int(item["image_tokens"])
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -5,7 +5,7 @@ import io
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, TypeAlias
 
@@ -23,6 +23,14 @@ _AHEAD = 16
 """Examples by which the items may be ahead of what can be counted."""
 _BATCH = 20_000
 """Rows that are held before they are written."""
+_READ = 1024
+"""Rows of items that are read at once."""
+_MAX_UNITS = 2
+"""Units an example may have for each token of its length; those that cost nothing are rare."""
+_MAX_ROW = 4096
+"""Bytes a row of items may have on average: ids, a path, numbers."""
+_MAX_FIRST = 256 * 1024
+"""Bytes a file of items may have however few its rows are."""
 
 
 class Writer(Protocol):
@@ -101,9 +109,9 @@ def _images(file: PublicFile, made: Measured) -> Iterator[dict[str, Any]]:
 class Items:
     """The items of a release, read beside the public files, example after example."""
 
-    def __init__(self, root: Path) -> None:
-        """`root` is the release."""
-        self._root = root
+    def __init__(self, root: Path, examples: int | None = None) -> None:
+        """`root` is the release; `examples` are those that a file has, where its items must not be more than fit."""
+        self._root, self._examples = root, examples
         self._name = ""
         self._groups: Iterator[tuple[_Key, list[dict[str, Any]]]] = iter(())
         self._ahead: deque[tuple[_Key, list[dict[str, Any]]]] = deque()
@@ -117,7 +125,7 @@ class Items:
     def of(self, file: PublicFile, made: Measured) -> Sequence[Mapping[str, Any]]:
         """The items of one example; none where the release has none of it. Examples come in the order of the file."""
         if file.name != self._name:
-            self._name, self._groups, self._ahead = file.name, self._read(file.name), deque()
+            self._name, self._groups, self._ahead = file.name, self._read(file), deque()
         while len(self._ahead) < _AHEAD and (group := next(self._groups, None)):
             self._ahead.append(group)
         place = next((n for n, (key, _) in enumerate(self._ahead) if key == (made.id, made.placement)), None)
@@ -128,15 +136,31 @@ class Items:
             self._passed = self._passed or f"{id}, {placement}"
         return self._ahead.popleft()[1]
 
-    def _read(self, name: str) -> Iterator[tuple[_Key, list[dict[str, Any]]]]:
+    def _read(self, file: PublicFile) -> Iterator[tuple[_Key, list[dict[str, Any]]]]:
+        """The rows of each example.
+
+        Raises:
+            ReleaseError: they are more, or larger, than examples of this length can have.
+
+        """
         import pyarrow.parquet as pq
 
-        path = self._root / ITEMS / Path(name).with_suffix(".parquet")
-        if path.is_file():
-            batches = pq.ParquetFile(path).iter_batches()
-            rows = (row for batch in batches for row in batch.to_pylist())
-            for key, group in groupby(rows, key=lambda row: (row["id"], row["placement"])):
-                yield key, list(group)
+        path = self._root / ITEMS / Path(file.name).with_suffix(".parquet")
+        if not path.is_file():
+            return
+        table, most = pq.ParquetFile(path), _MAX_UNITS * file.length
+        rows = table.metadata.num_rows
+        size = sum(table.metadata.row_group(number).total_byte_size for number in range(table.metadata.num_row_groups))
+        if self._examples is not None and rows > (bound := most * self._examples):
+            raise ReleaseError(f"{path.name}: {rows:,} rows, {self._examples:,} examples have at most {bound:,}")
+        if size > (bound := _MAX_FIRST + rows * _MAX_ROW):
+            raise ReleaseError(f"{path.name}: {size:,} bytes unpacked, {rows:,} rows have at most {bound:,}")
+        units = (row for batch in table.iter_batches(_READ) for row in batch.to_pylist())
+        for key, group in groupby(units, key=lambda row: (row["id"], row["placement"])):
+            found = list(islice(group, most + 1))
+            if len(found) > most:
+                raise ReleaseError(f"{path.name}: {key[0]}, {key[1]}: more than {most:,} units")
+            yield key, found
 
 
 @contextmanager

@@ -162,6 +162,29 @@ class ProfiledMetric(ABC):
 
 
 @runtime_checkable
+class ChecksAnswers(Protocol):
+    """A metric that tells before any model is asked whether it can score an answer; a build ends where it cannot."""
+
+    def answer_fault(self, asked: Asked) -> str:
+        """Return why the answer of an example cannot be scored, whatever a model says; empty if it can.
+
+        The prediction is empty. The settings are the defaults: there is no judge, and no folder of documents.
+        """
+        ...
+
+
+class RuleMetric(ProfiledMetric):
+    """A metric that scores by rules alone, so that it has a score for every text, as long as it takes the answer."""
+
+    def answer_fault(self, asked: Asked) -> str:
+        """Return why the answer cannot be scored, as a prediction of its own words shows."""
+        gold = asked.gold
+        said = str(gold[0] if isinstance(gold, list) and gold else gold)
+        found = self.score(replace(asked, prediction=said))
+        return found.failure or "it has no score" if found.score is None else ""
+
+
+@runtime_checkable
 class HasProfile(Protocol):
     """A metric that says which profile its scores have.
 
@@ -228,13 +251,14 @@ class Metric(Protocol):
     """Scores one example at a time.
 
     It may have more: `profile` and `follows` (see `HasProfile`; `ours` by default, `ProfiledMetric` sets both);
-    `choices` (see `HasChoices`); `concurrency`, how many examples may be scored at once, in threads (1
-    by default); `totals(scored: Sequence[Scored]) -> Mapping[str, float]`, figures of a whole cell that are no mean of
-    examples (F1); `out_of_scope(asked) -> str`, why an example is none that the metric could score, whatever a model
-    said (it is left out, and counted by reason); `absent(asked) -> Details`, what `totals` must know of an example
-    without prediction; `usage() -> Mapping[str, float]`, calls, tokens and failures so far; `close()`; `stop()`, called
-    before that where a run ends by an error or Ctrl-C: threads inside `score` give up what they wait for, since they
-    are waited for next; `notes` (see `HasNotes`).
+    `answer_fault` (see `ChecksAnswers`; `RuleMetric` has it); `choices` (see `HasChoices`); `concurrency`, how many
+    examples may be scored at once, in threads (1 by default); `totals(scored: Sequence[Scored]) -> Mapping[str,
+    float]`, figures of a whole cell that are no mean of examples (F1); `out_of_scope(asked) -> str`, why an example
+    is none that the metric could score, whatever a model said (it is left out, and counted by reason);
+    `absent(asked) -> Details`, what `totals` must know of an example without prediction; `usage() -> Mapping[str,
+    float]`, calls, tokens and failures so far; `close()`; `stop()`, called before that where a run ends by an error
+    or Ctrl-C: threads inside `score` give up what they wait for, since they are waited for next; `notes` (see
+    `HasNotes`).
     """
 
     @property

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from mmlongbench.scoring.benchmark.metrics import ANSWER
 from mmlongbench.scoring.benchmark.texts import after_prefix
-from mmlongbench.scoring.metric import Asked, Profile, ProfiledMetric, Scored
+from mmlongbench.scoring.metric import Asked, Profile, RuleMetric, Scored
 
 
 def listed_values(prediction: str) -> list[Any] | None:
@@ -43,7 +43,7 @@ def position_accuracy(prediction: str, answer: Sequence[int]) -> float:
     return len(matched) / len(answer)
 
 
-class PositionCount(ProfiledMetric):
+class PositionCount(RuleMetric):
     """The share of positions at which the listed counts are the answer's (MM-NIAH's own metric)."""
 
     name: ClassVar[str] = "mm-niah-count"

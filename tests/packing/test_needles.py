@@ -129,6 +129,21 @@ def test_depths_nought_and_one_are_the_very_first_and_the_very_last_sentence() -
     assert [e.needles[0].achieved for e in (first, last)] == [0.0, pytest.approx(1.0, abs=0.2)]
 
 
+@pytest.mark.parametrize("depth", mm.DEPTHS)
+def test_a_passage_keeps_its_line_breaks_and_the_depth_is_that_of_the_prompt(depth: float) -> None:
+    draft, pricer, draws = draft_of(1, 1, inside=True)
+    bodies = ["One.\n\n\n\nTwo  goes on.\n- Three.\n\n\n\n\n\nFour.", "Five.\n\n\n\nSix is it.\n\n\n\nSeven.\n"]
+    units = tuple(mm.Unit(f"u{n}", "own", body, (n,)) for n, body in enumerate(bodies))
+    (made,) = examples(replace(draft, supply=mm.InOrder(units)), TokenBudget(K, 256), (mm.Depth(depth),), pricer, draws)
+    (needle,), said = made.needles, str(draft.required[0].body)
+    host = next(number for number, unit in enumerate(made.units) if unit.needles)
+    before, after = str(made.units[host].body).split(said)
+    assert bodies[host] in (before.removesuffix(" ") + after, before + after.removeprefix(" "))
+    start = pricer.counter.text.count("Read.\n\n")
+    tokens = pricer.counter.text.count("Read.\n\n" + "\n\n".join(bodies) + "\n\n") - start
+    assert abs(needle.achieved * tokens - (needle.start - start)) <= 2
+
+
 def test_permutations_do_not_depend_on_the_length_and_differ_from_each_other() -> None:
     draft, pricer, draws = draft_of(3, 4, inside=True)
     asked = [

@@ -30,7 +30,11 @@ BUILDERS = {
     "OtherQuestion": f"draft(), {ROW}expected one question with the id of the row, found 'other'",
     "UnknownImage": ".png' is shown that is neither the path of a page nor that of a picture; take it fr",
     "UnknownMetric": "spec.metric: no metric 'sub_emm' is installed",
-    "UnknownFurther": "spec.further_metrics: no metric 'judge-nothing' is installed; install the package that has it",
+    "AnswerOfPlacement": f"record(), {ROW}the answer is ['0'] at depth 0.0 and ['7'] at depth 1.0; a task whose",
+    "OtherNeedles": f"needles(), {ROW}the needles at depth 0.0 are others than at depth 1.0",
+    "NeedlesOfRow": f"needles(), {ROW}AttributeError: 'dict' object has no attribute 'tile' (mistakes.py, line ",
+    "UnshownNeedle": f"needles(), {ROW}the image 'tiles/none.png' is not in the prompt",
+    "OddGold": f"record(), {ROW}metric 'picky' cannot score the answer 'red': expected a list",
     "DraftKey": "KeyError: 'boo' (mistakes.py, line ",
     "LazyKey": "KeyError: 'boo' (mistakes.py, line ",
     "RecordKey": f"record(), {ROW}KeyError: 'boo' (mistakes.py, line ",
@@ -57,9 +61,11 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     info = tmp_path / "site" / "mmlongbench_mistakes-0.1.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(METADATA)
-    groups = {"builders": ("Tiles", *BUILDERS), "readers": ("TileReader", *READERS)}
+    builders = ("Tiles", "UnknownFurther", "Judging", *BUILDERS)
+    groups = {"builders": builders, "readers": ("TileReader", *READERS), "metrics": ("picky", "wayward")}
     points = [
-        f"[mmlongbench.{group}]\n" + "".join(f"{n} = mistakes:{n}\n" for n in names) for group, names in groups.items()
+        f"[mmlongbench.{group}]\n" + "".join(f"{n} = mistakes:{n[0].upper()}{n[1:]}\n" for n in names)
+        for group, names in groups.items()
     ]
     (info / "entry_points.txt").write_text("\n".join(points))
     monkeypatch.syspath_prepend(str(info.parent))
@@ -97,6 +103,20 @@ def test_the_task_without_a_mistake_builds_and_passes_the_audit(installed: None,
 def test_a_mistake_in_a_builder_ends_the_build_with_one_line(name: str, installed: None, tmp_path: Path) -> None:
     who = f"builder {name!r} (mistakes:{name} of mmlongbench-mistakes): "
     refused(build(tmp_path, name, "TileReader"), tmp_path / "out", BUILDERS[name], who)
+
+
+def test_a_further_metric_that_is_not_installed_is_a_note(installed: None, tmp_path: Path) -> None:
+    assert build(tmp_path, "UnknownFurther", "TileReader") == Ran(0, "", "")
+    ran = command("build", tmp_path / "tiles.yaml", "--out", tmp_path / "anew", "--workers", 1)
+    assert ran.code == 0
+    assert ran.err == (
+        "note: dataset 'tiles': metric 'judge-nothing' of builder 'UnknownFurther' is not installed; the release is "
+        "built, and cannot be scored by it\n"
+    )
+
+
+def test_a_metric_of_a_stranger_ends_no_build_by_what_it_does_not_promise(installed: None, tmp_path: Path) -> None:
+    assert build(tmp_path, "Judging", "TileReader") == Ran(0, "", "")
 
 
 @pytest.mark.parametrize("name", READERS)

@@ -1,4 +1,4 @@
-"""Releases that were tampered with, each with the lock as it was and with one made anew: what finds the forgery.
+"""Releases that were tampered with, each with the lock as it was and with one made anew: what is found, and said.
 
 `AUDIT`, `VERIFY` and `BOTH` say which command finds it under a new lock. `NOTHING`: the release cannot show it. Under
 the old lock both find every one.
@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,14 @@ import pytest
 from PIL import Image
 from tiny import command
 
+from builders.mm_niah.sample_upstream import draw_upstream
 from mmlongbench.errors import ReleaseError
 from mmlongbench.progress import Progress
+from mmlongbench.prompt import Prompt
 from mmlongbench.release.audit import audit_release
-from mmlongbench.release.checking import placement_faults
+from mmlongbench.release.depths import Haystack, placement_faults
 from mmlongbench.release.lock import read_lock
-from mmlongbench.release.positions import Found, Haystack
+from mmlongbench.release.positions import Found, NeedlePlaces
 from mmlongbench.release.verify import verify
 
 QUIET = Progress(is_shown=False)
@@ -31,29 +34,50 @@ AUDIT, VERIFY, BOTH, NOTHING = "audit", "verify", "both", "nothing"
 PHOTOS, PHOTOS_LONG = "NIAH/vh_single_test_2_K2_dep6", "NIAH/vh_single_test_2_K4_dep6"
 TEXT = "NIAH/retrieval-text_test_K2_dep6"
 RAG, RAG_LONG = "vrag/infoseek_K2_dep3", "vrag/infoseek_K4_dep3"
-MANIFEST = """
-defaults: {source: sample, lengths: [2K, 4K], admission_length: 2K, sample: {n: 2}, licence: none}
-datasets:
-  - {name: vh_single, builder: visual_haystack, reader: visual_haystacks, options: {needles: single}}
-  - {name: retrieval-text, builder: mm_niah, reader: mm_niah, options: {task: retrieval, needle: text}}
-  - {name: infoseek, builder: vrag, reader: infoseek, options: {gold: lead}}
-"""
+SHOTS = "ICL/food101_K8.frozen"
+COUNTS = "NIAH/counting-text_test_K8_dep3"
+DATASETS = {
+    "vh_single": "builder: visual_haystack, reader: visual_haystacks, options: {needles: single}",
+    "retrieval-text": "builder: mm_niah, reader: mm_niah, options: {task: retrieval, needle: text}",
+    "infoseek": "builder: vrag, reader: infoseek, options: {gold: lead}",
+    "counting-text": "builder: mm_niah, reader: mm_niah, options: {task: counting, needle: text}, lengths: [8K]",
+    "food101": "builder: many_shot, reader: image_tables, lengths: [8K], sample: {n: 4, stratify: kind}, "
+    "pictures: {longest_side: 64}",
+}
+"""Of each a release of its own, so that the audit of a forgery reads no other."""
 Records = list[dict[str, Any]]
 Forgery = Callable[[Path], object]
 
 
 @pytest.fixture(scope="module")
-def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A release with needles of each kind; not to be changed."""
-    folder = tmp_path_factory.mktemp("forgeries")
-    (folder / "forged.yaml").write_text(MANIFEST)
-    assert command("build", folder / "forged.yaml", "--out", folder / "out", "--workers", 1, "-q").err == ""
-    return folder / "out"
+def honest(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """What gives the release of a dataset, which is not to be changed."""
+
+    @cache
+    def built(name: str) -> Path:
+        folder = tmp_path_factory.mktemp("forgeries")
+        length = "admission_length: 8K" if "8K" in DATASETS[name] else "admission_length: 2K"
+        defaults = f"{{source: sample, lengths: [2K, 4K], {length}, sample: {{n: 2}}, licence: none}}"
+        text = f"defaults: {defaults}\ndatasets:\n  - {{name: {name}, {DATASETS[name]}}}\n"
+        if name == "counting-text":
+            text = text.replace("source: sample", f"source: {json.dumps(counted_sources(folder))}")
+        (folder / "forged.yaml").write_text(text)
+        assert command("build", folder / "forged.yaml", "--out", folder / "out", "--workers", 1, "-q").err == ""
+        return folder / "out"
+
+    return built
+
+
+def counted_sources(folder: Path) -> dict[str, str]:
+    """Draw questions whose answers are counts of what a context shows."""
+    drawn = draw_upstream(folder / "source", rows=3, pictures=8, pages=3)["counting-text"]
+    return {name: str(path) for name, path in drawn.items()}
 
 
 @pytest.fixture
-def release(honest: Path, tmp_path: Path) -> Path:
-    shutil.copytree(honest, tmp_path / "release")
+def release(honest: Callable[[str], Path], tmp_path: Path) -> Path:
+    """A release of photographs that may be changed."""
+    shutil.copytree(honest("vh_single"), tmp_path / "release")
     return tmp_path / "release"
 
 
@@ -178,6 +202,58 @@ def link_out(release: Path, name: str) -> None:
     (release / name).symlink_to(release.parent / "outside")
 
 
+def exchange_contexts(release: Path) -> None:
+    """Let the first question of passages stand at two permutations in each other's context."""
+    fields = ("ctxs", "needle_start", "depth_achieved", "length", "tokens")
+
+    def of_records(found: Records) -> None:
+        kept = [{field: found[number][field] for field in fields} for number in (0, 2)]
+        found[0].update(kept[1])
+        found[2].update(kept[0])
+
+    def of_items(found: Records) -> None:
+        own = [row for row in found if row["id"] == found[0]["id"]]
+        first, middle, last = ([row for row in own if row["placement"] == at] for at in (0, 1, 2))
+        exchanged = [{**row, "placement": 2 - row["placement"]} for row in (*last, *first)]
+        found[:] = [*exchanged[: len(last)], *middle, *exchanged[len(last) :], *found[len(own) :]]
+
+    all_of(lines(RAG, of_records), items(RAG, of_items))(release)
+
+
+def move_on(release: Path) -> None:
+    """Exchange the needle of a depth and the photograph behind it, and say so everywhere."""
+    starts: list[int] = []
+
+    def of_items(found: Records) -> None:
+        first = next(number for number, row in enumerate(found) if row["placement"] == 0.4)
+        count = sum(row["placement"] == 0.4 and row["id"] == found[first]["id"] for row in found)
+        rows = found[first : first + count]
+        gap, start = rows[1]["start"] - rows[0]["start"] - rows[0]["image_tokens"], rows[0]["start"]
+        at = next(number for number, row in enumerate(rows) if row["role"] == "needle")
+        swap(rows, at, at + 1)
+        for number, row in enumerate(rows):
+            row.update(position=number, start=start)
+            start += row["image_tokens"] + gap
+        before = rows[at + 1]["start"] - rows[0]["start"]
+        total = start - rows[0]["start"] - rows[at + 1]["image_tokens"] - gap
+        starts.extend((at, rows[at + 1]["start"], before, total))
+        found[first : first + count] = rows
+
+    items(PHOTOS, of_items)(release)
+    at, start, before, total = starts
+
+    def of_records(found: Records) -> None:
+        swap(found[2]["ctxs"], at, at + 1)
+        found[2].update(needle_start=start, depth_achieved=before / total)
+
+    lines(PHOTOS, of_records)(release)
+
+
+def shots(edit: Callable[[Records], object]) -> Forgery:
+    """A forgery of the examples of a file of many shots."""
+    return lines(SHOTS, edit)
+
+
 def other_passage(record: dict[str, Any]) -> dict[str, Any]:
     gold = {each["doc_id"] for each in record["positive_ctxs"]}
     return next(each for each in record["ctxs"] if each["doc_id"] not in gold)
@@ -249,6 +325,16 @@ FORGERIES: dict[str, tuple[str, Forgery]] = {
         ),
     ),
     "depth_requested": (AUDIT, line(RAG, 0, depth_requested=lambda old: [old[0] / 2, *old[1:]])),
+    "depth_requested of another needle": (AUDIT, line(RAG, 0, depth_requested=lambda old: old[::-1])),
+    "contexts of two permutations exchanged": (AUDIT, exchange_contexts),
+    "a needle one place further": (AUDIT, move_on),
+    "an answer of a count at one placement": (NOTHING, line(COUNTS, 1, answer=[9])),
+    "needles of a count": (AUDIT, lines(COUNTS, lambda f: f[1]["positive_ctxs"].pop())),
+    "counts by answer": (AUDIT, counts("vh_single", by_answer={"No": 5, "Yes": 7})),
+    "more examples that ran out of units than there are": (BOTH, counts("vh_single", ran_dry=99)),
+    "examples that ran out of units": (NOTHING, counts("vh_single", ran_dry=1)),
+    "items of too many rows": (AUDIT, items(PHOTOS, lambda f: f.extend(f[:1] * 400_000))),
+    "a label of many shots": (AUDIT, shots(lambda found: found[0].update(answer=found[0]["answer"] + 1))),
     "needles of another picture": (AUDIT, lines(PHOTOS, lambda f: f[2].update(needles=[exchange(f[2])["needles"][0]]))),
     "needles that are empty": (AUDIT, line(PHOTOS, 2, needles=[])),
     "a needle exchanged for another picture": (AUDIT, lines(PHOTOS, lambda f: f[2].update(exchange(f[2])))),
@@ -308,20 +394,320 @@ FORGERIES: dict[str, tuple[str, Forgery]] = {
     "a public file that is a link out": (BOTH, lambda release: link_out(release, f"mmlb_data/{PHOTOS}.jsonl")),
     "rejects that are a link out": (BOTH, lambda release: link_out(release, "rejects.jsonl")),
 }
+SAID: dict[str, tuple[str, str]] = {
+    "two lines of one id and placement": (
+        "vh_single",
+        f"{PHOTOS}.jsonl: two examples of one id and placement: line 13, vh_single-9",
+    ),
+    "two lines, counted by the lock": (
+        "vh_single",
+        f"{PHOTOS}.jsonl: two examples of one id and placement: line 13, vh_single-9",
+    ),
+    "a dropped line": (
+        "vh_single",
+        f"{PHOTOS}.jsonl: items of examples that the file does not have: vh_single-10, 1.0",
+    ),
+    "a dropped line with its items": (
+        "vh_single",
+        f"{PHOTOS}.jsonl: an example does not stand at each placement of the lock once: vh_single-9: at 0.2, 0.4,",
+    ),
+    "a dropped line, counted by the lock": (
+        "vh_single",
+        f"{PHOTOS}.jsonl: an example does not stand at each placement of the lock once: vh_single-9: at 0.2, 0.4,",
+    ),
+    "a dropped question": (
+        "vh_single",
+        f"{PHOTOS}.jsonl: items of examples that the file does not have: vh_single-9, 0.0",
+    ),
+    "a dropped question, counted as a reject": (
+        "vh_single",
+        f"{PHOTOS}.jsonl: items of examples that the file does not have: vh_single-9, 0.0",
+    ),
+    "no answers": ("vh_single", f"{PHOTOS}.jsonl: the record has no answer: line 1, vh_single-9: vh_single-9"),
+    "lines in another order": (
+        "vh_single",
+        f"{PHOTOS}.jsonl: the items of an example are missing: line 2, vh_single-10",
+    ),
+    "a line of another length": (
+        "vh_single",
+        f"{PHOTOS}.jsonl: the items differ from the prompt: line 1, vh_single-9: the images of the units are not t",
+    ),
+    "another id": ("vh_single", f"{PHOTOS}.jsonl: the items of an example are missing: line 4, vh-other"),
+    "an answer at one placement": (
+        "infoseek",
+        f"{RAG}.jsonl: the answer differs from another placement: line 2, infoseek-4: infoseek-4",
+    ),
+    "an answer at one length": (
+        "infoseek",
+        f"{RAG}.jsonl: the answer of a question differs between files: infoseek-4: from vrag/infoseek_K4_dep3.json",
+    ),
+    "a yes for a no at one length": (
+        "vh_single",
+        f"{PHOTOS}.jsonl: the answer of a question differs between files: vh_single-9: from NIAH/vh_single_test_2_",
+    ),
+    "an answer at every length": ("infoseek", ""),
+    "length": ("vh_single", f"{PHOTOS}.jsonl: length differs from the recount: line 3, vh_single-9: 1791 against 1792"),
+    "tokens.text": (
+        "retrieval-text",
+        f"{TEXT}.jsonl: tokens.text differs from the recount: line 3, mm-niah-8: 1599 against 1598",
+    ),
+    "tokens.image": (
+        "vh_single",
+        f"{PHOTOS}.jsonl: tokens.image differs from the recount: line 3, vh_single-9: 0 against 1731",
+    ),
+    "tokens.reserve": (
+        "vh_single",
+        f"{PHOTOS}.jsonl: tokens.reserve differs from the lock: line 3, vh_single-9: 0 against 256",
+    ),
+    "depth": ("vh_single", f"{PHOTOS}.jsonl: the items of an example are missing: line 2, vh_single-9"),
+    "two depths exchanged": (
+        "vh_single",
+        f"{PHOTOS}.jsonl: the items differ from the prompt: line 2, vh_single-9: the images of the units are not t",
+    ),
+    "two depths exchanged, with items": (
+        "vh_single",
+        f"{PHOTOS}.jsonl: the placement differs from the prompt: line 1, vh_single-9: depth is 1.0, in the prompt",
+    ),
+    "depth_achieved of a picture": (
+        "vh_single",
+        f"{PHOTOS}.jsonl: the placement differs from the prompt: line 3, vh_single-9: depth_achieved is 0.5, in th",
+    ),
+    "depth_achieved of a sentence": (
+        "retrieval-text",
+        f"{TEXT}.jsonl: the placement differs from the prompt: line 3, mm-niah-8: depth_achieved is 0.454416037187",
+    ),
+    "depth_achieved of passages": (
+        "infoseek",
+        f"{RAG}.jsonl: the placement differs from the prompt: line 1, infoseek-4: depth_achieved is 0.878030168589",
+    ),
+    "depth_achieved that is a text": (
+        "vh_single",
+        f"{PHOTOS}.jsonl: the placement differs from the prompt: line 3, vh_single-9: needle_start or depth_achiev",
+    ),
+    "needle_start of a picture": (
+        "vh_single",
+        f"{PHOTOS}.jsonl: the placement differs from the prompt: line 3, vh_single-9: needle_start is 731, in the",
+    ),
+    "needle_start of a sentence": (
+        "retrieval-text",
+        f"{TEXT}.jsonl: the placement differs from the prompt: line 3, mm-niah-8: needle_start is 733, in the prom",
+    ),
+    "needle_start of passages": (
+        "infoseek",
+        f"{RAG}.jsonl: the placement differs from the prompt: line 1, infoseek-4: needle_start is 1163, in the pro",
+    ),
+    "needle_start that is gone": (
+        "vh_single",
+        f"{PHOTOS}.jsonl: the placement differs from the prompt: line 3, vh_single-9: needle_start or depth_achiev",
+    ),
+    "permutation": (
+        "infoseek",
+        f"{RAG}.jsonl: the placement differs from the prompt: line 1, infoseek-4: depth_requested is [0.8632467626",
+    ),
+    "permutation, with items": (
+        "infoseek",
+        f"{RAG}.jsonl: the placement differs from the prompt: line 1, infoseek-4: depth_requested is [0.8632467626",
+    ),
+    "depth_requested": (
+        "infoseek",
+        f"{RAG}.jsonl: the placement differs from the prompt: line 1, infoseek-4: depth_requested is [0.4316233813",
+    ),
+    "depth_requested of another needle": (
+        "infoseek",
+        f"{RAG}.jsonl: the placement differs from the prompt: line 1, infoseek-4: depth_requested is [0.7847580682",
+    ),
+    "contexts of two permutations exchanged": (
+        "infoseek",
+        f"{RAG}.jsonl: the placement differs from the prompt: line 1, infoseek-4: depth_requested is 0.86324676269",
+    ),
+    "a needle one place further": (
+        "vh_single",
+        f"{PHOTOS}.jsonl: the placement differs from the prompt: line 3, vh_single-9: depth is 0.4, in the prompt",
+    ),
+    "an answer of a count at one placement": ("counting-text", ""),
+    "needles of a count": (
+        "counting-text",
+        f"{COUNTS}.jsonl: the needles differ from another placement: line 2, mm-niah-0: mm-niah-0",
+    ),
+    "counts by answer": (
+        "vh_single",
+        f"{PHOTOS}.jsonl: the counts by answer differ from the lock: {{'No': 6, 'Yes': 6}} against {{'No': 5, 'Yes",
+    ),
+    "more examples that ran out of units than there are": (
+        "vh_single",
+        "build.lock.json: the examples that ran out of units cannot be: vh_single 2K: 99 of 12, 0 units missing",
+    ),
+    "examples that ran out of units": ("vh_single", ""),
+    "items of too many rows": (
+        "vh_single",
+        f"{PHOTOS}.jsonl: the items of the file cannot be read: line 1, vh_single-9: vh_single_test_2_K2_dep6.parq",
+    ),
+    "a label of many shots": (
+        "food101",
+        "ICL/food101_K8.json: the answer of a question differs between files: validation-5: from ICL/food101_K8.f",
+    ),
+    "needles of another picture": (
+        "vh_single",
+        f"{PHOTOS}.jsonl: the needles differ from another placement: line 3, vh_single-9: vh_single-9",
+    ),
+    "needles that are empty": (
+        "vh_single",
+        f"{PHOTOS}.jsonl: the needles differ from another placement: line 3, vh_single-9: vh_single-9",
+    ),
+    "a needle exchanged for another picture": (
+        "vh_single",
+        f"{PHOTOS}.jsonl: the needles differ from another placement: line 3, vh_single-9: vh_single-9",
+    ),
+    "a needle that is not shown": (
+        "vh_single",
+        f"{PHOTOS}.jsonl: length differs from the recount: line 3, vh_single-9: 1792 against 1431",
+    ),
+    "pictures in another order": (
+        "vh_single",
+        f"{PHOTOS}.jsonl: the items differ from the prompt: line 1, vh_single-9: the images of the units are not t",
+    ),
+    "passages in another order": (
+        "infoseek",
+        f"{RAG}.jsonl: the items differ from the prompt: infoseek-4: units do not begin lines, as in other example",
+    ),
+    "all passages in another order": (
+        "infoseek",
+        f"{RAG}.jsonl: the placement differs from the prompt: line 1, infoseek-4: needle_start is 1156, in the pro",
+    ),
+    "a sentence's passage in another place": (
+        "retrieval-text",
+        f"{TEXT}.jsonl: the items differ from the prompt: line 3, mm-niah-8: unit 'row-8#1' starts at 116, 272 tok",
+    ),
+    "positive_ctxs without one": (
+        "infoseek",
+        f"{RAG}.jsonl: the needles differ from the prompt: line 1, infoseek-4: the items have 2 needles, the recor",
+    ),
+    "positive_ctxs of a negative": (
+        "infoseek",
+        f"{RAG}.jsonl: the placement differs from the prompt: line 1, infoseek-4: depth_achieved is 0.858030168589",
+    ),
+    "positive_ctxs that are not in the context": (
+        "infoseek",
+        f"{RAG}.jsonl: the needles differ from the prompt: line 1, infoseek-4: the needle 'Document (Title: Painte",
+    ),
+    "a sentence of positive_ctxs": (
+        "retrieval-text",
+        f"{TEXT}.jsonl: the needles differ from another placement: line 2, mm-niah-8: mm-niah-8",
+    ),
+    "a gold passage taken out of the context": (
+        "infoseek",
+        f"{RAG}.jsonl: length differs from the recount: line 1, infoseek-4: 1792 against 1642",
+    ),
+    "a field that no prompt shows": ("infoseek", ""),
+    "an item's start": (
+        "vh_single",
+        f"{PHOTOS}.jsonl: the items differ from the prompt: line 2, vh_single-9: unit 'train2017/000000001444.jpg'",
+    ),
+    "all starts of an example": (
+        "vh_single",
+        f"{PHOTOS}.jsonl: the items differ from the prompt: line 2, vh_single-9: unit 'train2017/000000001290.jpg'",
+    ),
+    "an item's text tokens": (
+        "infoseek",
+        f"{RAG}.jsonl: the items differ from the prompt: line 2, infoseek-4: unit '4055593#0' starts at 333, the u",
+    ),
+    "an item's image tokens": (
+        "vh_single",
+        f"{PHOTOS}.jsonl: the items differ from the prompt: line 2, vh_single-9: unit 'train2017/000000001444.jpg'",
+    ),
+    "an item's image": (
+        "vh_single",
+        f"{PHOTOS}.jsonl: the items differ from the prompt: line 2, vh_single-9: the images of the units are not t",
+    ),
+    "an item's position": (
+        "vh_single",
+        f"{PHOTOS}.jsonl: the items differ from the prompt: line 2, vh_single-9: positions are not 0, 1, 2, …",
+    ),
+    "a needle among the negatives": (
+        "vh_single",
+        f"{PHOTOS}.jsonl: the needles differ from the prompt: line 2, vh_single-9: the items have 0 needles, the r",
+    ),
+    "a negative among the needles": (
+        "vh_single",
+        f"{PHOTOS}.jsonl: the needles differ from the prompt: line 2, vh_single-9: the items have 2 needles, the r",
+    ),
+    "gold among the negatives": (
+        "infoseek",
+        f"{RAG}.jsonl: the needles differ from the prompt: line 2, infoseek-4: the items have 1 needles, the recor",
+    ),
+    "a passage that holds no needle": (
+        "retrieval-text",
+        f"{TEXT}.jsonl: the needles differ from the prompt: line 1, mm-niah-8: the items have 0 needles, the recor",
+    ),
+    "an item's unit": ("vh_single", ""),
+    "items that lack an example": (
+        "vh_single",
+        f"{PHOTOS}.jsonl: the items differ from the prompt: line 1, vh_single-9: positions are not 0, 1, 2, …",
+    ),
+    "items of an example too many": (
+        "vh_single",
+        f"{PHOTOS}.jsonl: items of examples that the file does not have: vh-other, 0.0",
+    ),
+    "items that are missing": ("vh_single", f"{PHOTOS}.jsonl: the items of the file are missing: the whole file"),
+    "items that are no table": (
+        "vh_single",
+        f"{PHOTOS}.jsonl: the items of the file cannot be read: line 1, vh_single-9: ArrowInvalid: Parquet file si",
+    ),
+    "a picture of another size": (
+        "vh_single",
+        f"{PHOTOS}.jsonl: length differs from the recount: line 1, vh_single-9: 1792 against 1572",
+    ),
+    "another picture of the same size": ("vh_single", ""),
+    "a picture with an EXIF orientation": (
+        "vh_single",
+        f"{PHOTOS}.jsonl: an image depends on its EXIF orientation, which a build takes away: line 1, vh_single-9:",
+    ),
+    "a picture with a truncated tail": (
+        "vh_single",
+        "mmlb_image/vh/train2017/000000000583.jpg: the image cannot be decoded: OSError: image file is truncated",
+    ),
+    "a picture that is missing": (
+        "vh_single",
+        f"{PHOTOS}.jsonl: the prompt cannot be rebuilt and counted: line 1, vh_single-9: image 'vh/train2017/00000",
+    ),
+    "a picture that is none": (
+        "vh_single",
+        f"{PHOTOS}.jsonl: the prompt cannot be rebuilt and counted: line 1, vh_single-9: image 'vh/train2017/00000",
+    ),
+    "a picture that no line shows": (
+        "vh_single",
+        "mmlb_image: no example shows the image: mmlb_image/vh/train2017/other.jpg",
+    ),
+    "a reject too many": ("vh_single", "build.lock.json: the rejects are not those of the lock: vh_single: rows"),
+    "a public file that is missing": (
+        "vh_single",
+        "build.lock.json: the files of the lock are not those of its counts: vh_single 2K: 12 examples",
+    ),
+    "a public file that is a link out": ("vh_single", f"{PHOTOS}.jsonl: is a link out of the release: the whole file"),
+    "rejects that are a link out": ("vh_single", "rejects.jsonl: is a link out of the release: rejects.jsonl"),
+}
+"""Of each forgery the dataset, and how the line begins that says what is wrong; of what nothing finds, no words."""
+OF_THE_LOCK = {
+    "counts by answer",
+    "examples that ran out of units",
+    "more examples that ran out of units than there are",
+}
+"""What changes no file but the lock, so that there is no old one."""
+FOUND_BY = {AUDIT: {AUDIT}, VERIFY: {VERIFY}, BOTH: {AUDIT, VERIFY}, NOTHING: set[str]()}
 LOCKS: dict[str, tuple[str, Forgery]] = {
     "no counts": ("the datasets that are counted are not those of the manifest", lock(lambda f: f.update(datasets={}))),
     "no versions": ("versions: expected the version of each package", lock(lambda f: f.update(versions={}))),
-    "the examples of a cell": ("the number of examples is not that of the questions", counts("infoseek", examples=7)),
-    "the rejects of a cell": ("the rejects are not those of the lock", counts("infoseek", examples=3, rejected=1)),
+    "the examples of a cell": ("the number of examples is not that of the questions", counts("vh_single", examples=7)),
+    "the rejects of a cell": ("the rejects are not those of the lock", counts("vh_single", examples=6, rejected=2)),
     "no rejects": ("the lock names no file of rejects", lock(lambda f: f["files"].pop("rejects.jsonl"))),
-    "a cell that is negative": ("counts: expected whole numbers", counts("infoseek", examples=-6)),
+    "a cell that is negative": ("counts: expected whole numbers", counts("vh_single", examples=-6)),
     "a cell that is no object": (
         "cells: expected the counts of each length",
-        lock(lambda f: f["datasets"]["infoseek"]["cells"].update({"2K": 3})),
+        lock(lambda f: f["datasets"]["vh_single"]["cells"].update({"2K": 3})),
     ),
     "a cell too few": (
         "the lengths that are counted are not those of the manifest",
-        lock(lambda f: f["datasets"]["infoseek"]["cells"].pop("2K")),
+        lock(lambda f: f["datasets"]["vh_single"]["cells"].pop("2K")),
     ),
     "a length too many": (
         "the lengths that are counted are not those of the manifest",
@@ -329,11 +715,11 @@ LOCKS: dict[str, tuple[str, Forgery]] = {
     ),
     "the questions": (
         "the number of examples is not that of the questions",
-        lock(lambda f: f["datasets"]["infoseek"]["questions"].update(kept=3)),
+        lock(lambda f: f["datasets"]["vh_single"]["questions"].update(kept=3)),
     ),
     "the rejects of rows": (
         "the rejects are not those of the lock",
-        lock(lambda f: f["datasets"]["infoseek"]["questions"].update(rejected={"no-article": 1})),
+        lock(lambda f: f["datasets"]["vh_single"]["questions"].update(rejected={"no-photo": 1})),
     ),
     "the placements": (
         "the number of examples is not that of the questions",
@@ -374,24 +760,70 @@ def describe_anew(release: Path) -> None:
     lock(lambda lock: lock.update(files=found))(release)
 
 
+def said_by(release: Path) -> dict[str, list[str]]:
+    """What each of the commands says of a release, a line a problem."""
+    audits = audit_release(release, QUIET)
+    audited = [f"{found.file}: {kind}: {at}" for found in audits for kind, at in found.first.items()]
+    return {AUDIT: audited, VERIFY: [str(problem) for problem in verify(release, QUIET).problems]}
+
+
 def finds(release: Path) -> set[str]:
     """Which of the commands find something."""
-    audited = any(found.problems for found in audit_release(release, QUIET))
-    verified = bool(verify(release, QUIET).problems)
-    return {name for name, is_found in ((AUDIT, audited), (VERIFY, verified)) if is_found}
+    return {name for name, said in said_by(release).items() if said}
 
 
-def test_the_honest_release_has_no_problem(honest: Path) -> None:
-    assert finds(honest) == set()
+@pytest.mark.parametrize("dataset", DATASETS)
+def test_the_honest_release_has_no_problem(dataset: str, honest: Callable[[str], Path]) -> None:
+    assert said_by(honest(dataset)) == {AUDIT: [], VERIFY: []}
 
 
 @pytest.mark.parametrize("name", FORGERIES)
-def test_a_forgery_is_found_under_the_old_lock_and_under_a_new_one(name: str, release: Path) -> None:
-    by, forge = FORGERIES[name]
+def test_a_forgery_is_found_under_the_old_lock_and_under_a_new_one(
+    name: str, honest: Callable[[str], Path], tmp_path: Path
+) -> None:
+    (by, forge), (dataset, said) = FORGERIES[name], SAID[name]
+    release = tmp_path / "release"
+    shutil.copytree(honest(dataset), release)
     forge(release)
-    assert finds(release) == {AUDIT, VERIFY}
+    if name not in OF_THE_LOCK:
+        assert finds(release) == {AUDIT, VERIFY}
+        describe_anew(release)
+    found = said_by(release)
+    assert {each for each, of_it in found.items() if of_it} == FOUND_BY[by], found
+    assert by == NOTHING or any(line.startswith(said) for of_it in found.values() for line in of_it), found
+    assert bool(said) == (by != NOTHING)
+
+
+def test_one_odd_value_ends_no_look_at_other_examples(release: Path) -> None:
+    items(PHOTOS, lambda found: found[0].update(start=None))(release)
+    line(PHOTOS, 4, depth_achieved=0.5)(release)
     describe_anew(release)
-    assert finds(release) == {AUDIT: {AUDIT}, VERIFY: {VERIFY}, BOTH: {AUDIT, VERIFY}, NOTHING: set()}[by]
+    found = next(found for found in audit_release(release, QUIET) if found.file == f"{PHOTOS}.jsonl")
+    assert found.problems == {"the items differ from the prompt": 1, "the placement differs from the prompt": 1}
+    assert "line 1, vh_single-9: TypeError" in found.first["the items differ from the prompt"]
+    assert "line 5, vh_single-9: depth_achieved is 0.5" in found.first["the placement differs from the prompt"]
+
+
+def test_rejects_that_are_too_large_are_named(release: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (release / "rejects.jsonl").write_text(json.dumps({"dataset": "vh_single", "id": "x", "length": 2048}) + "\n")
+    describe_anew(release)
+    monkeypatch.setattr("mmlongbench.release.checking.MOST_OF_A_FILE", 9)
+    assert said_by(release)[AUDIT] == [
+        "build.lock.json: the rejects are not compared: rejects.jsonl: 52 bytes, at most 9 are read"
+    ]
+
+
+def test_a_lock_of_another_version_may_name_other_packages(release: Path) -> None:
+    lock(lambda found: found.update(versions={"mmlongbench": "0.0.1", "pillow": "1.0"}))(release)
+    assert finds(release) == set()
+    lock(lambda found: found.update(versions={"mmlongbench": "0.0.1", "pillow": 1.0}))(release)
+    assert finds(release) == {AUDIT, VERIFY}
+
+
+def test_thousands_of_equal_needles_are_found_in_time_that_grows_with_their_number() -> None:
+    text = "It is so. " * 20_000
+    places = NeedlePlaces(Prompt.of(["Read.\n", text]), [0], 6)
+    assert [places.take("It is so.") for _ in range(20_000)] == list(range(6, 6 + 10 * 20_000, 10))
 
 
 @pytest.mark.parametrize("name", LOCKS)
@@ -430,17 +862,32 @@ def test_a_manifest_of_a_lock_that_cannot_be_used_is_one_line(name: str, release
         assert verified.err.startswith("build.lock.json: the manifest cannot be used: ")
 
 
-def test_of_several_needles_the_one_at_the_depth_is_looked_at() -> None:
+@pytest.mark.parametrize(
+    ("start", "achieved", "depth", "said"),
+    [
+        (64, 0.5, 0.5, None),
+        (64, 0.0, 0.5, "depth_achieved is 0.0, in the prompt it is 0.5000"),
+        (5, 0.5, 0.5, "needle_start is 5, in the prompt 4, 64 tokens stand before the needle"),
+        (64, 0.5, 0.57, "depth is 0.57, in the prompt the needle stands at 0.5000"),
+        (64, 0.5, 0.53, None),
+    ],
+)
+def test_of_several_needles_the_one_at_the_depth_is_looked_at(
+    start: int, achieved: float, depth: float, said: str | None
+) -> None:
     found = [Found(4, 10, is_sentence=False), Found(64, 10, is_sentence=False)]
-    hay = Haystack(100, (0, 50), largest=10, slack=0)
-    assert (
-        list(placement_faults({"needle_start": 64, "depth_achieved": 0.5, "depth": 0.5}, found, hay, is_single=True))
-        == []
-    )
-    (said,) = placement_faults({"needle_start": 64, "depth_achieved": 0.0, "depth": 0.5}, found, hay, is_single=True)
-    assert said == "depth_achieved is 0.0, in the prompt it is 0.5000"
-    (said,) = placement_faults({"needle_start": 5, "depth_achieved": 0.5, "depth": 0.5}, found, hay, is_single=True)
-    assert said.endswith("do not name the needles of the prompt, of which there are 2")
+    hay = Haystack(100, (0, 50), (0, 10, 20, 30, 40, 50, 60, 100), slack=0)
+    record = {"needle_start": start, "depth_achieved": achieved, "depth": depth}
+    assert list(placement_faults(record, found, hay, is_single=True)) == ([said] if said else [])
+
+
+def test_a_sentence_between_two_units_may_stand_in_the_middle_of_either() -> None:
+    found = [Found(844, 11, is_sentence=True)]
+    hay = Haystack(1665, (844,), (0, 788, 819, 969, 1665), slack=2)
+    record = {"needle_start": [844], "depth_achieved": [844 / 1665]}
+    for place, is_near in ((818, True), (817, True), (810, False), (900, True), (960, False)):
+        said = list(placement_faults({**record, "depth_requested": [place / 1665]}, found, hay, is_single=False))
+        assert (not said) == is_near, place
 
 
 def test_a_key_twice_is_refused(release: Path) -> None:

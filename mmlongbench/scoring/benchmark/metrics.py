@@ -23,7 +23,7 @@ from mmlongbench.scoring.benchmark.answers import (
 from mmlongbench.scoring.benchmark.documents import FORMATS, doc_qa
 from mmlongbench.scoring.benchmark.rouge import MOST_CHARACTERS, rouge, rouge_scorer
 from mmlongbench.scoring.benchmark.texts import after_prefix, rest_of_line
-from mmlongbench.scoring.metric import Asked, Profile, ProfiledMetric, Scored, Settings
+from mmlongbench.scoring.metric import Asked, Profile, RuleMetric, Scored, Settings
 
 PUBLIC_CODE = "EdinburghNLP/MMLongBench@22b9f27"
 """The version of the public code that `official` follows."""
@@ -35,7 +35,7 @@ DEFAULTS = (0, 1, 1, 0)
 """Which the public code takes in turn for what was said to a yes/no question, where neither word was: 1 is yes."""
 
 
-class BenchmarkMetric(ProfiledMetric):
+class BenchmarkMetric(RuleMetric):
     """A metric of the public code; `prefix` is what the prompts of its tasks end with."""
 
     profiles: ClassVar[Mapping[Profile, str]] = {"official": PUBLIC_CODE, "paper": PAPER, "ours": ""}

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from mmlongbench.scoring.benchmark.answers import flattened
 from mmlongbench.scoring.benchmark.documents import cleaned as number_alone
 from mmlongbench.scoring.benchmark.texts import after_prefix, single_blanks
-from mmlongbench.scoring.metric import LENIENT, Asked, Details, Profile, ProfiledMetric, Scored
+from mmlongbench.scoring.metric import LENIENT, Asked, Details, Profile, RuleMetric, Scored
 from mmlongbench.scoring.mmlongbench_doc.anls import anls
 from mmlongbench.scoring.mmlongbench_doc.extraction import concise, extract_answer
 from mmlongbench.scoring.mmlongbench_doc.lists import gold_list
@@ -50,7 +50,7 @@ def totals_of_extracted(scored: Iterable[Scored]) -> Mapping[str, float]:
     )
 
 
-class Rules(ProfiledMetric):
+class Rules(RuleMetric):
     """MMLongBench-Doc without a judge: the answer is read out of the response by rules, then scored by its rules.
 
     There is one reading, and it is chosen from the response and the answer format alone: `rule-extracted`, this
@@ -91,7 +91,7 @@ class LenientRules(Rules):
         return max(found, key=lambda each: each.score or 0.0)
 
 
-class ANLS(ProfiledMetric):
+class ANLS(RuleMetric):
     """The normalised Levenshtein similarity to the nearest answer, 0 up to one half; case and blanks do not count.
 
     Of a gold list the elements, joined by commas, are one answer.

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import mmlongbench as mm
+from mmlongbench.scoring.metric import Asked, Scored, Settings
 
 INSTRUCTION = "Look at the tiles.\n\n"
 TILES = 8
@@ -238,6 +239,53 @@ class UnknownImage(Tiles):
         return replace(super().unit(world, name, role, place), body=mm.Image(f"my/{name}"))
 
 
+class AnswerOfPlacement(Tiles):
+    """Has another answer at each depth, and does not say that it may."""
+
+    def record(self, example: mm.Example) -> mm.Record:
+        """Return the place of the tile for an answer."""
+        paths = list(example.prompt.images)
+        needle = next(unit.body.path for unit in example.units if isinstance(unit.body, mm.Image) and not unit.place)
+        return {**super().record(example), "answer": [str(paths.index(needle))]}
+
+
+class OtherNeedles(Tiles):
+    """Names other needles at each depth."""
+
+    def needles(self, record: mm.Record) -> list[mm.Part]:
+        """Return the first tile."""
+        return [mm.Image(record["tiles"][0])]
+
+
+class NeedlesOfRow(Tiles):
+    """Has a method of its own that is called as an optional one is."""
+
+    def needles(self, row: Any) -> list[mm.Part]:
+        """Return the tile of a row."""
+        return [mm.Image(row.tile)]
+
+
+class UnshownNeedle(Tiles):
+    """Names a needle that the prompt does not show."""
+
+    def needles(self, record: mm.Record) -> list[mm.Part]:
+        """Return a picture that is not there."""
+        return [mm.Image("tiles/none.png")]
+
+
+class OddGold(_Edited):
+    """Has an answer for which the stranger's metric says that it has no score."""
+
+    metric = "picky"
+    change: ClassVar[dict[str, Any]] = {"answer": "red"}
+
+
+class Judging(Tiles):
+    """Is scored by a metric that gives no score to what is no JSON, and fails without its documents."""
+
+    metric = "wayward"
+
+
 class UnknownMetric(Tiles):
     """Mistypes its metric."""
 
@@ -387,3 +435,35 @@ class SampleKey(TileReader):
     def draw_sample(self, folder: Path) -> dict[str, Path]:
         """Raise."""
         raise KeyError("boo")
+
+
+class Picky:
+    """A metric that tells which answers it cannot score."""
+
+    name = "picky"
+
+    def __init__(self, settings: Settings) -> None:
+        """It has no options."""
+
+    def score(self, asked: Asked) -> Scored:
+        """Return nothing: no model is asked."""
+        raise AssertionError("a build calls no score() of a stranger")
+
+    def answer_fault(self, asked: Asked) -> str:
+        """Return why a text is none that it can score."""
+        return "" if isinstance(asked.gold, list) else "expected a list"
+
+
+class Wayward:
+    """A metric that is right, and cannot score anything as long as a build has not ended."""
+
+    name = "wayward"
+
+    def __init__(self, settings: Settings) -> None:
+        """It has no options."""
+
+    def score(self, asked: Asked) -> Scored:
+        """Return no score for what is no JSON; raise without the documents."""
+        if not asked.prediction.startswith("{"):
+            return Scored(None, failure="no JSON")
+        raise KeyError("documents")

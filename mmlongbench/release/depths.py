@@ -1,0 +1,163 @@
+"""Whether needles stand at the depths that a record names: the nearest places to those that were asked for.
+
+Depths are shares of the haystack's tokens. The rules are those of the paper, written anew: nothing is shared with the
+packer.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Any
+
+from mmlongbench.release.positions import JOINT, NEEDLES, Found, Item, separator
+
+_ROUNDING = 0.51
+"""Tokens by which a depth may differ from a place for the rounding of shares."""
+
+
+@dataclass(frozen=True, slots=True)
+class Haystack:
+    """The tokens of a context without its needles, each unit with its separator."""
+
+    tokens: int
+    before: tuple[int, ...]
+    """Before each needle, in reading order."""
+    bounds: tuple[int, ...]
+    """Before each unit, and behind the last one."""
+    slack: int
+    """Tokens by which it may differ from what the packer measured."""
+
+    def is_at(self, needle: int, depth: object) -> bool:
+        """Return whether a needle, by its number, has achieved this depth, to the token."""
+        return is_number(depth) and self._distance(needle, depth) <= self.slack + _ROUNDING
+
+    def is_near(self, needle: int, depth: object, *, is_sentence: bool, taken: Set[int]) -> bool:
+        """Return whether a needle stands at the free place nearest to a requested depth.
+
+        A needle that is a unit stands between two units of the haystack; one that is a sentence may stand inside one,
+        at most half of that unit from its depth. `taken` are the boundaries, by their numbers, where it may not stand.
+        """
+        if not is_number(depth):
+            return False
+        target, distance = float(depth) * self.tokens, self._distance(needle, depth)  # type: ignore[arg-type]
+        if is_sentence and distance <= self._half(target) + self.slack + _ROUNDING:
+            return True
+        reach = distance - self.slack - _ROUNDING
+        low, high = bisect_right(self.bounds, target - reach), bisect_left(self.bounds, target + reach)
+        return all(number in taken for number in range(low, high))
+
+    def taken_by(self, needle: int, *, is_wide: bool) -> range:
+        """Return the boundaries, by their numbers, at which a needle stands; with `is_wide`, those of its unit, too."""
+        low = bisect_left(self.bounds, self.before[needle] - self.slack - _ROUNDING)
+        high = bisect_right(self.bounds, self.before[needle] + self.slack + _ROUNDING)
+        return range(low - 1, high + 1) if is_wide else range(low, high)
+
+    def share(self, needle: int) -> float:
+        """Return the depth of a needle."""
+        return self.before[needle] / self.tokens if self.tokens else 0.0
+
+    def _distance(self, needle: int, depth: object) -> float:
+        return abs(float(depth) * self.tokens - self.before[needle])  # type: ignore[arg-type]
+
+    def _half(self, target: float) -> float:
+        """Half of the unit that a place is in; of the larger one where it is near the boundary of two."""
+        spans = [after - before for before, after in pairwise(self.bounds)] or [0]
+        slack = self.slack + _ROUNDING
+        first, last = (bisect_left(self.bounds, target + by) - 1 for by in (-slack, slack))
+        return max(spans[max(0, first) : last + 1] or spans[-1:]) / 2
+
+
+def haystack(needles: Sequence[Found], items: Sequence[Item]) -> Haystack:
+    """Return the haystack of a context and how much of it stands before each needle."""
+    gap = separator(items)
+    first = int(items[0]["start"])
+    passed = accumulate((needle.tokens for needle in needles), initial=first)
+    before = tuple(needle.start - tokens for needle, tokens in zip(needles, passed, strict=False))
+    hidden = [needle for needle in needles if needle.is_sentence]
+    bounds, done = [0], 0
+    for number, item in enumerate(items):
+        if item["role"] in NEEDLES:
+            continue
+        end = int(items[number + 1]["start"]) if number + 1 < len(items) else None
+        inside = 0
+        while done < len(hidden) and (end is None or hidden[done].start < end):
+            inside += hidden[done].tokens
+            done += 1
+        size = int(item["text_tokens"]) + int(item["image_tokens"]) + gap - inside
+        bounds.append(bounds[-1] + max(0, size))
+    slack = JOINT * len(hidden) + max((needle.slack for needle in needles), default=0)
+    return Haystack(bounds[-1], before, tuple(bounds), slack)
+
+
+def placement_faults(
+    record: Mapping[str, Any], found: Sequence[Found], hay: Haystack, *, is_single: bool
+) -> Iterator[str]:
+    """Yield what differs between the fields of a record and the places of its needles.
+
+    With `is_single`, the fields name the one needle that stands at the depth, which others may stand before.
+    """
+    names = ("needle_start", "depth_achieved", "depth" if is_single else "depth_requested")
+    values = [[record.get(name)] if is_single else record.get(name) for name in names]
+    lists = [value for value in values if isinstance(value, list)]
+    wanted = 1 if is_single and found else len(found)
+    if len(lists) < len(names) or any(len(value) != wanted for value in lists[:2]):
+        yield f"needle_start and depth_achieved do not name the needles of the prompt, of which there are {len(found)}"
+        return
+    starts, achieved, requested = lists
+    if not all(map(is_number, (*starts, *achieved))):
+        yield "needle_start or depth_achieved is no number"
+        return
+    numbers = numbers_of(starts, found)
+    for start, depth, number in zip(starts, achieved, numbers, strict=True):
+        if number is None:
+            others = ", ".join(str(each.start) for each in found[:5])
+            yield f"needle_start is {start}, in the prompt {others} tokens stand before the needle"
+        elif not hay.is_at(number, depth):
+            yield f"depth_achieved is {depth}, in the prompt it is {hay.share(number):.4f}"
+    placed = [number for number in numbers if number is not None]
+    if len(placed) < len(numbers) or len(requested) != len(placed):
+        return  # it has been said, or is said of what was drawn
+    yield from _unrequested(names[2], requested, placed, found, hay)
+
+
+def _unrequested(
+    name: str, requested: Sequence[object], placed: Sequence[int], found: Sequence[Found], hay: Haystack
+) -> Iterator[str]:
+    """The requested depths that have a free place nearer than the one where their needle stands.
+
+    `placed` are the needles in the order of being placed: each takes a place, as long as any is free.
+    """
+    is_wide = any(needle.is_sentence for needle in found)  # a sentence keeps its whole passage from others
+    taken: set[int] = set()
+    for at, (depth, number) in enumerate(zip(requested, placed, strict=True)):
+        is_sentence = found[number].is_sentence
+        if at < len(hay.bounds) and not hay.is_near(number, depth, is_sentence=is_sentence, taken=taken):
+            yield f"{name} is {depth}, in the prompt the needle stands at {hay.share(number):.4f}"
+        taken.update(hay.taken_by(number, is_wide=is_wide))
+
+
+def numbers_of(starts: Sequence[Any], found: Sequence[Found]) -> list[int | None]:
+    """Return the needle, by its number in reading order, that stands at each start; none of them twice."""
+    left: dict[int, list[int]] = defaultdict(list)
+    for number in reversed(range(len(found))):
+        left[found[number].start].append(number)
+    numbers: list[int | None] = []
+    for start in starts:
+        at = start if left.get(start) else _nearest(start, left, found)
+        numbers.append(None if at is None else left[at].pop())
+    return numbers
+
+
+def _nearest(start: float, left: Mapping[int, Sequence[int]], found: Sequence[Found]) -> int | None:
+    """The start, of those left, that may be meant by another one."""
+    if not any(each.slack for each in found):
+        return None
+    near = [at for at, numbers in left.items() if numbers and abs(at - start) <= found[numbers[-1]].slack]
+    return min(near, key=lambda at: abs(at - start), default=None)
+
+
+def is_number(value: object) -> bool:
+    """Return whether a value of JSON is a number."""
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,241 @@
+"""Tasks that are right in forms that no built-in task has: an audit finds nothing wrong with what they release."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import mmlongbench as mm
+
+TILES = 12
+SAID = "The red fox sleeps here. Nobody knows of it."
+
+
+class TileRow(mm.Row):
+    """A tile that is asked about."""
+
+    tile: str
+
+
+class TileReader:
+    """Two questions about tiles, and a picture for each tile."""
+
+    row_type: ClassVar[type[mm.Row]] = TileRow
+    sources: ClassVar[tuple[str, ...]] = ("tiles",)
+    image_folder: ClassVar[str] = "tiles"
+
+    def rows(self, sources: mm.Sources) -> Iterator[mm.Row | mm.RowFault]:
+        """Return a row for each of two tiles."""
+        for number in range(2):
+            yield TileRow(id=f"tile-{number}", tile=f"{number}.png")
+
+    def documents(self, sources: mm.Sources) -> Mapping[str, mm.Pages | mm.Fault]:
+        """Return nothing: there are no PDFs."""
+        return {}
+
+    def image(self, sources: mm.Sources, name: str) -> mm.PictureFile | None:
+        """Return a tile by its name."""
+        return mm.file_inside(sources["tiles"], name)
+
+    def draw_sample(self, folder: Path) -> dict[str, Path]:
+        """Draw tiles of different greys and sizes."""
+        from PIL import Image
+
+        for number in range(TILES):
+            Image.new("L", (56 + 28 * (number % 5), 56), 20 * number).save(folder / f"{number}.png")
+        return {"tiles": folder}
+
+
+class Lined:
+    """A picture at a depth among others, each in a line of its own; what the other tasks change."""
+
+    options_type: ClassVar[type[mm.Options]] = mm.Options
+    placements: ClassVar[mm.Placements] = mm.Placements(mm.Depth, (0.0, 0.4, 1.0))
+    separator: ClassVar[str] = "\n"
+    instruction: ClassVar[str] = "Look at the tiles.\n\n"
+
+    def __init__(self, dataset: str, options: mm.Options) -> None:
+        self.dataset = dataset
+
+    @property
+    def spec(self) -> mm.TaskSpec:
+        """Return what the class has."""
+        return mm.TaskSpec(mm.FilePattern("tiles/{name}_K{k}.jsonl"), "sub_em", placements=self.placements)
+
+    def draft(self, row: TileRow, world: mm.World, draws: mm.Draws) -> mm.Draft:
+        """Return the row's tile at a depth, the others in their order."""
+        return self.context(row.id, [row.tile], [mm.Question(row.id, _ask(row.tile), {"tile": row.tile})], world)
+
+    def context(self, id: str, tiles: Sequence[str], questions: Sequence[mm.Question], world: mm.World) -> mm.Draft:
+        """Return a context with some tiles at depths."""
+        needles = tuple(self.unit(world, tile, "needle", None) for tile in tiles)
+        others = [f"{number}.png" for number in range(TILES) if f"{number}.png" not in tiles]
+        units = tuple(self.unit(world, name, "negative", (place,)) for place, name in enumerate(others))
+        return mm.Draft(id, (self.instruction,), tuple(questions), needles, mm.InOrder(units), self.separator)
+
+    def unit(self, world: mm.World, name: str, role: Any, place: tuple[int, ...] | None) -> mm.Unit:
+        """Return a tile as a unit."""
+        return mm.Unit(name, role, mm.Image(world.image(name).path), place)
+
+    def record(self, example: mm.Example) -> mm.Record:
+        """Return one line of the file."""
+        units = [[unit.head, _spelled(unit.body), unit.tail] for unit in example.units]
+        tile = example.question.data["tile"]
+        return {"id": example.id, "tile": tile, "answer": [tile], "units": units}
+
+    def prompt(self, record: mm.Record) -> mm.Prompt:
+        """Return the prompt of a line."""
+        units = [mm.Unit(str(n), "negative", _body(at[1]), (), at[0], at[2]) for n, at in enumerate(record["units"])]
+        return mm.assemble((self.instruction,), units, self.separator, _ask(record["tile"]))
+
+
+class Inline(Lined):
+    """Texts that follow each other within one line."""
+
+    separator = " "
+
+    def unit(self, world: mm.World, name: str, role: Any, place: tuple[int, ...] | None) -> mm.Unit:
+        """Return a text."""
+        words = "Some squares are greyer than others, others are wider" if place else "Unforgettable tile"
+        return mm.Unit(name, role, f"{words}: {name}.", place)
+
+    def needles(self, record: mm.Record) -> list[mm.Part]:
+        """Return the text of the tile."""
+        return [f"Unforgettable tile: {record['tile']}."]
+
+
+class InlineLines(Inline):
+    """Texts of several lines, each of which begins in the last line of the one before it."""
+
+    def unit(self, world: mm.World, name: str, role: Any, place: tuple[int, ...] | None) -> mm.Unit:
+        """Return a text of three lines."""
+        made = super().unit(world, name, role, place)
+        return mm.Unit(name, role, f"{made.body}\nIts colour is grey.\nUnbelievably grey", place)
+
+
+class InlinePictures(Lined):
+    """Pictures with their names that follow each other within one line, and an instruction that ends in one."""
+
+    separator = " "
+    instruction = "Look at the tiles:"
+
+    def unit(self, world: mm.World, name: str, role: Any, place: tuple[int, ...] | None) -> mm.Unit:
+        """Return a tile with words around it."""
+        return mm.Unit(name, role, mm.Image(world.image(name).path), place, "Remember this square tile: ", f" ({name})")
+
+
+class Headed(Lined):
+    """Pictures with a head line of text, the needle as well; the question shows the needle, too."""
+
+    instruction = "Look at the tiles.\n\n"
+
+    def unit(self, world: mm.World, name: str, role: Any, place: tuple[int, ...] | None) -> mm.Unit:
+        """Return a tile with its name in a line above it."""
+        return mm.Unit(name, role, mm.Image(world.image(name).path), place, f"A tile:\n{name}\n", "\nSo far.")
+
+    def needles(self, record: mm.Record) -> list[mm.Part]:
+        """Return the picture of the tile."""
+        return [mm.Image(f"tiles/{record['tile']}")]
+
+
+class HeadedAll(Headed):
+    """The same, without telling what its needles are."""
+
+    needles = None  # type: ignore[assignment]
+
+
+class Shown(Headed):
+    """Shows the needle's picture in the instruction as well."""
+
+    def draft(self, row: TileRow, world: mm.World, draws: mm.Draws) -> mm.Draft:
+        """Return the draft with a picture before the context."""
+        from dataclasses import replace
+
+        made = super().draft(row, world, draws)
+        return replace(made, instruction=("Find\n", mm.Image(world.image(row.tile).path), "\nhere.\n\n"))
+
+    def prompt(self, record: mm.Record) -> mm.Prompt:
+        """Return the prompt with a picture before the context."""
+        made = super().prompt(record).parts
+        shown = ("Find\n", mm.Image(f"tiles/{record['tile']}"), "\nhere.\n\n")
+        return mm.Prompt.of((*shown, str(made[0]).removeprefix(self.instruction), *made[1:]))
+
+
+class Blanks(Lined):
+    """Sentences whose ids hold blanks, at permutations."""
+
+    placements = mm.Placements(mm.Permutation, (0, 1))
+    separator = "\n\n"
+
+    def draft(self, row: TileRow, world: mm.World, draws: mm.Draws) -> mm.Draft:
+        """Return two sentences in passages with line breaks."""
+        needles = tuple(
+            mm.Unit(f"the {n} % needle\tof {row.id}", "needle", _secret(n), None, between_sentences=True)
+            for n in range(2)
+        )
+        texts = [f"Passage {n} begins.\nIt has two lines.\n\n\n\nAnd it ends. So it does." for n in range(TILES)]
+        units = tuple(mm.Unit(f"passage {n}", "negative", text, (n,)) for n, text in enumerate(texts))
+        question = mm.Question(row.id, _ask(row.tile), {"tile": row.tile})
+        return mm.Draft(row.id, (self.instruction,), (question,), needles, mm.InOrder(units), self.separator)
+
+    def needles(self, record: mm.Record) -> list[mm.Part]:
+        """Return the two sentences."""
+        return [_secret(0), _secret(1)]
+
+
+class Counted(Lined):
+    """Has an attribute that is called as an optional method is, and means something else."""
+
+    needles = 1
+
+
+class _Lines:
+    """Records as lines, in a format of the task's own."""
+
+    def bundle(self, records: Iterable[mm.Record]) -> Iterator[bytes]:
+        """Write the records."""
+        yield json.dumps(list(records)).encode()
+
+    def unbundle(self, path: Path) -> Iterator[tuple[str, mm.Record]]:
+        """Read the records."""
+        for number, record in enumerate(json.loads(path.read_bytes())):
+            yield f"entry {number}", record
+
+
+class Bundled(Lined):
+    """Makes the format of its second file anew whenever it is asked."""
+
+    @property
+    def spec(self) -> mm.TaskSpec:
+        """Return a specification of its own each time."""
+        bundle = mm.Bundle(mm.FilePattern("tiles/{name}_K{k}_all.json"), _Lines())
+        return mm.TaskSpec(
+            mm.FilePattern("tiles/{name}_K{k}.jsonl"), "sub_em", placements=self.placements, bundle=bundle
+        )
+
+
+class SharedPermutations(Lined):
+    """Questions that share a context, whose tiles stand in permutations."""
+
+    placements = mm.Placements(mm.Permutation, (0, 1))
+
+    def contexts(self, rows: Sequence[TileRow], world: mm.World) -> Sequence[mm.Draft]:
+        """Return one context for all rows."""
+        questions = [mm.Question(row.id, _ask(row.tile), {"tile": row.tile}) for row in rows]
+        return [self.context("shared", [row.tile for row in rows], questions, world)]
+
+
+def _secret(number: int) -> str:
+    return f"The secret number {number} is {number * 111 + 222}."
+
+
+def _spelled(body: mm.Part) -> str:
+    return body if isinstance(body, str) else f"image: {body.path}"
+
+
+def _body(spelled: str) -> mm.Part:
+    return mm.Image(spelled.removeprefix("image: ")) if spelled.startswith("image: ") else spelled
+
+
+def _ask(tile: str) -> tuple[mm.Part, ...]:
+    return (f"\n\nQuestion: which one is {tile}?\nAnswer:",)
