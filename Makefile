@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: quickstart test check format clean
+.PHONY: quickstart test test-fast check format clean
 
 .venv/installed: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -19,6 +19,9 @@ quickstart: .venv/installed  ## build a small release from drawn sources, and au
 
 test: check  ## everything that must hold
 	$(BIN)/pytest -n logical --dist loadgroup
+
+test-fast: .venv/installed-test  ## what takes less than a minute: for each save
+	$(BIN)/pytest -n logical --dist loadgroup -m "not slow"
 
 check: .venv/installed-test  ## lint, format, types
 	$(BIN)/ruff check .

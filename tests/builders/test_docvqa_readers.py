@@ -20,6 +20,8 @@ from mmlongbench.manifest import DatasetSpec, Manifest
 from mmlongbench.packing.budget import K
 from mmlongbench.progress import Progress
 
+pytestmark = pytest.mark.slow
+
 QUIET = Progress(is_shown=False)
 SHARED = Path(__file__).parents[2].parent / "shared/real"
 ROWS = Path(__file__).with_name("longdocurl_rows.jsonl")

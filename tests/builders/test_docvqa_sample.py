@@ -10,6 +10,8 @@ import pytest
 
 from builders.docvqa.sample import QuestionedReport, draw_reports, find_cells, read_reports
 
+pytestmark = pytest.mark.slow
+
 REPORTS = read_reports()
 FORMATS = {"Int", "Float", "Str", "List", "None"}
 PAPERS = {"letter": (612, 792), "a4": (595, 842), "slide": (720, 540)}

@@ -13,6 +13,8 @@ from builders.docvqa.rows import DocumentQuestion
 from builders.docvqa.sample import draw_reports
 from builders.docvqa.suspects import find_suspects, words
 
+pytestmark = pytest.mark.slow
+
 REAL = Path(__file__).parents[2].parent / "shared/real/mmlongbench-doc"
 FILLER = "the committee met again and the minutes were read and approved by all present"
 FACTS = ("Maren Holt", "Tern Rock", "Veldersund", "the Ellery lighthouse", "4183 barges", "Stannow Quay")

@@ -19,6 +19,8 @@ from mmlongbench.building.engine import LocalEngine
 from mmlongbench.manifest import Manifest
 from mmlongbench.progress import Progress
 
+pytestmark = pytest.mark.slow
+
 TASKS = [(task, kind) for task in ("retrieval", "counting", "reasoning") for kind in ("text", "image")]
 MADE = [
     "obelics_paste/n0.png",

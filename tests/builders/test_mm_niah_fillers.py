@@ -22,6 +22,8 @@ from mmlongbench.documents.pictures import Pictures
 from mmlongbench.manifest import Manifest
 from mmlongbench.progress import Progress
 
+pytestmark = pytest.mark.slow
+
 
 def world_of(sources: dict[str, Path]) -> mm.World:
     reader = MMNIAHRows()

@@ -22,6 +22,8 @@ from mmlongbench.building.shards import forget
 from mmlongbench.manifest import Manifest
 from mmlongbench.progress import Progress
 
+pytestmark = pytest.mark.slow
+
 QUESTION = "Given the second image, whose lower right corner is missing, tell which of these is the missing part."
 FILE = Path("mmlb_data/NIAH/reasoning-image_test_K2_dep6.jsonl")
 STALE = "naming another picture than the needle"

@@ -32,6 +32,8 @@ from mmlongbench.manifest import Manifest
 from mmlongbench.packing.budget import K
 from mmlongbench.progress import Progress
 
+pytestmark = pytest.mark.slow
+
 QUIET = Progress(is_shown=False)
 ROWS = 6
 LENGTHS = ("2K", "3K")

@@ -14,6 +14,8 @@ from mmlongbench.building.engine import LocalEngine
 from mmlongbench.manifest import DatasetSpec, Manifest, SampleSpec
 from mmlongbench.progress import Progress
 
+pytestmark = pytest.mark.slow
+
 # As the public loader has them: its template, its page line, its question
 USER = (
     "You are given a document with text and images, and a question. Answer the question as concisely as you can, using "

@@ -37,6 +37,8 @@ from mmlongbench.packing.budget import K
 from mmlongbench.progress import Progress
 from mmlongbench.release.audit import audit_release
 
+pytestmark = pytest.mark.slow
+
 QUIET = Progress(is_shown=False)
 DRAWS = mm.Draws(("tests of summaries",))
 LAYOUTS = dict(layouts())

@@ -20,6 +20,8 @@ from mmlongbench.packing.pack import examples
 from mmlongbench.packing.pricing import Pricer
 from tokenization import CrossModalCounter, PatchRule, load_tokenizer
 
+pytestmark = pytest.mark.slow
+
 OPENING = (
     "You are given a set of images. Please answer the question in Yes or No based on the given images. "
     "Write your answer in the following format:\nAnswer: [answer]\n\n"

@@ -13,6 +13,8 @@ from builders.vh.rows import PhotographQuestion
 from mmlongbench.documents.pixels import header_size
 from mmlongbench.files import sha256_of
 
+pytestmark = pytest.mark.slow
+
 Sources = dict[str, Path]
 READERS: dict[str, type[VisualHaystacks | Photographs]] = {"single": VisualHaystacks, "several": Photographs}
 

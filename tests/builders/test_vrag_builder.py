@@ -24,6 +24,8 @@ from mmlongbench.progress import Progress
 from mmlongbench.release.audit import audit_release
 from tokenization import load_tokenizer
 
+pytestmark = pytest.mark.slow
+
 SHARED = Path(__file__).parents[3] / "shared"
 DOCUMENTS = SHARED / "real" / "mmlongbench-doc" / "documents"
 VALIDATOR = SHARED / "validate_release.py"

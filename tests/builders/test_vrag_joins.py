@@ -12,6 +12,8 @@ from tiny import command, rejects
 from builders.vrag.sample import draw_infoseek
 from mmlongbench.passages.making import make_corpus
 
+pytestmark = pytest.mark.slow
+
 Row = dict[str, Any]
 QUESTIONS = 8
 _RETITLED = "{0} (renamed since)"

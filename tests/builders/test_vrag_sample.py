@@ -22,6 +22,8 @@ from mmlongbench.passages.rows import article_of
 from mmlongbench.retrieval.negatives import Facts, negatives, unkeepable
 from mmlongbench.retrieval.text import contains
 
+pytestmark = pytest.mark.slow
+
 BOOK = read_encyclopedia()
 ARTICLES = write_articles(BOOK)
 ENTITIES = [article for article in ARTICLES if article.subject.is_entity]

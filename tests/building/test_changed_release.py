@@ -13,6 +13,8 @@ from mmlongbench.building.work import Shard, Work
 from mmlongbench.errors import BuildError
 from mmlongbench.files import write_whole
 
+pytestmark = pytest.mark.slow
+
 FILES = (
     "mmlb_image/mmlongbench-doc/cedar/cedar_page2.jpg",
     "mmlb_data/documentQA/mmlongdoc_K1.jsonl",

@@ -24,6 +24,8 @@ from mmlongbench.files import sha256_of
 from mmlongbench.passages.making import make_corpus
 from mmlongbench.plugins import reader_type
 
+pytestmark = pytest.mark.slow
+
 STAGES = ("documents", "records", "images", "finish")
 
 

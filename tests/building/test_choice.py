@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from tiny import KEPT, REJECTED, ROWS, build, hashes, lock, mmlongbench, records, rejects, write_rows
 
+pytestmark = pytest.mark.slow
+
 
 def ids(release: Path, length: str) -> list[str]:
     return [record["id"] for record in records(release, length)]

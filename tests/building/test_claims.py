@@ -11,6 +11,8 @@ import pytest
 from lives import struck
 from tiny import Ran, build, command, hashes, leftovers
 
+pytestmark = pytest.mark.slow
+
 
 @contextmanager
 def stopped(source: Path, out: Path, part: str, *args: str) -> Iterator[subprocess.Popen[str]]:

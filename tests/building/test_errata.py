@@ -8,6 +8,8 @@ import pytest
 import yaml
 from tiny import command, draw_source, write_manifest
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:

@@ -28,6 +28,8 @@ from tiny import (
 from mmlongbench.building.work import Shard, Work
 from mmlongbench.files import claim
 
+pytestmark = pytest.mark.slow
+
 HOLDER = """
 import sys
 from pathlib import Path

@@ -9,6 +9,8 @@ import pytest
 from lives import ON_A_SMALL_DISK, Life, Lives, lives_of, skip_unless_mounting
 from tiny import hashes, leftovers
 
+pytestmark = pytest.mark.slow
+
 PARTS = [
     "plan.json",
     "cedar.jsonl",

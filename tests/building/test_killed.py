@@ -10,6 +10,8 @@ from tiny import build, hashes, leftovers
 from mmlongbench.draws import Draws
 from mmlongbench.plugins import reader_type
 
+pytestmark = pytest.mark.slow
+
 DRAWN = 20
 """Renames that are drawn, beside the first and the last two."""
 OF_TWO = ("documents/mmlongdoc/cedar", "records/mmlongdoc/2K", "cedar_page1.jpg", "mmlongdoc_K1.parquet")

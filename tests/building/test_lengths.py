@@ -26,6 +26,8 @@ from mmlongbench.plugins import installed, reader_type
 from mmlongbench.progress import Progress
 from mmlongbench.release.audit import audit_release
 
+pytestmark = pytest.mark.slow
+
 QUIET = Progress(is_shown=False)
 LENGTHS = ("4K", "256K", "1M")
 SIDE = 224

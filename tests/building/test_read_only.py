@@ -16,6 +16,8 @@ from mmlongbench.manifest import load_manifest
 from mmlongbench.passages.making import make_corpus
 from mmlongbench.plugins import reader_type
 
+pytestmark = pytest.mark.slow
+
 READ_ONLY = """
 set -e
 mount --bind {folder} {folder}

@@ -14,6 +14,8 @@ from mmlongbench.building.remote import Remote
 from mmlongbench.draws import Draws
 from mmlongbench.errors import BuildError
 
+pytestmark = pytest.mark.slow
+
 
 def build_at(source: Path, url: str, machine: Path, *args: object) -> Ran:
     """Build as a machine that has this folder for temporary files."""

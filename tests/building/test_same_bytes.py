@@ -7,8 +7,11 @@ from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
 import pyarrow.parquet as pq
+import pytest
 from lives import started
 from tiny import build, environment, hashes, leftovers, rejects
+
+pytestmark = pytest.mark.slow
 
 
 def start(manifest: Path, out: Path, workers: int, seed: str) -> AbstractContextManager[subprocess.Popen[str]]:

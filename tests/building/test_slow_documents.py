@@ -13,6 +13,8 @@ from mmlongbench.documents import pdf_reader
 from mmlongbench.errors import ReaderDiedError, TimeLimitError
 from mmlongbench.files import sha256_of
 
+pytestmark = pytest.mark.slow
+
 COSTLY: dict[str, tuple[Callable[[], bytes], str]] = {
     "nested": (nested_forms, "forms-of-a-page"),
     "tiled": (lambda: tiling(0.001), "pattern-of-a-page"),

@@ -16,6 +16,8 @@ from mmlongbench.errors import DraftError
 from mmlongbench.files import sha256_of
 from mmlongbench.world import World
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def own(source: Path, tmp_path: Path) -> Path:

@@ -9,6 +9,8 @@ from tiny import command
 
 from mmlongbench.files import sha256_of
 
+pytestmark = pytest.mark.slow
+
 
 def hashes(folder: Path) -> dict[str, str]:
     return {path.relative_to(folder).as_posix(): sha256_of(path) for path in folder.rglob("*") if path.is_file()}

@@ -14,6 +14,8 @@ from mmlongbench.manifest import load_manifest
 from mmlongbench.processes import Processes, cores
 from mmlongbench.progress import Progress
 
+pytestmark = pytest.mark.slow
+
 WRAPPER = """
 import os, signal, sys
 from pathlib import Path

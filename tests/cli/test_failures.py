@@ -15,6 +15,8 @@ from mmlongbench.cli.failures import words_of
 from mmlongbench.errors import BuildError
 from mmlongbench.files import whole
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("error", "said"),

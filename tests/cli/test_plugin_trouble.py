@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from tiny import Ran, environment, mmlongbench
 
+pytestmark = pytest.mark.slow
+
 PLUGINS = Path(__file__).parents[1] / "plugins"
 PIP = ("-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--target")
 PROBLEMS = {

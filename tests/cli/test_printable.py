@@ -25,6 +25,8 @@ from mmlongbench.cli.drawing import Table
 from mmlongbench.printable import PrintableStream, printable, shown, without_secrets
 from mmlongbench.progress import Progress
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 EVIL = "a\x1b]0;title\x07\x1b[2J\x9b31m\u202ecod\u2066e\r\x00\u200b\u2028\ud800z"
 """A window's title, a cleared screen, a C1 control, bidi marks, CR, NUL, no width, a line separator, a surrogate."""

@@ -3,6 +3,7 @@
 A new builder joins by a dataset in `manifests/quickstart.yaml`.
 """
 
+import hashlib
 import json
 import os
 import subprocess
@@ -32,7 +33,7 @@ from mmlongbench.plugins import installed, metric_type
 from mmlongbench.progress import Progress
 from mmlongbench.release.audit import audit_release
 from mmlongbench.release.images import ImageSizes
-from mmlongbench.release.layout import DATA, IMAGES
+from mmlongbench.release.layout import DATA, IMAGES, ITEMS
 from mmlongbench.release.opening import open_release
 from mmlongbench.retrieval.text import contains
 from mmlongbench.scoring.joining import scorable_files
@@ -40,9 +41,13 @@ from mmlongbench.scoring.metric import Asked, Settings
 from mmlongbench.task import HasClusters, Row
 
 GOLDENS = Path(__file__).parent / "goldens"
+HASHES = Path(__file__).parent / "hashes.json"
 LENGTHS = (8 * K, 16 * K, 32 * K)
 QUIET = Progress(is_shown=False)
-pytestmark = pytest.mark.xdist_group("conformance")  # in one process: the release that all look at is built once
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.xdist_group("conformance"),  # in one process: the release that all look at is built once
+]
 
 
 def quickstart(limit: int) -> Manifest:
@@ -273,6 +278,25 @@ def test_the_golden_prompt(world: World, name: str) -> None:
             (folder / file).write_text(text, "utf-8")
     assert {file: (folder / file).read_text("utf-8") for file in made} == made
     assert all(text.count("\n") <= 60 for text in made.values())
+
+
+def test_records_and_items_are_those_of_before_to_the_byte(world: World) -> None:
+    """The hash of each public file and of its items; MMLONGBENCH_GOLDENS=write writes them anew."""
+    files = [path for folder in (DATA, ITEMS) for path in sorted((world.release / folder).rglob("*")) if path.is_file()]
+    made = {path.relative_to(world.release).as_posix(): _hash(path) for path in files}
+    if os.environ.get("MMLONGBENCH_GOLDENS") == "write":
+        HASHES.write_text(json.dumps(made, indent=1) + "\n", "utf-8")
+    assert len(made) > 2 * len(NAMES) * len(LENGTHS)
+    assert json.loads(HASHES.read_text("utf-8")) == made
+
+
+def _hash(path: Path) -> str:
+    """A hash of a file, or of a table's rows: the bytes of a Parquet file depend on who writes it."""
+    import pyarrow.parquet as pq
+
+    if path.suffix != ".parquet":
+        return sha256_of(path)
+    return hashlib.sha256(json.dumps(pq.read_table(path).to_pylist()).encode()).hexdigest()
 
 
 def _short(line: str) -> str:

@@ -31,6 +31,8 @@ from mmlongbench.documents.painted import painted_pages
 from mmlongbench.documents.pdf import page_keys, page_sizes, page_text, page_words, render_pages
 from mmlongbench.errors import SourceError
 
+pytestmark = pytest.mark.slow
+
 LIMITS = Limits(bytes=64_000_000, pages=5000, side=16_384)
 REAL = Path(__file__).parents[3] / "shared/real/mmlongbench-doc/documents"
 

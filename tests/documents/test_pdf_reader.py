@@ -16,6 +16,8 @@ from mmlongbench.documents import pdf, pdf_reader
 from mmlongbench.documents.limits import Limits
 from mmlongbench.errors import BuildError, ReaderDiedError, SourceError, TimeLimitError
 
+pytestmark = pytest.mark.slow
+
 LIMITS = Limits(bytes=1_000_000, pages=20, side=16_384)
 HURRIED = Limits(bytes=1_000_000, pages=20, side=16_384, seconds_a_page=1)
 ASKING = """

@@ -9,6 +9,8 @@ from PIL import Image
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.pdf import open_pdf, page_sizes, page_text, render_pages
 
+pytestmark = pytest.mark.slow
+
 LIMITS = Limits(bytes=64 * 1024 * 1024, pages=500, side=16_384)
 FOLDER = Path(__file__).parents[2].parent / "shared/real/mmlongbench-doc/documents"
 ABSENT = pytest.mark.skip(reason="shared/real/mmlongbench-doc/documents is absent")

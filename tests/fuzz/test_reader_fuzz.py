@@ -18,6 +18,8 @@ from mmlongbench.errors import Fault, Rejected
 from mmlongbench.plugins import installed, reader_type
 from mmlongbench.task import Reader, Row, RowFault
 
+pytestmark = pytest.mark.slow
+
 READERS = [plugin.name for plugin in installed("reader") if not plugin.problem]
 LIMITS = Limits(bytes=10_000_000, pages=50, side=4_000, pixels=4_000_000)
 

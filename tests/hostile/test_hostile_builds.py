@@ -14,6 +14,8 @@ import pytest
 import yaml
 from tiny import Ran, build, command, draw_pdf, draw_source, rejects, row, write_manifest, write_rows
 
+pytestmark = pytest.mark.slow
+
 CATALOGUE = "<</Type/Catalog/Pages 2 0 R>>"
 LETTER = "/MediaBox[0 0 612 792]"
 

@@ -7,6 +7,10 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 COLLECT = """
 import sys, time, pytest

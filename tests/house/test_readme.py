@@ -19,6 +19,8 @@ from builders.summ.sample import draw_cases
 from builders.summ.sample import draw_reports as draw_government
 from builders.vrag.sample import draw_infoseek, draw_viquae
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 PAGES = (
     "README.md",

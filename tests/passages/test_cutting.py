@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from mmlongbench.passages import Article, sentences
 from mmlongbench.passages.cutting import WORDS, Cut, Mode, cut
 
+pytestmark = pytest.mark.slow
+
 MODES: tuple[Mode, ...] = ("sentences", "words")
 
 

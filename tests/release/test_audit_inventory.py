@@ -11,6 +11,8 @@ from tiny import command, mmlongbench, records
 from mmlongbench.progress import Progress
 from mmlongbench.release.audit import audit_release
 
+pytestmark = pytest.mark.slow
+
 IMAGE = "mmlb_image/mmlongbench-doc/ash/ash_page0.jpg"
 ITEMS = "items/documentQA/mmlongdoc_K1.parquet"
 BYTES = "the bytes are not those of the lock"

@@ -29,6 +29,8 @@ from mmlongbench.release.lock import read_lock
 from mmlongbench.release.positions import Found, NeedlePlaces
 from mmlongbench.release.verify import verify
 
+pytestmark = pytest.mark.slow
+
 QUIET = Progress(is_shown=False)
 AUDIT, VERIFY, BOTH, NOTHING = "audit", "verify", "both", "nothing"
 PHOTOS, PHOTOS_LONG = "NIAH/vh_single_test_2_K2_dep6", "NIAH/vh_single_test_2_K4_dep6"

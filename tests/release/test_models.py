@@ -16,6 +16,8 @@ from mmlongbench.release.fitting import fit, resized
 from mmlongbench.release.models import ask
 from tokenization import TokenizationError, vision_rule
 
+pytestmark = pytest.mark.slow
+
 FILE = "documentQA/mmlongdoc_K1.jsonl"
 PAGE = (400, 400)
 """Pixels of a page of the tiny release."""

@@ -14,6 +14,8 @@ from tiny import Ran, command, mmlongbench, records
 
 from mmlongbench.release.verify import most_pixels, undecodable
 
+pytestmark = pytest.mark.slow
+
 FILE = "mmlb_data/documentQA/mmlongdoc_K1.jsonl"
 LONGER = "mmlb_data/documentQA/mmlongdoc_K2.jsonl"
 IMAGE = "mmlb_image/mmlongbench-doc/ash/ash_page0.jpg"

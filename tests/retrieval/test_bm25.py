@@ -19,6 +19,8 @@ from mmlongbench.retrieval.passages import Hit, Passages
 from mmlongbench.retrieval.small import RankBm25Index, rank_texts
 from mmlongbench.retrieval.text import tokens
 
+pytestmark = pytest.mark.slow
+
 CorpusOf = Callable[..., Passages]
 SYNTAX = [
     '"',

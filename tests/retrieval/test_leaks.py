@@ -17,6 +17,8 @@ from mmlongbench.passages import Corpus, build_corpus
 from mmlongbench.passages.sources import find_source
 from mmlongbench.retrieval.negatives import Facts, negatives
 
+pytestmark = pytest.mark.slow
+
 NEAR = 0.8
 ANSWERS = (
     "Paris",

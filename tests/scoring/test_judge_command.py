@@ -13,6 +13,8 @@ from tiny import Ran, command
 from mmlongbench.formats import to_json
 from mmlongbench.scoring.scores import ScoreLine, read_scores
 
+pytestmark = pytest.mark.slow
+
 Line = dict[str, Any]
 SUMMARY = 'So. {"recall": 1}'
 WORDS = {

@@ -16,6 +16,8 @@ from mmlongbench.scoring.judge.pace import Pace
 from mmlongbench.scoring.judge.verdicts import Grade, Unusable, read_verdict
 from mmlongbench.scoring.metric import Judge
 
+pytestmark = pytest.mark.slow
+
 CALL = Call("m", "Grade it.", fence("answer", "blue"), Grade)
 GOOD = good(reason="because", score=4)
 

@@ -10,12 +10,15 @@ from dataclasses import replace
 from pathlib import Path
 from threading import Event
 
+import pytest
 from judge_server import JudgeServer, Request, Said, client_of, good, judging, text_of
 from lives import wait_for
 
 from mmlongbench.scoring.judge.calls import Call
 from mmlongbench.scoring.judge.client import JudgeClient
 from mmlongbench.scoring.judge.verdicts import Grade
+
+pytestmark = pytest.mark.slow
 
 CALLS = 120
 AT_ONCE = 4

@@ -20,6 +20,8 @@ from mmlongbench.scoring.judge.summaries import OWN
 from mmlongbench.scoring.judge.verdicts import Fluency
 from mmlongbench.scoring.metric import Asked, Judge, Profile, Scored, Settings
 
+pytestmark = pytest.mark.slow
+
 GOLD = "The port was dredged in 1999. It cost {3} million."
 CLAIMS = ["The port was dredged in 1999.", "Dredging cost 3 million.", "The port is deep.", "It is\nold."]
 GOOD = {

@@ -18,6 +18,8 @@ from mmlongbench.scoring.report.reading import Reading
 from mmlongbench.scoring.report.sorting import to_columns
 from mmlongbench.scoring.scores import ScoreLine
 
+pytestmark = pytest.mark.slow
+
 WORLDS, DOCUMENTS, QUESTIONS = 150, 50, 7
 
 

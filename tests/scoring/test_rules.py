@@ -31,6 +31,8 @@ from mmlongbench.scoring.errors import ScoringError
 from mmlongbench.scoring.metric import Asked, Metric, Settings
 from mmlongbench.scoring.mmlongbench_doc import ANLS, LenientRules, Rules
 
+pytestmark = pytest.mark.slow
+
 OFFICIAL, PAPER, OURS = Settings(profile="official"), Settings(profile="paper"), Settings(profile="ours")
 DEFAULT = Settings()
 BENCHMARK: tuple[type[BenchmarkMetric], ...] = (

@@ -24,6 +24,8 @@ from mmlongbench.scoring.running import Run, score
 from mmlongbench.scoring.scores import ScoreLine, read_scores
 from mmlongbench.task import HasClusters
 
+pytestmark = pytest.mark.slow
+
 Line = dict[str, Any]
 VH = "NIAH/vh_multi_test_2_K8_dep3.jsonl"
 COUNTS = "NIAH/counting-text_test_K8_dep3.jsonl"

@@ -17,6 +17,8 @@ from mmlongbench.scoring.smudge.places import LEAST_SIMILARITY, Found
 from mmlongbench.scoring.smudge.windows import letters_of
 from mmlongbench.scoring.smudge.words import Array, Word, Words, words_of
 
+pytestmark = pytest.mark.slow
+
 POINTS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), unique=True, max_size=25)
 COLUMNS = ("left one two three", "right four five six", "", "total 12 mgs")
 DRAWS = Draws(("paths",))

@@ -15,7 +15,10 @@ from mmlongbench.scoring.smudge import SMuDGE
 REAL = Path(__file__).parents[2].parent / "shared/real/mmlongbench-doc"
 FORMATS = {"Str": "String", "Int": "Integer", "Float": "Float", "List": "List", "None": "None"}
 PARTS = 13
-pytestmark = pytest.mark.skipif(not (REAL / "samples.json").is_file(), reason="shared/real/mmlongbench-doc is absent")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not (REAL / "samples.json").is_file(), reason="shared/real/mmlongbench-doc is absent"),
+]
 
 
 @cache

@@ -20,6 +20,8 @@ from mmlongbench.packing.placing import Placement
 from mmlongbench.packing.pricing import Pricer
 from tokenization import CrossModalCounter, PatchRule, TextTokenizer, load_tokenizer
 
+pytestmark = pytest.mark.slow
+
 toys = pytest.mark.parametrize("toy", TOYS, ids=lambda toy: toy.name)
 seeds = st.integers(0, 10_000)
 lengths = st.integers(2, 140).map(lambda n: n * K)

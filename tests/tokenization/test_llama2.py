@@ -19,6 +19,8 @@ import tokenization
 from tokenization import TextTokenizer, TokenizationError, load_tokenizer
 from tokenization import text as text_module
 
+pytestmark = pytest.mark.slow
+
 SHARED = Path(__file__).parents[2].parent / "shared"
 MODEL = SHARED / "reference/llama2/tokenizer.model"
 MODEL_SHA256 = "9e556afd44213b6bd1be2b850ebbbd98f5481437a8021afaf58ee7fb1818d347"

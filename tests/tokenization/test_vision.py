@@ -23,6 +23,8 @@ from tokenization.vision.native import broken_rows, native_grid, patch_cells
 from tokenization.vision.slices import numbered_slices, sized_slices, slice_grid
 from tokenization.vision.tiling import closest_aspect, grids
 
+pytestmark = pytest.mark.slow
+
 GOLDEN: dict[str, Any] = json.loads((Path(__file__).parent / "vision_vectors.json").read_text(encoding="utf-8"))
 REFERENCE = Path(__file__).parents[2].parent / "shared/reference/vision_tokens_vectors.json"
 RULES = vision_rules()
