@@ -1,6 +1,8 @@
 # Two commands set everything up: `make quickstart` and `make test`. Both make .venv on a fresh machine.
 PYTHON ?= python3
 BIN := .venv/bin
+# a process a core; a file's tests stay in one process, since what they look at is built once a process
+PYTEST := $(BIN)/pytest -n logical --dist loadfile --no-loadscope-reorder
 
 .PHONY: quickstart test test-fast check format clean
 
@@ -18,10 +20,10 @@ quickstart: .venv/installed  ## build a small release from drawn sources, and au
 	$(BIN)/mmlongbench audit quickstart
 
 test: check  ## everything that must hold
-	$(BIN)/pytest -n logical --dist loadgroup
+	$(PYTEST)
 
 test-fast: .venv/installed-test  ## what takes less than a minute: for each save
-	$(BIN)/pytest -n logical --dist loadgroup -m "not slow"
+	$(PYTEST) -m "not slow"
 
 check: .venv/installed-test  ## lint, format, types
 	$(BIN)/ruff check .

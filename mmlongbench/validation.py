@@ -26,11 +26,14 @@ def explain(error: ValidationError, where: str, model: type[BaseModel], datasets
     if problem["type"] == "missing":
         return f"{prefix}the key {key!r} is missing"
     same = [other for other in problems if len(place) < len(other["loc"]) and _place(other["loc"]) == place]
-    messages = dict.fromkeys(
-        other["msg"].removeprefix("Value error, ").replace("valid tuple", "valid list")[: 2 * MAX_SHOWN]
-        for other in (problem, *same)
-    )
+    messages = dict.fromkeys(_plain(other["msg"])[: 2 * MAX_SHOWN] for other in (problem, *same))
     return f"{prefix}{f'{key}: ' if key else ''}{' or '.join(messages)} (found {shown(problem['input'])})"
+
+
+def _plain(message: str) -> str:
+    """Return a message of pydantic without the names of our classes and types, which nobody writes in a file."""
+    message = message.removeprefix("Value error, ").replace("valid tuple", "valid list")
+    return re.sub(r" or an instance of \w+", "", message).replace("be a dictionary", "be a valid dictionary")
 
 
 def shown(value: object) -> str:

@@ -130,7 +130,10 @@ class SameAnswers:
     def _needles_at(self, record: Record, example: Example, row: Row) -> bytes:
         """A digest of the needles of a record, all of which are in the prompt."""
         with calling("builder", self._dataset.spec.builder, "needles()", row):
-            found = list(self._needles(record)) if self._needles else []
+            given = self._needles(record) if self._needles else []
+            found = given if isinstance(given, str) else list(given)
+            if isinstance(found, str) or not all(isinstance(part, str | Image) for part in found):
+                raise TypeError(f"expected a list of texts and images, found {found!r:.80}")
         for part in found:
             is_shown = part in example.prompt.parts if isinstance(part, Image) else part in example.prompt.text
             if not is_shown:

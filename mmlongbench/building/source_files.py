@@ -4,9 +4,10 @@ Every file is hashed when a build is planned. A shard compares what it reads by 
 and the times of its last changes, the second of which the kernel sets and nobody else. A stamp that differs, as that of
 a copy on another machine does, or that is too young to tell two changes apart, is no proof: then the hash is compared.
 A stamp that differs before and after a file is read is an error, whatever the hash: the file may have been another one
-in between. The tables of a source that has very many are compared in this way around each stage, not around each shard,
-and all that is read to plan a build around its planning. Before the lock is written, all hashes are compared; stamps
-would not do there, for the folder may be on a network, where the times of changes are those of another clock.
+in between. The tables of a source that has very many are compared in this way around each stage, not around each shard;
+sources, a corpus that was built, and errata also around the planning of a build. Before the lock is written, all hashes
+are compared; stamps would not do there, for the folder may be on a network, where the times of changes are those of
+another clock.
 """
 
 import errno

@@ -90,7 +90,12 @@ class RecordChecks:
             yield "the items of the file are missing", "the whole file"
         if not self.facts.is_read:  # the examples that are not here have problems of their own
             return
-        if self._items and (left := self._items.left()):
+        try:
+            left = self._items.left() if self._items else ""
+        except _UNREADABLE as error:
+            yield "the items of the file cannot be read", said_of(error)
+            left = ""
+        if left:
             yield "items of examples that the file does not have", left
         wanted = sorted(_value(each) for each in self._placements)
         for id, found in () if self.facts.is_bundle else self.facts.placements.items():
@@ -121,7 +126,7 @@ class RecordChecks:
         if counter.text.additive:
             layout = Layout(items, Ruler(made, counter, self._prices), is_by_line=self.facts.is_by_line)
             self.facts.is_by_line |= layout.is_surely_by_line
-            if not layout.is_by_line:
+            if layout.may_be_by_line and not layout.is_by_line:
                 self.facts.astray = self.facts.astray or made.id
         yield from ((ITEMS_DIFFER, fault) for fault in items_faults(items, layout, made))
         if made.placement is None:

@@ -87,6 +87,10 @@ class Ruler:
         """Return the tokens before an image, by its number in the prompt, without the blanks that lead to it."""
         return self._text_before(self._images[number]) + self._costs[number]
 
+    def lines_between(self, first: int, last: int) -> int:
+        """Return how many lines begin behind one number of tokens and not behind another."""
+        return bisect_right(self._lines, last) - bisect_right(self._lines, first)
+
     def line_of(self, tokens: int) -> int:
         """Return the character at which the line begins that so many tokens stand before, or end in."""
         return self._chars[max(0, bisect_right(self._lines, tokens) - 1)]
@@ -124,7 +128,14 @@ class Layout:
         hits = sum(item["start"] in ruler.line_starts for item in later)
         self.is_surely_by_line = hits == len(later) >= _ENOUGH
         """Whether so many units begin lines that it is no chance."""
-        self.is_by_line = is_by_line or hits == len(later) or (hits >= _BY_LINE * len(later) and hits >= _ENOUGH)
+        lines = ruler.lines_between(int(items[0]["start"]), int(items[-1]["start"]))
+        self.may_be_by_line = lines >= _BY_LINE * (len(items) - 1)
+        """Whether the prompt has so many lines that its units may begin them."""
+        self.is_by_line = (
+            (is_by_line and self.may_be_by_line)
+            or hits == len(later)
+            or (hits >= _BY_LINE * len(later) and hits >= _ENOUGH)
+        )
         """Whether units begin lines, so that their places are exact."""
 
     def drift(self, number: int) -> int:
@@ -171,11 +182,12 @@ def find_needles(needles: Sequence[Part], layout: Layout) -> list[Found]:
     first = ruler.line_of(int(items[0]["start"]))
     places = NeedlePlaces(ruler.prompt, ruler.begins, first)
     found: dict[int, Found] = {}
-    for number, needle in enumerate(needles):
+    placed = []
+    for needle in needles:
         at = places.take(needle)
-        is_image = isinstance(needle, Image)
-        start = ruler.before_image(at) if is_image else ruler.before(at)
-        unit = _unit_at(layout, units, starts, start, needle)
+        placed.append((ruler.before_image(at) if isinstance(needle, Image) else ruler.before(at), needle))
+    for number, (start, needle) in enumerate(sorted(placed, key=lambda pair: pair[0])):  # in reading order
+        unit = _unit_at(layout, units, starts, start, needle, found)
         if unit is None:
             price = ruler.price(needle) if isinstance(needle, str) else 0
             host = bisect_right([int(item["start"]) for item in items], start) - 1
@@ -186,17 +198,26 @@ def find_needles(needles: Sequence[Part], layout: Layout) -> list[Found]:
     return sorted(found.values(), key=lambda each: each.start)
 
 
-def _unit_at(layout: Layout, units: Sequence[int], starts: Sequence[int], start: int, needle: Part) -> int | None:
-    """The number of the needle unit that a place is in, nearest ones first."""
+def _unit_at(
+    layout: Layout, units: Sequence[int], starts: Sequence[int], start: int, needle: Part, found: Mapping[int, Found]
+) -> int | None:
+    """Return the number of the needle unit that a place is in.
+
+    Within a line several units may be meant: of them it is the first that has no needle yet, else the first.
+    """
     nearest = bisect_right(starts, start) - 1
     is_image = isinstance(needle, Image)
-    others: Sequence[int] = () if layout.is_by_line else range(len(units))
-    for at in (nearest, nearest + 1, *others):
-        if 0 <= at < len(units) and layout.holds(units[at], start, is_image=is_image):
-            is_shown = not isinstance(needle, Image) or layout.items[units[at]]["image"] == needle.path
-            if is_shown:
-                return units[at]
-    return None
+    near: Sequence[int] = (nearest, nearest + 1) if layout.is_by_line else range(len(units))
+    fit = [
+        units[at]
+        for at in near
+        if 0 <= at < len(units)
+        and layout.holds(units[at], start, is_image=is_image)
+        and (not isinstance(needle, Image) or layout.items[units[at]]["image"] == needle.path)
+    ]
+    if layout.is_by_line:
+        return next(iter(fit), None)
+    return next((unit for unit in fit if unit not in found), next(iter(fit), None))
 
 
 class NeedlePlaces:

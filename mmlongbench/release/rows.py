@@ -29,6 +29,10 @@ _MAX_UNITS = 2
 """Units an example may have for each token of its length; those that cost nothing are rare."""
 _MAX_ROW = 4096
 """Bytes a row of items may have on average: ids, a path, numbers."""
+_MAX_TEXT = 16 * 1024
+"""Bytes of one text of a row."""
+_TEXTS = ["id", "unit", "role", "inside", "image"]
+_NUMBERS = ["placement", "position", "start", "text_tokens", "image_tokens"]
 _MAX_FIRST = 256 * 1024
 """Bytes a file of items may have however few its rows are."""
 
@@ -148,19 +152,42 @@ class Items:
         path = self._root / ITEMS / Path(file.name).with_suffix(".parquet")
         if not path.is_file():
             return
-        table, most = pq.ParquetFile(path), _MAX_UNITS * file.length
+        table, most = pq.ParquetFile(path, read_dictionary=_TEXTS), _MAX_UNITS * file.length
         rows = table.metadata.num_rows
         size = sum(table.metadata.row_group(number).total_byte_size for number in range(table.metadata.num_row_groups))
         if self._examples is not None and rows > (bound := most * self._examples):
             raise ReleaseError(f"{path.name}: {rows:,} rows, {self._examples:,} examples have at most {bound:,}")
         if size > (bound := _MAX_FIRST + rows * _MAX_ROW):
             raise ReleaseError(f"{path.name}: {size:,} bytes unpacked, {rows:,} rows have at most {bound:,}")
-        units = (row for batch in table.iter_batches(_READ) for row in batch.to_pylist())
+        units = (row for batch in _batches(table, path) for row in batch.to_pylist())
         for key, group in groupby(units, key=lambda row: (row["id"], row["placement"])):
             found = list(islice(group, most + 1))
             if len(found) > most:
                 raise ReleaseError(f"{path.name}: {key[0]}, {key[1]}: more than {most:,} units")
             yield key, found
+
+
+def _batches(table: Any, path: Path) -> Iterator[Any]:  # noqa: ANN401  (of Arrow, which has no types)
+    """Return the rows of a table of items, some at a time.
+
+    Raises:
+        ReleaseError: a column is of another type, or a text, which a few bytes may repeat in each row, is too long.
+
+    """
+    import pyarrow.compute as pc
+    import pyarrow.types as types
+
+    for field in table.schema_arrow:
+        is_text = types.is_dictionary(field.type) and types.is_string(field.type.value_type)
+        if (field.name in _TEXTS and not is_text) or (field.name in _NUMBERS and not types.is_primitive(field.type)):
+            raise ReleaseError(f"{path.name}: {field.name} is {field.type}, expected a text or a number")
+    known = [name for name in table.schema_arrow.names if name in (*_TEXTS, *_NUMBERS)]
+    for batch in table.iter_batches(_READ, columns=known):
+        for name in (name for name in known if name in _TEXTS):
+            longest = pc.max(pc.binary_length(batch[name].dictionary)).as_py() or 0
+            if longest > _MAX_TEXT:
+                raise ReleaseError(f"{path.name}: {name}: a text of {longest:,} bytes, at most {_MAX_TEXT:,} are read")
+        yield batch
 
 
 @contextmanager

@@ -44,10 +44,7 @@ GOLDENS = Path(__file__).parent / "goldens"
 HASHES = Path(__file__).parent / "hashes.json"
 LENGTHS = (8 * K, 16 * K, 32 * K)
 QUIET = Progress(is_shown=False)
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.xdist_group("conformance"),  # in one process: the release that all look at is built once
-]
+pytestmark = pytest.mark.slow
 
 
 def quickstart(limit: int) -> Manifest:

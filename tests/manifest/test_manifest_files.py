@@ -56,7 +56,7 @@ def refusal(folder: Path, data: object) -> str:
         ({"placements": ["a"]}, "placements: Input should be a valid number"),
         ({"pages": {"dpi": "high"}}, "pages.dpi: Input should be a valid integer"),
         ({"pages": {"dpi": 5}}, "pages.dpi: Input should be greater than or equal to 10 (found 5)"),
-        ({"limits": 3}, "limits: Input should be a dictionary or an instance of Limits"),
+        ({"limits": 3}, "limits: Input should be a valid dictionary"),
         ({"counter": {"image": {"rounding": "up"}}}, "counter.image.rounding: Input should be 'round', 'ceil' or"),
         ({"options": [1]}, "options: Input should be a valid dictionary (found [1])"),
         ({"sample": {"n": 0}}, "sample.n: Input should be greater than or equal to 1 (found 0)"),

@@ -43,7 +43,7 @@ def refusal(folder: Path, **changes: Any) -> str:
         ({"limits": {"nesting": 101}}, "limits.nesting: Input should be less than or equal to 100 (found 101)"),
         ({"limits": {"seconds_a_page": "1"}}, "limits.seconds_a_page: Input should be a valid number (found '1')"),
         ({"limits": {"seconds_a_page": float("nan")}}, "limits.seconds_a_page: Input should be less than or equal to"),
-        ({"limits": [1]}, "limits: Input should be a dictionary or an instance of Limits (found [1])"),
+        ({"limits": [1]}, "limits: Input should be a valid dictionary (found [1])"),
         ({"placements": ["0.5"]}, "placements: Input should be a valid number"),
         ({"placements": True}, "placements: Input should be a valid list or Input should be a valid integer"),
         ({"retrieval": {"random_fill": "no"}}, "retrieval.random_fill: Input should be a valid boolean"),

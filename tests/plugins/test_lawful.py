@@ -28,6 +28,9 @@ LAWFUL = (
     "Counted",
     "Bundled",
     "SharedPermutations",
+    "InlineTwo",
+    "InlinePrefix",
+    "MixedLines",
 )
 DATA = "mmlb_data/tiles/tiles_K1.jsonl"
 ITEMS = "items/tiles/tiles_K1.parquet"

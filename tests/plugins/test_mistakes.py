@@ -36,6 +36,8 @@ BUILDERS = {
     "OtherNeedles": f"needles(), {ROW}the needles at depth 0.0 are others than at depth 1.0",
     "NeedlesOfRow": f"needles(), {ROW}AttributeError: 'dict' object has no attribute 'tile' (mistakes.py, line ",
     "UnshownNeedle": f"needles(), {ROW}the image 'tiles/none.png' is not in the prompt",
+    "NeedlesOfText": f"needles(), {ROW}TypeError: expected a list of texts and images, found 'tile'",
+    "NeedlesOfNumbers": f"needles(), {ROW}TypeError: expected a list of texts and images, found [5]",
     "OddGold": f"record(), {ROW}metric 'picky' cannot score the answer 'red': expected a list",
     "DraftKey": "KeyError: 'boo' (mistakes.py, line ",
     "LazyKey": "KeyError: 'boo' (mistakes.py, line ",

@@ -118,6 +118,22 @@ def items(file: str, edit: Callable[[Records], object]) -> Forgery:
     return forge
 
 
+def retyped(file: str, column: str, change: Callable[[Any], object]) -> Forgery:
+    """A forgery of the items of one file in which a column has values of another type."""
+
+    def forge(release: Path) -> None:
+        path = release / "items" / f"{file}.parquet"
+        found = [{**row, column: change(row[column])} for row in pq.read_table(path).to_pylist()]
+        pq.write_table(pa.Table.from_pylist(found), path)
+
+    return forge
+
+
+def crowd(row: dict[str, Any], number: int) -> Records:
+    """Items of twenty examples that the file does not have, and so many of another."""
+    return [{**row, "id": f"vh-{n}"} for n in range(20)] + [{**row, "id": "vh-crowd"}] * number
+
+
 def item(file: str, role: str, /, **changes: Any) -> Forgery:
     """A forgery of the first item of a role in the second example of a file."""
 
@@ -336,6 +352,9 @@ FORGERIES: dict[str, tuple[str, Forgery]] = {
     "more examples that ran out of units than there are": (BOTH, counts("vh_single", ran_dry=99)),
     "examples that ran out of units": (NOTHING, counts("vh_single", ran_dry=1)),
     "items of too many rows": (AUDIT, items(PHOTOS, lambda f: f.extend(f[:1] * 400_000))),
+    "items of one long text": (AUDIT, items(PHOTOS, lambda f: [row.update(unit="x" * 20_000) for row in f])),
+    "items of another type": (AUDIT, retyped(PHOTOS, "start", lambda old: [old])),
+    "items of an example too large": (AUDIT, items(PHOTOS, lambda f: f.extend(crowd(f[0], 4_200)))),
     "a label of many shots": (AUDIT, shots(lambda found: found[0].update(answer=found[0]["answer"] + 1))),
     "needles of another picture": (AUDIT, lines(PHOTOS, lambda f: f[2].update(needles=[exchange(f[2])["needles"][0]]))),
     "needles that are empty": (AUDIT, line(PHOTOS, 2, needles=[])),
@@ -543,6 +562,18 @@ SAID: dict[str, tuple[str, str]] = {
     "items of too many rows": (
         "vh_single",
         f"{PHOTOS}.jsonl: the items of the file cannot be read: line 1, vh_single-9: vh_single_test_2_K2_dep6.parq",
+    ),
+    "items of one long text": (
+        "vh_single",
+        f"{PHOTOS}.jsonl: the items of the file cannot be read: line 1, vh_single-9: vh_single_test_2_K2_dep6.parq",
+    ),
+    "items of another type": (
+        "vh_single",
+        f"{PHOTOS}.jsonl: the items of the file cannot be read: line 1, vh_single-9: vh_single_test_2_K2_dep6.parq",
+    ),
+    "items of an example too large": (
+        "vh_single",
+        f"{PHOTOS}.jsonl: the items of the file cannot be read: vh_single_test_2_K2_dep6.parquet: vh-crowd, 0.0: m",
     ),
     "a label of many shots": (
         "food101",

@@ -28,11 +28,17 @@ _JSON_MARK = "[JSON]:"
 _SCORE_LINE = re.compile(r"\[Score\]:\s*(\d+)\s*points?")
 _INTEGER = re.compile(r"\d+")
 _GRADE = re.compile(
-    r"(-?\d+(?:[.,]\d+)?)(?:(?:\s*+(?:points?|stars?))?+\s*+\(?+\s*+(?:/|out of|of)\s*+(?:a possible\s*+)?+(\d+))?"
+    r"(-?\d+(?:[.,]\d+)?)"
+    r"(?:(?:\s*+(?:points?|stars?))?+\s*+\(?+\s*+(?:/|out of|of)\s*+(?:the\s*+|a possible\s*+)?+(\d+))?"
 )
 """A number, and the highest grade where a reply names that behind it, as in 4/5 or 4 (out of 5)."""
-_SCALE = re.compile(rf"(?<![\d.,]){GRADES[0]}\s*+(?:to|and|through|-|–)\s*+{GRADES[-1]}(?![\d.,]*\d)")
-"""The scale itself, as in "on a scale of 1 to 5"."""
+_SCALE = re.compile(
+    rf"(?<![\d.,]){GRADES[0]}\s*+(?:\([^()\d]{{1,40}}\)\s*+)?+(?:to|and|through|-|–)\s*+{GRADES[-1]}(?![\d.,]*\d)"
+    rf"|(?<![\d.,]){GRADES[0]}\s*+=[^\d=]{{1,60}}{GRADES[-1]}\s*+="
+    rf"|(?<![\d.,]){GRADES[-1]}[- ]point\b"
+)
+"""The scale itself, as in "on a scale of 1 to 5", "1 = worst, 5 = best" or "on a 5-point scale"."""
+_EMPHASIS = str.maketrans("", "", "*_")
 _MAX_DIGITS = 9
 """Of an integer; one that is longer is off every scale."""
 _MAX_NUMBERS = 1000
@@ -178,7 +184,7 @@ def _last_number(words: str) -> int | None:
 
     Numbers that name the scale are passed over.
     """
-    found = _GRADE.findall(_SCALE.sub(" ", words))
+    found = _GRADE.findall(_SCALE.sub(" ", words.translate(_EMPHASIS)))
     if not found:
         return None
     grade, highest = found[-1]

@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import mmlongbench as mm
 
 TILES = 12
+KEPT = "This is the unforgettable tile that you have to keep in mind"
 SAID = "The red fox sleeps here. Nobody knows of it."
 
 
@@ -223,6 +225,58 @@ class SharedPermutations(Lined):
         """Return one context for all rows."""
         questions = [mm.Question(row.id, _ask(row.tile), {"tile": row.tile}) for row in rows]
         return [self.context("shared", [row.tile for row in rows], questions, world)]
+
+
+class InlineTwo(Inline):
+    """Two needles in permutations among texts that follow each other within one line."""
+
+    placements = mm.Placements(mm.Permutation, (0, 1, 2, 3))
+
+    def context(self, id: str, tiles: Sequence[str], questions: Sequence[mm.Question], world: mm.World) -> mm.Draft:
+        """Return a context with two tiles at depths."""
+        return super().context(id, ("1.png", "0.png"), questions, world)
+
+    def unit(self, world: mm.World, name: str, role: Any, place: tuple[int, ...] | None) -> mm.Unit:
+        """Return a text of some length."""
+        words = "Some squares are greyer than others, others are wider" if place else KEPT
+        return mm.Unit(name, role, f"{words}: {name}.", place)
+
+    def needles(self, record: mm.Record) -> list[mm.Part]:
+        """Return the texts of both tiles."""
+        return [f"{KEPT}: {name}." for name in ("1.png", "0.png")]
+
+
+class InlinePrefix(InlineTwo):
+    """Three needles of a few words, each like the texts around it."""
+
+    def context(self, id: str, tiles: Sequence[str], questions: Sequence[mm.Question], world: mm.World) -> mm.Draft:
+        """Return a context with three tiles at depths."""
+        return Inline.context(self, id, ("1.png", "0.png", "7.png"), questions, world)
+
+    def unit(self, world: mm.World, name: str, role: Any, place: tuple[int, ...] | None) -> mm.Unit:
+        """Return the name of a tile."""
+        return mm.Unit(name, role, f"tile {name}", place)
+
+    def needles(self, record: mm.Record) -> list[mm.Part]:
+        """Return the names of the three tiles."""
+        return ["tile 1.png", "tile 0.png", "tile 7.png"]
+
+
+class MixedLines(Lined):
+    """Pictures in lines of their own for one row, within one line for another."""
+
+    def draft(self, row: TileRow, world: mm.World, draws: mm.Draws) -> mm.Draft:
+        """Return the draft with the row's separator."""
+        return replace(super().draft(row, world, draws), separator=_between(row.id))
+
+    def prompt(self, record: mm.Record) -> mm.Prompt:
+        """Return the prompt with the row's separator."""
+        units = [mm.Unit(str(n), "negative", _body(at[1]), (), at[0], at[2]) for n, at in enumerate(record["units"])]
+        return mm.assemble((self.instruction,), units, _between(record["id"]), _ask(record["tile"]))
+
+
+def _between(id: str) -> str:
+    return "\n" if id == "tile-0" else " "
 
 
 def _secret(number: int) -> str:

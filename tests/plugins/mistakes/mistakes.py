@@ -273,6 +273,22 @@ class UnshownNeedle(Tiles):
         return [mm.Image("tiles/none.png")]
 
 
+class NeedlesOfText(Tiles):
+    """Returns one text in place of a list of them."""
+
+    def needles(self, record: mm.Record) -> Any:
+        """Return a text."""
+        return "tile"
+
+
+class NeedlesOfNumbers(Tiles):
+    """Returns the numbers of pictures in place of pictures."""
+
+    def needles(self, record: mm.Record) -> Any:
+        """Return a number."""
+        return [5]
+
+
 class OddGold(_Edited):
     """Has an answer for which the stranger's metric says that it has no score."""
 
