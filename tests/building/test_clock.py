@@ -11,6 +11,8 @@ from tiny import hashes, leftovers
 
 from mmlongbench.draws import Draws
 
+pytestmark = pytest.mark.slow
+
 HOUR, YEAR = 3600, 365 * 24 * 3600
 TIMES = {"an hour ahead": HOUR, "twenty years ahead": 20 * YEAR, "twenty years back": -20 * YEAR}
 """Of what was written before the clock was set back, or forward."""

@@ -11,6 +11,8 @@ from mmlongbench.building.ray_engine import RayEngine
 from mmlongbench.manifest import load_manifest
 from mmlongbench.progress import Progress
 
+pytestmark = pytest.mark.slow
+
 ray = pytest.importorskip("ray", reason="the extra `ray` is not installed")
 QUIET = Progress(is_shown=False)
 

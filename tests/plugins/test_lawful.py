@@ -14,6 +14,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from mmlongbench.progress import Progress
 from mmlongbench.release.audit import audit_release
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parent / "lawful"
 METADATA = "Metadata-Version: 2.1\nName: mmlongbench-lawful\nVersion: 0.1\n"
 LAWFUL = (

@@ -21,6 +21,8 @@ from mmlongbench.release.images import ImageSizes
 from mmlongbench.release.opening import AuditedDataset, Opened, PublicFile
 from mmlongbench.scoring.judge.claims import GoldClaims, Summaries, read_claims, write_claims
 
+pytestmark = pytest.mark.slow
+
 GOLDS = {"a": "It was dredged. It cost a lot.", "b": "It was closed."}
 QUIET = Progress(is_shown=False)
 SUMMARIES = Summaries("gov", "summ/gov_K8.jsonl", GOLDS)
