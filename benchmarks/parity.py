@@ -19,6 +19,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from builders.mm_niah.sample_upstream import draw_upstream
+
 ROOT = Path(__file__).parents[1]
 REAL = ROOT.parent / "shared" / "real"
 RELEASED = ("mmlb_data", "mmlb_image", "items", "rejects.jsonl")
@@ -42,11 +44,18 @@ class Case:
     is_scored: bool = False
 
 
-def every_case() -> Iterator[Case]:
-    """Each shipped manifest on its sample, what options change, and the real sources where they are."""
+def every_case(drawn: Path) -> Iterator[Case]:
+    """Each shipped manifest on its sample, what options change, and the real sources where they are.
+
+    MM-NIAH's six files are in the folder `drawn`: its sample has needles of one kind only.
+    """
     for path in sorted((ROOT / "manifests").glob("*.yaml")):
         if path.stem.startswith("quickstart"):
             yield Case(path.stem, path.stem, is_scored=True)
+            continue
+        if path.stem.startswith("mm_niah"):
+            rows = drawn / f"mm_niah_val/annotations/{path.stem.removeprefix('mm_niah_').replace('_', '-')}.jsonl"
+            yield Case(path.stem, path.stem, (f"source.questions={rows}", f"source.images={drawn}"))
             continue
         others = (PLAIN,) if "reranker" in path.read_text("utf-8") else ()
         yield Case(path.stem, path.stem, (SAMPLE, *others))
@@ -161,12 +170,14 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=6)
     given = parser.parse_args()
     chosen = set(filter(None, given.only.split(",")))
-    cases = [case for case in every_case() if not chosen or case.name in chosen]
-    if unknown := sorted(chosen - {case.name for case in cases}):
-        known = ", ".join(case.name for case in every_case())
-        raise SystemExit(f"no such case: {', '.join(unknown)}; there are {known}")
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        every = list(every_case(folder / "MM-NIAH"))
+        cases = [case for case in every if not chosen or case.name in chosen]
+        if unknown := sorted(chosen - {case.name for case in cases}):
+            known = ", ".join(case.name for case in every)
+            raise SystemExit(f"no such case: {', '.join(unknown)}; there are {known}")
+        draw_upstream(folder / "MM-NIAH")
         before = folder / "before"
         add = ["git", "worktree", "add", "--quiet", "--detach", str(before), given.commit]
         subprocess.run(add, cwd=ROOT, check=True)
