@@ -22,7 +22,7 @@ quickstart: .venv/installed  ## build a small release from drawn sources, and au
 test: check  ## everything that must hold
 	$(PYTEST)
 
-test-fast: .venv/installed-test  ## what takes less than a minute: for each save
+test-fast: .venv/installed-test  ## without the modules marked slow: for each save
 	$(PYTEST) -m "not slow"
 
 check: .venv/installed-test  ## lint, format, types
