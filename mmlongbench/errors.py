@@ -51,7 +51,7 @@ class ReleaseError(MMLongBenchError):
 
 
 class NotHereError(ReleaseError):
-    """A release whose examples cannot be counted here, since the tokenizer that it names is not on this machine."""
+    """The examples of a release cannot be counted, since its tokenizer is not on this machine."""
 
 
 class Interrupted(KeyboardInterrupt):

@@ -39,7 +39,7 @@ def without_secrets(text: str) -> str:
 
 
 def _without_user(word: str) -> str:
-    """Return a text without blanks, in which no URL has a user or a password.
+    """Return a word with the user and the password of each URL left out.
 
     Nothing is searched behind the last @, so that time grows with the length, however many URLs there are.
     """
@@ -48,7 +48,7 @@ def _without_user(word: str) -> str:
 
 
 def _without_query(word: str) -> str:
-    """Return a text without blanks, in which no URL has a query; nothing is searched behind the last question mark."""
+    """Return a word with the query of its URL left out; nothing is searched behind the last question mark."""
     found = _ADDRESS.search(word, 0, word.rfind("?") + 1)
     if not found or found.end() == len(word):
         return word

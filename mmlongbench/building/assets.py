@@ -137,7 +137,7 @@ def _described(path: str, data: bytes) -> dict[str, Any]:
 
 
 def needed_images(work: Work, dataset: Dataset) -> frozenset[str]:
-    """The pages that some example of a dataset shows, by released path."""
+    """Return the released paths of the pages that the examples of a dataset show."""
     return _needed(work.out, dataset.spec.name, dataset.spec.lengths)[0]
 
 

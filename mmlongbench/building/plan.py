@@ -111,7 +111,7 @@ def _plan_dataset(spec: DatasetSpec, work: Work, drawn: dict[str, dict[str, Path
 
 
 def _read_to_plan(spec: DatasetSpec, sources: Mapping[str, Path], articles: Path | None) -> Iterator[Path]:
-    """The files that planning reads more than once: what it finds in them must be what it hashes."""
+    """Yield the files that planning reads more than once; they must not change in between."""
     for source in sources.values():
         yield from files_of(source)
     if articles:

@@ -252,7 +252,7 @@ def released_record(dataset: Dataset, example: Example, row: Row) -> dict[str, A
 
 
 def finished_record(dataset: Dataset, example: Example) -> dict[str, Any]:
-    """The builder's record with what the engine adds: length, tokens, and where the needles stand."""
+    """Return the record of a builder, with its length, tokens and needle positions added."""
     record = dataset.builder.record(example)
     count, placement = example.count, example.placement
     added: dict[str, Any] = {

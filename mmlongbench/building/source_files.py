@@ -211,13 +211,13 @@ class SourceFiles:
 
     @contextmanager
     def unchanged_tables(self, dataset: str) -> Iterator[None]:
-        """Make sure in the same way of all files of a dataset that a shard may read without naming them."""
+        """Compare the files that a shard of a dataset may read without naming them: before the shard, and after it."""
         with self._all_unchanged(self._compared(dataset, Compared.EACH_SHARD)):
             yield
 
     @contextmanager
     def unchanged_in_stage(self, datasets: Iterable[str]) -> Iterator[None]:
-        """Make sure in the same way of the files of datasets that are too many to be compared in each shard."""
+        """Compare the tables of datasets that have too many for each shard: before a stage, and after it."""
         with ExitStack() as stack:
             for dataset in dict.fromkeys(datasets):
                 stack.enter_context(self._all_unchanged(self._compared(dataset, Compared.EACH_STAGE)))

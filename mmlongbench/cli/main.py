@@ -179,7 +179,7 @@ def _build_stage(
 @click.argument("release")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 def finish(release: str, quiet: bool) -> None:
-    """Write the files of RELEASE (a folder or a URL), all stages of which are done (`build --stage`); the lock last."""
+    """Finish RELEASE (a folder or a URL) after its stages (`build --stage`): write its files, the lock last."""
     from mmlongbench.building.build import Built
     from mmlongbench.building.engine import PATIENCE, LocalEngine
     from mmlongbench.building.remote import placed

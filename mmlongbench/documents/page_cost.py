@@ -80,7 +80,7 @@ _LIMITED = {
 
 
 class _TooMuchError(Exception):
-    """A count that is over its limit, whether or not it is complete."""
+    """A count has passed its limit; the rest of the page is not counted."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -178,7 +178,7 @@ class Costs:
         return page
 
     def _appearances(self, page: int) -> Iterator[int]:
-        """The forms that stand for the annotations of a page."""
+        """Yield the number of each form that draws an annotation of a page."""
         for xref in self._references(page, "Annots"):
             kind, text = self._entry(xref, "AP/N")
             if kind == "dict":  # one for each state

@@ -80,7 +80,7 @@ def _check_sizes(path: Path, sizes: Sequence[tuple[int, int]], dpi: int, limits:
 
 
 def page_text(path: Path, limits: Limits, *, ocr: bool = False) -> Iterator[str]:
-    """The text of each page in reading order as PyMuPDF sees it; with `ocr`, `tesseract` reads pages with few letters.
+    """Yield the text of each page, as PyMuPDF extracts it; with `ocr`, `tesseract` reads pages that have few letters.
 
     Raises:
         SourceError: as `page_sizes`, or `tesseract` fails at a page.

@@ -20,7 +20,7 @@ class PageTexts:
     """The pages' texts of every document of a folder, by the names of a release."""
 
     def __init__(self, folder: Path | None) -> None:
-        """Remember the folder; nothing is read yet."""
+        """Keep the folder; a document is read when its text is asked for."""
         self._folder = folder
         self._guard = threading.Lock()
         self._kept = OrderedDict[str, tuple[str, ...]]()
