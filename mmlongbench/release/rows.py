@@ -152,14 +152,14 @@ class Items:
         path = self._root / ITEMS / Path(file.name).with_suffix(".parquet")
         if not path.is_file():
             return
-        table, most = pq.ParquetFile(path, read_dictionary=_TEXTS), _MAX_UNITS * file.length
+        table, most = pq.ParquetFile(path, read_dictionary=_text_columns(path)), _MAX_UNITS * file.length
         rows = table.metadata.num_rows
         size = sum(table.metadata.row_group(number).total_byte_size for number in range(table.metadata.num_row_groups))
         if self._examples is not None and rows > (bound := most * self._examples):
             raise ReleaseError(f"{path.name}: {rows:,} rows, {self._examples:,} examples have at most {bound:,}")
         if size > (bound := _MAX_FIRST + rows * _MAX_ROW):
             raise ReleaseError(f"{path.name}: {size:,} bytes unpacked, {rows:,} rows have at most {bound:,}")
-        units = (row for batch in _batches(table, path) for row in batch.to_pylist())
+        units = (row for batch in _batches(table, path) for row in _rows(batch))
         for key, group in groupby(units, key=lambda row: (row["id"], row["placement"])):
             found = list(islice(group, most + 1))
             if len(found) > most:
@@ -167,27 +167,59 @@ class Items:
             yield key, found
 
 
-def _batches(table: Any, path: Path) -> Iterator[Any]:  # noqa: ANN401  (of Arrow, which has no types)
-    """Return the rows of a table of items, some at a time.
+def _text_columns(path: Path) -> list[str]:
+    """Return the columns of texts that a table of items has.
 
     Raises:
-        ReleaseError: a column is of another type, or a text, which a few bytes may repeat in each row, is too long.
+        ReleaseError: a column has values of another type than items have.
+
+    """
+    import pyarrow.parquet as pq
+    import pyarrow.types as types
+
+    found = []
+    for field in pq.read_schema(path):
+        kind = field.type.value_type if types.is_dictionary(field.type) else field.type
+        is_text, is_number = types.is_string(kind) or types.is_large_string(kind), types.is_integer(kind)
+        if field.name in _TEXTS and is_text:
+            found.append(field.name)
+        is_known = is_text if field.name in _TEXTS else is_number or types.is_floating(kind)
+        if field.name in (*_TEXTS, *_NUMBERS) and not is_known and not types.is_null(kind):
+            raise ReleaseError(f"{path.name}: {field.name} is {field.type}, expected a text or a number")
+    return found
+
+
+def _batches(table: Any, path: Path) -> Iterator[Any]:  # noqa: ANN401  (of Arrow, which has no types)
+    """Return the rows of a table of items, some at a time, without other columns.
+
+    Raises:
+        ReleaseError: a text is too long.
 
     """
     import pyarrow.compute as pc
-    import pyarrow.types as types
 
-    for field in table.schema_arrow:
-        is_text = types.is_dictionary(field.type) and types.is_string(field.type.value_type)
-        if (field.name in _TEXTS and not is_text) or (field.name in _NUMBERS and not types.is_primitive(field.type)):
-            raise ReleaseError(f"{path.name}: {field.name} is {field.type}, expected a text or a number")
     known = [name for name in table.schema_arrow.names if name in (*_TEXTS, *_NUMBERS)]
     for batch in table.iter_batches(_READ, columns=known):
-        for name in (name for name in known if name in _TEXTS):
-            longest = pc.max(pc.binary_length(batch[name].dictionary)).as_py() or 0
+        for name in batch.schema.names:
+            texts = getattr(batch[name], "dictionary", None)
+            longest = 0 if texts is None else pc.max(pc.binary_length(texts)).as_py() or 0
             if longest > _MAX_TEXT:
                 raise ReleaseError(f"{path.name}: {name}: a text of {longest:,} bytes, at most {_MAX_TEXT:,} are read")
         yield batch
+
+
+def _rows(batch: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401
+    """Return the rows of a batch; equal texts are one object, since a few bytes may repeat a text in each row."""
+    columns = []
+    for name in batch.schema.names:
+        column = batch[name]
+        texts = getattr(column, "dictionary", None)
+        if texts is None:
+            columns.append(column.to_pylist())
+        else:
+            known = texts.to_pylist()
+            columns.append([None if at is None else known[at] for at in column.indices.to_pylist()])
+    return (dict(zip(batch.schema.names, values, strict=True)) for values in zip(*columns, strict=True))
 
 
 @contextmanager

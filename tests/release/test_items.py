@@ -1,0 +1,59 @@
+"""Reading the table of items of a file, also one that another version or a stranger wrote."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mmlongbench.errors import ReleaseError
+from mmlongbench.release.rows import Items
+
+FILE: Any = SimpleNamespace(name="NIAH/x_K1.jsonl", length=1024)
+EXAMPLE: Any = SimpleNamespace(id="row-1", placement=0.2)
+ROW: dict[str, Any] = {
+    "placement": 0.2,
+    "id": "row-1",
+    "unit": "page-1",
+    "role": "negative",
+    "inside": "",
+    "image": None,
+    "position": 0,
+    "start": 7,
+    "text_tokens": 12,
+    "image_tokens": 0,
+}
+
+
+def read(root: Path, rows: list[dict[str, Any]]) -> Any:
+    path = root / "items/NIAH/x_K1.parquet"
+    path.parent.mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist(rows), path)
+    return Items(root, 1).of(FILE, EXAMPLE)
+
+
+def test_rows_come_back_as_they_were_also_where_no_unit_has_an_image(tmp_path: Path) -> None:
+    rows = [{**ROW, "position": at} for at in range(3)]
+    assert read(tmp_path, rows) == rows
+
+
+def test_a_table_without_a_column_of_later_versions_is_read(tmp_path: Path) -> None:
+    rows = [{key: value for key, value in ROW.items() if key != "inside"}]
+    assert read(tmp_path, rows) == rows
+
+
+def test_columns_that_items_do_not_have_are_not_read(tmp_path: Path) -> None:
+    assert read(tmp_path, [{**ROW, "note": "x" * 100_000}]) == [ROW]
+
+
+def test_a_text_that_each_row_repeats_is_held_once(tmp_path: Path) -> None:
+    one, *others = (row["unit"] for row in read(tmp_path, [{**ROW, "unit": "x" * 16_000}] * 1_000))
+    assert all(other is one for other in others)
+
+
+@pytest.mark.parametrize(("column", "value"), [("id", {"a": 1}), ("unit", 7), ("start", "7"), ("start", [7])])
+def test_a_column_of_another_type_is_named(column: str, value: object, tmp_path: Path) -> None:
+    with pytest.raises(ReleaseError, match=rf"^x_K1.parquet: {column} is .*, expected a text or a number$"):
+        read(tmp_path, [{**ROW, column: value}])
