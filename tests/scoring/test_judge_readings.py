@@ -245,6 +245,7 @@ GRADES: dict[str, tuple[str, int | str, int | str]] = {
     "on a scale of points": ("4 on a 5-point scale", 5, 4),
     "on a scale with words": ("4 (on a scale from 1 (worst) to 5 (best))", 5, 4),
     "before a scale": ("Grade: 2. Scale: 1 = worst, 5 = best", 5, 2),
+    "before a scale of all grades": ("Grade: 4. 1 = poor, 2 = fair, 3=ok, 4=good, 5 = excellent", 5, 4),
     "a scale alone": ("from 1 to 5", 5, "no grade"),
     "a range beyond the scale": ("1 to 5.5", 5, OFF),
     "of ten": ("4 of 10", OFF, OFF),

@@ -34,7 +34,7 @@ _GRADE = re.compile(
 """A number, and the highest grade where a reply names that behind it, as in 4/5 or 4 (out of 5)."""
 _SCALE = re.compile(
     rf"(?<![\d.,]){GRADES[0]}\s*+(?:\([^()\d]{{1,40}}\)\s*+)?+(?:to|and|through|-|–)\s*+{GRADES[-1]}(?![\d.,]*\d)"
-    rf"|(?<![\d.,]){GRADES[0]}\s*+=[^\d=]{{1,60}}{GRADES[-1]}\s*+="
+    rf"|(?<![\d.,]){GRADES[0]}\s*+=[^\n]{{1,160}}?\b{GRADES[-1]}\s*+="
     rf"|(?<![\d.,]){GRADES[-1]}[- ]point\b"
 )
 """The scale itself, as in "on a scale of 1 to 5", "1 = worst, 5 = best" or "on a 5-point scale"."""
