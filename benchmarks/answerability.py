@@ -31,13 +31,13 @@ from mmlongbench.building.records import finished_record, pack_row, rows_of
 from mmlongbench.building.shards import forget
 from mmlongbench.building.staging import prepare
 from mmlongbench.building.work import Work
+from mmlongbench.corpus.retrieval.negatives import STOP_WORDS
+from mmlongbench.corpus.retrieval.text import tokens
 from mmlongbench.documents.page_store import texts_of
-from mmlongbench.manifest import DatasetSpec, Manifest
-from mmlongbench.packing.budget import K, format_length, parse_length
-from mmlongbench.progress import Progress
+from mmlongbench.io.progress import Progress
+from mmlongbench.lengths import K, format_length, parse_length
+from mmlongbench.manifest.model import DatasetSpec, Manifest
 from mmlongbench.release.layout import DATA
-from mmlongbench.retrieval.negatives import STOP_WORDS
-from mmlongbench.retrieval.text import tokens
 
 SAMPLES = REAL.parent / "samples.json"
 LENGTHS = tuple(k * K for k in (8, 16, 32, 64, 128))

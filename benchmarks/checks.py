@@ -20,13 +20,13 @@ from mmlongbench.building.records import finished_record, pack_lines, rows_of
 from mmlongbench.building.shards import forget
 from mmlongbench.building.staging import prepare
 from mmlongbench.building.work import Work
-from mmlongbench.formats import to_json
-from mmlongbench.installed import find_manifest
-from mmlongbench.manifest import Manifest, load_manifest
-from mmlongbench.packing.budget import parse_length
+from mmlongbench.io.progress import Progress
+from mmlongbench.lengths import parse_length
+from mmlongbench.manifest.builtin_manifests import find_manifest
+from mmlongbench.manifest.model import Manifest, load_manifest
 from mmlongbench.packing.pack import Example
-from mmlongbench.progress import Progress
-from mmlongbench.task import Row
+from mmlongbench.task.contracts import Row
+from mmlongbench.task.formats import to_json
 
 NAMES = ("vh_single", "retrieval-text")
 QUESTIONS = 12

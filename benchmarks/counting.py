@@ -22,16 +22,16 @@ from passages import Passages, read_pages, write_passages
 from sources import LIMITS, open_pdfs, spread
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.manifest import CounterSpec
-from mmlongbench.packing.budget import K
-from mmlongbench.progress import Progress
+from mmlongbench.io.progress import Progress
+from mmlongbench.lengths import K
+from mmlongbench.manifest.model import CounterSpec
 from mmlongbench.release.audit import audit_file, audit_release
 from mmlongbench.release.findings import FileAudit
 from mmlongbench.release.images import ImageSizes
 from mmlongbench.release.layout import DATA, IMAGES
+from mmlongbench.release.loading import AuditedDataset, Opened, PublicFile, locked_dataset
 from mmlongbench.release.lock import read_lock
-from mmlongbench.release.opening import AuditedDataset, Opened, PublicFile, locked_dataset
-from mmlongbench.task import Options
+from mmlongbench.task.contracts import Options
 from tokenization import TokenCount
 from tokenization.text import LLAMA2_ASSET
 

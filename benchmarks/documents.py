@@ -16,8 +16,8 @@ from PIL import Image, ImageDraw
 
 from mmlongbench.building.build import build
 from mmlongbench.building.engine import LocalEngine
-from mmlongbench.manifest import DatasetSpec, Manifest
-from mmlongbench.progress import Progress
+from mmlongbench.io.progress import Progress
+from mmlongbench.manifest.model import DatasetSpec, Manifest
 from mmlongbench.release.layout import DATA
 
 SHARED = Path(__file__).resolve().parents[2] / "shared/real"

@@ -10,7 +10,7 @@ from zipf import WORDS, rows
 from builders.docvqa.sample import read_reports, sample_row
 from builders.docvqa.sample_pages import draw_report
 from mmlongbench import Draws
-from mmlongbench.passages.making import make_corpus
+from mmlongbench.corpus.making import make_corpus
 
 PASSAGES = 20_000
 

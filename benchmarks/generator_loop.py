@@ -31,12 +31,12 @@ from mmlongbench.building.engine import LocalEngine
 from mmlongbench.building.records import pack_lines, rows_of
 from mmlongbench.building.shards import forget
 from mmlongbench.building.work import Shard, Work
-from mmlongbench.files import write_whole
-from mmlongbench.formats import to_json
-from mmlongbench.manifest import Manifest
-from mmlongbench.packing.budget import K
-from mmlongbench.passages.splitting import sentences
-from mmlongbench.progress import Progress
+from mmlongbench.io.atomic import write_whole
+from mmlongbench.io.progress import Progress
+from mmlongbench.lengths import K
+from mmlongbench.manifest.model import Manifest
+from mmlongbench.sentences import sentences
+from mmlongbench.task.formats import to_json
 from tokenization import TextTokenizer, load_tokenizer
 
 NAME, LENGTH, RESERVE = "retrieval-text", 128 * K, 256

@@ -24,10 +24,10 @@ from mmlongbench.building.dataset import open_dataset
 from mmlongbench.building.engine import LocalEngine
 from mmlongbench.building.records import pack_lines, rows_of
 from mmlongbench.building.work import Shard, Work
-from mmlongbench.manifest import Manifest
-from mmlongbench.packing.budget import K, format_length, parse_length
-from mmlongbench.plugins import installed
-from mmlongbench.progress import Progress
+from mmlongbench.io.progress import Progress
+from mmlongbench.lengths import K, format_length, parse_length
+from mmlongbench.manifest.model import Manifest
+from mmlongbench.manifest.registry import installed
 
 LENGTHS = "8K,32K,128K,512K,1M"
 TIME, MEMORY = 1.5, 2.0

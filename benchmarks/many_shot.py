@@ -21,8 +21,8 @@ from PIL import Image
 import mmlongbench as mm
 from mmlongbench.building.build import build
 from mmlongbench.building.engine import LocalEngine
-from mmlongbench.manifest import Manifest
-from mmlongbench.progress import Progress
+from mmlongbench.io.progress import Progress
+from mmlongbench.manifest.model import Manifest
 from mmlongbench.release.layout import DATA, IMAGES
 
 DRAWS = mm.Draws(("many-shot",))

@@ -24,11 +24,11 @@ from mmlongbench.building.records import rows_of
 from mmlongbench.building.shards import forget
 from mmlongbench.building.work import Work
 from mmlongbench.draws import Draws
-from mmlongbench.manifest import Manifest
+from mmlongbench.io.progress import Progress
+from mmlongbench.manifest.model import Manifest
 from mmlongbench.packing.pack import JOINTS, Packed, examples, pack
-from mmlongbench.packing.placing import Placement, stand
+from mmlongbench.packing.place import Placement, stand
 from mmlongbench.packing.pricing import Pricer
-from mmlongbench.progress import Progress
 from mmlongbench.release.layout import DATA
 
 PHOTOGRAPHS = {"vh_single": "single", "vh_multi": "several"}

@@ -21,8 +21,8 @@ from sources import LIMITS, open_pdfs, spread
 
 from mmlongbench.documents.pdf import page_sizes, render_pages
 from mmlongbench.errors import SourceError
-from mmlongbench.manifest import PageSpec
-from mmlongbench.progress import Progress
+from mmlongbench.io.progress import Progress
+from mmlongbench.manifest.model import PageSpec
 
 PAGES = PageSpec()
 PROCESSES = 2

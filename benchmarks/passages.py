@@ -11,9 +11,9 @@ import mmlongbench as mm
 from mmlongbench import Draws, Image, Part, Record, Unit, World, escape_markers
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.pdf import page_text
-from mmlongbench.files import write_whole
-from mmlongbench.manifest import CounterSpec
-from mmlongbench.packing.budget import TokenBudget
+from mmlongbench.io.atomic import write_whole
+from mmlongbench.lengths import TokenBudget
+from mmlongbench.manifest.model import CounterSpec
 from mmlongbench.packing.pack import examples
 from mmlongbench.packing.pricing import Pricer
 from mmlongbench.release.layout import DATA, IMAGES

@@ -65,8 +65,8 @@ def corpus(root: Path, count: int, _queries: int) -> Facts:
     """Write the corpus."""
     from zipf import articles
 
-    from mmlongbench.passages import build_corpus
-    from mmlongbench.passages.info import SourceInfo
+    from mmlongbench.corpus import build_corpus
+    from mmlongbench.corpus.info import SourceInfo
 
     source = SourceInfo(name="zipf", format="drawn", sha256=f"{count}")
     return {"seconds": _seconds(lambda: build_corpus(articles(count), root / str(count), "words", source=source))}
@@ -74,8 +74,8 @@ def corpus(root: Path, count: int, _queries: int) -> Facts:
 
 def index(root: Path, count: int, _queries: int) -> Facts:
     """Build the index."""
-    from mmlongbench.passages import Corpus
-    from mmlongbench.retrieval.bm25 import FOLDER, find_index
+    from mmlongbench.corpus import Corpus
+    from mmlongbench.corpus.retrieval.bm25 import FOLDER, find_index
 
     folder = root / str(count)
     opened = Corpus.open(folder)
@@ -87,8 +87,8 @@ def search(root: Path, count: int, queries: int) -> Facts:
     """Ask the index, each query twice: the second time its pages are in memory."""
     from zipf import queries as draw
 
-    from mmlongbench.passages import Corpus
-    from mmlongbench.retrieval.bm25 import FOLDER, find_index
+    from mmlongbench.corpus import Corpus
+    from mmlongbench.corpus.retrieval.bm25 import FOLDER, find_index
 
     engine = find_index(Corpus.open(root / str(count)), root / str(count) / FOLDER)
     drawn = draw(queries)
@@ -100,10 +100,10 @@ def compare(root: Path, count: int, _queries: int) -> Facts:
     """The same queries by both engines in turn, and what the best hundred of both share."""
     from zipf import queries as draw
 
-    from mmlongbench.passages import Corpus
-    from mmlongbench.retrieval.bm25 import FOLDER, K1, B, find_index
-    from mmlongbench.retrieval.small import RankBm25Index
-    from mmlongbench.retrieval.text import tokens
+    from mmlongbench.corpus import Corpus
+    from mmlongbench.corpus.retrieval.bm25 import FOLDER, K1, B, find_index
+    from mmlongbench.corpus.retrieval.small import RankBm25Index
+    from mmlongbench.corpus.retrieval.text import tokens
 
     opened = Corpus.open(root / str(count))
     ours = find_index(opened, root / str(count) / FOLDER)
@@ -129,9 +129,9 @@ def rerank(root: Path, count: int, _queries: int) -> Facts:
     from zipf import articles
     from zipf import queries as draw
 
-    from mmlongbench.passages import Passage
-    from mmlongbench.retrieval.dense import Reranker
-    from mmlongbench.retrieval.models import ModelSpec
+    from mmlongbench.corpus import Passage
+    from mmlongbench.corpus.retrieval.dense import Reranker
+    from mmlongbench.corpus.retrieval.models import ModelSpec
 
     drawn = [Passage(a.id, a.doc_id, a.title, a.paragraphs[0], 0) for a in articles(count)]
     with tempfile.TemporaryDirectory(dir=root) as cache:
@@ -182,7 +182,7 @@ def _seconds(work: Callable[[], object]) -> float:
 def _best(engine: Any, query: str, k: int) -> list[int]:  # noqa: ANN401  (a package without types)
     import numpy as np
 
-    from mmlongbench.retrieval.text import tokens
+    from mmlongbench.corpus.retrieval.text import tokens
 
     return list(np.argsort(-engine.get_scores(tokens(query)), kind="stable")[:k].tolist())
 

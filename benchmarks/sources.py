@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mmlongbench.documents.limits import Limits
 from mmlongbench.errors import Fault, SourceError
-from mmlongbench.plugins import reader_type
+from mmlongbench.manifest.registry import reader_type
 
 READER = "mmlongbench_doc"
 REAL = Path(__file__).resolve().parents[2] / "shared/real/mmlongbench-doc/documents"

@@ -19,9 +19,9 @@ import pymupdf
 from sources import open_pdfs
 
 import mmlongbench as mm
-from builders.summ.highlights import HEADINGS, find_highlights, grams
-from builders.summ.rows import Section
-from builders.summ.sample_reports import (
+from builders.summarization.highlights import HEADINGS, find_highlights, grams
+from builders.summarization.rows import Section
+from builders.summarization.sample_reports import (
     SUBJECTS,
     broken_over_lines,
     draw_case_document,
@@ -32,8 +32,8 @@ from builders.summ.sample_reports import (
 )
 from mmlongbench.building.build import build
 from mmlongbench.building.engine import LocalEngine
-from mmlongbench.manifest import Manifest
-from mmlongbench.progress import Progress
+from mmlongbench.io.progress import Progress
+from mmlongbench.manifest.model import Manifest
 from mmlongbench.release.layout import DATA
 
 DRAWS = mm.Draws(("summaries",))

@@ -28,10 +28,10 @@ from mmlongbench.building.engine import LocalEngine
 from mmlongbench.building.records import pack_block, rows_of
 from mmlongbench.building.shards import forget
 from mmlongbench.building.work import Shard, Work
-from mmlongbench.files import write_whole
-from mmlongbench.formats import to_json
-from mmlongbench.manifest import Manifest
-from mmlongbench.progress import Progress
+from mmlongbench.io.atomic import write_whole
+from mmlongbench.io.progress import Progress
+from mmlongbench.manifest.model import Manifest
+from mmlongbench.task.formats import to_json
 
 NAMES = ("infoseek", "viquae")
 """With three permutations, and with six depths."""

@@ -22,9 +22,9 @@ from sources import spread
 
 from mmlongbench.building.build import build
 from mmlongbench.building.engine import Engine, LocalEngine
-from mmlongbench.files import sha256_of
-from mmlongbench.manifest import Manifest, narrowed
-from mmlongbench.progress import Progress
+from mmlongbench.io.atomic import sha256_of
+from mmlongbench.io.progress import Progress
+from mmlongbench.manifest.model import Manifest, narrowed
 
 QUIET = Progress(is_shown=False)
 WORKERS, NODES = 1.6, 1.4

@@ -3,6 +3,14 @@
 These names are what a builder or reader needs; everything else is the engine's own.
 """
 
+from mmlongbench.corpus.info import Passage
+from mmlongbench.corpus.retrieval.library import Query
+from mmlongbench.corpus.retrieval.negatives import Facts
+from mmlongbench.corpus.retrieval.numbers import numbers_in
+from mmlongbench.corpus.retrieval.ordinals import ordinal_words
+from mmlongbench.corpus.retrieval.small import rank_texts
+from mmlongbench.corpus.retrieval.spellings import number_spellings
+from mmlongbench.corpus.retrieval.text import contains, holder, normalise
 from mmlongbench.documents.names import LABEL_WIDTH, label
 from mmlongbench.documents.page_images import PageImages
 from mmlongbench.documents.page_store import Pages
@@ -12,33 +20,15 @@ from mmlongbench.documents.pixels import PictureFile, is_like_any
 from mmlongbench.documents.same_bytes import PictureBytes
 from mmlongbench.draft import Closing, Draft, Question, Retelling, Role, Supply, Unit, Wording
 from mmlongbench.draws import Draws
-from mmlongbench.errata import read_rows
 from mmlongbench.errors import DraftError, Fault, Rejected, ReleaseError, SourceError
-from mmlongbench.formats import FileFormat, FilePattern, JsonLines
+from mmlongbench.io.folders import file_inside, pdfs_by_name, two_of_one_name, visible_files
+from mmlongbench.io.json_lines import json_line_at, json_lines, json_object, load_json
+from mmlongbench.manifest.errata import read_rows
 from mmlongbench.packing.pack import Example, StandingNeedle, assemble
-from mmlongbench.packing.placing import DEPTHS, Depth, Permutation
-from mmlongbench.passages.info import Passage
-from mmlongbench.passages.splitting import sentences
-from mmlongbench.policies import Chain, InOrder, Rounds, alternate_sides, by_divisor, inside_out
+from mmlongbench.packing.place import DEPTHS, Depth, Permutation
 from mmlongbench.prompt import Image, Part, Prompt, escape_markers
-from mmlongbench.retrieval.library import Query
-from mmlongbench.retrieval.negatives import Facts
-from mmlongbench.retrieval.numbers import numbers_in
-from mmlongbench.retrieval.ordinals import ordinal_words
-from mmlongbench.retrieval.small import rank_texts
-from mmlongbench.retrieval.spellings import number_spellings
-from mmlongbench.retrieval.text import contains, holder, normalise
-from mmlongbench.sources import (
-    file_inside,
-    json_line_at,
-    json_lines,
-    json_object,
-    load_json,
-    pdfs_by_name,
-    two_of_one_name,
-    visible_files,
-)
-from mmlongbench.task import (
+from mmlongbench.sentences import sentences
+from mmlongbench.task.contracts import (
     Builder,
     Bundle,
     FullPrompt,
@@ -55,7 +45,9 @@ from mmlongbench.task import (
     TaskSpec,
     at_place,
 )
-from mmlongbench.world import Document, ImageClass, ImageClasses, Page, World
+from mmlongbench.task.formats import FileFormat, FilePattern, JsonLines
+from mmlongbench.task.sources import Document, ImageClass, ImageClasses, Page, World
+from mmlongbench.task.take_orders import Chain, InOrder, Rounds, alternate_sides, by_divisor, inside_out
 
 __all__ = [
     "DEPTHS",

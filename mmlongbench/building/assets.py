@@ -8,18 +8,18 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from mmlongbench.building.build_plan import begun
 from mmlongbench.building.dataset import Dataset, limits_of, open_dataset
 from mmlongbench.building.fingerprints import DocumentFile, parts_of
-from mmlongbench.building.plan import begun
 from mmlongbench.building.records import record_shards
 from mmlongbench.building.source_files import source_files
 from mmlongbench.building.work import Shard, Work
 from mmlongbench.documents.page_store import images_of
 from mmlongbench.errors import BuildError, ReaderDiedError, TimeLimitError
-from mmlongbench.files import sha256_of, write_whole
-from mmlongbench.plugins import reader_type
+from mmlongbench.io.atomic import sha256_of, write_whole
+from mmlongbench.manifest.registry import reader_type
 from mmlongbench.release.layout import IMAGES
-from mmlongbench.world import Page
+from mmlongbench.task.sources import Page
 
 PICTURES = 256
 """Pictures of a shard."""

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mmlongbench.binding import bind_builder, check_plugins, check_reserve, missing_metrics, placements_of
+from mmlongbench.building.build_plan import DatasetPlan, begun, plan_datasets, save_plans
 from mmlongbench.building.engine import Engine
 from mmlongbench.building.finish import finish
-from mmlongbench.building.plan import DatasetPlan, begun, plan_datasets, save_plans
 from mmlongbench.building.rejects import sentence
 from mmlongbench.building.run_log import logged
 from mmlongbench.building.running import do_shards
@@ -20,9 +19,10 @@ from mmlongbench.building.source_files import SOURCE_FILES, source_files
 from mmlongbench.building.stages import STAGES
 from mmlongbench.building.work import Shard, Work
 from mmlongbench.errors import BuildError, MMLongBenchError, StrictStop
-from mmlongbench.files import TEMPORARY, claim
-from mmlongbench.manifest import Manifest
-from mmlongbench.plugins import reader_type
+from mmlongbench.io.atomic import TEMPORARY, claim
+from mmlongbench.manifest.model import Manifest
+from mmlongbench.manifest.registry import reader_type
+from mmlongbench.manifest.resolve import bind_builder, check_plugins, check_reserve, missing_metrics, placements_of
 from mmlongbench.release.layout import DATA, IMAGES, ITEMS, LOCK
 from mmlongbench.release.lock import read_lock, versions
 

@@ -11,10 +11,10 @@ from mmlongbench.building.checks import check_file
 from mmlongbench.building.dataset import Dataset, open_dataset
 from mmlongbench.building.records import record_shards, rows_of
 from mmlongbench.building.work import Shard, Work
-from mmlongbench.files import sha256_of, whole, write_whole
-from mmlongbench.formats import JSON_LINES
-from mmlongbench.packing.budget import parse_length
+from mmlongbench.io.atomic import sha256_of, whole, write_whole
+from mmlongbench.lengths import parse_length
 from mmlongbench.release.layout import DATA, ITEMS
+from mmlongbench.task.formats import JSON_LINES
 
 _ROWS = 50_000
 """Rows of items that are written at once."""

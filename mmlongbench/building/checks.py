@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, get_args
 
 from mmlongbench.building.dataset import Dataset
-from mmlongbench.calling import PluginCallError, broken, calling
 from mmlongbench.draft import Draft, Role
-from mmlongbench.formats import FileFormat, to_json
+from mmlongbench.manifest.calling import PluginCallError, broken, calling
 from mmlongbench.packing.pack import Example
 from mmlongbench.prompt import Image, Part, Prompt
-from mmlongbench.task import HasVariants, Record, Row, gold_of, needles_of
+from mmlongbench.task.contracts import HasVariants, Record, Row, gold_of, needles_of
+from mmlongbench.task.formats import FileFormat, to_json
 
 ROLES: frozenset[str] = frozenset(get_args(Role))
 NEEDLES = ("gold", "needle")

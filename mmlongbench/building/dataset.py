@@ -6,28 +6,28 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mmlongbench.binding import bind_builder, placements_of
+from mmlongbench.building.build_plan import DatasetPlan, load_plan
 from mmlongbench.building.golds import Golds
-from mmlongbench.building.plan import DatasetPlan, load_plan
 from mmlongbench.building.prices import PRICES, KeptPrices
 from mmlongbench.building.source_files import source_files
 from mmlongbench.building.work import Shard, Work
-from mmlongbench.calling import calling
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.pictures import Cap, Pictures
 from mmlongbench.documents.pixels import PictureFile
 from mmlongbench.draws import Draws
 from mmlongbench.errors import Fault, SourceChangedError
-from mmlongbench.manifest import DatasetSpec
-from mmlongbench.packing.budget import TokenBudget
-from mmlongbench.packing.placing import Placement
+from mmlongbench.lengths import TokenBudget
+from mmlongbench.manifest.calling import calling
+from mmlongbench.manifest.model import DatasetSpec
+from mmlongbench.manifest.registry import reader_type
+from mmlongbench.manifest.resolve import bind_builder, placements_of
+from mmlongbench.packing.place import Placement
 from mmlongbench.packing.pricing import Pricer
-from mmlongbench.plugins import reader_type
-from mmlongbench.task import Builder, Reader, Row
-from mmlongbench.world import Document, Page, World
+from mmlongbench.task.contracts import Builder, Reader, Row
+from mmlongbench.task.sources import Document, Page, World
 
 if TYPE_CHECKING:
-    from mmlongbench.retrieval.library import Library
+    from mmlongbench.corpus.retrieval.library import Library
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,9 +179,9 @@ def _library(plan: DatasetPlan, work: Work) -> "Library | None":
     """The corpus with its rankings, if the dataset has one."""
     if plan.corpus is None:
         return None
-    from mmlongbench.passages.corpus import Corpus
-    from mmlongbench.retrieval.library import Library
-    from mmlongbench.retrieval.opening import open_rankings
+    from mmlongbench.corpus.corpus import Corpus
+    from mmlongbench.corpus.retrieval.library import Library
+    from mmlongbench.corpus.retrieval.opening import open_rankings
 
     corpus, spec = Corpus.open(plan.corpus.folder), plan.spec
     spare = Draws((spec.seed, spec.drawn_name, "spare")) if spec.retrieval.random_fill else None

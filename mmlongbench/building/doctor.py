@@ -9,17 +9,17 @@ from typing import Any
 
 import yaml
 
-from mmlongbench.binding import bind_builder
+from mmlongbench.building.build_plan import DatasetPlan, plan_datasets
 from mmlongbench.building.dataset import limits_of
-from mmlongbench.building.plan import DatasetPlan, plan_datasets
 from mmlongbench.building.work import Work
 from mmlongbench.documents.page_store import sizes_of, texts_of
 from mmlongbench.errors import Fault, ManifestError, SourceError
-from mmlongbench.manifest import Manifest
-from mmlongbench.plugins import reader_type
-from mmlongbench.progress import Progress
-from mmlongbench.task import RawRow, Row, RowFault, Suspect, at_place
-from mmlongbench.world import Document, Page, World
+from mmlongbench.io.progress import Progress
+from mmlongbench.manifest.model import Manifest
+from mmlongbench.manifest.registry import reader_type
+from mmlongbench.manifest.resolve import bind_builder
+from mmlongbench.task.contracts import RawRow, Row, RowFault, Suspect, at_place
+from mmlongbench.task.sources import Document, Page, World
 
 _HEAD = """\
 # A draft, made by `mmlongbench doctor`: look at each, take out what is right as it is, and say where the rest is known

@@ -12,8 +12,8 @@ from typing import Protocol, TypeAlias
 from mmlongbench.building.shards import run_shard
 from mmlongbench.building.work import Shard, Work
 from mmlongbench.errors import BuildError
-from mmlongbench.processes import Processes, WorkerDiedError
-from mmlongbench.progress import Progress
+from mmlongbench.io.process_pool import Processes, WorkerDiedError
+from mmlongbench.io.progress import Progress
 
 Done: TypeAlias = tuple[Shard, float]
 """A shard that is done, and the seconds it took."""

@@ -12,9 +12,9 @@ from mmlongbench.documents.page_images import PageImages, oversized_page
 from mmlongbench.documents.page_store import Pages
 from mmlongbench.documents.pdf import oversized
 from mmlongbench.errors import Fault, ManifestError, nearest
-from mmlongbench.manifest import DatasetSpec
-from mmlongbench.progress import Progress
-from mmlongbench.sources import visible_files
+from mmlongbench.io.folders import visible_files
+from mmlongbench.io.progress import Progress
+from mmlongbench.manifest.model import DatasetSpec
 
 MAX_TABLES = 1000
 """Files of a source that are all compared in each shard. Of a larger source the pictures are compared where they are

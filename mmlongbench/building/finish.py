@@ -6,25 +6,25 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from mmlongbench.building.assets import asset_shards
+from mmlongbench.building.build_plan import CorpusPlan, DatasetPlan
 from mmlongbench.building.cells import described
 from mmlongbench.building.dataset import open_dataset
 from mmlongbench.building.engine import Engine
 from mmlongbench.building.fingerprints import files_of
 from mmlongbench.building.made import cell_shards, check_made
-from mmlongbench.building.plan import CorpusPlan, DatasetPlan
 from mmlongbench.building.records import blocks_of, rows_of
 from mmlongbench.building.source_files import one_spelling, source_files
 from mmlongbench.building.work import Shard, Work
+from mmlongbench.corpus.info import read_info
 from mmlongbench.documents.page_images import PageImages
-from mmlongbench.errata import load_errata
 from mmlongbench.errors import SourceChangedError
-from mmlongbench.files import sweep, write_whole
-from mmlongbench.formats import to_json
-from mmlongbench.passages.info import read_info
-from mmlongbench.progress import Progress
+from mmlongbench.io.atomic import sweep, write_whole
+from mmlongbench.io.progress import Progress
+from mmlongbench.manifest.errata import load_errata
 from mmlongbench.release.layout import IMAGES, ITEMS, LOCK, REJECTS
 from mmlongbench.release.lock import lock_bytes, versions
-from mmlongbench.world import ImageClass, ImageClasses
+from mmlongbench.task.formats import to_json
+from mmlongbench.task.sources import ImageClass, ImageClasses
 
 
 def finish(plans: list[DatasetPlan], work: Work, engine: Engine) -> dict[str, Any]:

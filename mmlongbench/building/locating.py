@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mmlongbench.building.work import Work
-from mmlongbench.calling import calling
-from mmlongbench.errata import load_errata
 from mmlongbench.errors import BuildError, ManifestError, nearest
-from mmlongbench.hub import downloaded
-from mmlongbench.manifest import HUB, SAMPLE, DatasetSpec
-from mmlongbench.task import Reader
+from mmlongbench.io.hub import downloaded
+from mmlongbench.manifest.calling import calling
+from mmlongbench.manifest.errata import load_errata
+from mmlongbench.manifest.model import HUB, SAMPLE, DatasetSpec
+from mmlongbench.task.contracts import Reader
 
 
 def find_sources(spec: DatasetSpec, reader: Reader, folder: Path, drawn: dict[str, dict[str, Path]]) -> dict[str, Path]:

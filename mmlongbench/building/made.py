@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mmlongbench.building.assets import asset_shards
+from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.dataset import open_dataset
 from mmlongbench.building.engine import Engine
-from mmlongbench.building.plan import DatasetPlan
 from mmlongbench.building.source_files import Hashed, hash_files
 from mmlongbench.building.work import Shard, Work
 from mmlongbench.errors import BuildError
-from mmlongbench.packing.budget import format_length
+from mmlongbench.lengths import format_length
 from mmlongbench.release.layout import IMAGES
 
 

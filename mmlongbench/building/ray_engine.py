@@ -17,8 +17,8 @@ from mmlongbench.building.remote import Remote, outputs
 from mmlongbench.building.shards import forget, run_shard
 from mmlongbench.building.work import Shard, Work
 from mmlongbench.errors import BuildError
-from mmlongbench.files import sha256_of
-from mmlongbench.progress import Progress
+from mmlongbench.io.atomic import sha256_of
+from mmlongbench.io.progress import Progress
 
 
 @dataclass(slots=True)

@@ -13,16 +13,16 @@ from mmlongbench.building.dataset import Dataset, kept_rows, open_dataset
 from mmlongbench.building.rejects import reject_row
 from mmlongbench.building.widening import wider
 from mmlongbench.building.work import Shard, Work
-from mmlongbench.calling import broken, calling
 from mmlongbench.draft import Draft, Question
 from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError, Fault, Rejected
-from mmlongbench.packing.budget import format_length, parse_length
+from mmlongbench.lengths import format_length, parse_length
+from mmlongbench.manifest.calling import broken, calling
 from mmlongbench.packing.pack import DoesNotFitError, Example, NothingAskedError, examples
-from mmlongbench.packing.placing import Depth
-from mmlongbench.policies import Without
+from mmlongbench.packing.place import Depth
 from mmlongbench.prompt import Image
-from mmlongbench.task import Row
+from mmlongbench.task.contracts import Row
+from mmlongbench.task.take_orders import Without
 
 BLOCK = 32
 """Questions of a shard."""

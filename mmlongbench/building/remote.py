@@ -20,8 +20,8 @@ from mmlongbench.building.engine import Done, Engine
 from mmlongbench.building.run_log import log_of
 from mmlongbench.building.work import Shard, Work
 from mmlongbench.errors import BuildError, MMLongBenchError
-from mmlongbench.files import TEMPORARY, whole
-from mmlongbench.progress import Progress
+from mmlongbench.io.atomic import TEMPORARY, whole
+from mmlongbench.io.progress import Progress
 from mmlongbench.release.layout import IMAGES, LOCK
 from mmlongbench.release.lock import read_lock
 

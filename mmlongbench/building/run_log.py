@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from mmlongbench.errors import Interrupted, MMLongBenchError
-from mmlongbench.printable import shown
+from mmlongbench.io.printable import shown
 from mmlongbench.release.lock import versions
 
 _log = logging.getLogger(__name__)

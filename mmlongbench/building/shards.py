@@ -8,20 +8,20 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from mmlongbench.binding import bind_builder
 from mmlongbench.building.assets import copy_pictures, forget_assets, reading, render_document
+from mmlongbench.building.build_plan import DatasetPlan, load_plan
 from mmlongbench.building.cells import write_cell
-from mmlongbench.building.choose import choose_rows
 from mmlongbench.building.dataset import limits_of, open_dataset
-from mmlongbench.building.plan import DatasetPlan, load_plan
 from mmlongbench.building.records import pack_block, rows_of
+from mmlongbench.building.sampling import choose_rows
 from mmlongbench.building.search import find_negatives
 from mmlongbench.building.source_files import source_files
 from mmlongbench.building.work import Shard, Stage, Work
 from mmlongbench.documents.page_store import Pages, keys_and_texts_of, keys_of, sizes_of, texts_of
 from mmlongbench.errors import SourceError
-from mmlongbench.manifest import DatasetSpec
-from mmlongbench.task import TaskSpec
+from mmlongbench.manifest.model import DatasetSpec
+from mmlongbench.manifest.resolve import bind_builder
+from mmlongbench.task.contracts import TaskSpec
 
 
 def run_shard(out: Path, shard: Shard) -> float:

@@ -24,8 +24,8 @@ from typing import NamedTuple
 
 from mmlongbench.building.work import Work
 from mmlongbench.errors import BuildError, SourceChangedError
-from mmlongbench.files import replaced, sha256_of
-from mmlongbench.processes import cores
+from mmlongbench.io.atomic import replaced, sha256_of
+from mmlongbench.io.process_pool import cores
 
 UNREADABLE = "unreadable"
 """In place of the hash of a document that cannot be read."""

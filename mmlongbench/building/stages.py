@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from mmlongbench.building.assets import asset_shards
+from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.dataset import open_dataset
 from mmlongbench.building.made import cell_shards
-from mmlongbench.building.plan import DatasetPlan
 from mmlongbench.building.records import blocks_of, questions_of, record_shards, rows_of
 from mmlongbench.building.work import Shard, Work
 

@@ -14,17 +14,17 @@ from pathlib import Path
 from typing import Any
 
 from mmlongbench.building.build import plan_build, resolved
+from mmlongbench.building.build_plan import DatasetPlan, begun, save_page_seconds
 from mmlongbench.building.engine import Engine
 from mmlongbench.building.finish import finish
-from mmlongbench.building.plan import DatasetPlan, begun, save_page_seconds
 from mmlongbench.building.run_log import logged
 from mmlongbench.building.running import do_shards
 from mmlongbench.building.shards import forget
 from mmlongbench.building.stages import STAGES
 from mmlongbench.building.work import Shard, Work
 from mmlongbench.errors import BuildError
-from mmlongbench.files import claim
-from mmlongbench.manifest import Manifest
+from mmlongbench.io.atomic import claim
+from mmlongbench.manifest.model import Manifest
 from mmlongbench.release.layout import LOCK
 
 PREPARED = ("documents", "rows")

@@ -16,8 +16,8 @@ from typing import Any, Literal, TypeAlias, get_args
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mmlongbench.errors import BuildError
-from mmlongbench.files import claim, write_whole
-from mmlongbench.formats import to_json
+from mmlongbench.io.atomic import claim, write_whole
+from mmlongbench.task.formats import to_json
 
 Stage: TypeAlias = Literal["documents", "rows", "negatives", "records", "assets", "pictures", "cells"]
 STAGES: tuple[str, ...] = get_args(Stage)

@@ -84,7 +84,7 @@ def audit(
     From the records and the headers of the images alone. Exits with 1 if an example is over its length or differs from
     what the build recorded, or a file is missing, extra or changed.
     """
-    from mmlongbench.progress import Progress
+    from mmlongbench.io.progress import Progress
     from mmlongbench.release.audit import Target
     from mmlongbench.release.audit import audit as run
     from mmlongbench.release.models import ask
@@ -138,7 +138,7 @@ def _unfit(found: Sequence["FileAudit"]) -> Iterator[str]:
 def stats(paths: tuple[Path, ...], images: Path | None, table3: bool, as_json: bool) -> None:
     """Count images an example in PATHS (mean ± sd), dataset by length, and how full the examples are."""
     from mmlongbench.cli import tables
-    from mmlongbench.progress import Progress
+    from mmlongbench.io.progress import Progress
     from mmlongbench.release.audit import Target
     from mmlongbench.release.audit import audit as run
     from mmlongbench.release.table3 import table
@@ -194,7 +194,7 @@ def _visit(
     stack: ExitStack, target: "Target", asked: Sequence["Asked"], per_example: Path | None, items: Path | None
 ) -> "Visit | None":
     """What writes a row of every example, and of every unit; None where nothing is to be written."""
-    from mmlongbench.release.rows import Items, example_row, unit_rows, writing
+    from mmlongbench.release.tables import Items, example_row, unit_rows, writing
 
     if not (per_example or items):
         return None
@@ -236,7 +236,7 @@ def _write_page(
     models: Sequence["Model"],
     notes: Sequence[str],
 ) -> None:
-    from mmlongbench.files import write_whole
+    from mmlongbench.io.atomic import write_whole
     from mmlongbench.release.page import page
 
     title = f"Audit of {', '.join(each.resolve().name for each in paths)}"

@@ -56,7 +56,7 @@ def claims(
     A file is written when every summary of its dataset has claims: summ/<dataset>_claims.jsonl. Exits with 1 if one
     has none; the same command goes on.
     """
-    from mmlongbench.progress import Progress
+    from mmlongbench.io.progress import Progress
     from mmlongbench.release.layout import DATA
     from mmlongbench.scoring.judge.claims import write_claims
     from mmlongbench.scoring.judge.client import JudgeClient
@@ -79,7 +79,7 @@ def claims(
 
 def _summaries(release: Path) -> Iterator["Summaries"]:
     """The gold summaries of every dataset that is scored by claims, each once."""
-    from mmlongbench.release.opening import open_release
+    from mmlongbench.release.loading import open_release
     from mmlongbench.scoring.judge.claims import Summaries
 
     found: dict[str, Summaries] = {}

@@ -14,7 +14,7 @@ from types import TracebackType
 
 import click
 
-from mmlongbench.printable import PrintableStream, printable, shown
+from mmlongbench.io.printable import PrintableStream, printable, shown
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import click
 from mmlongbench.cli.console import say
 
 if TYPE_CHECKING:
-    from mmlongbench.passages.info import CorpusInfo
+    from mmlongbench.corpus.info import CorpusInfo
 
 _FORMATS = ("kilt", "jsonl", "tsv", "parquet", "dataset", "hub", "folder")
 
@@ -40,8 +40,8 @@ def build(source: str, out: Path, mode: str, kind: str | None, limit: int | None
     Face dataset or its name on the hub, or a folder of .txt and .pdf files. What cannot be used is counted and written
     down.
     """
-    from mmlongbench.passages.making import make_corpus
-    from mmlongbench.progress import Progress
+    from mmlongbench.corpus.making import make_corpus
+    from mmlongbench.io.progress import Progress
 
     made = make_corpus(source, out, mode, kind, limit, Progress(False if quiet or as_json else None))
     if as_json:

@@ -31,7 +31,7 @@ def count(things: tuple[Path, ...], models: str, dpi: int, tokenizers: tuple[str
 
 def _described(thing: Path, dpi: int, models: list[Any]) -> dict[str, Any]:
     """What a thing is, and its tokens on the benchmark's counter and each model."""
-    from mmlongbench.manifest import CounterSpec
+    from mmlongbench.manifest.model import CounterSpec
     from tokenization import TokenizationError
 
     counter = CounterSpec().open()

@@ -23,9 +23,9 @@ def doctor(manifest: str, settings: tuple[str, ...], out: Path | None, as_json: 
     are numbered otherwise. What is found wants a pair of eyes.
     """
     from mmlongbench.building.doctor import errata_file, examine
-    from mmlongbench.installed import find_manifest
-    from mmlongbench.manifest import load_manifest
-    from mmlongbench.progress import Progress
+    from mmlongbench.io.progress import Progress
+    from mmlongbench.manifest.builtin_manifests import find_manifest
+    from mmlongbench.manifest.model import load_manifest
 
     if out and out.exists():
         raise click.UsageError(f"--out {out}: is there already; what was edited by hand would be lost")

@@ -7,7 +7,7 @@ from rich.console import Console, ConsoleDimensions
 from rich.markup import escape
 from rich.table import Table as RichTable
 
-from mmlongbench.printable import drawn_on, shown
+from mmlongbench.io.printable import drawn_on, shown
 
 _ANY_WIDTH = 10_000
 """Columns that any table fits."""

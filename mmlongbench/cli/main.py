@@ -22,12 +22,12 @@ from mmlongbench.cli.score import score
 from mmlongbench.cli.search import search
 from mmlongbench.cli.verify import diff, verify
 from mmlongbench.errors import StrictStop
-from mmlongbench.printable import without_secrets
+from mmlongbench.io.printable import without_secrets
 
 if TYPE_CHECKING:
     from mmlongbench.building.engine import Engine
-    from mmlongbench.manifest import Manifest
-    from mmlongbench.progress import Progress
+    from mmlongbench.io.progress import Progress
+    from mmlongbench.manifest.model import Manifest
 
 EXIT_CODES = """
 \b
@@ -117,9 +117,9 @@ def build(
     from mmlongbench.building.build import notes_on
     from mmlongbench.building.remote import placed
     from mmlongbench.cli.tables import show_build
-    from mmlongbench.installed import find_manifest
-    from mmlongbench.manifest import load_manifest, narrowed
-    from mmlongbench.progress import Progress
+    from mmlongbench.io.progress import Progress
+    from mmlongbench.manifest.builtin_manifests import find_manifest
+    from mmlongbench.manifest.model import load_manifest, narrowed
     from mmlongbench.release.layout import REJECTS
 
     if out.startswith("-"):
@@ -151,7 +151,7 @@ def build(
 
 def _engine(name: str, workers: int | None, address: str | None, progress: "Progress", out: str) -> "Engine":
     from mmlongbench.building.engine import PATIENCE, LocalEngine
-    from mmlongbench.processes import cores
+    from mmlongbench.io.process_pool import cores
 
     if name == "local":
         if address:
@@ -185,8 +185,8 @@ def finish(release: str, quiet: bool) -> None:
     from mmlongbench.building.remote import placed
     from mmlongbench.building.staging import finish_release
     from mmlongbench.cli.tables import show_build
-    from mmlongbench.processes import cores
-    from mmlongbench.progress import Progress
+    from mmlongbench.io.process_pool import cores
+    from mmlongbench.io.progress import Progress
 
     with placed(release, LocalEngine(cores(), Progress(False if quiet else None), PATIENCE)) as (folder, engine):
         lock = finish_release(folder, engine)
@@ -201,8 +201,8 @@ def list_installed(as_json: bool) -> None:
     from dataclasses import asdict
 
     from mmlongbench.cli.tables import show_list
-    from mmlongbench.installed import installed_manifests
-    from mmlongbench.plugins import GROUPS, installed
+    from mmlongbench.manifest.builtin_manifests import installed_manifests
+    from mmlongbench.manifest.registry import GROUPS, installed
 
     plugins = [plugin for kind in GROUPS for plugin in installed(kind)]
     if as_json:

@@ -10,7 +10,7 @@ import click
 from mmlongbench.cli.console import say
 
 if TYPE_CHECKING:
-    from mmlongbench.building.planning import CellEstimate, DatasetEstimate
+    from mmlongbench.building.estimate import CellEstimate, DatasetEstimate
 
 _MB = 1024 * 1024
 
@@ -37,10 +37,10 @@ def plan(
     Sources are read, a few questions are packed; nothing is kept. Exits with 1 if a dataset could not be built.
     """
     from mmlongbench.building.engine import LocalEngine
-    from mmlongbench.building.planning import estimate
-    from mmlongbench.installed import find_manifest
-    from mmlongbench.manifest import load_manifest, narrowed
-    from mmlongbench.progress import Progress
+    from mmlongbench.building.estimate import estimate
+    from mmlongbench.io.progress import Progress
+    from mmlongbench.manifest.builtin_manifests import find_manifest
+    from mmlongbench.manifest.model import load_manifest, narrowed
 
     loaded = narrowed(load_manifest(find_manifest(manifest), settings), lengths, limit)
     has_problem = False
@@ -56,7 +56,7 @@ def plan(
 
 def _show(found: "DatasetEstimate") -> None:
     from mmlongbench.cli.tables import said_notes
-    from mmlongbench.packing.budget import format_length
+    from mmlongbench.lengths import format_length
 
     if found.problem:
         say(f"{found.name}: cannot be built: {found.problem}")

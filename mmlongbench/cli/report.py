@@ -56,7 +56,7 @@ def report(
 
     found = run(scores, preferred, profile or "")
     if html:
-        from mmlongbench.files import write_whole
+        from mmlongbench.io.atomic import write_whole
 
         text = page(f"Report of {scores.resolve().name}", found)
         write_whole(html, [text.encode("utf-8", "backslashreplace")])

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from mmlongbench.cli.console import say
 from mmlongbench.cli.drawing import Table, plain, print_narrow_table
-from mmlongbench.printable import shown
+from mmlongbench.io.printable import shown
 from mmlongbench.scoring.report.agreement import Agreement
 from mmlongbench.scoring.report.breakdowns import EVERY, MIDDLE_LESS_ENDS
 from mmlongbench.scoring.report.correlations import Correlation, Correlations

@@ -173,7 +173,7 @@ def score(
     prediction: it has no score, and its cell is N/A. Exits with 1 if anything does not fit or could not be scored.
     """
     from mmlongbench.cli.score_tables import show_scores
-    from mmlongbench.progress import Progress
+    from mmlongbench.io.progress import Progress
     from mmlongbench.release.layout import DATA, IMAGES
     from mmlongbench.scoring.joining import open_scorable
     from mmlongbench.scoring.predictions import read_predictions

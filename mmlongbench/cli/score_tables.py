@@ -5,7 +5,7 @@ from pathlib import Path
 
 from mmlongbench.cli.console import say
 from mmlongbench.cli.drawing import Table, print_table
-from mmlongbench.packing.budget import format_length
+from mmlongbench.lengths import format_length
 from mmlongbench.scoring.metric import PROFILES, Provenance
 from mmlongbench.scoring.problems import REASONS, Problems
 from mmlongbench.scoring.running import Outcome

@@ -9,7 +9,7 @@ import click
 from mmlongbench.cli.console import say
 
 if TYPE_CHECKING:
-    from mmlongbench.retrieval.passages import Passage, Passages
+    from mmlongbench.corpus.retrieval.passages import Passage, Passages
 
 CANDIDATES = 200
 """Passages that are reordered at least."""
@@ -30,9 +30,9 @@ def search(folder: Path, query: str, k: int, rerank: bool, as_json: bool) -> Non
 
     The index is built at the first search. Without --rerank the score is BM25's, with it the cosine of the embeddings.
     """
-    from mmlongbench.passages.corpus import Corpus
-    from mmlongbench.progress import Progress
-    from mmlongbench.retrieval.bm25 import FOLDER, find_index
+    from mmlongbench.corpus.corpus import Corpus
+    from mmlongbench.corpus.retrieval.bm25 import FOLDER, find_index
+    from mmlongbench.io.progress import Progress
 
     corpus = Corpus.open(folder)
     index = find_index(corpus, folder / FOLDER, Progress(False if as_json else None))
@@ -44,8 +44,8 @@ def search(folder: Path, query: str, k: int, rerank: bool, as_json: bool) -> Non
 
 
 def _reranked(query: str, passages: "list[Passage]", cache: Path) -> "list[tuple[Passage, float]]":
-    from mmlongbench.retrieval.dense import Reranker
-    from mmlongbench.retrieval.models import ModelSpec
+    from mmlongbench.corpus.retrieval.dense import Reranker
+    from mmlongbench.corpus.retrieval.models import ModelSpec
 
     reranker = Reranker.open(ModelSpec(), cache)
     try:

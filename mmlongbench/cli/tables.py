@@ -7,8 +7,8 @@ from typing import Any
 from mmlongbench.building.build import Built
 from mmlongbench.cli.console import can_print, say
 from mmlongbench.cli.drawing import Table, plain, print_table
-from mmlongbench.packing.budget import format_length
-from mmlongbench.plugins import GROUPS, Plugin
+from mmlongbench.lengths import format_length
+from mmlongbench.manifest.registry import GROUPS, Plugin
 from mmlongbench.release.findings import FileAudit, Histogram, ModelTally, Spread
 from mmlongbench.release.models import Model
 from mmlongbench.release.page import heat_text, short

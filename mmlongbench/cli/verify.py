@@ -33,7 +33,7 @@ def verify(release: Path, workers: int, as_json: bool, quiet: bool) -> None:
     Of a public file that was changed it is said which examples differ, as far as that can be told. Exits with 1 if
     anything is wrong.
     """
-    from mmlongbench.progress import Progress
+    from mmlongbench.io.progress import Progress
     from mmlongbench.release.verify import verify as run
 
     found = run(release, Progress(False if quiet or as_json else None), workers)
@@ -67,7 +67,7 @@ def diff(a: Path, b: Path, limit: int, as_json: bool) -> None:
 
     Exits with 1 if anything does.
     """
-    from mmlongbench.progress import Progress
+    from mmlongbench.io.progress import Progress
     from mmlongbench.release.diff import diff as run
 
     found = run(a, b, Progress(False if as_json else None), limit)

@@ -20,7 +20,7 @@ from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.page_cost import Costs
 from mmlongbench.documents.page_tree import tree_fault
 from mmlongbench.errors import BuildError, Fault, SourceError, TimeLimitError
-from mmlongbench.processes import end_with
+from mmlongbench.io.process_pool import end_with
 
 POINTS_PER_INCH = 72
 _LETTERS = 40

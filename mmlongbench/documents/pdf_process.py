@@ -24,7 +24,7 @@ from mmlongbench.documents.pdf import (
     steps_to_sizes,
 )
 from mmlongbench.errors import BuildError, SourceError, TimeLimitError
-from mmlongbench.processes import end_with
+from mmlongbench.io.process_pool import end_with
 
 CALLS: dict[str, Callable[..., Iterator[Any]]] = {
     "sizes": steps_to_sizes,

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from mmlongbench.draft import Closing, Draft, Question, Retelling, Unit
 from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError, MMLongBenchError
-from mmlongbench.packing.budget import TokenBudget, format_length
+from mmlongbench.lengths import TokenBudget, format_length
 from mmlongbench.packing.closing import closest_sum
-from mmlongbench.packing.placing import Placement, Standing, stand
+from mmlongbench.packing.place import Placement, Standing, stand
 from mmlongbench.packing.pricing import NOTHING, Pricer, total
 from mmlongbench.prompt import Part, Prompt
 from tokenization import TokenCount

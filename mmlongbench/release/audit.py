@@ -12,19 +12,19 @@ from pathlib import Path
 from typing import Any
 
 from mmlongbench.errors import MMLongBenchError, ReleaseError
-from mmlongbench.files import sha256_of
-from mmlongbench.processes import each_done
-from mmlongbench.progress import Advance, Progress
+from mmlongbench.io.atomic import sha256_of
+from mmlongbench.io.process_pool import each_done
+from mmlongbench.io.progress import Advance, Progress
 from mmlongbench.release.checking import RecordChecks, compare_files, rejects_of
 from mmlongbench.release.findings import FileAudit, ModelTally
 from mmlongbench.release.images import ImageSizes
 from mmlongbench.release.inventory import audit_others, leads_out, problem_of
 from mmlongbench.release.layout import DATA, ITEMS, LOCK, REJECTS
+from mmlongbench.release.loading import AuditedDataset, Opened, PublicFile, open_public, open_release
 from mmlongbench.release.lock_faults import lock_faults
 from mmlongbench.release.measuring import Measured, measure
 from mmlongbench.release.models import Asked, Model
-from mmlongbench.release.opening import AuditedDataset, Opened, PublicFile, open_public, open_release
-from mmlongbench.task import Record, Remark, RemarkingBuilder
+from mmlongbench.task.contracts import Record, Remark, RemarkingBuilder
 from tokenization import TokenizationError
 
 Visit = Callable[[PublicFile, Measured], None]

@@ -5,22 +5,22 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from mmlongbench.binding import placements_of
-from mmlongbench.bounded import MOST_OF_A_FILE
 from mmlongbench.draws import Draws
 from mmlongbench.errors import ManifestError, MMLongBenchError, ReleaseError
-from mmlongbench.formats import JSON_LINES, to_json
-from mmlongbench.packing.budget import format_length
-from mmlongbench.packing.placing import Depth, Permutation, Placement
+from mmlongbench.io.safe_read import MOST_OF_A_FILE
+from mmlongbench.lengths import format_length
+from mmlongbench.manifest.resolve import placements_of
+from mmlongbench.packing.place import Depth, Permutation, Placement
 from mmlongbench.prompt import Part
 from mmlongbench.release.depths import haystack, numbers_of, placement_faults
 from mmlongbench.release.findings import Facts
 from mmlongbench.release.layout import ITEMS, REJECTS
+from mmlongbench.release.loading import AuditedDataset, PublicFile
 from mmlongbench.release.measuring import Measured
-from mmlongbench.release.opening import AuditedDataset, PublicFile
 from mmlongbench.release.positions import Found, Layout, Ruler, find_needles, ids_of, items_faults, needle_items
-from mmlongbench.release.rows import Items
-from mmlongbench.task import Record, gold_of, needles_of
+from mmlongbench.release.tables import Items
+from mmlongbench.task.contracts import Record, gold_of, needles_of
+from mmlongbench.task.formats import JSON_LINES, to_json
 
 Item = Mapping[str, Any]
 Problem = tuple[str, str]

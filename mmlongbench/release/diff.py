@@ -7,14 +7,14 @@ from typing import Any, TypeAlias
 
 from mmlongbench.documents.pixels import header_size, unreadable
 from mmlongbench.errors import ReleaseError
-from mmlongbench.files import sha256_of
-from mmlongbench.progress import Progress
+from mmlongbench.io.atomic import sha256_of
+from mmlongbench.io.progress import Progress
+from mmlongbench.release.describe_diff import against, contexts, differences
 from mmlongbench.release.examples import Examples, Lines, Members, Units
 from mmlongbench.release.inventory import names_there
 from mmlongbench.release.layout import IMAGES
+from mmlongbench.release.loading import by_length
 from mmlongbench.release.lock import read_lock
-from mmlongbench.release.opening import by_length
-from mmlongbench.release.words import against, contexts, differences
 
 _Pair: TypeAlias = tuple[Path, Path]
 _WRITTEN = "the same values, written otherwise"

@@ -8,9 +8,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Protocol
 
-from mmlongbench.bounded import MOST_BYTES, MOST_OF_A_FILE, bounded_lines, read_regular
 from mmlongbench.errors import ReleaseError
-from mmlongbench.formats import to_json
+from mmlongbench.io.safe_read import MOST_BYTES, MOST_OF_A_FILE, bounded_lines, read_regular
+from mmlongbench.task.formats import to_json
 
 _ROWS = 5_000
 """Of items, that are held at a time."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from mmlongbench.errors import ReleaseError
 from mmlongbench.release.audit import Target, measured_examples
 from mmlongbench.release.findings import FileAudit
+from mmlongbench.release.loading import Opened
 from mmlongbench.release.models import Asked, Model
-from mmlongbench.release.opening import Opened
 from tokenization import TokenizationError
 
 STEPS = 100

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from mmlongbench.files import TEMPORARY, sha256_of
-from mmlongbench.progress import Progress
+from mmlongbench.io.atomic import TEMPORARY, sha256_of
+from mmlongbench.io.progress import Progress
 from mmlongbench.release.findings import FileAudit
 from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, ITEMS, LOCK, REJECTS
 

@@ -6,8 +6,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from mmlongbench.bounded import read_regular
 from mmlongbench.errors import ReleaseError
+from mmlongbench.io.safe_read import read_regular
 from mmlongbench.release.layout import LOCK
 
 MAKERS = ("mmlongbench", "pymupdf", "pillow", "tokenizers", "pyarrow", "tantivy", "numpy")

@@ -5,12 +5,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
-from mmlongbench.binding import placements_of
 from mmlongbench.errors import ManifestError
-from mmlongbench.packing.budget import format_length
+from mmlongbench.lengths import format_length
+from mmlongbench.manifest.resolve import placements_of
 from mmlongbench.release.layout import DATA, REJECTS
+from mmlongbench.release.loading import AuditedDataset
 from mmlongbench.release.lock import MAKERS
-from mmlongbench.release.opening import AuditedDataset
 
 Fault = tuple[str, str]
 """(kind, where)."""

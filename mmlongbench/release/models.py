@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.manifest import length_of
+from mmlongbench.manifest.model import length_of
 from tokenization import TextTokenizer, VisionRule, load_tokenizer, vision_rule, vision_rules
 
 ALL = "all"

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from mmlongbench.packing.budget import format_length
+from mmlongbench.lengths import format_length
 from mmlongbench.release.findings import BINS, FileAudit, ModelTally
 from mmlongbench.release.models import Model
 

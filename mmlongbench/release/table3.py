@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from mmlongbench.packing.budget import STANDARD_LENGTHS
+from mmlongbench.lengths import STANDARD_LENGTHS
 from mmlongbench.release.findings import FileAudit
 
 

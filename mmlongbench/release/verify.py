@@ -10,19 +10,19 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mmlongbench.bounded import MOST_OF_A_FILE
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.pixels import header_size, opened, unreadable
 from mmlongbench.errors import MMLongBenchError, NotHereError, PluginError
-from mmlongbench.processes import each_done
-from mmlongbench.progress import Advance, Progress
+from mmlongbench.io.process_pool import each_done
+from mmlongbench.io.progress import Advance, Progress
+from mmlongbench.io.safe_read import MOST_OF_A_FILE
 from mmlongbench.release.audit import audit_file, audit_lock
+from mmlongbench.release.describe_diff import against
 from mmlongbench.release.examples import Lines
 from mmlongbench.release.inventory import OTHER_BYTES, inventory, problem_of
 from mmlongbench.release.layout import DATA, IMAGES, LOCK
+from mmlongbench.release.loading import Opened, PublicFile, open_release
 from mmlongbench.release.lock import read_lock
-from mmlongbench.release.opening import Opened, PublicFile, open_release
-from mmlongbench.release.words import against
 
 _BATCH = 64
 """Files that a process is given at once."""

@@ -1,0 +1,1 @@
+"""Scoring: predictions joined to examples, metrics run over them, and reports."""

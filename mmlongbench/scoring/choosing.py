@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from mmlongbench.errors import nearest
 from mmlongbench.scoring.errors import ScoringError
-from mmlongbench.task import Builder, TaskSpec
+from mmlongbench.task.contracts import Builder, TaskSpec
 
 DEFAULT = "default"
 """The metric of the benchmark for each dataset."""

@@ -8,13 +8,13 @@ from pathlib import Path
 from mmlongbench.errors import ReleaseError
 from mmlongbench.release.examples import name_of
 from mmlongbench.release.layout import IMAGES, LOCK
-from mmlongbench.release.opening import Opened, PublicFile, open_public, open_release
+from mmlongbench.release.loading import Opened, PublicFile, open_public, open_release
 from mmlongbench.scoring.errors import ScoringError
 from mmlongbench.scoring.official import is_called
 from mmlongbench.scoring.predictions import Key, Prediction, Predictions, key_of
 from mmlongbench.scoring.problems import Problems
 from mmlongbench.scoring.rows import shared_out, told_by
-from mmlongbench.task import Builder, Record
+from mmlongbench.task.contracts import Builder, Record
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mmlongbench.bounded import read_whole
 from mmlongbench.errors import SourceError
+from mmlongbench.io.safe_read import read_whole
 from mmlongbench.scoring.rows import told_by
 
 LEADS = ("Answer:", "Summary:", "label:")

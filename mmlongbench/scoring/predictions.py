@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self, TypeAlias
 
-from mmlongbench.bounded import bounded_lines
+from mmlongbench.io.safe_read import bounded_lines
 from mmlongbench.release.layout import DATA
 from mmlongbench.scoring.errors import ScoringError
 from mmlongbench.scoring.official import Official, Output, read_official

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
-from mmlongbench.files import whole
-from mmlongbench.formats import to_json
-from mmlongbench.plugins import metric_type
-from mmlongbench.progress import Progress
-from mmlongbench.release.opening import Opened
+from mmlongbench.io.atomic import whole
+from mmlongbench.io.progress import Progress
+from mmlongbench.io.threads import threads
+from mmlongbench.manifest.registry import metric_type
+from mmlongbench.release.loading import Opened
 from mmlongbench.scoring.choosing import chosen_metrics, said_of_choice
 from mmlongbench.scoring.joining import (
     Joined,
@@ -32,8 +32,8 @@ from mmlongbench.scoring.reasoning import Reasoning, Said, without_reasoning
 from mmlongbench.scoring.replacing import refuse_other_choices
 from mmlongbench.scoring.scores import ScoreLine
 from mmlongbench.scoring.tallies import Tallies
-from mmlongbench.scoring.threads import threads
-from mmlongbench.task import Record, TaskSpec, clusters_of
+from mmlongbench.task.contracts import Record, TaskSpec, clusters_of
+from mmlongbench.task.formats import to_json
 
 REASONING_KEPT = "reasoning kept"
 """The choice in the lines of a run that keeps reasoning."""

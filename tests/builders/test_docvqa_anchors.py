@@ -14,7 +14,7 @@ import mmlongbench as mm
 from builders.docvqa import DocVQA, DocVQAOptions
 from builders.docvqa.paths import evidence_positions
 from builders.docvqa.rows import DocumentQuestion
-from mmlongbench.packing.budget import K, TokenBudget
+from mmlongbench.lengths import K, TokenBudget
 from mmlongbench.packing.pack import Example, examples
 from mmlongbench.packing.pricing import Pricer
 from tokenization import CrossModalCounter, PatchRule, load_tokenizer

@@ -16,7 +16,7 @@ from builders.docvqa.options import PageLabel
 from builders.docvqa.paths import NAMES_PAGE, page_index
 from builders.docvqa.rows import DocumentQuestion
 from builders.docvqa.template import page_unit
-from mmlongbench.packing.budget import TokenBudget
+from mmlongbench.lengths import TokenBudget
 from mmlongbench.packing.pack import DoesNotFitError, examples
 from mmlongbench.packing.pricing import Pricer
 from tokenization import CrossModalCounter, PatchRule, load_tokenizer

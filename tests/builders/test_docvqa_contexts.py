@@ -12,11 +12,11 @@ from builders.docvqa.rows import DocumentQuestion
 from builders.docvqa.sample_others import draw_longdocurl
 from mmlongbench.building.build import build
 from mmlongbench.building.engine import LocalEngine
-from mmlongbench.manifest import DatasetSpec, Manifest
-from mmlongbench.packing.budget import K, TokenBudget
+from mmlongbench.io.progress import Progress
+from mmlongbench.lengths import K, TokenBudget
+from mmlongbench.manifest.model import DatasetSpec, Manifest
 from mmlongbench.packing.pack import DoesNotFitError, Example, examples
 from mmlongbench.packing.pricing import Pricer
-from mmlongbench.progress import Progress
 from tokenization import CrossModalCounter, PatchRule, load_tokenizer
 
 COUNTER = CrossModalCounter(load_tokenizer("llama2"), PatchRule())

@@ -16,9 +16,9 @@ from builders.docvqa.sample_others import draw_longdocurl, draw_own_documents, d
 from mmlongbench.building.build import build
 from mmlongbench.building.engine import LocalEngine
 from mmlongbench.errors import ManifestError, MMLongBenchError
-from mmlongbench.manifest import DatasetSpec, Manifest
-from mmlongbench.packing.budget import K
-from mmlongbench.progress import Progress
+from mmlongbench.io.progress import Progress
+from mmlongbench.lengths import K
+from mmlongbench.manifest.model import DatasetSpec, Manifest
 
 pytestmark = pytest.mark.slow
 

@@ -16,8 +16,8 @@ from builders.mm_niah.haystack import Haystack
 from builders.mm_niah.sample import draw_hidden_pictures, draw_hidden_sentences
 from mmlongbench.building.build import build
 from mmlongbench.building.engine import LocalEngine
-from mmlongbench.manifest import Manifest
-from mmlongbench.progress import Progress
+from mmlongbench.io.progress import Progress
+from mmlongbench.manifest.model import Manifest
 
 pytestmark = pytest.mark.slow
 

@@ -19,8 +19,8 @@ from mmlongbench.building.build import build
 from mmlongbench.building.engine import LocalEngine
 from mmlongbench.building.shards import forget
 from mmlongbench.documents.pictures import Pictures
-from mmlongbench.manifest import Manifest
-from mmlongbench.progress import Progress
+from mmlongbench.io.progress import Progress
+from mmlongbench.manifest.model import Manifest
 
 pytestmark = pytest.mark.slow
 

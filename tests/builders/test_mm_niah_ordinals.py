@@ -19,8 +19,8 @@ from builders.mm_niah.sample_upstream import draw_upstream
 from mmlongbench.building.build import build
 from mmlongbench.building.engine import LocalEngine
 from mmlongbench.building.shards import forget
-from mmlongbench.manifest import Manifest
-from mmlongbench.progress import Progress
+from mmlongbench.io.progress import Progress
+from mmlongbench.manifest.model import Manifest
 
 pytestmark = pytest.mark.slow
 

@@ -28,9 +28,9 @@ from mmlongbench.building.records import finished_record, pack_row, rows_of
 from mmlongbench.building.shards import forget
 from mmlongbench.building.work import Work
 from mmlongbench.errors import StrictStop
-from mmlongbench.manifest import Manifest
-from mmlongbench.packing.budget import K
-from mmlongbench.progress import Progress
+from mmlongbench.io.progress import Progress
+from mmlongbench.lengths import K
+from mmlongbench.manifest.model import Manifest
 
 pytestmark = pytest.mark.slow
 

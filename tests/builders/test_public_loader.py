@@ -11,8 +11,8 @@ from PIL import Image
 from builders.docvqa import DocVQA, DocVQAOptions
 from mmlongbench.building.build import build
 from mmlongbench.building.engine import LocalEngine
-from mmlongbench.manifest import DatasetSpec, Manifest, SampleSpec
-from mmlongbench.progress import Progress
+from mmlongbench.io.progress import Progress
+from mmlongbench.manifest.model import DatasetSpec, Manifest, SampleSpec
 
 pytestmark = pytest.mark.slow
 

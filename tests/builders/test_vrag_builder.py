@@ -20,7 +20,7 @@ from tiny import command, rejects
 from builders.vrag import VRAG
 from builders.vrag.sample import draw_infoseek
 from mmlongbench.errors import ReleaseError
-from mmlongbench.progress import Progress
+from mmlongbench.io.progress import Progress
 from mmlongbench.release.audit import audit_release
 from tokenization import load_tokenizer
 

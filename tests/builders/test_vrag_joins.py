@@ -10,7 +10,7 @@ import yaml
 from tiny import command, rejects
 
 from builders.vrag.sample import draw_infoseek
-from mmlongbench.passages.making import make_corpus
+from mmlongbench.corpus.making import make_corpus
 
 pytestmark = pytest.mark.slow
 

@@ -16,11 +16,11 @@ from builders.vrag.sample import answers, draw_infoseek, draw_viquae, infoseek_q
 from builders.vrag.sample_articles import MOST, Article, write_articles
 from builders.vrag.sample_world import read_encyclopedia
 from mmlongbench import Row
-from mmlongbench.passages.articles import Article as KiltArticle
-from mmlongbench.passages.cutting import Cut, cut
-from mmlongbench.passages.rows import article_of
-from mmlongbench.retrieval.negatives import Facts, negatives, unkeepable
-from mmlongbench.retrieval.text import contains
+from mmlongbench.corpus.articles import Article as KiltArticle
+from mmlongbench.corpus.cutting import Cut, cut
+from mmlongbench.corpus.retrieval.negatives import Facts, negatives, unkeepable
+from mmlongbench.corpus.retrieval.text import contains
+from mmlongbench.corpus.rows import article_of
 
 pytestmark = pytest.mark.slow
 

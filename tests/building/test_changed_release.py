@@ -11,7 +11,7 @@ from tiny import Ran, build, command, hashes, leftovers, lock
 
 from mmlongbench.building.work import Shard, Work
 from mmlongbench.errors import BuildError
-from mmlongbench.files import write_whole
+from mmlongbench.io.atomic import write_whole
 
 pytestmark = pytest.mark.slow
 

@@ -17,12 +17,12 @@ from mmlongbench.building.running import do_shards
 from mmlongbench.building.shards import run_shard
 from mmlongbench.building.source_files import SETTLED, Compared, SourceFiles, hash_file
 from mmlongbench.building.work import Work
+from mmlongbench.corpus.making import make_corpus
 from mmlongbench.documents.page_store import sizes_of
 from mmlongbench.documents.pixels import header_size
 from mmlongbench.errors import SourceChangedError
-from mmlongbench.files import sha256_of
-from mmlongbench.passages.making import make_corpus
-from mmlongbench.plugins import reader_type
+from mmlongbench.io.atomic import sha256_of
+from mmlongbench.manifest.registry import reader_type
 
 pytestmark = pytest.mark.slow
 
@@ -308,7 +308,7 @@ def test_a_source_that_changes_after_planning_has_read_it_is_named(
         return fingerprint(*more)
 
     with monkeypatch.context() as patch:
-        patch.setattr("mmlongbench.building.plan.fingerprint", changed)
+        patch.setattr("mmlongbench.building.build_plan.fingerprint", changed)
         ended = build(own, tmp_path / "out")
     said = (
         f"error: {own / name}: changed while the build was planned (dataset 'mmlongdoc'); run the command again once "
@@ -327,7 +327,7 @@ def test_a_corpus_that_changes_after_planning_has_read_it_is_named(
         spoil(tmp_path / "corpus" / "passages.arrow")
         return fingerprint(*more)
 
-    monkeypatch.setattr("mmlongbench.building.plan.fingerprint", changed)
+    monkeypatch.setattr("mmlongbench.building.build_plan.fingerprint", changed)
     ended = command("build", manifest, "--out", tmp_path / "out")
     assert ended.err.startswith(f"error: {tmp_path / 'corpus' / 'passages.arrow'}: changed while the build was planned")
 

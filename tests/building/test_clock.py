@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from lives import Lives, lives_of
+from crash_harness import Lives, lives_of
 from tiny import hashes, leftovers
 
 from mmlongbench.draws import Draws

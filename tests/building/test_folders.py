@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from lives import started
+from crash_harness import started
 from tiny import (
     ROWS,
     build,
@@ -26,14 +26,14 @@ from tiny import (
 )
 
 from mmlongbench.building.work import Shard, Work
-from mmlongbench.files import claim
+from mmlongbench.io.atomic import claim
 
 pytestmark = pytest.mark.slow
 
 HOLDER = """
 import sys
 from pathlib import Path
-from mmlongbench.files import claim
+from mmlongbench.io.atomic import claim
 with claim(Path(sys.argv[1]), "it"):
     print("held", flush=True)
     sys.stdin.read()

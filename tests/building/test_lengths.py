@@ -12,18 +12,18 @@ from typing import Any
 import pytest
 from tiny import draw_pdf, row, write_rows
 
-from builders.icl.sample import draw_tables
+from builders.many_shot.sample import draw_tables
 from builders.mm_niah.sample import draw_hidden_sentences
-from builders.vh.sample import draw_single
+from builders.visual_haystacks.sample import draw_single
 from mmlongbench.building.build import build
 from mmlongbench.building.engine import LocalEngine
-from mmlongbench.building.planning import estimate
+from mmlongbench.building.estimate import estimate
 from mmlongbench.building.shards import forget
-from mmlongbench.files import TEMPORARY
-from mmlongbench.manifest import Manifest
-from mmlongbench.packing.budget import K
-from mmlongbench.plugins import installed, reader_type
-from mmlongbench.progress import Progress
+from mmlongbench.io.atomic import TEMPORARY
+from mmlongbench.io.progress import Progress
+from mmlongbench.lengths import K
+from mmlongbench.manifest.model import Manifest
+from mmlongbench.manifest.registry import installed, reader_type
 from mmlongbench.release.audit import audit_release
 
 pytestmark = pytest.mark.slow

@@ -8,8 +8,8 @@ from tiny import command, hashes, leftovers
 
 from mmlongbench.building.build import build
 from mmlongbench.building.ray_engine import RayEngine
-from mmlongbench.manifest import load_manifest
-from mmlongbench.progress import Progress
+from mmlongbench.io.progress import Progress
+from mmlongbench.manifest.model import load_manifest
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from lives import started
+from crash_harness import started
 from tiny import build, environment, hashes, leftovers, rejects
 
 pytestmark = pytest.mark.slow

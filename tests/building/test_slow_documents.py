@@ -11,7 +11,7 @@ from tiny import build, command, draw_pdf, hashes, leftovers, lock, rejects, row
 
 from mmlongbench.documents import pdf_reader
 from mmlongbench.errors import ReaderDiedError, TimeLimitError
-from mmlongbench.files import sha256_of
+from mmlongbench.io.atomic import sha256_of
 
 pytestmark = pytest.mark.slow
 

@@ -13,8 +13,8 @@ from tiny import ROWS, build, command, draw_pdf, hashes, lock, rejects, write_ro
 from mmlongbench.documents.limits import MOST_PIXELS
 from mmlongbench.documents.pixels import header_size
 from mmlongbench.errors import DraftError
-from mmlongbench.files import sha256_of
-from mmlongbench.world import World
+from mmlongbench.io.atomic import sha256_of
+from mmlongbench.task.sources import World
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tiny import command
 
-from mmlongbench.files import sha256_of
+from mmlongbench.io.atomic import sha256_of
 
 pytestmark = pytest.mark.slow
 

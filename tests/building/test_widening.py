@@ -7,11 +7,11 @@ import pytest
 
 from mmlongbench.building.widening import wider
 from mmlongbench.draft import Draft, Question, Unit
-from mmlongbench.packing.budget import K, TokenBudget
+from mmlongbench.lengths import K, TokenBudget
 from mmlongbench.packing.pack import DoesNotFitError, pack
 from mmlongbench.packing.pricing import Pricer
-from mmlongbench.policies import Rounds
 from mmlongbench.prompt import Image
+from mmlongbench.task.take_orders import Rounds
 from tokenization import CrossModalCounter, PatchRule, load_tokenizer
 
 LENGTH = 256 * K

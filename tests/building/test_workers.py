@@ -5,14 +5,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from lives import HEARD, of_session, started, struck, wait_for
+from crash_harness import HEARD, of_session, started, struck, wait_for
 from tiny import build, hashes, leftovers
 
 from mmlongbench.building.build import build as make_release
 from mmlongbench.building.engine import LocalEngine
-from mmlongbench.manifest import load_manifest
-from mmlongbench.processes import Processes, cores
-from mmlongbench.progress import Progress
+from mmlongbench.io.process_pool import Processes, cores
+from mmlongbench.io.progress import Progress
+from mmlongbench.manifest.model import load_manifest
 
 pytestmark = pytest.mark.slow
 
@@ -185,7 +185,7 @@ def test_an_interrupt_ends_a_build_that_waits_for_the_others_after_an_error_of_o
 import sys, time
 from concurrent.futures import ProcessPoolExecutor
 from mmlongbench.cli.interrupts import interrupted_soon
-from mmlongbench.processes import Processes
+from mmlongbench.io.process_pool import Processes
 
 end = ProcessPoolExecutor.shutdown
 

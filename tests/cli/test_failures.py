@@ -8,12 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from lives import started
+from crash_harness import started
 from tiny import build, command, mmlongbench
 
 from mmlongbench.cli.failures import words_of
 from mmlongbench.errors import BuildError
-from mmlongbench.files import whole
+from mmlongbench.io.atomic import whole
 
 pytestmark = pytest.mark.slow
 

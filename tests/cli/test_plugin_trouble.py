@@ -10,7 +10,7 @@ from tiny import Ran, environment, mmlongbench
 
 pytestmark = pytest.mark.slow
 
-PLUGINS = Path(__file__).parents[1] / "plugins"
+PLUGINS = Path(__file__).parents[1] / "task"
 PIP = ("-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--target")
 PROBLEMS = {
     "absent": "ModuleNotFoundError: No module named 'broken_plugins_that_are_not_there'",

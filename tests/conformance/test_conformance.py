@@ -24,21 +24,21 @@ from mmlongbench.building.finish import finish
 from mmlongbench.building.records import finished_record, pack_contexts, pack_row, rows_of
 from mmlongbench.building.shards import forget
 from mmlongbench.building.work import Work
-from mmlongbench.files import sha256_of
-from mmlongbench.installed import find_manifest
-from mmlongbench.manifest import Manifest, load_manifest, narrowed
-from mmlongbench.packing.budget import K
+from mmlongbench.corpus.retrieval.text import contains
+from mmlongbench.io.atomic import sha256_of
+from mmlongbench.io.progress import Progress
+from mmlongbench.lengths import K
+from mmlongbench.manifest.builtin_manifests import find_manifest
+from mmlongbench.manifest.model import Manifest, load_manifest, narrowed
+from mmlongbench.manifest.registry import installed, metric_type
 from mmlongbench.packing.pack import Example, NothingAskedError
-from mmlongbench.plugins import installed, metric_type
-from mmlongbench.progress import Progress
 from mmlongbench.release.audit import audit_release
 from mmlongbench.release.images import ImageSizes
 from mmlongbench.release.layout import DATA, IMAGES, ITEMS
-from mmlongbench.release.opening import open_release
-from mmlongbench.retrieval.text import contains
+from mmlongbench.release.loading import open_release
 from mmlongbench.scoring.joining import scorable_files
 from mmlongbench.scoring.metric import Asked, Settings
-from mmlongbench.task import HasClusters, Row
+from mmlongbench.task.contracts import HasClusters, Row
 
 GOLDENS = Path(__file__).parent / "goldens"
 HASHES = Path(__file__).parent / "hashes.json"

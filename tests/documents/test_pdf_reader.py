@@ -9,8 +9,8 @@ from typing import Any
 
 import pymupdf
 import pytest
+from crash_harness import started, wait_for
 from hostile_pdfs import groups
-from lives import started, wait_for
 
 from mmlongbench.documents import pdf, pdf_reader
 from mmlongbench.documents.limits import Limits

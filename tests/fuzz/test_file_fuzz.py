@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 from mutated import changed_bytes, changed_file, fuzzing, refusal_or_none
 from PIL import Image
 
+from mmlongbench.corpus import Article
+from mmlongbench.corpus.articles import fit
+from mmlongbench.corpus.cutting import cut
+from mmlongbench.corpus.sources import find_source
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.pdf import page_keys, page_sizes, page_text, render_pages
 from mmlongbench.documents.pictures import Pictures
 from mmlongbench.documents.pixels import opened
 from mmlongbench.errors import Fault
-from mmlongbench.passages import Article
-from mmlongbench.passages.articles import fit
-from mmlongbench.passages.cutting import cut
-from mmlongbench.passages.sources import find_source
-from mmlongbench.sources import json_line_at, json_lines, load_json
+from mmlongbench.io.json_lines import json_line_at, json_lines, load_json
 
 LIMITS = Limits(bytes=1_000_000, pages=9, side=2_000, pixels=1_000_000)
 

@@ -10,11 +10,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from mutated import CHUNKS, TEXTS, changed_bytes, changed_value, fuzzing, hostile_values, refusal_or_none
 
-from mmlongbench.errata import Erratum, load_errata, read_rows
-from mmlongbench.installed import installed_manifests
-from mmlongbench.manifest import DatasetSpec, load_manifest, narrowed
-from mmlongbench.plugins import installed, reader_type
-from mmlongbench.task import RawRow, Row, RowFault, Sources
+from mmlongbench.manifest.builtin_manifests import installed_manifests
+from mmlongbench.manifest.errata import Erratum, load_errata, read_rows
+from mmlongbench.manifest.model import DatasetSpec, load_manifest, narrowed
+from mmlongbench.manifest.registry import installed, reader_type
+from mmlongbench.task.contracts import RawRow, Row, RowFault, Sources
 
 MANIFESTS = [path.read_bytes() for path in installed_manifests().values()]
 ERRATA = b"""

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny import build, command
 
-from mmlongbench.binding import bind_builder, placements_of
 from mmlongbench.errors import ManifestError, PluginError
-from mmlongbench.installed import find_manifest, installed_manifests
-from mmlongbench.manifest import DatasetSpec, Manifest, load_manifest
-from mmlongbench.plugins import builder_type, reader_type
+from mmlongbench.manifest.builtin_manifests import find_manifest, installed_manifests
+from mmlongbench.manifest.model import DatasetSpec, Manifest, load_manifest
+from mmlongbench.manifest.registry import builder_type, reader_type
+from mmlongbench.manifest.resolve import bind_builder, placements_of
 
 LEAST = {"name": "mmlongdoc", "builder": "docvqa", "reader": "mmlongbench_doc", "source": "sample"}
 

@@ -4,7 +4,7 @@ import pytest
 from tiny import build, write_manifest
 
 from mmlongbench.errors import ManifestError
-from mmlongbench.manifest import DatasetSpec, Manifest, load_manifest, narrowed
+from mmlongbench.manifest.model import DatasetSpec, Manifest, load_manifest, narrowed
 
 TWO = """
 defaults: {builder: docvqa, reader: mmlongbench_doc, source: sample, options: {page_label: index}}

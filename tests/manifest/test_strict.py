@@ -8,11 +8,11 @@ import yaml
 from PIL import Image
 from tiny import build, write_manifest
 
-from mmlongbench.binding import bind_builder
 from mmlongbench.documents.limits import MOST_PIXELS
 from mmlongbench.errors import ManifestError
-from mmlongbench.manifest import DatasetSpec, ImageSpec, Manifest, load_manifest, narrowed
-from mmlongbench.task import Options
+from mmlongbench.manifest.model import DatasetSpec, ImageSpec, Manifest, load_manifest, narrowed
+from mmlongbench.manifest.resolve import bind_builder
+from mmlongbench.task.contracts import Options
 
 LEAST = {"name": "mmlongdoc", "builder": "docvqa", "reader": "mmlongbench_doc", "source": "sample"}
 

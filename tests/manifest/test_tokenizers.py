@@ -5,7 +5,7 @@ import pytest
 import yaml
 from tiny import build, command, hashes, lock, records, rejects, write_manifest
 
-from mmlongbench.manifest import CounterSpec
+from mmlongbench.manifest.model import CounterSpec
 
 TEXT = (
     "\n\nDocument ash: \n\nDocument birch: \n\nDocument cedar: \n\nQuestion: Based on Document dogwood, "

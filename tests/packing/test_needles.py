@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import mmlongbench as mm
-from mmlongbench.packing.budget import K, TokenBudget
+from mmlongbench.lengths import K, TokenBudget
 from mmlongbench.packing.closing import closest_sum
 from mmlongbench.packing.pack import DoesNotFitError, examples, pack
-from mmlongbench.packing.placing import Placement
+from mmlongbench.packing.place import Placement
 from mmlongbench.packing.pricing import Pricer
 from tokenization import CrossModalCounter, PatchRule, load_tokenizer
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 import mmlongbench as mm
-from mmlongbench.packing.budget import K, TokenBudget
+from mmlongbench.lengths import K, TokenBudget
 from mmlongbench.packing.pack import Example, examples, pack
 from mmlongbench.packing.pricing import Pricer
 from tokenization import CrossModalCounter, PatchRule, TextTokenizer, load_tokenizer

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 from tiny import command, mmlongbench, records
 
-from mmlongbench.progress import Progress
+from mmlongbench.io.progress import Progress
 from mmlongbench.release.audit import audit_release
 
 pytestmark = pytest.mark.slow

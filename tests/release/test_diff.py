@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from tiny import Ran, command, write_manifest
 
-from mmlongbench.release.words import against, contexts, differences
+from mmlongbench.release.describe_diff import against, contexts, differences
 
 FILE = "mmlb_data/documentQA/mmlongdoc_K1.jsonl"
 ITEMS = "items/documentQA/mmlongdoc_K1.parquet"

@@ -21,7 +21,7 @@ from tiny import command
 
 from builders.mm_niah.sample_upstream import draw_upstream
 from mmlongbench.errors import ReleaseError
-from mmlongbench.progress import Progress
+from mmlongbench.io.progress import Progress
 from mmlongbench.prompt import Prompt
 from mmlongbench.release.audit import audit_release
 from mmlongbench.release.depths import Haystack, placement_faults

@@ -13,10 +13,10 @@ from PIL import Image
 from tiny import hashes, lock, records
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.files import sweep, write_whole
-from mmlongbench.formats import FilePattern, JsonLines, to_json
+from mmlongbench.io.atomic import sweep, write_whole
 from mmlongbench.release.images import ImageSizes
 from mmlongbench.release.lock import MAKERS
+from mmlongbench.task.formats import FilePattern, JsonLines, to_json
 
 TEMPLATES = (
     "documentQA/{name}_K{k}.jsonl",

@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from crash_harness import wait_for
 from judge_server import Request, Said, client_of, good, in_turn, judging
-from lives import wait_for
 
 from mmlongbench.scoring.judge.calls import Call, fence
 from mmlongbench.scoring.judge.client import MOST_LOST, Failed

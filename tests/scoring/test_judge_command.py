@@ -10,8 +10,8 @@ from invented_checkout import draw_checkout
 from judge_server import QUICK, JudgeServer, Request, Said, judging, question_of, text_of
 from tiny import Ran, command
 
-from mmlongbench.formats import to_json
 from mmlongbench.scoring.scores import ScoreLine, read_scores
+from mmlongbench.task.formats import to_json
 
 pytestmark = pytest.mark.slow
 

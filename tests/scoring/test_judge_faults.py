@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from crash_harness import wait_for
 from judge_server import QUICK, JudgeServer, Said, Script, client_of, completion, good, in_turn, judging, text_of
-from lives import wait_for
 
 from mmlongbench.scoring.judge.calls import Call, fence
 from mmlongbench.scoring.judge.client import MOST_LOST, Failed, JudgeClient

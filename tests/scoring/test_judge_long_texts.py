@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from judge_server import QUICK, JudgeServer, Request, Said, good, judging, question_of, text_of
 
-from mmlongbench.formats import to_json
 from mmlongbench.scoring.judge import Answers, FluencyF1
 from mmlongbench.scoring.judge.judged import MAX_CHARACTERS
 from mmlongbench.scoring.metric import Asked, Judge, Scored, Settings
+from mmlongbench.task.formats import to_json
 
 GOLD = "It was dredged."
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from threading import Event
 
 import pytest
+from crash_harness import wait_for
 from judge_server import JudgeServer, Request, Said, client_of, good, judging, text_of
-from lives import wait_for
 
 from mmlongbench.scoring.judge.calls import Call
 from mmlongbench.scoring.judge.client import JudgeClient

@@ -10,10 +10,10 @@ from threading import Event
 from typing import Any, ClassVar
 
 import pytest
+from crash_harness import wait_for
 from judge_server import JudgeServer, Request, Said, client_of, good, in_turn, judging, text_of
-from lives import wait_for
 
-from mmlongbench.progress import Progress
+from mmlongbench.io.progress import Progress
 from mmlongbench.scoring import running
 from mmlongbench.scoring.joining import open_scorable
 from mmlongbench.scoring.judge.calls import Call

@@ -11,7 +11,6 @@ import pytest
 from invented_checkout import FLUENCY, PRECISION, RECALL, draw_checkout
 from judge_server import QUICK, JudgeServer, Request, Said, Script, client_of, judging, question_of, replies, text_of
 
-from mmlongbench.formats import to_json
 from mmlongbench.scoring.judge import FluencyF1, JudgeError
 from mmlongbench.scoring.judge.calls import Manner, PromptCall, Reading
 from mmlongbench.scoring.judge.client import Failed
@@ -19,6 +18,7 @@ from mmlongbench.scoring.judge.readings import fluency_of
 from mmlongbench.scoring.judge.summaries import OWN
 from mmlongbench.scoring.judge.verdicts import Fluency
 from mmlongbench.scoring.metric import Asked, Judge, Profile, Scored, Settings
+from mmlongbench.task.formats import to_json
 
 pytestmark = pytest.mark.slow
 

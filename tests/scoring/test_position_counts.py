@@ -9,7 +9,7 @@ from tiny import command
 
 from builders.mm_niah import MMNIAH
 from builders.mm_niah.builder import MMNIAHOptions
-from mmlongbench.plugins import metric_type
+from mmlongbench.manifest.registry import metric_type
 from mmlongbench.scoring.errors import ScoringError
 from mmlongbench.scoring.metric import Asked, Settings
 from mmlongbench.scoring.position_counts import PositionCount, listed_values, position_accuracy

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mmlongbench import bounded
+from mmlongbench.io import safe_read as bounded
 from mmlongbench.scoring.errors import ScoringError
 from mmlongbench.scoring.predictions import key_of, read_predictions
 from mmlongbench.scoring.problems import REASONS, Problems

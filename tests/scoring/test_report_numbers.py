@@ -9,7 +9,7 @@ from score_lines import absent, cell, line, mean, reported, write
 
 from mmlongbench.draws import Draws
 from mmlongbench.errors import ReleaseError
-from mmlongbench.plugins import metric_type
+from mmlongbench.manifest.registry import metric_type
 from mmlongbench.scoring.metric import Scored, Settings, totals_of
 from mmlongbench.scoring.report import report
 from mmlongbench.scoring.report.estimates import Counts

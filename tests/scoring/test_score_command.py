@@ -11,8 +11,8 @@ import pytest
 from tiny import Ran, command, records
 
 from mmlongbench.cli.score import PROFILES as command_profiles
-from mmlongbench.plugins import builder_type
-from mmlongbench.progress import Progress
+from mmlongbench.io.progress import Progress
+from mmlongbench.manifest.registry import builder_type
 from mmlongbench.scoring import running
 from mmlongbench.scoring.errors import ScoringError
 from mmlongbench.scoring.joining import open_scorable
@@ -22,7 +22,7 @@ from mmlongbench.scoring.problems import Problems
 from mmlongbench.scoring.report import report
 from mmlongbench.scoring.running import Run, score
 from mmlongbench.scoring.scores import ScoreLine, read_scores
-from mmlongbench.task import HasClusters
+from mmlongbench.task.contracts import HasClusters
 
 pytestmark = pytest.mark.slow
 

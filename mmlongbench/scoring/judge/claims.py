@@ -11,14 +11,14 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.files import sha256_of, write_whole
-from mmlongbench.formats import JSON_LINES, to_json
-from mmlongbench.progress import Progress
+from mmlongbench.io.atomic import sha256_of, write_whole
+from mmlongbench.io.progress import Progress
+from mmlongbench.io.threads import threads
 from mmlongbench.release.layout import CLAIMS
 from mmlongbench.scoring.judge.calls import Call, fence
 from mmlongbench.scoring.judge.client import Failed, JudgeClient
 from mmlongbench.scoring.judge.verdicts import Claims
-from mmlongbench.scoring.threads import threads
+from mmlongbench.task.formats import JSON_LINES, to_json
 
 _RUBRIC = """You take a summary apart into claims. A claim is one short sentence that says one fact and can be \
 understood without the others: write names out instead of pronouns, and keep numbers, dates and conditions as they \

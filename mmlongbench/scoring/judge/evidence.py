@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from mmlongbench.io.folders import file_inside
 from mmlongbench.scoring.judge.calls import fence
 from mmlongbench.scoring.judge.gold_pages import MOST, GoldPages, answer_pages, own_pages, own_texts, page_path
 from mmlongbench.scoring.judge.page_texts import PageTexts
 from mmlongbench.scoring.judge.pictures import Picture, picture_of
-from mmlongbench.sources import file_inside
-from mmlongbench.task import Record
+from mmlongbench.task.contracts import Record
 
 
 @dataclass(frozen=True, slots=True)

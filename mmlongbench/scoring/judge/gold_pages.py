@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from mmlongbench.io.folders import file_inside
 from mmlongbench.scoring.judge.pictures import Picture, picture_of
-from mmlongbench.sources import file_inside
-from mmlongbench.task import Record
+from mmlongbench.task.contracts import Record
 
 MOST = 20
 """Pages that a judge is shown, the first of them."""

@@ -10,7 +10,7 @@ from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.names import folder_names
 from mmlongbench.documents.pdf_reader import page_text
 from mmlongbench.errors import Fault, SourceError, TimeLimitError
-from mmlongbench.sources import file_inside, pdfs_by_name
+from mmlongbench.io.folders import file_inside, pdfs_by_name
 
 MAX_KEPT = 64 * 1024 * 1024
 """Characters of the documents that are kept; the one in use always is."""

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mmlongbench.bounded import source_file
 from mmlongbench.errors import SourceError
+from mmlongbench.io.safe_read import source_file
 from mmlongbench.scoring.judge.calls import encodable
 from mmlongbench.scoring.judge.errors import JudgeError
 from mmlongbench.scoring.judge.templates import Template, TemplateError, plain, template

@@ -20,9 +20,9 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mmlongbench.errors import Fault, ReleaseError
+from mmlongbench.io.json_lines import json_lines
 from mmlongbench.scoring.report.columns import Floats
 from mmlongbench.scoring.scores import ScoreLine, profile_order, read_scores
-from mmlongbench.sources import json_lines
 
 ALPHAS = tuple(step / 20 for step in range(21))
 BINS = 10

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from mmlongbench.packing.budget import K, format_length
+from mmlongbench.lengths import K, format_length
 from mmlongbench.scoring.report.estimates import Estimate
 from mmlongbench.scoring.scores import UNKNOWN, profile_order
 

@@ -6,7 +6,7 @@ from inspect import getattr_static
 from typing import TypeAlias
 
 from mmlongbench.errors import MMLongBenchError
-from mmlongbench.plugins import metric_type
+from mmlongbench.manifest.registry import metric_type
 from mmlongbench.scoring.metric import Metric, Scored, Settings
 
 Totals: TypeAlias = Callable[[Sequence[Scored]], Mapping[str, float]]

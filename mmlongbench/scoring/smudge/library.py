@@ -9,6 +9,7 @@ from typing import TypeAlias
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.names import folder_names
 from mmlongbench.errors import Fault, SourceError, TimeLimitError
+from mmlongbench.io.folders import file_inside, pdfs_by_name
 from mmlongbench.scoring.smudge.paths import Paths
 from mmlongbench.scoring.smudge.pdf_words import pdf_words
 from mmlongbench.scoring.smudge.places import Locator
@@ -16,7 +17,6 @@ from mmlongbench.scoring.smudge.reading import Reading
 from mmlongbench.scoring.smudge.windows import letters_of
 from mmlongbench.scoring.smudge.word_list import WordList
 from mmlongbench.scoring.smudge.words import Word, Words, words_of
-from mmlongbench.sources import file_inside, pdfs_by_name
 
 MOST_BYTES = 256 * 1024 * 1024
 """Of the documents that are kept; the one in use always is."""

@@ -15,8 +15,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
 
 from mmlongbench.errors import Fault, SourceError
+from mmlongbench.io.json_lines import json_line_at, json_lines
 from mmlongbench.scoring.smudge.words import Word
-from mmlongbench.sources import json_line_at, json_lines
 
 
 class WordLine(BaseModel):

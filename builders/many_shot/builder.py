@@ -1,0 +1,189 @@
+"""Many-shot in-context learning: rounds of labelled pictures, then one to classify (paper, section 3; files `ICL/*`).
+
+Labels are hidden: a class is a number, its place in a drawn order. All test images of a domain share four sets of
+exemplars, each packed once to fit the dearest of them; a test image's own record has the set that is drawn for it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+import mmlongbench as mm
+from builders.many_shot.public import OneObject
+from builders.many_shot.rows import ClassifiedImage
+
+INSTRUCTION = (
+    "You need to recognize entities in images. Use the provided mapping from the image to label to assign a label to "
+    'the test image. Only output "label: {label}" and nothing else.\n\nTraining examples:\n'
+)
+_PAPER_IMAGES = {
+    "cars196": (36.1, 72.6, 156.3, 324.0, 628.8),
+    "food101": (25.0, 52.0, 106.1, 215.5, 432.5),
+    "sun397": (37.0, 80.1, 161.3, 326.8, 656.6),
+    "inat2021": (31.2, 66.1, 134.6, 271.0, 543.8),
+}
+"""Table 3."""
+_PUBLIC = mm.Bundle(mm.FilePattern("ICL/{name}_K{k}.json"), OneObject())
+_FROZEN = mm.FilePattern("ICL/{name}_K{k}.frozen.jsonl")
+
+
+class ManyShotOptions(mm.Options):
+    """What a manifest may set."""
+
+    sets: int = Field(default=4, ge=1)
+    """Alternative sets of exemplars in a file."""
+    domains: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    """Of a source that has several; all by default."""
+    classes_per_8k: int = Field(default=5, ge=1)
+    most_classes: int = Field(default=50, ge=2)
+    """Above 128K there are more only where the pictures of a class run out."""
+
+
+@dataclass(frozen=True, slots=True)
+class ManyShot:
+    """Classification by exemplars."""
+
+    dataset: str
+    options: ManyShotOptions
+
+    options_type: ClassVar[type[mm.Options]] = ManyShotOptions
+
+    @property
+    def spec(self) -> mm.TaskSpec:
+        """The record has a fixed order of exemplars; the public file is made of the records."""
+        return mm.TaskSpec(
+            _FROZEN,
+            "cls_acc",
+            category="ICL",
+            most_tokens=2048,
+            bundle=_PUBLIC,
+            is_answer_of_context=True,
+            paper_images=_PAPER_IMAGES.get(self.dataset, ()),
+        )
+
+    def selects(self, world: mm.World) -> Callable[[ClassifiedImage], bool]:
+        """Test images of the classes that the longest of the standard lengths shows."""
+        domains = {each.domain for each in _classes(world).values()}
+        if unknown := sorted(set(self.options.domains) - domains):
+            known = ", ".join(sorted(domains)) or "none"
+            raise mm.DraftError(f"options.domains: the source has no domain {unknown[0]!r}; it has {known}")
+        asked = {kind for domain in domains for kind in self._table(world, domain)[: self.options.most_classes]}
+        return lambda row: row.kind in asked
+
+    def draft(self, row: ClassifiedImage, world: mm.World, draws: mm.Draws) -> mm.Draft:
+        """The context that a test image is at home in, asked about it alone."""
+        return self._context(_classes(world)[row.kind].domain, self._home(row, world), [row], world)
+
+    def contexts(self, rows: Sequence[ClassifiedImage], world: mm.World) -> list[mm.Draft]:
+        """Every set of every domain, asked about all test images of it."""
+        domains: dict[str, list[ClassifiedImage]] = {}
+        for row in rows:
+            domains.setdefault(_classes(world)[row.kind].domain, []).append(row)
+        numbers = range(self.options.sets)
+        return [self._context(name, number, domains[name], world) for name in sorted(domains) for number in numbers]
+
+    def record(self, example: mm.Example) -> mm.Record:
+        """A test image with the set that is drawn for it, in a fixed order."""
+        data = example.question.data
+        labels = {str(unit.group): int(unit.data["label"]) for unit in example.units}
+        return {
+            "id": example.id,
+            "domain": data["domain"],
+            "set": data["set"],
+            "exemplars": [
+                {"image": path, "id": unit.data["label"]}
+                for path, unit in zip(example.prompt.images, example.units, strict=False)  # the last is the test image
+            ],
+            "image": data["image"],
+            "answer": labels[data["kind"]],
+            "name": data["names"][data["kind"]],
+            "labels": [data["names"][kind] for kind in sorted(labels, key=labels.__getitem__)],
+            "image_tokens": example.count.image - sum(item.count.image for item in example.items),
+        }
+
+    def prompt(self, record: mm.Record) -> mm.Prompt:
+        """The prompt of a frozen record, or of a set and a test image of the public file."""
+        units = [_exemplar(str(place), each["image"], each["id"]) for place, each in enumerate(record["exemplars"])]
+        return mm.assemble((INSTRUCTION,), units, "\n\n", _ask(record["image"]))
+
+    def facets(self, record: mm.Record) -> Mapping[str, Sequence[str]]:
+        """The domain, of a source that has several."""
+        domain = record.get("domain", self.dataset)
+        return {} if domain == self.dataset else {"domain": [domain]}
+
+    def cluster(self, record: mm.Record) -> str:
+        """Return the class that the test image shows.
+
+        Models confuse whole classes. The sets of exemplars are few, and the same for every release, so that they are no
+        sample to draw from.
+        """
+        name = str(record.get("name", ""))
+        return f"{record.get('domain', self.dataset)}: {name}" if name else ""
+
+    def _table(self, world: mm.World, domain: str) -> tuple[str, ...]:
+        """The classes of a domain that both splits have, in the order in which a sample goes through them.
+
+        So a small sample has test images of the first classes, those of the shortest contexts.
+        """
+        found = _classes(world).items()
+        kinds = (kind for kind, each in found if each.domain == domain and each.exemplars and each.tests)
+        is_asked = domain in self.options.domains or not self.options.domains
+        return tuple(world.sample_draws.order("stratum", kinds)) if is_asked else ()
+
+    def _home(self, row: ClassifiedImage, world: mm.World) -> int:
+        return world.draws.integer(f"set of {row.id}", 0, self.options.sets - 1)
+
+    def _context(self, domain: str, number: int, rows: Sequence[ClassifiedImage], world: mm.World) -> mm.Draft:
+        """One set of exemplars, asked about all these test images."""
+        table, draws = self._table(world, domain), world.draws.at("set", number)
+        names = {kind: _classes(world)[kind].name for kind in table}
+        rounds = mm.Rounds(
+            table,
+            exemplars=lambda kind: draws.order(f"exemplars of {kind}", _classes(world)[kind].exemplars),
+            unit=_Exemplars(world, tuple(row.image for row in rows)),
+            order=draws.order,
+            labels=lambda kinds: world.draws.order("labels", kinds),
+            per_8k=self.options.classes_per_8k,
+            most=self.options.most_classes,
+        )
+        about = {"domain": domain or self.dataset, "set": number, "names": names}
+        questions = []
+        for row in rows:
+            path = world.image(row.image).path
+            data = {**about, "image": path, "kind": row.kind}
+            questions.append(mm.Question(row.id, _ask(path), data, row.kind, self._home(row, world) == number))
+        id = f"{about['domain']}, set {number}"
+        return mm.Draft(id, (INSTRUCTION,), tuple(questions), (), rounds, family=domain)
+
+
+@dataclass(frozen=True, slots=True)
+class _Exemplars:
+    """Pictures as units; one that is broken, or a near-duplicate of a test image, is barred."""
+
+    world: mm.World
+    tests: tuple[str, ...]
+
+    def __call__(self, kind: str, name: str, label: int, turn: int) -> mm.Unit:
+        try:
+            looks, path = self.world.likeness(name), self.world.image(name).path
+        except mm.Rejected as refused:
+            return mm.Unit(f"{kind}: {name}", "exemplar", "", (), barred=refused.fault.reason)
+        is_near = mm.is_like_any(looks, [self.world.likeness(test) for test in self.tests])
+        unit = _exemplar(f"{kind}: {name}", path, label, kind)
+        return replace(unit, barred="near-duplicate-of-a-test-image" if is_near else "")
+
+
+def _classes(world: mm.World) -> Mapping[str, mm.ImageClass]:
+    if world.image_classes is None:
+        raise mm.DraftError("the reader of this dataset has no classes: it needs a method `image_classes(sources)`")
+    return world.image_classes.classes
+
+
+def _exemplar(id: str, path: str, label: int, kind: str | None = None) -> mm.Unit:
+    return mm.Unit(id, "exemplar", mm.Image(path), (), tail=f"\nlabel: {label}", group=kind, data={"label": label})
+
+
+def _ask(path: str) -> tuple[mm.Part, ...]:
+    return ("\n\nNow classify this image: ", mm.Image(path), "\nlabel:")

@@ -1,0 +1,80 @@
+"""Pictures in folders of their classes: `<class>/<file>`, one folder of classes for exemplars, one for tests."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import ClassVar
+
+from builders.many_shot.rows import ClassifiedImage, is_unicode
+from mmlongbench import Fault, ImageClass, ImageClasses, Row, RowFault, Sources, at_place, file_inside
+
+ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")
+
+
+class ImageFolders:
+    """One's own classified pictures."""
+
+    row_type: ClassVar[type[Row]] = ClassifiedImage
+    sources: ClassVar[tuple[str, ...]] = ("train", "test")
+    image_folder: ClassVar[str] = "image-folders"
+    names_images_by_content: ClassVar[bool] = True
+
+    def rows(self, sources: Sources) -> Iterator[Row | RowFault]:
+        """Each picture of the folder of tests, numbered in the order of their paths; then the files that are none."""
+        for number, (kind, name) in enumerate(_pictures(sources["test"])):
+            row = ClassifiedImage(id=f"test-{number}", image=f"test/{name}", kind=kind)
+            yield at_place(row.id, row, name, "picture")
+        for split in self.sources:
+            for name in _files(sources[split]):
+                path = PurePosixPath(name)
+                if path.suffix.lower() not in ENDINGS:
+                    fault = Fault(
+                        "unknown-ending", f"a picture that ends in {', '.join(ENDINGS)}", path.suffix or "none"
+                    )
+                    yield at_place(f"{split}/{name}", fault, name, "file")
+                elif not is_unicode(name):
+                    found = name.encode("ascii", "backslashreplace").decode()
+                    fault = Fault("invalid-unicode", "a name in UTF-8", found)
+                    yield at_place(f"{split}/{found}", fault, found, "name")
+                elif len(path.parts) < 2:
+                    fault = Fault("no-class", f"{split}/<class>/{name}", f"{split}/{name}")
+                    yield at_place(f"{split}/{name}", fault, name, "picture")
+
+    def documents(self, sources: Sources) -> Mapping[str, Path]:
+        """No PDFs."""
+        return {}
+
+    def image(self, sources: Sources, name: str) -> Path | None:
+        """A picture by `<split>/<class>/<file>`; a name that leads out of its folder has none."""
+        split, *inner = PurePosixPath(name).parts or ("",)
+        return file_inside(sources[split], "/".join(inner)) if split in self.sources else None
+
+    def image_classes(self, sources: Sources) -> ImageClasses:
+        """Every folder of pictures."""
+        shown: dict[str, list[str]] = {}
+        asked: dict[str, int] = {}
+        for kind, name in _pictures(sources["train"]):
+            shown.setdefault(kind, []).append(f"train/{name}")
+        for kind, _ in _pictures(sources["test"]):
+            asked[kind] = asked.get(kind, 0) + 1
+        kinds = sorted({*shown, *asked})
+        found = {kind: ImageClass(kind, "", tuple(shown.get(kind, ())), asked.get(kind, 0)) for kind in kinds}
+        return ImageClasses("train", "test", found)
+
+    def draw_sample(self, folder: Path) -> dict[str, Path]:
+        """Drawn shapes, a folder a class."""
+        from builders.many_shot.sample import draw_folders
+
+        return draw_folders(folder)
+
+
+def _files(root: Path) -> list[str]:
+    """The paths of all visible files below a folder, sorted."""
+    names = (path.relative_to(root) for path in root.rglob("*") if path.is_file())
+    return sorted(name.as_posix() for name in names if not any(part.startswith(".") for part in name.parts))
+
+
+def _pictures(root: Path) -> list[tuple[str, str]]:
+    """(class, path below the root) of each picture; the class is its folder, which may lie in others (`a/abbey`)."""
+    found = (PurePosixPath(name) for name in _files(root))
+    pictures = (path for path in found if path.suffix.lower() in ENDINGS and len(path.parts) > 1)
+    return [(path.parent.as_posix(), path.as_posix()) for path in pictures if is_unicode(path.as_posix())]

@@ -1,0 +1,145 @@
+"""iNaturalist 2021: COCO's form, a file for the exemplars (`train_mini.json`) and one for the tests (`val.json`).
+
+A class is a category; its domain is the supercategory (Birds, Plants, …), and an example stays within one. Pictures are
+named by `file_name` below one folder. Files may be gzipped.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, ClassVar
+
+from builders.many_shot.rows import ClassifiedImage, is_unicode
+from mmlongbench import (
+    Fault,
+    ImageClass,
+    ImageClasses,
+    Row,
+    RowFault,
+    SourceError,
+    Sources,
+    at_place,
+    file_inside,
+    load_json,
+)
+
+_PARTS = ("images", "annotations", "categories")
+
+
+@dataclass(frozen=True, slots=True)
+class Annotated:
+    """What one file says, reduced to what is needed."""
+
+    kinds: Mapping[int, tuple[str, str]]
+    """(domain, name) of each category that has both."""
+    files: Mapping[int, str]
+    """File names by image id."""
+    pairs: tuple[tuple[int, int], ...]
+    """(image id, category id) of each annotation, in the order of the file."""
+    ambiguous: frozenset[int]
+    """Images of several categories."""
+
+
+class INaturalist:
+    """iNaturalist's own files."""
+
+    row_type: ClassVar[type[Row]] = ClassifiedImage
+    sources: ClassVar[tuple[str, ...]] = ("images", "train", "test")
+    image_folder: ClassVar[str] = "inat2021"
+    names_images_by_content: ClassVar[bool] = True
+
+    def rows(self, sources: Sources) -> Iterator[Row | RowFault]:
+        """Each annotated picture of the tests, by `inat-<image id>`; and exemplars that have no class or no file."""
+        for split in ("test", "train"):
+            found = _annotated(sources[split])
+            for number, (image, category) in enumerate(found.pairs):
+                id = f"inat-{image}" if split == "test" else f"{split}-{image}"
+                row = _row(id, found, image, category)
+                if split == "test" or isinstance(row, Fault):
+                    yield at_place(id, row, sources[split].name, f"annotation {number}")
+
+    def documents(self, sources: Sources) -> Mapping[str, Path]:
+        """No PDFs."""
+        return {}
+
+    def image(self, sources: Sources, name: str) -> Path | None:
+        """A picture below the folder; a name that leads out of it has none."""
+        return file_inside(sources["images"], name)
+
+    def image_classes(self, sources: Sources) -> ImageClasses:
+        """Every category of the two files, by `<supercategory>/<name>`."""
+        shown: dict[str, list[str]] = {}
+        asked: dict[str, int] = {}
+        about: dict[str, tuple[str, str]] = {}
+        for split in ("train", "test"):
+            found = _annotated(sources[split])
+            for image, category in found.pairs:
+                if category in found.kinds and image in found.files and image not in found.ambiguous:
+                    kind = "/".join(found.kinds[category])
+                    about[kind] = found.kinds[category]
+                    if split == "train":
+                        shown.setdefault(kind, []).append(found.files[image])
+                    else:
+                        asked[kind] = asked.get(kind, 0) + 1
+        classes = {
+            kind: ImageClass(name, domain, tuple(dict.fromkeys(shown.get(kind, ()))), asked.get(kind, 0))
+            for kind, (domain, name) in sorted(about.items())
+        }
+        return ImageClasses(sources["train"].name.split(".")[0], sources["test"].name.split(".")[0], classes)
+
+    def draw_sample(self, folder: Path) -> dict[str, Path]:
+        """Drawn shapes in two domains."""
+        from builders.many_shot.sample import draw_inaturalist
+
+        return draw_inaturalist(folder)
+
+
+def _row(id: str, found: Annotated, image: int, category: int) -> Row | Fault:
+    if category not in found.kinds:
+        expected = "a category with a name and a supercategory"
+        return Fault("no-supercategory", expected, f"category {category}", field="category_id")
+    if image in found.ambiguous:
+        return Fault("image-of-two-classes", "one category an image", f"several of image {image}", field="category_id")
+    if image not in found.files:
+        return Fault("no-such-image", "an image with a file_name", f"image {image}", field="image_id")
+    return ClassifiedImage(id=id, image=found.files[image], kind="/".join(found.kinds[category]))
+
+
+@lru_cache(maxsize=4)
+def _annotated(path: Path) -> Annotated:
+    data = _read(path)
+    kinds = {
+        each["id"]: (each["supercategory"], each["name"])
+        for each in data["categories"]
+        if isinstance(each, dict) and isinstance(each.get("id"), int) and _named(each, "supercategory", "name")
+    }
+    files = {
+        each["id"]: each["file_name"]
+        for each in data["images"]
+        if isinstance(each, dict) and isinstance(each.get("id"), int) and _named(each, "file_name")
+    }
+    pairs = tuple(
+        (each["image_id"], each["category_id"])
+        for each in data["annotations"]
+        if isinstance(each, dict) and all(isinstance(each.get(key), int) for key in ("image_id", "category_id"))
+    )
+    if len(pairs) < len(data["annotations"]):
+        broken = f"{len(data['annotations']) - len(pairs)} without"
+        raise SourceError(Fault("broken-annotations", "image_id and category_id, integers", broken, path.name))
+    classes: dict[int, set[int]] = {}
+    for image, category in pairs:
+        classes.setdefault(image, set()).add(category)
+    return Annotated(kinds, files, pairs, frozenset(image for image, found in classes.items() if len(found) > 1))
+
+
+def _named(each: Mapping[str, Any], *keys: str) -> bool:
+    """Whether fields hold text, and text that can be written."""
+    return all(isinstance(each.get(key), str) and each[key].strip() and is_unicode(each[key]) for key in keys)
+
+
+def _read(path: Path) -> Mapping[str, list[Any]]:
+    data = load_json(path, "a JSON object in COCO's form")
+    if not isinstance(data, dict) or not all(isinstance(data.get(part), list) for part in _PARTS):
+        raise SourceError(Fault("unreadable-source", f"lists {', '.join(_PARTS)}", "something else", path.name))
+    return data

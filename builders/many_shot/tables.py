@@ -1,0 +1,206 @@
+"""Classified pictures in Parquet, as Hugging Face datasets have them: columns `image` and `label`, a file name a split.
+
+Food101, Stanford Cars and SUN397 come so (`hub:ethz/food101`). Labels are whole numbers; their names are in the file's
+metadata. Tests are of the split `test`, else `validation`, exemplars of `train`. Pictures are read one row group at a
+time, so that a picture costs no memory but its own.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, ClassVar
+
+from builders.many_shot.rows import ClassifiedImage
+from mmlongbench import Fault, ImageClass, ImageClasses, Row, RowFault, SourceError, Sources, at_place, visible_files
+
+_TESTS = ("test", "validation", "valid", "val")
+_GROUPS = 8
+"""Row groups that are held at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A picture in a table; as a file, it has a name and bytes."""
+
+    file: Path
+    group: int
+    row: int
+    """Inside the group."""
+    name: str
+
+    def read_bytes(self) -> bytes:
+        """The picture's bytes; none where the cell is empty."""
+        import pyarrow as pa
+
+        try:
+            value = _pictures(self.file, self.group)[self.row].as_py()
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise OSError(f"{self.file.name}: {error}") from error
+        found = value.get("bytes") if isinstance(value, dict) else value
+        return found if isinstance(found, bytes) else b""
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """The rows of one split, file after file."""
+
+    name: str
+    labels: tuple[int | None, ...]
+    names: tuple[str, ...]
+    """Of the classes, by label; none where the file does not say."""
+    cells: tuple[Cell, ...]
+
+    def kind(self, label: int | None) -> str | None:
+        """The id of a label's class, or None where it is none."""
+        is_label = label is not None and label >= 0 and (label < len(self.names) or not self.names)
+        return f"{label:05}" if is_label else None
+
+
+class ImageTables:
+    """Parquet files of a dataset of the hub."""
+
+    row_type: ClassVar[type[Row]] = ClassifiedImage
+    sources: ClassVar[tuple[str, ...]] = ("data",)
+    image_folder: ClassVar[str] = "image-tables"
+    hub_files: ClassVar[tuple[str, ...]] = ("*.parquet", "**/*.parquet")
+    names_images_by_content: ClassVar[bool] = True
+
+    def rows(self, sources: Sources) -> Iterator[Row | RowFault]:
+        """Each picture of the split of tests by `<split>-<row>`; and rows of exemplars that have no label."""
+        exemplars, tests = _splits(sources["data"])
+        for number, label in enumerate(tests.labels):
+            id, kind = f"{tests.name}-{number}", tests.kind(label)
+            row = (
+                _unlabelled(label, tests)
+                if kind is None
+                else ClassifiedImage(id=id, image=f"tests/{number}", kind=kind)
+            )
+            yield at_place(id, row, *_place(tests.cells[number]))
+        for number, label in enumerate(exemplars.labels):
+            if exemplars.kind(label) is None:
+                fault = _unlabelled(label, exemplars)
+                yield at_place(f"{exemplars.name}-{number}", fault, *_place(exemplars.cells[number]))
+
+    def documents(self, sources: Sources) -> Mapping[str, Path]:
+        """No PDFs."""
+        return {}
+
+    def image(self, sources: Sources, name: str) -> Cell | None:
+        """A picture by `exemplars/<row>` or `tests/<row>`."""
+        found = re.fullmatch(r"(exemplars|tests)/(\d{1,12})", name)
+        split = _splits(sources["data"])[found[1] == "tests"] if found else None
+        return split.cells[int(found[2])] if split and found and int(found[2]) < len(split.cells) else None
+
+    def image_classes(self, sources: Sources) -> ImageClasses:
+        """Every class of the two splits."""
+        exemplars, tests = _splits(sources["data"])
+        shown: dict[str, list[str]] = {}
+        asked: dict[str, int] = {}
+        for number, label in enumerate(exemplars.labels):
+            if kind := exemplars.kind(label):
+                shown.setdefault(kind, []).append(f"exemplars/{number}")
+        for kind in filter(None, map(tests.kind, tests.labels)):
+            asked[kind] = asked.get(kind, 0) + 1
+        kinds = sorted({*shown, *asked})
+        names = {kind: exemplars.names[int(kind)] if exemplars.names else str(int(kind)) for kind in kinds}
+        found = {kind: ImageClass(names[kind], "", tuple(shown.get(kind, ())), asked.get(kind, 0)) for kind in kinds}
+        return ImageClasses(exemplars.name, tests.name, found)
+
+    def draw_sample(self, folder: Path) -> dict[str, Path]:
+        """Drawn shapes, two Parquet files."""
+        from builders.many_shot.sample import draw_tables
+
+        return draw_tables(folder)
+
+
+def _unlabelled(label: int | None, split: Split) -> Fault:
+    expected = f"a whole number from 0 to {len(split.names) - 1}" if split.names else "a whole number from 0"
+    return Fault("no-label", expected, "nothing" if label is None else str(label), field="label")
+
+
+def _place(cell: Cell) -> tuple[str, str]:
+    file, _, place = cell.name.partition(", ")
+    return file, place
+
+
+@lru_cache(maxsize=4)
+def _splits(source: Path) -> tuple[Split, Split]:
+    """The split of exemplars and the split of tests."""
+    root = source if source.is_dir() else source.parent
+    files = [file for file in visible_files(source) if file.suffix == ".parquet"] if source.is_dir() else [source]
+    split: dict[str, list[Path]] = {}
+    for file in files:
+        words = re.findall(r"[a-z]+", file.relative_to(root).as_posix().lower())
+        named = next((word for word in words if word in ("train", *_TESTS)), "")
+        split.setdefault(named, []).append(file)
+    tests = next((name for name in _TESTS if name in split), "")
+    if "train" not in split or not tests:
+        found = ", ".join(sorted(filter(None, split))) or "none in the names of Parquet files"
+        expected = "files of a split `train`, and of `test` or `validation`"
+        raise SourceError(Fault("missing-split", expected, found, source.name))
+    shown, asked = _split("train", tuple(split["train"])), _split(tests, tuple(split[tests]))
+    if shown.names and asked.names and shown.names != asked.names:
+        raise SourceError(Fault("two-lists-of-names", "the same classes in both splits", "others", source.name))
+    names = shown.names or asked.names
+    return replace(shown, names=names), replace(asked, names=names)
+
+
+def _split(name: str, files: tuple[Path, ...]) -> Split:
+    labels: list[int | None] = []
+    cells: list[Cell] = []
+    names: tuple[str, ...] = ()
+    for file in files:
+        table = _table(file)
+        kinds = table.schema_arrow
+        for column in ("image", "label"):
+            if column not in kinds.names:
+                raise SourceError(Fault("missing-column", f"a column {column}", ", ".join(kinds.names), file.name))
+        if not str(kinds.field("label").type).startswith(("int", "uint")):
+            found = f"{kinds.field('label').type}"
+            raise SourceError(Fault("labels-not-integers", "a column of integers", found, file.name, field="label"))
+        names = names or _names(kinds.metadata or {})
+        labels += _labels(table, file)
+        sizes = [table.metadata.row_group(group).num_rows for group in range(table.num_row_groups)]
+        places = [(group, row) for group, size in enumerate(sizes) for row in range(size)]
+        cells += [Cell(file, *place, f"{file.name}, row {number}") for number, place in enumerate(places)]
+    return Split(name, tuple(labels), names, tuple(cells))
+
+
+def _labels(table: Any, file: Path) -> list[int | None]:  # noqa: ANN401  (pyarrow has no types)
+    import pyarrow as pa
+
+    try:
+        labels: list[int | None] = table.read(["label"]).column("label").to_pylist()
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise SourceError(Fault("unreadable-source", "labels that can be read", str(error)[:200], file.name)) from error
+    return labels
+
+
+def _names(metadata: Mapping[bytes, bytes]) -> tuple[str, ...]:
+    """The names of the classes, as `datasets` leaves them in a schema."""
+    try:
+        label = json.loads(metadata[b"huggingface"])["info"]["features"]["label"]
+        names = tuple(map(str, label.get("names") or ()))
+        "".join(names).encode()
+    except (KeyError, ValueError, TypeError, AttributeError, RecursionError):  # a lone surrogate is a ValueError
+        return ()
+    return names
+
+
+@lru_cache(maxsize=_GROUPS)
+def _pictures(file: Path, group: int) -> Any:  # noqa: ANN401  (pyarrow has no types)
+    return _table(file).read_row_group(group, ["image"]).column("image").combine_chunks()
+
+
+@lru_cache(maxsize=64)
+def _table(file: Path) -> Any:  # noqa: ANN401  (pyarrow has no types)
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.ParquetFile(file)
+    except (pa.ArrowException, OSError) as error:
+        raise SourceError(Fault("unreadable-source", "a Parquet file", str(error)[:200], file.name)) from error

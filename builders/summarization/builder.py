@@ -1,0 +1,127 @@
+"""Summarization: the pages of a report, or of the documents of a case, as images (paper, section 3; files `summ/*`).
+
+Pages are cut from the end, of several documents each evenly; only examples whose full prompt is about 128K long are in,
+the same at every length. A report's own summary pages are taken out first.
+"""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar
+
+import mmlongbench as mm
+from builders.summarization.gold import joined_summary
+from builders.summarization.options import SummaryOptions
+from builders.summarization.removal import removed_pages
+from builders.summarization.rows import Summarised
+from builders.summarization.templates import INSTRUCTIONS, ask, page_number, page_unit, text_unit
+from builders.summarization.texts import text_fields, told
+
+_PAPER_IMAGES = {"gov": (2.0, 6.0, 12.0, 25.0, 50.7), "lexsum": (3.0, 6.0, 12.1, 25.2, 51.3)}
+"""Table 3."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Summarization of page images, or of their text."""
+
+    dataset: str
+    options: SummaryOptions
+
+    options_type: ClassVar[type[mm.Options]] = SummaryOptions
+
+    @property
+    def spec(self) -> mm.TaskSpec:
+        """520 tokens are kept free: 384 to generate, the rest for a chat template."""
+        files = mm.FilePattern("summ/{name}_K{k}.jsonl")
+        reads = self.options.pages_as == "text" or self.options.kind == "report"
+        span = mm.FullPrompt(below=4 * 1024, above=24 * 1024)
+        paper = _PAPER_IMAGES.get(self.dataset, ())
+        return mm.TaskSpec(
+            files,
+            "rouge",
+            further_metrics=("judge-fluency-f1",),
+            averaged_metric="judge-fluency-f1",
+            kind=self.options.kind,
+            category="" if self.options.pages_as == "text" else "Summ",
+            reserve=520,
+            page_texts=reads,
+            full_prompt=span,
+            paper_images=paper,
+        )
+
+    def draft(self, row: Summarised, world: mm.World, draws: mm.Draws) -> mm.Draft:
+        """Each document from its beginning; the first page of the one that is longest is always there."""
+        kind = self.options.kind
+        if row.kind != kind:
+            todo = f"the reader gives {row.kind}s; set options.kind to {row.kind}"
+            raise mm.DraftError(f"{self.dataset}: options.kind is {kind!r}, {todo}")
+        documents = [world.document(id) for id in row.docs]
+        removed = self._removed(row, world) if kind == "report" else {}
+        summary = _sections(row) if kind == "report" else _chosen(row, self.options.reference)
+        pages = [[page for page in document.pages if page.index not in removed] for document in documents]
+        counts = {document.name: len(kept) for document, kept in zip(documents, pages, strict=True)}
+        first, *others = mm.by_divisor(
+            [[self._unit(world, row, number, page) for page in kept] for number, kept in enumerate(pages)]
+        ).order
+        about = {"row": row, "summary": summary, "removed": removed, "pages": counts}
+        question = mm.Question(row.id, ask(kind), about)
+        opening, supply = (INSTRUCTIONS[kind],), mm.InOrder(tuple(others))
+        is_retold = self.options.pages_as == "text" and not self.options.packs_text
+        retold = mm.Retelling(opening, partial(told, world)) if is_retold else None
+        return mm.Draft(row.id, opening, (question,), (first,), supply, retold=retold)
+
+    def record(self, example: mm.Example) -> mm.Record:
+        """One line of the public file."""
+        data = example.question.data
+        row: Summarised = data["row"]
+        shown = [unit.group for unit in example.units]
+        return {
+            "id": row.id,
+            **({"source_id": row.source_id, "url": row.url} if row.kind == "report" else {}),
+            "image_list": [unit.id for unit in example.units],
+            **(text_fields(example.units) if self.options.pages_as == "text" else {}),
+            "summary": data["summary"],
+            "removed_pages": "; ".join(f"{page}: {why}" for page, why in data["removed"].items()),
+            "documents": [
+                {"doc": name, "pages": pages, "shown": shown.count(name)} for name, pages in data["pages"].items()
+            ],
+        }
+
+    def prompt(self, record: mm.Record) -> mm.Prompt:
+        """The prompt of a released line: with `page_text_list` of texts, else of images."""
+        texts = record.get("page_text_list")
+        units = [page_unit(path, page_number(path)) for path in record["image_list"]]
+        if texts is not None:
+            units = [text_unit(unit, text) for unit, text in zip(units, texts, strict=True)]
+        return mm.assemble((INSTRUCTIONS[self.options.kind],), units, "\n\n", ask(self.options.kind))
+
+    def gold(self, record: mm.Record) -> str:
+        """The summary as one text."""
+        return joined_summary(record["summary"])
+
+    def cluster(self, record: mm.Record) -> str:
+        """Return the report or the case, which is asked about once."""
+        return str(record["id"])
+
+    def _unit(self, world: mm.World, row: Summarised, number: int, page: mm.Page) -> mm.Unit:
+        """A page of the row's document of that number, in the form it is chosen in."""
+        unit = replace(page_unit(page.path, page.index, number), data={"document": row.docs[number]})
+        return told(world, unit) if self.options.packs_text else unit
+
+    def _removed(self, row: Summarised, world: mm.World) -> dict[int, str]:
+        options, texts = self.options, world.page_texts(row.docs[0])
+        must_be_found = options.without_summary_page == "reject"
+        return removed_pages(texts, row.sections, options.share, options.first_pages, must_be_found=must_be_found)
+
+
+def _sections(row: Summarised) -> list[dict[str, Any]]:
+    return [section.model_dump(mode="json") for section in row.sections]
+
+
+def _chosen(row: Summarised, length: str) -> str:
+    """The summary of a case of this length."""
+    written = {section.section_title: section.paragraphs[0] for section in row.sections}
+    if length not in written:
+        expected, todo = f"a {length} summary", "set options.reference"
+        raise mm.Rejected(mm.Fault("no-such-summary", expected, ", ".join(written), field="summary", todo=todo))
+    return written[length]

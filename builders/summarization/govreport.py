@@ -1,0 +1,154 @@
+"""GovReport (Huang et al. 2021, arXiv:2104.02112): GAO's reports as JSON, and a folder of their PDFs named by id.
+
+`reports` is a folder of JSON files (`gov-report/gao/*.json`), one of them, or lines of JSON; `highlight` is GAO's own
+summary. Reports of the Congressional Research Service have another form of summary and are rejected. The archive calls
+a report `GAO-18-107`, the benchmark's public files and claims `gov_report_gao-18-107`: either is read, the latter is
+released.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from builders.summarization.rows import Section, Summarised
+from mmlongbench import (
+    Fault,
+    Rejected,
+    Row,
+    RowFault,
+    SourceError,
+    Sources,
+    at_place,
+    escape_markers,
+    json_lines,
+    json_object,
+    pdfs_by_name,
+    visible_files,
+)
+
+_MOST_BYTES = 64 * 1024 * 1024
+"""Of one report; the longest has a megabyte."""
+_PREFIX = "gov_report_"
+"""What the ids of the benchmark's public rows and claims begin with."""
+
+
+class GovReport:
+    """GAO's reports."""
+
+    row_type: ClassVar[type[Row]] = Summarised
+    sources: ClassVar[tuple[str, ...]] = ("reports", "documents")
+    image_folder: ClassVar[str] = "gov-report/bg_pdf_img"
+
+    def rows(self, sources: Sources) -> Iterator[Row | RowFault]:
+        """Each report; its id is the public one, `gov_report_` and the number of the report in lower case."""
+        stems: dict[str, list[str]] = {}
+        for stem in pdfs_by_name(sources["documents"]):
+            stems.setdefault(stem.casefold(), []).append(stem)
+        for file, place, raw in _reports(sources["reports"]):
+            id = None if isinstance(raw, Fault) else _id(raw)
+            try:
+                found: Row | Fault = raw if isinstance(raw, Fault) else _row(id, raw, stems)
+            except Rejected as refused:
+                found = refused.fault
+            yield at_place(public_id(id) if id else f"{file}, {place}", found, file, place)
+
+    def documents(self, sources: Sources) -> Mapping[str, Path | Fault]:
+        """Every PDF of the folder, by its name without the ending."""
+        return pdfs_by_name(sources["documents"])
+
+    def draw_sample(self, folder: Path) -> dict[str, Path]:
+        """Drawn reports with a summary page of GAO's shape."""
+        from builders.summarization.sample import draw_reports
+
+        return draw_reports(folder)
+
+
+def _reports(source: Path) -> Iterator[tuple[str, str, dict[str, Any] | Fault]]:
+    """(file, place, the report or a fault) of each."""
+    if source.is_file() and not _is_one_report(source):
+        for number, _, raw in json_lines(source):
+            yield source.name, f"line {number}", raw
+        return
+    files = [source] if source.is_file() else [file for file in visible_files(source) if file.suffix == ".json"]
+    if not files:
+        raise SourceError(Fault("no-reports", "files that end in .json", "none", source.name))
+    for file in files:
+        try:
+            found = _report(file)
+        except OSError as error:
+            found = Fault("unreadable-source", "a JSON file", error.strerror or str(error))
+        yield file.name if file == source else file.relative_to(source).as_posix(), "report", found
+
+
+def _report(file: Path) -> dict[str, Any] | Fault:
+    if (size := file.stat().st_size) > _MOST_BYTES:
+        return Fault("size-of-a-file", f"at most {_MOST_BYTES} bytes", str(size))
+    return json_object(file.read_bytes())
+
+
+def _is_one_report(file: Path) -> bool:
+    """Whether a file is one object over many lines, as its first line tells."""
+    first = next(json_lines(file), None) if file.suffix == ".json" else None
+    return first is not None and isinstance(first.value, Fault) and first.value.reason in ("invalid-json", "not-a-row")
+
+
+def public_id(id: str) -> str:
+    """Return the id that public files and claims have for a report, from either form of it.
+
+    >>> public_id("GAO-18-107"), public_id("gov_report_gao-18-107")
+    ('gov_report_gao-18-107', 'gov_report_gao-18-107')
+    """
+    return f"{_PREFIX}{_number(id)}"
+
+
+def _number(id: str) -> str:
+    """A report's number in lower case, such as `gao-18-107`."""
+    return id.casefold().removeprefix(_PREFIX)
+
+
+def _id(raw: Mapping[str, Any]) -> str | None:
+    id = raw.get("id")
+    return id.strip() or None if isinstance(id, str) else None
+
+
+def _row(id: str | None, raw: Mapping[str, Any], stems: Mapping[str, Sequence[str]]) -> Summarised:
+    if id is None:
+        raise Rejected(Fault("missing-or-mistyped-field", "a text", repr(raw.get("id"))[:80], field="id"))
+    if "highlight" not in raw and ("summary" in raw or "reports" in raw or _number(id).startswith("crs")):
+        raise Rejected(Fault("crs-report", "a report of GAO, with highlights", "one of CRS", field="highlight"))
+    sections = tuple(_sections(raw.get("highlight")))
+    if not sections:
+        found = repr(raw.get("highlight"))[:80]
+        raise Rejected(Fault("empty-summary", "sections with paragraphs", found, field="highlight"))
+    url = raw.get("url")
+    if not isinstance(url, str | None):
+        raise Rejected(Fault("missing-or-mistyped-field", "a text", repr(url)[:80], field="url"))
+    document = _document(id, stems)
+    return Summarised(id=public_id(id), source_id=id, kind="report", docs=(document,), sections=sections, url=url or "")
+
+
+def _document(id: str, stems: Mapping[str, Sequence[str]]) -> str:
+    """The PDF of a report: the only one named by its number or its public id, whatever the case; else by its number."""
+    alike = stems.get(_number(id)) or stems.get(public_id(id), ())
+    number = _number(id) if id.casefold().startswith(_PREFIX) else id
+    return alike[0] if len(alike) == 1 else number
+
+
+def _sections(value: object) -> Iterator[Section]:
+    """The sections that hold paragraphs, those inside others after them."""
+    for raw in value if isinstance(value, list) else ():
+        if not isinstance(raw, dict) or not isinstance(raw.get("section_title"), str):
+            raise _broken("sections with a title", raw)
+        paragraphs, inner = raw.get("paragraphs"), raw.get("subsections")
+        texts = [] if paragraphs is None else paragraphs
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+            raise _broken("paragraphs that are texts", paragraphs)
+        if not isinstance(inner, list | None):
+            raise _broken("a list of subsections", inner)
+        if kept := tuple(escape_markers(text) for text in texts if text.strip()):
+            yield Section(section_title=escape_markers(raw["section_title"]), paragraphs=kept)
+        yield from _sections(inner)
+
+
+def _broken(expected: str, found: object) -> Rejected:
+    return Rejected(Fault("broken-summary", expected, repr(found)[:80], field="highlight"))

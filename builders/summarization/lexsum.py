@@ -1,0 +1,76 @@
+"""Multi-LexSum (Shen et al. 2022, arXiv:2206.10883): cases with several documents, and a folder of their PDFs.
+
+`cases` is a file of the release (`train.json`, `dev.json`, `test.json`: lines of JSON), PDFs are named by the ids of
+documents, in one folder or one a case. `sources.json` holds the documents' texts and is not needed.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from builders.summarization.rows import Section, Summarised
+from mmlongbench import Fault, Rejected, Row, RowFault, Sources, at_place, escape_markers, json_lines, pdfs_by_name
+
+LENGTHS = ("short", "long", "tiny")
+
+
+class MultiLexSum:
+    """Cases of the Civil Rights Litigation Clearinghouse."""
+
+    row_type: ClassVar[type[Row]] = Summarised
+    sources: ClassVar[tuple[str, ...]] = ("cases", "documents")
+    image_folder: ClassVar[str] = "multi-lexsum"
+
+    def rows(self, sources: Sources) -> Iterator[Row | RowFault]:
+        """Each case, by its own id."""
+        for number, _, raw in json_lines(sources["cases"]):
+            id = None if isinstance(raw, Fault) else _id(raw.get("case_id"))
+            try:
+                found: Row | Fault = raw if isinstance(raw, Fault) else _row(id, raw)
+            except Rejected as refused:
+                found = refused.fault
+            yield at_place(id or f"line-{number}", found, sources["cases"].name, f"line {number}")
+
+    def documents(self, sources: Sources) -> Mapping[str, Path | Fault]:
+        """Every PDF below the folder, by its name without the ending."""
+        return pdfs_by_name(sources["documents"])
+
+    def draw_sample(self, folder: Path) -> dict[str, Path]:
+        """Drawn court files."""
+        from builders.summarization.sample import draw_cases
+
+        return draw_cases(folder)
+
+
+def _id(value: object) -> str | None:
+    """An id of a case or document, which the releases write as text or as a number."""
+    is_id = isinstance(value, str | int) and not isinstance(value, bool)
+    return str(value).strip() or None if is_id else None
+
+
+def _row(id: str | None, raw: Mapping[str, Any]) -> Summarised:
+    if id is None:
+        raise Rejected(
+            Fault("missing-or-mistyped-field", "a text or a number", repr(raw.get("case_id"))[:80], field="case_id")
+        )
+    given = raw.get("case_documents")
+    documents = [_id(each) for each in given] if isinstance(given, list) else [None]
+    named = tuple(each for each in documents if each)
+    if len(named) < len(documents):
+        raise Rejected(Fault("missing-or-mistyped-field", "a list of ids", repr(given)[:80], field="case_documents"))
+    if not named:
+        raise Rejected(Fault("case-without-documents", "at least one document", "none", field="case_documents"))
+    if len(set(named)) < len(named):
+        raise Rejected(Fault("document-twice", "each document once", repr(given)[:80], field="case_documents"))
+    return Summarised(id=id, kind="case", docs=named, sections=_summaries(raw))
+
+
+def _summaries(raw: Mapping[str, Any]) -> tuple[Section, ...]:
+    """The summaries there are, each a section whose title is its length."""
+    texts = {length: raw.get(f"summary/{length}") for length in LENGTHS}
+    if wrong := {length: text for length, text in texts.items() if not isinstance(text, str | None)}:
+        raise Rejected(Fault("broken-summary", "summaries that are texts", repr(wrong)[:80], field="summary"))
+    written = {length: text for length, text in texts.items() if text and text.strip()}
+    if not written:
+        raise Rejected(Fault("empty-summary", "a short, long or tiny summary", repr(texts)[:80], field="summary"))
+    return tuple(Section(section_title=key, paragraphs=(escape_markers(text),)) for key, text in written.items())

@@ -1,0 +1,110 @@
+"""What both readers of photographs check: texts, names of pictures, answers, and rows against annotations."""
+
+import re
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any, Literal
+
+from builders.visual_haystacks.coco import Objects
+from builders.visual_haystacks.rows import PhotographQuestion
+from mmlongbench import Fault, Rejected, escape_markers
+
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+_LEADING_MARKERS = re.compile(r"(?:\s*<image>[ \t]*(?:\n|$))*")
+_MOST_ASKED = 1_000
+"""Characters of a question in which objects are looked for; those of Visual Haystacks have a hundred."""
+_ASKED = re.compile(
+    r"for (?:the image|all images) with (?:an? )?(.+?), "
+    r"(?:is there|do (?:all|any) of them contain) (?:an? )?(.+?)\W*$",
+    re.IGNORECASE,
+)
+
+
+def text_in(raw: Mapping[str, Any], field: str) -> str:
+    """A field that must hold text, without the space around it; raises Rejected."""
+    value = raw.get(field)
+    if not isinstance(value, str) or not value.strip():
+        raise Rejected(Fault("missing-or-mistyped-field", "a text", _shown(raw, field), field=field))
+    _require_unicode(value, field)
+    return value.strip()
+
+
+def pictures_in(raw: Mapping[str, Any], field: str, *, least: int = 0, prefix: str = "") -> tuple[str, ...]:
+    """A list of pictures by their names below the root, one spelling each, without a prefix; raises Rejected."""
+    value = raw.get(field, [])
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value) or len(value) < least:
+        expected = "a list of names of pictures" + (f", at least {least}" if least else "")
+        raise Rejected(Fault("missing-or-mistyped-field", expected, _shown(raw, field), field=field))
+    _require_unicode("".join(value), field)
+    return tuple(_name(name.removeprefix(prefix), field) for name in value)
+
+
+def _name(given: str, field: str) -> str:
+    path = PurePosixPath(given)
+    if not path.parts or path.is_absolute() or ".." in path.parts or "\0" in given:
+        raise Rejected(Fault("path-outside-source", "a picture below the folder of images", repr(given), field=field))
+    return str(path)
+
+
+def answer_of(text: str, field: str) -> Literal["Yes", "No"]:
+    """The answer, whatever its case; raises Rejected where it is neither."""
+    found = text.rstrip(".").casefold()
+    if found not in ("yes", "no"):
+        raise Rejected(Fault("neither-yes-nor-no", "Yes or No", repr(text)[:200], field=field))
+    return "Yes" if found == "yes" else "No"
+
+
+def question_of(text: str, field: str) -> str:
+    r"""The question without the markers that conversations of LLaVA's form begin with, others spelled apart.
+
+    >>> question_of("<image>\nIs there an <image>?", "question")
+    'Is there an < image >?'
+    """
+    question = escape_markers(_LEADING_MARKERS.sub("", text, count=1).strip())
+    if not question:
+        raise Rejected(Fault("empty-question", "a question", "nothing", field=field))
+    return question
+
+
+def asked_objects(question: str) -> tuple[str, str]:
+    """(anchor, target): the object that tells the needles, and the one that is asked about; empty if not so asked.
+
+    >>> asked_objects("For the image with a truck, is there a dog?")
+    ('truck', 'dog')
+    >>> asked_objects("For all images with an apple, do any of them contain a wine glass?")
+    ('apple', 'wine glass')
+    """
+    found = _ASKED.search(" ".join(question.split())) if len(question) <= _MOST_ASKED else None
+    return (found[1], found[2]) if found else ("", "")
+
+
+def against(objects: Objects | None, row: PhotographQuestion) -> PhotographQuestion:
+    """The row as annotations have it: its anchor in their spelling, without negatives that show it.
+
+    An anchor that they do not know tells no picture of the pool apart, so none is taken from there.
+
+    Raises:
+        Rejected: a needle does not show the anchor object.
+
+    """
+    if objects is None:
+        return row
+    anchor = objects.spelling.get(row.anchor.casefold(), "")
+    if not anchor:
+        return row.model_copy(update={"anchor": "", "repairs": (*row.repairs, "anchor-unknown-pool-unused")})
+    lacking = next((name for name in row.needles if not objects.may_show(name, anchor)), None)
+    if lacking is not None:
+        raise Rejected(Fault("needle-without-anchor", f"a picture that shows {anchor!r}", lacking, field="needles"))
+    shown = {name for name in row.negatives if objects.does_show(name, anchor)}.difference(row.needles)
+    kept = tuple(name for name in row.negatives if name not in shown)
+    repairs = (*row.repairs, "negative-shows-anchor") if shown else row.repairs
+    return row.model_copy(update={"anchor": anchor, "negatives": kept, "repairs": repairs})
+
+
+def _require_unicode(text: str, field: str) -> None:
+    if _SURROGATE.search(text):
+        raise Rejected(Fault("invalid-unicode", "valid Unicode", "a lone surrogate", field=field))
+
+
+def _shown(raw: Mapping[str, Any], field: str) -> str:
+    return repr(raw[field])[:200] if field in raw else "nothing"

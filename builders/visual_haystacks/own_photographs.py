@@ -1,0 +1,113 @@
+"""Questions about one's own photographs: JSON Lines and a folder.
+
+A line is `{"question", "answer", "needles": [file, …]}`, with `id`, `negatives` and `anchor` where there are any.
+Distractors are the line's negatives, then the pool. With `annotations` (COCO's form) the pool is all annotated pictures
+that lack the anchor object. Without, it is every picture of the folder that is no needle of any question, and any of
+them may stand beside any needle: keep pictures that would answer a question out of the folder.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from builders.visual_haystacks.coco import Objects
+from builders.visual_haystacks.fields import against, answer_of, asked_objects, pictures_in, question_of, text_in
+from builders.visual_haystacks.rows import PhotographQuestion
+from builders.visual_haystacks.visual_haystacks import annotated
+from mmlongbench import Fault, Rejected, Row, RowFault, Sources, at_place, file_inside, json_lines
+
+_ENDINGS = (".jpg", ".jpeg", ".png", ".webp")
+
+
+class Photographs:
+    """One's own photographs and questions about them."""
+
+    row_type: ClassVar[type[Row]] = PhotographQuestion
+    sources: ClassVar[tuple[str, ...]] = ("questions", "images")
+    optional_sources: ClassVar[tuple[str, ...]] = ("annotations",)
+    image_folder: ClassVar[str] = "vh"
+
+    def rows(self, sources: Sources) -> Iterator[Row | RowFault]:
+        """Each question; without an id of its own it is `vh-<line>`."""
+        objects = annotated(sources)
+        for number, _, raw in json_lines(sources["questions"]):
+            id = f"vh-{number}"
+            if isinstance(raw, Fault):
+                yield at_place(id, raw, sources["questions"].name, f"line {number}")
+                continue
+            try:
+                id = _id(raw, id)
+                found: Row | Fault = _row(id, raw, objects)
+            except Rejected as refused:
+                found = refused.fault
+            yield at_place(id, found, sources["questions"].name, f"line {number}")
+
+    def documents(self, sources: Sources) -> Mapping[str, Path]:
+        """No PDFs."""
+        return {}
+
+    def image(self, sources: Sources, name: str) -> Path | None:
+        """A photograph; a name that leads out of the folder has none."""
+        return file_inside(sources["images"], name)
+
+    def shows(self, sources: Sources) -> Mapping[str, frozenset[str]]:
+        """The annotated pictures with their objects, or all pictures but the needles, with no object known."""
+        if objects := annotated(sources):
+            return objects.shown
+        needles = set(_needles(sources["questions"]))
+        return {name: frozenset() for name in _pictures(sources["images"]) if name not in needles}
+
+    def draw_sample(self, folder: Path) -> dict[str, Path]:
+        """Drawn photographs, and twelve questions with two or three needles each."""
+        from builders.visual_haystacks.sample import draw_several
+
+        return draw_several(folder)
+
+
+def _id(raw: Mapping[str, Any], otherwise: str) -> str:
+    given = raw.get("id")
+    if isinstance(given, int) and not isinstance(given, bool):
+        return str(given)
+    return otherwise if given is None else text_in(raw, "id")
+
+
+def _row(id: str, raw: Mapping[str, Any], objects: Objects | None) -> Row:
+    question = question_of(text_in(raw, "question"), "question")
+    return against(
+        objects,
+        PhotographQuestion(
+            id=id,
+            question=question,
+            answer=answer_of(text_in(raw, "answer"), "answer"),
+            needles=pictures_in(raw, "needles", least=1),
+            negatives=pictures_in(raw, "negatives"),
+            anchor=_anchor(id, raw, question, objects),
+        ),
+    )
+
+
+def _anchor(id: str, raw: Mapping[str, Any], question: str, objects: Objects | None) -> str:
+    """The anchor object; where no picture is annotated, any text lets the pool in, and the id is one."""
+    if raw.get("anchor") is None:
+        return asked_objects(question)[0] if objects else id
+    anchor = text_in(raw, "anchor")
+    if objects and anchor.casefold() not in objects.spelling:
+        raise Rejected(Fault("unknown-anchor", "a category of the annotations", repr(anchor), field="anchor"))
+    return anchor
+
+
+def _needles(path: Path) -> Iterator[str]:
+    """The needles of all questions whose needles can be read."""
+    for _, _, raw in json_lines(path):
+        try:
+            yield from () if isinstance(raw, Fault) else pictures_in(raw, "needles")
+        except Rejected:  # `rows` says so
+            continue
+
+
+def _pictures(folder: Path) -> Iterator[str]:
+    """The pictures below a folder, hidden ones apart, by their names from there."""
+    for path in folder.rglob("*"):
+        name = path.relative_to(folder)
+        if path.suffix.lower() in _ENDINGS and path.is_file() and not any(p.startswith(".") for p in name.parts):
+            yield name.as_posix()

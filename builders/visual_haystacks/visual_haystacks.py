@@ -1,0 +1,104 @@
+"""Visual Haystacks (Wu et al. 2024, arXiv:2407.13766): JSON arrays of `pos_image`, `neg_image` and `conversations`.
+
+`questions` is one `visual_haystack_*.json`, `images` the root of COCO with `train2017/` in it, `annotations` (optional)
+`instances_train2017.json`: with it, distractors also come from all of its pictures that lack the anchor object.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from builders.visual_haystacks.coco import Objects, objects_of, placing, slim
+from builders.visual_haystacks.fields import (
+    against,
+    answer_of,
+    asked_objects,
+    pictures_in,
+    question_of,
+    text_in,
+)
+from builders.visual_haystacks.rows import PhotographQuestion
+from mmlongbench import Fault, Rejected, Row, RowFault, SourceError, Sources, at_place, file_inside, load_json
+
+
+class VisualHaystacks:
+    """Visual Haystacks: questions about photographs of COCO, with one needle or several."""
+
+    row_type: ClassVar[type[Row]] = PhotographQuestion
+    sources: ClassVar[tuple[str, ...]] = ("questions", "images")
+    optional_sources: ClassVar[tuple[str, ...]] = ("annotations",)
+    image_folder: ClassVar[str] = "vh"
+
+    def rows(self, sources: Sources) -> Iterator[Row | RowFault]:
+        """Each question; its id is `vh_single-<index>` or, with several needles, `vh_multi-<index>`, from 0."""
+        objects, file = annotated(sources), sources["questions"].name
+        for index, raw in enumerate(_items(sources["questions"])):
+            needles = raw.get("pos_image") if isinstance(raw, dict) else None
+            id = f"vh_{'multi' if isinstance(needles, list) and len(needles) > 1 else 'single'}-{index}"
+            try:
+                found: Row | Fault = _row(id, raw, objects)
+            except Rejected as refused:
+                found = refused.fault
+            yield at_place(id, found, file, f"item {index}")
+
+    def documents(self, sources: Sources) -> Mapping[str, Path]:
+        """No PDFs."""
+        return {}
+
+    def image(self, sources: Sources, name: str) -> Path | None:
+        """A photograph; a name that leads out of the folder has none."""
+        return file_inside(sources["images"], name)
+
+    def shows(self, sources: Sources) -> Mapping[str, frozenset[str]]:
+        """The annotated photographs, with the objects that each shows; none without annotations."""
+        objects = annotated(sources)
+        return objects.shown if objects else {}
+
+    def draw_sample(self, folder: Path) -> dict[str, Path]:
+        """Drawn photographs, and twelve questions with one needle each."""
+        from builders.visual_haystacks.sample import draw_single
+
+        return draw_single(folder)
+
+
+def annotated(sources: Sources) -> Objects | None:
+    """What the annotations say, where there are any."""
+    if "annotations" not in sources:
+        return None
+    path = sources["annotations"]
+    data = load_json(path, "instance annotations of COCO", slim)
+    return objects_of(data, path.name, placing(path, sources["images"]))
+
+
+def _items(path: Path) -> list[Any]:
+    data = load_json(path, "a JSON array of questions")
+    if not isinstance(data, list):
+        raise SourceError(Fault("invalid-source", "a JSON array of questions", type(data).__name__, path.name))
+    return data
+
+
+def _row(id: str, raw: object, objects: Objects | None) -> Row:
+    if not isinstance(raw, dict):
+        raise Rejected(Fault("not-a-row", "an object", type(raw).__name__))
+    asked, said = _turns(raw.get("conversations"))
+    question = question_of(asked, "conversations[0].value")
+    return against(
+        objects,
+        PhotographQuestion(
+            id=id,
+            question=question,
+            answer=answer_of(said, "conversations[1].value"),
+            needles=pictures_in(raw, "pos_image", least=1, prefix="coco/"),
+            negatives=pictures_in(raw, "neg_image", prefix="coco/"),
+            anchor=asked_objects(question)[0],
+        ),
+    )
+
+
+def _turns(value: object) -> tuple[str, str]:
+    """What is asked and what is answered."""
+    if not isinstance(value, list) or len(value) < 2 or not all(isinstance(turn, dict) for turn in value):
+        expected = "a question and an answer, each an object with `value`"
+        raise Rejected(Fault("missing-or-mistyped-field", expected, repr(value)[:200], field="conversations"))
+    asked, said = (f"conversations[{number}].value" for number in range(2))
+    return text_in({asked: value[0].get("value")}, asked), text_in({said: value[1].get("value")}, said)

@@ -1,0 +1,349 @@
+"""The plan: the manifest as resolved, and the fingerprint of every source file it names."""
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mmlongbench.building.fingerprints import DocumentFile, files_of, fingerprint, source_file_list
+from mmlongbench.building.locating import check_errata, find_sources, refuse_own_output
+from mmlongbench.building.source_files import SourceFile, save_source_files, unchanged_while_planned
+from mmlongbench.building.work import Work
+from mmlongbench.documents.page_images import PageImages
+from mmlongbench.documents.page_store import Pages
+from mmlongbench.documents.pdf import ocr_version
+from mmlongbench.errors import BuildError, Fault, ManifestError, SourceError
+from mmlongbench.io.atomic import write_whole
+from mmlongbench.io.progress import Progress
+from mmlongbench.manifest.calling import calling
+from mmlongbench.manifest.model import SAMPLE, DatasetSpec, Manifest, PageSpec
+from mmlongbench.manifest.registry import reader_type
+from mmlongbench.release.lock import versions
+from mmlongbench.task.contracts import Reader
+
+ERRATA = "errata"
+"""What the file of corrections is called among the files of a dataset."""
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusPlan:
+    """The passages of a dataset."""
+
+    folder: Path
+    sha256: str
+    """The fingerprint of all passages."""
+    cache: Path
+    """Where its index, vectors, rankings and prices are kept: beside it, or in the build where it is read-only."""
+    reranker: str = ""
+    """SHA-256 of the files of the model that reorders, if there is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetPlan:
+    """One dataset with its sources found and fingerprinted."""
+
+    spec: DatasetSpec
+    sources: dict[str, Path]
+    fingerprints: dict[str, dict[str, Any]]
+    """By source: files, bytes, sha256."""
+    documents: dict[str, DocumentFile]
+    """By folder name."""
+    refused: dict[str, Fault]
+    """What is wrong with documents that cannot be read or told apart, by id."""
+    tokenizer: dict[str, str]
+    """Its name and sha256."""
+    corpus: CorpusPlan | None = None
+    errata: str | None = None
+    """SHA-256 of the corrections, if there are any."""
+    files: tuple[SourceFile, ...] = ()
+    """All that was hashed; a plan that was saved has them in a file of their own."""
+
+    def public(self) -> dict[str, Any]:
+        """What decides the release's bytes, without paths: the manifest as resolved, and the fingerprints."""
+        manifest = self.spec.model_dump(mode="json")
+        manifest["source"] = SAMPLE if self.spec.source == SAMPLE else self.fingerprints
+        manifest["counter"]["tokenizer"] = self.tokenizer
+        manifest["corpus"] = self.corpus.sha256 if self.corpus else None
+        manifest["errata"] = self.errata
+        del manifest["limits"]["seconds_a_page"]  # the clock decides no byte
+        if reranker := manifest["retrieval"]["reranker"]:
+            reranker["model"] = _portable(reranker["model"])
+        if self.spec.pages.ocr:
+            manifest["pages"]["ocr"] = ocr_version()
+        sources = {name: found["sha256"] for name, found in self.fingerprints.items()}
+        return {**manifest, "source_sha256": sources, "reranker_sha256": self.corpus.reranker if self.corpus else ""}
+
+
+def plan_datasets(manifest: Manifest, work: Work, progress: Progress) -> list[DatasetPlan]:
+    """Find and fingerprint the sources of every dataset; draw the samples that are asked for, each reader's once."""
+    drawn: dict[str, dict[str, Path]] = {}
+    plans = [_plan_dataset(spec, work, drawn, progress) for spec in manifest.datasets]
+    _refuse_shared_images(plans)
+    return plans
+
+
+def _refuse_shared_images(plans: list[DatasetPlan]) -> None:
+    """Two datasets of one reader may show the same pages, but not different ones under the same paths."""
+    shown: dict[tuple[str, str], tuple[str, tuple[str, PageSpec]]] = {}
+    for plan in plans:
+        folder = reader_type(plan.spec.reader).image_folder
+        for file in plan.documents.values():
+            made = (file.sha256, plan.spec.pages)
+            name, before = shown.setdefault((folder, file.name), (plan.spec.name, made))
+            if before != made:
+                differ = "pages.dpi or pages.quality" if before[0] == made[0] else "the document"
+                raise ManifestError(
+                    f"datasets {name!r} and {plan.spec.name!r}: both show {folder}/{file.name}, and {differ} differs; "
+                    "build them into two releases"
+                )
+
+
+def _plan_dataset(spec: DatasetSpec, work: Work, drawn: dict[str, dict[str, Path]], progress: Progress) -> DatasetPlan:
+    reader = reader_type(spec.reader)()
+    sources = find_sources(spec, reader, work.root / "sample" / spec.name, drawn)
+    refuse_own_output(spec, sources, work)
+    articles = spec.corpus or sources.pop("corpus", None)
+    with unchanged_while_planned(spec.name, lambda: _read_to_plan(spec, sources, articles)):
+        return _read_plan(spec, reader, sources, articles, work, progress)
+
+
+def _read_to_plan(spec: DatasetSpec, sources: Mapping[str, Path], articles: Path | None) -> Iterator[Path]:
+    """Yield the files that planning reads more than once; they must not change in between."""
+    for source in sources.values():
+        yield from files_of(source)
+    if articles:
+        yield from _corpus_tables(articles)
+    if spec.errata:
+        yield spec.errata
+
+
+def _read_plan(
+    spec: DatasetSpec,
+    reader: Reader,
+    sources: dict[str, Path],
+    articles: Path | None,
+    work: Work,
+    progress: Progress,
+) -> DatasetPlan:
+    check_errata(spec, reader)
+    corpus = _corpus(articles, spec, work, progress) if articles else None
+    with _source_errors(spec):
+        with calling("reader", spec.reader, "documents()"):
+            documents = reader.documents(sources)
+        found = fingerprint(spec, sources, documents, progress)
+        others = tuple(_other_files(spec, corpus, progress))
+    _refuse_mixed(spec, found.documents)
+    tokenizer = spec.counter.open().text
+    return DatasetPlan(
+        spec,
+        sources,
+        found.by_source,
+        found.documents,
+        found.refused,
+        {"name": _portable(tokenizer.name), "sha256": tokenizer.sha256},
+        corpus,
+        next((file.hashed.sha256 for file in others if file.source == ERRATA), None),
+        (*found.files, *others),
+    )
+
+
+def _other_files(spec: DatasetSpec, corpus: CorpusPlan | None, progress: Progress) -> Iterator[SourceFile]:
+    """What decides bytes besides the sources."""
+    from mmlongbench.corpus.info import INDEX
+
+    found: dict[str, Iterable[Path]] = {}
+    if spec.errata:
+        found[ERRATA] = [spec.errata]
+    if (tokenizer := Path(spec.counter.tokenizer)).is_file():
+        found["counter.tokenizer"] = [tokenizer]
+    if corpus:
+        found["corpus"] = [
+            *_corpus_tables(corpus.folder),
+            *(path for path in sorted((corpus.folder / INDEX).rglob("*")) if path.is_file()),
+        ]
+    if corpus and (model := spec.retrieval.reranker):
+        from mmlongbench.corpus.retrieval.models import find_model, model_files
+
+        found["retrieval.reranker"] = model_files(find_model(model.model, model.revision))
+    for source, paths in found.items():
+        yield from source_file_list(spec.name, source, paths, progress)
+
+
+def _corpus_tables(folder: Path) -> list[Path]:
+    """The files of a corpus besides its index."""
+    from mmlongbench.corpus.info import INFO, PASSAGES
+
+    return [folder / INFO, folder / PASSAGES]
+
+
+@contextmanager
+def _source_errors(spec: DatasetSpec) -> Iterator[None]:
+    """Name a file of the sources that cannot be read."""
+    try:
+        yield
+    except OSError as error:
+        found, name = error.strerror or str(error), Path(str(error.filename or "")).name
+        todo = "make it readable, or take it out of the sources"
+        fault = Fault("unreadable-source", "a file that can be read", found, name, f"dataset {spec.name!r}", todo=todo)
+        raise SourceError(fault) from error
+
+
+def _refuse_mixed(spec: DatasetSpec, documents: Mapping[str, DocumentFile]) -> None:
+    """Pages that were rendered at another DPI than the others would be told from them by their resolution."""
+    for id, pages in ((each.id, each.pages) for each in documents.values()):
+        if isinstance(pages, PageImages) and pages.dpi not in (None, spec.pages.dpi):
+            raise ManifestError(
+                f"dataset {spec.name!r}: the pages of document {id} are images of {pages.dpi} DPI, pages.dpi is "
+                f"{spec.pages.dpi}; set pages.dpi to {pages.dpi}, or give the PDFs"
+            )
+
+
+def _portable(name: str) -> str:
+    """A name without the folder where it is a path here."""
+    return Path(name).name if Path(name).exists() else name
+
+
+def _corpus(path: Path, spec: DatasetSpec, work: Work, progress: Progress) -> CorpusPlan:
+    """The corpus of a dataset: one that was built, or one built now from what `corpus build` reads; indexed."""
+    from mmlongbench.corpus.corpus import Corpus
+    from mmlongbench.corpus.info import INFO
+    from mmlongbench.corpus.making import make_corpus
+    from mmlongbench.corpus.retrieval.bm25 import FOLDER, find_index
+    from mmlongbench.corpus.retrieval.models import find_model, hash_files
+
+    if not path.exists():
+        raise ManifestError(f"dataset {spec.name!r}: corpus: no such file or folder: {path}")
+    folder = path
+    if not (path / INFO).is_file():
+        folder = work.root / "corpus" / spec.name
+        make_corpus(str(path), folder, progress=progress)
+    corpus = Corpus.open(folder)
+    cache = folder if os.access(folder, os.W_OK) else work.root / "cache" / spec.name
+    if spec.retrieval.engine == "tantivy":
+        find_index(corpus, cache / FOLDER, progress)
+    model = spec.retrieval.reranker
+    return CorpusPlan(
+        folder, corpus.fingerprint, cache, hash_files(find_model(model.model, model.revision)) if model else ""
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """An unfinished build, as it was saved."""
+
+    plans: dict[str, DatasetPlan]
+    """By the name of the dataset."""
+    public: list[dict[str, Any]]
+    """What decides the bytes, dataset after dataset."""
+    versions: dict[str, Any]
+
+
+def begun(work: Work) -> Begun | None:
+    """The plan that an interrupted build has saved; None if there is none, or if it is torn.
+
+    The build may have been moved since.
+    """
+    try:
+        saved = json.loads(work.plan.read_bytes().decode("utf-8", "surrogateescape"))
+        saved = _moved(saved, saved["root"], str(work.root))
+        plans = [_loaded(data) for data in saved["datasets"]]
+        public = [dict(data["public"]) for data in saved["datasets"]]
+        return Begun({plan.spec.name: plan for plan in plans}, public, dict(saved["versions"]))
+    except FileNotFoundError:
+        return None
+    except (ValueError, LookupError, TypeError, AttributeError):  # of JSON that is cut off, or is something else
+        return None
+
+
+def _moved(saved: Any, before: str, now: str) -> Any:  # noqa: ANN401  (JSON)
+    """The same with the paths of a working folder as they are now: drawn samples and corpora stand in it."""
+    if before == now:
+        return saved
+    if isinstance(saved, str):
+        return now + saved.removeprefix(before) if saved.startswith(f"{before}/") else saved
+    if isinstance(saved, list):
+        return [_moved(each, before, now) for each in saved]
+    return {key: _moved(each, before, now) for key, each in saved.items()} if isinstance(saved, dict) else saved
+
+
+def save_plans(plans: list[DatasetPlan], work: Work) -> None:
+    """Write the plan where workers, and the build that goes on after an interruption, find it."""
+    save_source_files(work, (file for plan in plans for file in plan.files))
+    data = [
+        {
+            "spec": plan.spec.model_dump(mode="json"),
+            "sources": {name: str(path) for name, path in plan.sources.items()},
+            "fingerprints": plan.fingerprints,
+            "documents": [[d.id, d.name, _saved_pages(d.pages), d.sha256] for d in plan.documents.values()],
+            "refused": {id: fault.fields() for id, fault in plan.refused.items()},
+            "tokenizer": plan.tokenizer,
+            "corpus": _saved_corpus(plan.corpus) if plan.corpus else None,
+            "errata": plan.errata,
+            "public": plan.public(),
+        }
+        for plan in plans
+    ]
+    saved = {"versions": versions(), "root": str(work.root), "datasets": data}
+    write_whole(work.plan, [json.dumps(saved, ensure_ascii=False).encode("utf-8", "surrogateescape")])
+
+
+def save_page_seconds(work: Work, seconds: Mapping[str, float]) -> None:
+    """Change the time that a page may take, by dataset, in a plan that was saved; no byte depends on it."""
+    saved = json.loads(work.plan.read_bytes().decode("utf-8", "surrogateescape"))
+    limits = {data["spec"]["name"]: data["spec"]["limits"] for data in saved["datasets"]}
+    changed = {name: limit for name, limit in seconds.items() if name in limits}
+    if any(limits[name]["seconds_a_page"] != limit for name, limit in changed.items()):
+        for name, limit in changed.items():
+            limits[name]["seconds_a_page"] = limit
+        write_whole(work.plan, [json.dumps(saved, ensure_ascii=False).encode("utf-8", "surrogateescape")])
+
+
+def _saved_pages(pages: Pages) -> Any:  # noqa: ANN401  (JSON)
+    if isinstance(pages, Path):
+        return str(pages)
+    return {"files": [str(file) for file in pages.files], "names": pages.names, "dpi": pages.dpi}
+
+
+def _loaded_pages(saved: Any) -> Pages:  # noqa: ANN401  (JSON)
+    if isinstance(saved, str):
+        return Path(saved)
+    return PageImages(tuple(map(Path, saved["files"])), tuple(saved["names"]), saved["dpi"])
+
+
+def _saved_corpus(corpus: CorpusPlan) -> list[str]:
+    return [str(corpus.folder), corpus.sha256, str(corpus.cache), corpus.reranker]
+
+
+def _corpus_plan(folder: str, sha256: str, cache: str, reranker: str) -> CorpusPlan:
+    return CorpusPlan(Path(folder), sha256, Path(cache), reranker)
+
+
+def _loaded(data: dict[str, Any]) -> DatasetPlan:
+    """The plan of one dataset, as it was saved."""
+    documents = {name: DocumentFile(id, name, _loaded_pages(saved), sha) for id, name, saved, sha in data["documents"]}
+    return DatasetPlan(
+        DatasetSpec.model_validate(data["spec"]),
+        {name: Path(path) for name, path in data["sources"].items()},
+        data["fingerprints"],
+        documents,
+        {id: Fault(**fault) for id, fault in data["refused"].items()},
+        data["tokenizer"],
+        _corpus_plan(*data["corpus"]) if data["corpus"] else None,
+        data["errata"],
+    )
+
+
+def load_plan(work: Work, dataset: str) -> DatasetPlan:
+    """The plan of one dataset, as it was saved.
+
+    Raises:
+        BuildError: there is none, or it cannot be read.
+
+    """
+    found = begun(work)
+    if found is None:
+        raise BuildError(f"{work.plan}: is missing or torn; run the build, or its stage prepare, again")
+    return found.plans[dataset]

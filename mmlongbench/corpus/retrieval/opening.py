@@ -1,0 +1,37 @@
+"""Opening the search of a corpus as a manifest describes it: index, reranker, kept rankings; all beside the corpus."""
+
+from pathlib import Path
+
+from mmlongbench.corpus.corpus import Corpus
+from mmlongbench.corpus.retrieval.bm25 import FOLDER, find_index
+from mmlongbench.corpus.retrieval.dense import Reranker
+from mmlongbench.corpus.retrieval.models import ModelSpec
+from mmlongbench.corpus.retrieval.passages import Index
+from mmlongbench.corpus.retrieval.rankings import Rankings
+from mmlongbench.manifest.model import RetrievalSpec
+
+EMBEDDINGS, RANKINGS = "embeddings", "rankings"
+"""Folders below the cache."""
+
+
+def open_rankings(corpus: Corpus, spec: RetrievalSpec, cache: Path) -> Rankings:
+    """The rankings of a corpus; what was ranked once is kept in the folder `cache`.
+
+    Raises:
+        SourceError: the index is broken, or another corpus's.
+        ModelError: the reranker's model is not on disk, or the extra `dense` is missing.
+
+    """
+    reranker = None
+    if spec.reranker is not None:
+        model = ModelSpec(spec.reranker.model, spec.reranker.revision, spec.reranker.trust_remote_code)
+        reranker = Reranker.open(model, cache / EMBEDDINGS)
+    return Rankings(cache / RANKINGS, corpus, _index(corpus, spec.engine, cache), spec.k, reranker)
+
+
+def _index(corpus: Corpus, engine: str, cache: Path) -> Index:
+    if engine == "tantivy":
+        return find_index(corpus, cache / FOLDER)
+    from mmlongbench.corpus.retrieval.small import RankBm25Index
+
+    return RankBm25Index(corpus)

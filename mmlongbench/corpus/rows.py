@@ -1,0 +1,77 @@
+"""A row with named fields → an article: the field names of KILT, Wiki6M, BEIR, DPR and Pyserini. Knows no files."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mmlongbench.corpus.articles import Article, is_section
+from mmlongbench.corpus.wikidata import INFO_FIELD, wikidata_of
+from mmlongbench.errors import Fault
+
+IDS = ("_id", "id", "wikipedia_id", "wikidata_id", "doc_id", "docid", "kilt_id")
+TITLES = ("wikipedia_title", "title")
+TEXTS = ("text", "contents", "wikipedia_content")
+FIELDS = (*IDS, *TITLES, *TEXTS, INFO_FIELD)
+_BULLET = "BULLET::::"
+"""How KILT begins an item of a list; kept, as KILT's own passages keep it."""
+
+
+def article_of(row: Mapping[str, Any], file: str, place: str, *, is_kilt: bool = False) -> Article | Fault:
+    """The article of a row, or what is wrong with its types.
+
+    A list of paragraphs under a `wikipedia_title` is KILT's: its paragraph 0 is the title and is left out.
+    """
+    id_field, id = _first(row, IDS)
+    title_field, title = _first(row, TITLES)
+    text_field, text = _first(row, TEXTS)
+    if isinstance(id, int) and not isinstance(id, bool):
+        id = str(id)
+    if isinstance(text, Mapping):
+        text = text.get("paragraph")
+    expected = {id_field: (id, "a text or a whole number"), title_field: (title, "a text")}
+    for field, (value, what) in expected.items():
+        if value is not None and not isinstance(value, str):
+            return Fault("wrong-type", what, type(value).__name__, file, place, field)
+    if title is None and text_field == "contents" and isinstance(text, str):
+        title, text = _split(text)
+    paragraphs = _paragraphs(text, is_kilt=is_kilt)
+    if isinstance(paragraphs, str):
+        return Fault("wrong-type", "a list of texts" if is_kilt else "a text", paragraphs, file, place, text_field)
+    first = int(not isinstance(text, str) and (is_kilt or row.get("wikipedia_title") is not None))
+    wikidata = wikidata_of(row)
+    return Article((id or "").strip(), title or "", paragraphs[first:], first, "", file, place, wikidata)
+
+
+def paragraphs_of(text: str) -> tuple[str, ...]:
+    """The paragraphs of a text: blank lines part them, and KILT's marker lines stand alone."""
+    paragraphs: list[list[str]] = [[]]
+    for line in text.split("\n"):
+        is_alone = is_section(line) or line.lstrip().startswith(_BULLET)
+        if is_alone or not line.strip():
+            paragraphs.append([])
+        paragraphs[-1].append(line)
+        if is_alone:
+            paragraphs.append([])
+    return tuple(" ".join(lines).strip() for lines in paragraphs if any(line.strip() for line in lines))
+
+
+def _first(row: Mapping[str, Any], names: Sequence[str]) -> tuple[str, Any]:
+    """The first of some fields that a row has a value in."""
+    return next(((name, row[name]) for name in names if row.get(name) is not None), (names[0], None))
+
+
+def _split(contents: str) -> tuple[str | None, str]:
+    """Pyserini's `contents`: the title, perhaps quoted, on a line of its own before the text."""
+    head, newline, text = contents.partition("\n")
+    return (head.strip().strip('"'), text) if newline else (None, contents)
+
+
+def _paragraphs(text: object, *, is_kilt: bool) -> tuple[str, ...] | str:
+    """The paragraphs, or the name of the type that cannot be them."""
+    if text is None:
+        return ()
+    if isinstance(text, str) and not is_kilt:
+        return paragraphs_of(text)
+    if not isinstance(text, list):
+        return type(text).__name__
+    wrong = next((type(paragraph).__name__ for paragraph in text if not isinstance(paragraph, str)), "")
+    return f"a list with a {wrong}" if wrong else tuple(text)

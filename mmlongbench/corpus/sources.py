@@ -1,0 +1,148 @@
+"""What a corpus can be made from: which format a source has, and how each is read, measured and told apart."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, get_args
+
+from mmlongbench.corpus.articles import Article
+from mmlongbench.corpus.folders import files_of, read_folder
+from mmlongbench.corpus.info import SourceInfo
+from mmlongbench.corpus.lines import STEP, Advance, numbered_lines, read_json_lines, read_kilt, read_tsv
+from mmlongbench.corpus.tables import (
+    HUB,
+    dataset_rows,
+    hub_commit,
+    parquet_rows,
+    read_dataset,
+    read_hub,
+    read_parquet,
+)
+from mmlongbench.draws import digest
+from mmlongbench.errors import Fault, SourceError
+from mmlongbench.io.atomic import sha256_of
+
+Format: TypeAlias = Literal["kilt", "jsonl", "tsv", "parquet", "dataset", "hub", "folder"]
+FORMATS: tuple[Format, ...] = get_args(Format)
+_ENDINGS = {".jsonl", ".json", ".tsv", ".csv", ".parquet", ".gz", ".txt", ".pdf", ".zip", ".bz2", ".xz", ".arrow"}
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How one format is dealt with; each function takes the path, or the name on the hub."""
+
+    read: Callable[[Any, Advance], Iterator[Article | Fault]]
+    steps: Callable[[Any], int]
+    """How often reading it advances the progress bar."""
+    fingerprint: Callable[[Any], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A source that was found, and what it is."""
+
+    at: Path | str
+    info: SourceInfo
+    steps: int
+
+    def articles(self, advance: Advance = lambda: None) -> Iterator[Article | Fault]:
+        """Its articles, one in memory at a time; a fault stands where one could not be read."""
+        return _KINDS[_format(self.info.format)].read(self.at, advance)
+
+
+def find_source(source: str, format: str | None = None) -> Source:
+    """A source by its path or its name on the hub; the format is found by content unless it is given.
+
+    Raises:
+        SourceError: it is not there, or of no known format.
+
+    """
+    chosen = _format(format) if format else detect(source)
+    at = source if chosen == "hub" else Path(source)
+    name = source if isinstance(at, str) else at.resolve().name
+    if isinstance(at, Path):
+        _check_kind(at, chosen)
+    kind = _KINDS[chosen]
+    return Source(at, SourceInfo(name=name, format=chosen, sha256=kind.fingerprint(at)), kind.steps(at))
+
+
+def detect(source: str) -> Format:
+    """The format of a source by what it holds."""
+    path = Path(source)
+    if path.is_dir():
+        return "dataset" if any((path / name).is_file() for name in _SAVED) else "folder"
+    if path.is_file():
+        return _detect_file(path)
+    is_local = path.suffix.lower() in _ENDINGS or path.is_absolute() or path.parent.is_dir()
+    if HUB.fullmatch(source) and not is_local:
+        return "hub"
+    todo = "check the path; for a dataset of the hub, give --format hub"
+    raise SourceError(Fault("missing-source", "a file, a folder, or owner/name on the hub", "none", source, todo=todo))
+
+
+_LINES = 10
+"""So many lines of a file tell its format; one of them may be broken."""
+_SAVED = ("state.json", "dataset_dict.json")
+"""What `datasets` leaves in a folder it saves to."""
+
+
+def _detect_file(path: Path) -> Format:
+    with path.open("rb") as file:
+        if file.read(4) == b"PAR1":
+            return "parquet"
+    begin = islice(numbered_lines(path, lambda: None), _LINES)
+    lines = [line for _, line in begin if isinstance(line, str)]
+    for line in lines:
+        if line.lstrip().startswith("{"):
+            return "kilt" if _is_kilt(line) else "jsonl"
+    if any("\t" in line for line in lines):
+        return "tsv"
+    found = f"{lines[0][:20]!r} at its beginning" if lines else "no line of text at its beginning"
+    expected = "a file of JSON objects, one a line, a TSV of id, text and title, or a Parquet file"
+    todo = f"name the format with --format ({', '.join(FORMATS)})"
+    raise SourceError(Fault("unknown-format", expected, found, path.name, todo=todo))
+
+
+def _is_kilt(line: str) -> bool:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return "wikipedia_title" in row and isinstance(row.get("text"), list)
+
+
+def _format(name: str) -> Format:
+    for format in FORMATS:
+        if name == format:
+            return format
+    raise SourceError(Fault("unknown-format", f"one of {', '.join(FORMATS)}", repr(name), field="--format"))
+
+
+def _check_kind(path: Path, format: Format) -> None:
+    wants_folder = format in ("folder", "dataset")
+    if not path.exists() or path.is_dir() != wants_folder:
+        found = "no such path" if not path.exists() else "a folder" if path.is_dir() else "a file"
+        expected = f"a {'folder' if wants_folder else 'file'} for the format {format}"
+        raise SourceError(Fault("missing-source", expected, found, str(path)))
+
+
+def _bytes(path: Path) -> int:
+    return path.stat().st_size // STEP
+
+
+def _folder_hash(root: Path) -> str:
+    parts = ((path.relative_to(root).as_posix(), sha256_of(path)) for path in files_of(root))
+    return digest(*(text for part in parts for text in part)).hex()
+
+
+_KINDS: dict[Format, Kind] = {
+    "kilt": Kind(read_kilt, _bytes, sha256_of),
+    "jsonl": Kind(read_json_lines, _bytes, sha256_of),
+    "tsv": Kind(read_tsv, _bytes, sha256_of),
+    "parquet": Kind(read_parquet, parquet_rows, sha256_of),
+    "dataset": Kind(read_dataset, dataset_rows, _folder_hash),
+    "hub": Kind(read_hub, lambda _: 0, hub_commit),
+    "folder": Kind(read_folder, lambda root: len(files_of(root)), _folder_hash),
+}

@@ -1,0 +1,146 @@
+"""Sources of rows: Parquet, a dataset that `datasets` saved, or one of the hub. Only the known columns are read."""
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from mmlongbench.corpus.articles import Article
+from mmlongbench.corpus.lines import Advance
+from mmlongbench.corpus.rows import FIELDS, IDS, TEXTS, TITLES, article_of
+from mmlongbench.errors import Fault, SourceError
+
+_ROWS = 256
+"""Rows of Parquet in memory at a time."""
+HUB = re.compile(
+    r"(?P<name>[\w.-]+/[\w.-]+)(?::(?P<config>[\w.-]+))?(?::(?P<split>[\w.-]+))?(?:@(?P<revision>[\w./-]+))?"
+)
+"""A dataset of the hub: owner/name[:config[:split]][@revision]."""
+
+
+def read_parquet(path: Path, advance: Advance) -> Iterator[Article | Fault]:
+    """The articles of a Parquet file."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        with parquet.ParquetFile(path) as file:
+            columns = _known(file.schema_arrow.names, path.name)
+            batches = file.iter_batches(_ROWS, columns=columns)
+            yield from _articles(_rows(batches, path.name), path.name, advance)
+    except (pa.ArrowInvalid, OSError) as error:
+        found = str(error).splitlines()[0]
+        raise SourceError(Fault("broken-parquet", "a Parquet file that can be read", found, path.name)) from error
+
+
+def parquet_rows(path: Path) -> int:
+    """The rows of a Parquet file; none where it cannot be read, which reading it says better."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        return int(parquet.read_metadata(path).num_rows)
+    except (pa.ArrowInvalid, OSError):
+        return 0
+
+
+def read_dataset(path: Path, advance: Advance) -> Iterator[Article | Fault]:
+    """The articles of a dataset that `datasets` saved to a folder."""
+    dataset = _saved(path).with_format(None)
+    rows = dataset.select_columns(_known(dataset.column_names, path.name))
+    yield from _articles(rows, path.name, advance)
+
+
+def dataset_rows(path: Path) -> int:
+    """The rows of a saved dataset."""
+    return len(_saved(path))
+
+
+def read_hub(source: str, advance: Advance) -> Iterator[Article | Fault]:
+    """The articles of a dataset on the hub, as they come in; nothing is kept."""
+    parts = _hub_parts(source)
+    try:
+        yield from _articles(_streamed(source, parts), parts["name"], advance)
+    except SourceError:
+        raise
+    except Exception as error:
+        raise _unreachable(source, error) from error
+
+
+def hub_commit(source: str) -> str:
+    """The commit that a dataset's revision stands for now."""
+    from huggingface_hub import HfApi
+
+    parts = _hub_parts(source)
+    try:
+        return str(HfApi().dataset_info(parts["name"], revision=parts["revision"] or None).sha)
+    except Exception as error:
+        raise _unreachable(source, error) from error
+
+
+def _streamed(source: str, parts: dict[str, str]) -> Iterable[dict[str, Any]]:
+    from datasets import load_dataset
+
+    options = {"revision": parts["revision"] or None, "streaming": True}
+    splits = load_dataset(parts["name"], parts["config"] or None, **options)
+    chosen = parts["split"] or next(iter(splits))
+    if chosen not in splits or (len(splits) > 1 and not parts["split"]):
+        names = ", ".join(splits)
+        raise SourceError(Fault("unknown-split", f"one of the splits {names}", parts["split"] or "none", source))
+    rows: Iterable[dict[str, Any]] = splits[chosen]
+    return rows
+
+
+def _hub_parts(source: str) -> dict[str, str]:
+    if (match := HUB.fullmatch(source)) is None:
+        expected = "owner/name[:config[:split]][@revision]"
+        raise SourceError(Fault("unknown-source", expected, repr(source)))
+    return {name: part or "" for name, part in match.groupdict().items()}
+
+
+def _unreachable(source: str, error: Exception) -> SourceError:
+    """Whatever the hub's client raises, in one line; its errors have no common base."""
+    found = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+    todo = "download it and give its path, or check its name and the network"
+    return SourceError(Fault("unreachable-dataset", "a dataset of the hub that can be read", found, source, todo=todo))
+
+
+def _saved(path: Path) -> Any:  # noqa: ANN401  (datasets has no types)
+    from datasets import Dataset, load_from_disk
+
+    try:
+        found = load_from_disk(str(path))
+    except Exception as error:
+        what = str(error).splitlines()[0].replace(str(path), path.name)
+        raise SourceError(Fault("broken-dataset", "a dataset saved by `datasets`", what, path.name)) from error
+    if not isinstance(found, Dataset):
+        todo = "give the folder of one of them"
+        raise SourceError(Fault("several-splits", "one split", ", ".join(found), path.name, todo=todo))
+    return found
+
+
+def _known(names: list[str], file: str) -> list[str]:
+    """The columns to read; an id, a title and a text must be among them."""
+    for kind in (IDS, TITLES, TEXTS):
+        if not set(kind) & set(names) and not (kind is TITLES and "contents" in names):
+            raise SourceError(Fault("missing-column", f"a column {' or '.join(kind)}", ", ".join(names), file))
+    return [name for name in names if name in FIELDS]
+
+
+def _rows(batches: Iterable[Any], name: str) -> Iterator[dict[str, Any] | Fault]:
+    number = 0
+    for batch in batches:
+        for at in range(batch.num_rows):
+            try:
+                yield {field: batch.column(field)[at].as_py() for field in batch.schema.names}
+            except UnicodeDecodeError as error:
+                found = f"byte 0x{error.object[error.start]:02X} at byte {error.start}"
+                yield Fault("invalid-utf-8", "UTF-8", found, name, f"row {number}")
+            number += 1
+
+
+def _articles(rows: Iterable[dict[str, Any] | Fault], file: str, advance: Advance) -> Iterator[Article | Fault]:
+    """Rows are numbered from 0."""
+    for number, row in enumerate(rows):
+        yield row if isinstance(row, Fault) else article_of(row, file, f"row {number}")
+        advance()

@@ -1,0 +1,158 @@
+"""Write a corpus: articles in, one Arrow table and its index out, whole or not at all; memory does not grow with it."""
+
+import hashlib
+import json
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from mmlongbench.corpus.articles import Article, Keys, fit
+from mmlongbench.corpus.cutting import WORDS, Mode, cut
+from mmlongbench.corpus.index import IndexWriter, writing
+from mmlongbench.corpus.info import INDEX, INFO, PASSAGES, REJECTS, CorpusInfo, SourceInfo
+from mmlongbench.corpus.place import CLAIM, clear, existing, leave_nothing, open_place
+from mmlongbench.corpus.table import TableWriter, table_writer
+from mmlongbench.errors import BuildError, Fault
+from mmlongbench.io.atomic import claim, whole, write_whole
+from mmlongbench.prompt import escape_markers
+
+_MAKERS = ("mmlongbench", "datasets", "pyarrow", "pymupdf")
+
+
+def build_corpus(
+    articles: Iterable[Article | Fault],
+    out: Path,
+    mode: Mode = "sentences",
+    words: int = WORDS,
+    *,
+    source: SourceInfo | None = None,
+    limit: int | None = None,
+) -> CorpusInfo:
+    """Cut articles into passages and keep them as a corpus; unfit articles are counted and written down.
+
+    Args:
+        articles: what a source yields; a fault stands where an article could not be read.
+        out: a new or empty folder, or that of the same corpus, which is then left as it is.
+        mode: whole sentences, as KILT cuts, or so many words, as DPR does.
+        words: the length of a passage.
+        source: what the articles were read from; without it no corpus can be told to be the same.
+        limit: at most so many articles are kept, the first ones.
+
+    Raises:
+        BuildError: the folder cannot be used, or no article can.
+
+    """
+    wanted = {"mode": mode, "words": words, "limit": limit, "source": source or SourceInfo()}
+    if (found := existing(out, wanted)) is not None:
+        return found
+    is_new = not out.exists()
+    work = open_place(out)
+    with claim(work / CLAIM, f"the corpus {out}"):
+        clear(out)
+        try:
+            written = _write(articles, work, mode, words, limit)
+        except BaseException:
+            leave_nothing(out, is_new=is_new)
+            raise
+        for path in sorted(work.iterdir()):
+            if path.name in (PASSAGES, INDEX, REJECTS):
+                path.replace(out / path.name)
+        versions = {name: version(name) for name in _MAKERS}
+        info = CorpusInfo.model_validate({**wanted, **written, "versions": versions})
+        write_whole(out / INFO, [info.model_dump_json(indent=1).encode(), b"\n"])
+        shutil.rmtree(work)
+    return info
+
+
+def _write(
+    articles: Iterable[Article | Fault], work: Path, mode: Mode, words: int, limit: int | None
+) -> dict[str, Any]:
+    """Write the files of a corpus into the working folder; returns the counts."""
+    with _corpus_files(work) as corpus:
+        for article in fit(articles):
+            if isinstance(article, Fault):
+                corpus.reject(article)
+            else:
+                corpus.add(article, mode, words)
+                if corpus.counts["articles"] == limit:
+                    break
+        if not corpus.counts["passages"]:
+            raise BuildError(_nothing(corpus))
+    names = ("articles", "sectioned", "passages", "words_in_all", "wikidata_ids", "wikidata_ids_shared")
+    counts = {name: corpus.counts[name] for name in names}
+    return {**counts, "rejected": dict(sorted(corpus.rejected.items())), "fingerprint": corpus.hash.hexdigest()}
+
+
+def _nothing(corpus: "_Corpus") -> str:
+    if corpus.first is None:
+        return "the source has no article; nothing was written"
+    number = corpus.rejected.total()
+    return f"no article of the source can be used; {number:,} rejected, the first: {corpus.first}"
+
+
+@contextmanager
+def _corpus_files(work: Path) -> Iterator["_Corpus"]:
+    with (
+        whole(work / REJECTS) as rejects,
+        writing(work / INDEX, work / "spool") as index,
+        whole(work / PASSAGES) as passages,
+        table_writer(passages) as table,
+    ):
+        yield _Corpus(table, index, rejects)
+
+
+class _Corpus:
+    """A corpus while it is written."""
+
+    def __init__(self, table: TableWriter, index: IndexWriter, rejects: BinaryIO) -> None:
+        self._table, self._index, self._rejects = table, index, rejects
+        self._run = ("", "")
+        self._wikidata = Keys()
+        self.counts: Counter[str] = Counter()
+        self.rejected: Counter[str] = Counter()
+        self.first: Fault | None = None
+        self.hash = hashlib.sha256()
+
+    def reject(self, fault: Fault) -> None:
+        """Write down why an article was left out."""
+        self.first = self.first or fault
+        self.rejected[fault.reason] += 1
+        line = json.dumps(fault.fields(), ensure_ascii=False)
+        self._rejects.write(f"{line}\n".encode("utf-8", "backslashreplace"))
+
+    def add(self, article: Article, mode: Mode, words: int) -> None:
+        """Cut an article and write its passages."""
+        title = escape_markers(" ".join(article.title.split()))
+        cuts = cut(article, mode, words)
+        self._begin(article.doc_id, title, article.wikidata)
+        for number, piece in enumerate(cuts):
+            id = article.passage_id or f"{article.doc_id}#{number}"
+            row = (id, article.doc_id, title, piece.text, piece.section, piece.first, piece.last)
+            self.hash.update(_spelled(row))
+            self._table.add(row)
+            self.counts["words_in_all"] += piece.text.count(" ") + 1
+        if article.passage_id:
+            self._index.passage(article.passage_id, self.counts["passages"])
+        self.counts["passages"] += len(cuts)
+        self.counts["articles"] += 1
+        self.counts["sectioned"] += cuts[-1].section > 0
+
+    def _begin(self, doc_id: str, title: str, wikidata: int) -> None:
+        if (doc_id, title) == self._run:
+            return
+        self._index.run(doc_id, title, self.counts["passages"], wikidata)
+        self._run = (doc_id, title)
+        if wikidata:
+            self.hash.update(f"Q{wikidata};".encode())
+            self.counts["wikidata_ids"] += 1
+            self.counts["wikidata_ids_shared"] += not self._wikidata.add(wikidata)
+
+
+def _spelled(row: tuple[str, str, str, str, int, int, int]) -> bytes:
+    """A passage as bytes that no other passage has: the lengths of its texts, its numbers, then the texts."""
+    texts = row[:4]
+    return f"{[*map(len, texts), *row[4:]]}{''.join(texts)}".encode()

@@ -1,0 +1,71 @@
+"""Files of source folders: PDFs by name, visible files, and files that must lie inside a folder."""
+
+import filecmp
+from collections.abc import Iterator
+from pathlib import Path
+
+from mmlongbench.errors import Fault, SourceError
+
+
+def pdfs_by_name(folder: Path, *, is_deep: bool = True) -> dict[str, Path | Fault]:
+    """Every visible PDF of a folder, or below it, by its name without the ending; of one name, only copies.
+
+    Raises:
+        SourceError: it is no folder.
+
+    """
+    if not folder.is_dir():
+        raise SourceError(Fault("unreadable-source", "a folder of PDFs", "a file", folder.name))
+    named: dict[str, list[Path]] = {}
+    for path in visible_files(folder):
+        if path.suffix.lower() == ".pdf" and (is_deep or path.parent == folder):
+            named.setdefault(path.stem, []).append(path)
+    return {stem: _document(paths, folder) for stem, paths in named.items()}
+
+
+def _document(paths: list[Path], folder: Path) -> Path | Fault:
+    """The one document of a name, or what is wrong with it."""
+    for path in paths:
+        if file_inside(folder, path.relative_to(folder)) is None:
+            name, todo = path.relative_to(folder).as_posix(), "copy it into the folder"
+            return Fault("path-outside-source", "a PDF that lies in the folder", "a link out of it", name, todo=todo)
+    return paths[0] if _is_one(paths) else two_of_one_name(paths, folder)
+
+
+def _is_one(paths: list[Path]) -> bool:
+    """Whether files are copies of one."""
+    return all(filecmp.cmp(paths[0], path, shallow=False) for path in paths[1:])
+
+
+def two_of_one_name(paths: list[Path], folder: Path) -> Fault:
+    """What is wrong with documents that a question could not tell apart."""
+    found, expected = (
+        ", ".join(path.relative_to(folder).as_posix() for path in paths),
+        "names that differ before the ending",
+    )
+    return Fault("two-documents-of-one-name", expected, found, folder.name, todo="rename all but one")
+
+
+def visible_files(folder: Path) -> list[Path]:
+    """All files below a folder, sorted, without those whose name, or whose folder's, begins with a dot."""
+    below = (found for found in folder.rglob("*") if found.is_file())
+    return sorted(f for f in below if not any(part.startswith(".") for part in f.relative_to(folder).parts))
+
+
+def file_inside(folder: Path, name: str | Path) -> Path | None:
+    """A file by its name, if it lies in the folder once all links are followed; names come from data."""
+    path = folder / name
+    try:
+        is_there = path.is_file() and any(path.resolve().is_relative_to(root) for root in _roots(folder))
+    except (OSError, ValueError):  # too long, or no name of a file at all
+        return None
+    return path if is_there else None
+
+
+def _roots(folder: Path) -> Iterator[Path]:
+    """Where a folder's files may lie: in it, or, of a download in the hub's cache, among that dataset's blobs."""
+    root = folder.resolve()
+    yield root
+    for above in root.parents:
+        if above.name == "snapshots" and above.parent.name.startswith(("datasets--", "models--")):
+            yield above.parent / "blobs"

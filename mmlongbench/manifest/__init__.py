@@ -1,0 +1,1 @@
+"""Manifests: the model, its checks, errata, the plug-in registry, and the manifests that ship."""

@@ -1,0 +1,106 @@
+"""Builders, readers and metrics by name, through entry points; the built-in ones are found exactly as a stranger's."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from mmlongbench.errors import PluginError, nearest
+from mmlongbench.scoring.metric import PROFILES, Metric, ProfiledMetric, Settings
+from mmlongbench.task.contracts import Builder, Reader
+
+_PARTS = {
+    "builder": ("options_type", "draft", "record", "prompt"),
+    "reader": ("row_type", "sources", "image_folder", "rows", "documents"),
+    "metric": ("name", "score"),
+}
+"""What a plug-in must have to be called one."""
+GROUPS = {"builder": "mmlongbench.builders", "reader": "mmlongbench.readers", "metric": "mmlongbench.metrics"}
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """An installed builder, reader or metric, loaded or not."""
+
+    kind: str
+    name: str
+    origin: str
+    """The distribution it came with."""
+    summary: str = ""
+    problem: str = ""
+    """Why it cannot be used."""
+    profiles: tuple[str, ...] = ()
+    """Of a metric that says so: whose rules it can follow, its default first."""
+
+
+def builder_type(name: str) -> type[Builder]:
+    """The class of a builder."""
+    found: type[Builder] = _load("builder", name)
+    return found
+
+
+def reader_type(name: str) -> type[Reader]:
+    """The class of a reader."""
+    found: type[Reader] = _load("reader", name)
+    return found
+
+
+def metric_type(name: str) -> Callable[[Settings], Metric]:
+    """The class of a metric."""
+    found: Callable[[Settings], Metric] = _load("metric", name)
+    return found
+
+
+def described(kind: str, name: str) -> str:
+    """Return what messages call a plug-in, such as `builder 'fables' (fables:Fables of mmlongbench-fables)`."""
+    origins = sorted({f"{point.value} of {_origin(point)}" for point in entry_points(group=GROUPS[kind], name=name)})
+    return f"{kind} {name!r}{f' ({origins[0]})' if origins else ''}"
+
+
+def is_installed(kind: str, name: str) -> bool:
+    """Return whether there is a plug-in of this name; it is not loaded."""
+    return bool(entry_points(group=GROUPS[kind], name=name))
+
+
+def installed(kind: str) -> list[Plugin]:
+    """Every plug-in of a kind, tried; a broken one is shown with its cause."""
+    points = sorted(entry_points(group=GROUPS[kind]), key=lambda point: (point.name, point.value))
+    return [_try(kind, point, points) for point in points]
+
+
+def _load(kind: str, name: str) -> Any:  # noqa: ANN401  (a class, typed by the callers)
+    points = entry_points(group=GROUPS[kind], name=name)
+    if not points:
+        names = sorted({point.name for point in entry_points(group=GROUPS[kind])})
+        raise PluginError(f"no {kind} {name!r} is installed (there are: {', '.join(names)}){nearest(name, names)}")
+    if len(origins := sorted({f"{point.value} of {_origin(point)}" for point in points})) > 1:
+        raise PluginError(f"two {kind}s are called {name!r}: {' and '.join(origins)}; uninstall one")
+    point = next(iter(points))
+    broken = f"{kind} {name!r} ({point.value} of {_origin(point)}) is broken: "
+    try:
+        loaded = point.load()
+    except (Exception, SystemExit) as error:  # a stranger's module may fail in any way; the cause is kept
+        raise PluginError(f"{broken}{type(error).__name__}: {' '.join(str(error).split())}") from error
+    if missing := [part for part in _PARTS[kind] if not hasattr(loaded, part)]:
+        raise PluginError(f"{broken}{loaded!r} has no {missing[0]!r}, which a {kind} needs")
+    return loaded
+
+
+def _try(kind: str, point: EntryPoint, points: list[EntryPoint]) -> Plugin:
+    try:
+        loaded = _load(kind, point.name)
+    except PluginError as error:
+        return Plugin(kind, point.name, _origin(point), problem=str(error))
+    summary = (loaded.__doc__ or "").strip().splitlines()
+    return Plugin(kind, point.name, _origin(point), summary[0] if summary else "", profiles=_profiles(loaded))
+
+
+def _profiles(loaded: object) -> tuple[str, ...]:
+    """The profiles that a metric offers, its default first; none of a metric that says nothing about them."""
+    if not (isinstance(loaded, type) and issubclass(loaded, ProfiledMetric)):
+        return ()
+    return tuple(profile for profile in PROFILES if profile in loaded.profiles)
+
+
+def _origin(point: EntryPoint) -> str:
+    return point.dist.name if point.dist else "an unnamed distribution"

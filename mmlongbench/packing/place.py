@@ -1,0 +1,121 @@
+"""Where units stand: haystack units in their place order, needles at a depth measured in tokens.
+
+Depth 0 is before the first haystack unit, depth 1 after the last; in between a needle goes to the unit boundary nearest
+to depth × haystack tokens (paper, section 3; the boundary is exact to half of the unit that stands there).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TypeAlias
+
+from mmlongbench.draft import Unit
+from mmlongbench.draws import Draws
+from mmlongbench.packing.text_needles import find_slots, with_sentences
+
+DEPTHS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+"""The six depths of a single needle (paper, section 3)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """The same depth for the needle of each question."""
+
+    value: float
+
+    field = "depth"
+
+    def requested(self, needles: Sequence[Unit], draws: Draws) -> list[float]:
+        """The depth, for each needle."""
+        return [self.value for _ in needles]
+
+
+@dataclass(frozen=True, slots=True)
+class Permutation:
+    """A drawn fraction for each (question, permutation, needle); no length in the key."""
+
+    value: int
+
+    field = "permutation"
+
+    def requested(self, needles: Sequence[Unit], draws: Draws) -> list[float]:
+        """A depth for each needle, drawn by its id."""
+        return [draws.fraction(f"permutation {self.value}: {needle.id}") for needle in needles]
+
+
+Placement: TypeAlias = Depth | Permutation | None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Units in the order of the prompt, and what became of each needle."""
+
+    units: tuple[Unit, ...]
+    requested: tuple[float, ...] = ()
+    """In the order of the draft's needles."""
+    achieved: tuple[float, ...] = ()
+    """Haystack tokens before the needle / haystack tokens."""
+
+
+def stand(
+    units: Sequence[Unit],
+    costs: Sequence[int],
+    placement: Placement,
+    draws: Draws,
+    price: Callable[[str], int] = len,
+) -> Standing:
+    """Put the units in order and the needles at their depths.
+
+    Args:
+        units: the units of a context, in any order; needles are those without a place.
+        costs: tokens of each unit, with its separator.
+        placement: None where there are no needles.
+        draws: the draws of the question.
+        price: tokens of a text, to measure where in a passage a sentence goes.
+
+    """
+    order = sorted((i for i, unit in enumerate(units) if unit.place is not None), key=lambda i: units[i].place or ())
+    hay = [units[i] for i in order]
+    needles = [unit for unit in units if unit.place is None]
+    if placement is None or not needles:
+        return Standing((*needles, *hay))
+    bounds = [0, *accumulate(costs[i] for i in order)]
+    requested = placement.requested(needles, draws)
+    inside = [n for n, needle in enumerate(needles) if needle.between_sentences]
+    alone = [n for n, needle in enumerate(needles) if not needle.between_sentences]
+    slots = nearest_free(bounds, [requested[n] for n in alone])
+    hidden = dict(zip(inside, find_slots(hay, bounds, [requested[n] for n in inside], price), strict=True))
+    for host in {slot.host for slot in hidden.values() if slot.host is not None}:
+        hay[host] = with_sentences(hay[host], [(slot, needles[n]) for n, slot in hidden.items() if slot.host == host])
+    at = dict(zip(alone, slots, strict=True)) | {n: slot.at for n, slot in hidden.items() if slot.host is None}
+    reached = {n: bounds[slot] for n, slot in at.items()} | {n: slot.before for n, slot in hidden.items()}
+    achieved = tuple(reached[n] / bounds[-1] if bounds[-1] else 0.0 for n in range(len(needles)))
+    return Standing(_insert(hay, [needles[n] for n in at], list(at.values())), tuple(requested), achieved)
+
+
+def nearest_free(bounds: Sequence[int], depths: Sequence[float]) -> list[int]:
+    """For each depth the index of the nearest boundary that no earlier one has taken; ties go to the lower.
+
+    With more needles than boundaries, boundaries are shared once all are taken.
+
+    >>> nearest_free([0, 10, 20, 30], [0.5, 0.5, 1.0])
+    [1, 2, 3]
+    """
+    free: set[int] = set()
+    chosen = []
+    for depth in depths:
+        free = free or set(range(len(bounds)))
+        slot = min(free, key=lambda i: (abs(bounds[i] - depth * bounds[-1]), i))
+        free.discard(slot)
+        chosen.append(slot)
+    return chosen
+
+
+def _insert(hay: Sequence[Unit], needles: Sequence[Unit], slots: Sequence[int]) -> tuple[Unit, ...]:
+    at: dict[int, list[Unit]] = {}
+    for needle, slot in zip(needles, slots, strict=True):
+        at.setdefault(slot, []).append(needle)
+    standing = [*at.get(0, ())]
+    for number, unit in enumerate(hay, 1):
+        standing += [unit, *at.get(number, ())]
+    return tuple(standing)

@@ -1,0 +1,98 @@
+"""Needles inside text: a sentence goes between two sentences of the passage that stands at its depth (MM-NIAH).
+
+Where the depth is the edge of a passage, or its sentences are so long that the edge is nearer, it stands before its
+first or after its last sentence; where no text is, between two pictures, it stands alone. So it is never farther from
+its depth than half of the unit there. Each passage hides one needle, as long as there are as many passages as needles.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from mmlongbench.draft import Unit
+from mmlongbench.sentences import sentence_spans
+
+Price: TypeAlias = Callable[[str], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Where a sentence goes."""
+
+    host: int | None
+    """The haystack unit; None: it stands alone."""
+    at: int
+    """Sentences of the host before it; alone: units of the haystack before it."""
+    before: int
+    """Haystack tokens before it."""
+
+
+def find_slots(hay: Sequence[Unit], bounds: Sequence[int], depths: Sequence[float], price: Price) -> list[Slot]:
+    """A slot for each sentence, in the order of `depths`.
+
+    Args:
+        hay: the haystack units in the order of standing.
+        bounds: tokens before each of them, and the sum of all.
+        depths: what is asked for each needle, 0 to 1.
+        price: tokens of a text.
+
+    """
+    texts = frozenset(number for number, unit in enumerate(hay) if isinstance(unit.body, str))
+    free: set[int] = set()
+    slots = []
+    for depth in depths:
+        free = free or set(texts)
+        target = depth * bounds[-1]
+        slot = _inside(hay, bounds, target, free, price) or _at_an_edge(hay, bounds, target, free, texts)
+        free.discard(-1 if slot.host is None else slot.host)
+        slots.append(slot)
+    return slots
+
+
+def with_sentences(unit: Unit, hidden: Sequence[tuple[Slot, Unit]]) -> Unit:
+    """Return a passage with sentences in their slots; its own words, blanks and line breaks stay as they are.
+
+    A sentence that is put in stands one blank behind the sentence before it, or before the passage, or behind it.
+    """
+    text = str(unit.body)
+    ends = _ends(text)
+    ordered = sorted(hidden, key=lambda pair: pair[0].at)
+    body, done = [], 0
+    for slot, needle in ordered:
+        at = ends[slot.at]
+        blank = "" if (text[at - 1 : at] if slot.at else text[:1]).isspace() else " "
+        body += [text[done:at], f"{blank}{needle.body}" if slot.at else f"{needle.body}{blank}"]
+        done = at
+    return replace(unit, body="".join((*body, text[done:])), needles=tuple(needle for _, needle in ordered))
+
+
+def _ends(text: str) -> list[int]:
+    """Return the characters at which a sentence can be put: the edges of the text, and the ends of its sentences."""
+    ends = [end for _, end in sentence_spans(text)]
+    return [0, *ends[:-1], *([len(text)] if ends else [])]
+
+
+def _inside(hay: Sequence[Unit], bounds: Sequence[int], target: float, free: Set[int], price: Price) -> Slot | None:
+    """The nearest boundary between two sentences of the passage that spans the target, if it is near enough."""
+    host = min(bisect_left(bounds, target), len(bounds) - 1) - 1
+    if host not in free or not 0 < target < bounds[-1]:
+        return None
+    body, head = str(hay[host].body), hay[host].head
+    ends = _ends(body)
+    offsets = {at: bounds[host] + price(head + body[: ends[at]]) for at in range(1, len(ends) - 1)}
+    at = min(offsets, key=lambda at: (abs(offsets[at] - target), at), default=0)
+    half = (bounds[host + 1] - bounds[host]) / 2
+    return Slot(host, at, offsets[at]) if at and abs(offsets[at] - target) <= half else None
+
+
+def _at_an_edge(hay: Sequence[Unit], bounds: Sequence[int], target: float, free: Set[int], texts: Set[int]) -> Slot:
+    """The nearest boundary of units: at the edge of a free passage, or alone where no text is on either side."""
+    for at in sorted(range(len(bounds)), key=lambda at: (abs(bounds[at] - target), at)):
+        beside = [number for number in (at - 1, at) if number in free]
+        if beside:
+            host = min(beside, key=lambda number: (not bounds[number] < target <= bounds[number + 1], number))
+            return Slot(host, len(_ends(str(hay[host].body))) - 1 if host < at else 0, bounds[at])
+        if not texts & {at - 1, at}:
+            return Slot(None, at, bounds[at])
+    raise AssertionError("a free passage has edges")  # without texts every boundary is alone

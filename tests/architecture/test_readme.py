@@ -1,0 +1,87 @@
+"""Every command of the README and its pages is run, in the order it stands there."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from builders.docvqa.sample import draw_reports
+from builders.docvqa.sample_others import draw_longdocurl, draw_slidevqa
+from builders.many_shot.sample import draw_folders
+from builders.mm_niah.sample import draw_hidden_pictures
+from builders.mm_niah.sample_upstream import draw_upstream
+from builders.summarization.sample import draw_cases
+from builders.summarization.sample import draw_reports as draw_government
+from builders.vrag.sample import draw_infoseek, draw_viquae
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+PAGES = (
+    "README.md",
+    "manifests/README.md",
+    "mmlongbench/release/README.md",
+    "mmlongbench/scoring/README.md",
+    "builders/README.md",
+    "CONTRIBUTING.md",
+)
+FENCE = re.compile(r"^```(\w+)(?: file=(\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The raw files that the pages speak of, in miniature."""
+    folder = tmp_path_factory.mktemp("sources")
+    draws = {
+        "MMLongBench-Doc/data": draw_reports,
+        "InfoSeek": draw_infoseek,
+        "ViQuAE": draw_viquae,
+        "LongDocURL": draw_longdocurl,
+        "SlideVQA": draw_slidevqa,
+        "GovReport": draw_government,
+        "Multi-LexSum": draw_cases,
+    }
+    for name, draw in draws.items():
+        (folder / name).mkdir(parents=True)
+        draw(folder / name)
+    draw_folders(folder / "shapes")
+    draw_upstream(folder / "MM-NIAH")
+    shutil.copytree(draw_hidden_pictures(folder / "hidden")["documents"], folder / "pages")
+    return folder
+
+
+@pytest.mark.timeout(900)  # a page has up to thirty commands
+@pytest.mark.parametrize("page", PAGES)
+def test_every_command_runs(page: str, sources: Path, tmp_path: Path) -> None:
+    for folder in sources.iterdir():
+        (tmp_path / folder.name).symlink_to(folder)
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    for language, file, body in FENCE.findall((ROOT / page).read_text("utf-8")):
+        if file:
+            (tmp_path / file).write_text(body, "utf-8")
+        for command in body.splitlines() if language == "sh" else ():
+            words = shlex.split(command, comments=True)
+            if words[0] == "make":
+                assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE), command
+                continue
+            done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_link_leads_somewhere(page: str) -> None:
+    links = re.findall(r"\]\(([^)#]+)\)", (ROOT / page).read_text("utf-8"))
+    assert not [link for link in links if "://" not in link and not ((ROOT / page).parent / link).exists()]
+
+
+def test_every_command_stands_in_the_readme_or_its_pages() -> None:
+    from mmlongbench.cli.main import cli
+
+    text = "".join((ROOT / page).read_text("utf-8") for page in PAGES)
+    assert not [name for name in cli.commands if f"mmlongbench {name}" not in text]
+    assert not [name for name, command in cli.commands.items() if not command.help]

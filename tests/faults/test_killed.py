@@ -1,0 +1,87 @@
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from crash_harness import Lives, held_claims, lives_of, of_session, struck, wait_for
+from tiny import build, hashes, leftovers
+
+from mmlongbench.draws import Draws
+from mmlongbench.manifest.registry import reader_type
+
+pytestmark = pytest.mark.slow
+
+DRAWN = 20
+"""Renames that are drawn, beside the first and the last two."""
+OF_TWO = ("documents/mmlongdoc/cedar", "records/mmlongdoc/2K", "cedar_page1.jpg", "mmlongdoc_K1.parquet")
+"""Before which files a build of two workers is killed: one of each stage, one of the release."""
+
+
+@pytest.fixture(scope="module")
+def lives(source: Path) -> Iterator[Lives]:
+    with lives_of(source / "tiny.yaml") as forked:
+        yield forked
+
+
+def test_a_build_killed_at_any_rename_goes_on_to_the_same_bytes(lives: Lives, finished: Path, tmp_path: Path) -> None:
+    whole, expected = lives.one(tmp_path / "whole"), hashes(finished)
+    assert whole.code == 0
+    assert hashes(tmp_path / "whole") == expected
+    last = whole.renames
+    draws = Draws(("kills",))
+    drawn = draws.order("renames", range(2, last - 1))[:DRAWN]
+    assert len(drawn) == DRAWN
+    for number in (1, *drawn, last - 1, last):
+        kinds = ("before", "after")
+        for kind in (draws.choice(f"{number}", kinds),) if number in drawn else kinds:
+            out = tmp_path / f"{number}-{kind}"
+            assert lives.one(out, kind, number).was_killed, number
+            left = {path: sha for path, sha in hashes(out).items() if not path.startswith(".") and ".tmp-" not in path}
+            assert left.items() <= expected.items()  # what stands under its name is whole
+            assert ("build.lock.json" in left) == ((number, kind) == (last, "after"))
+            again = lives.one(out)
+            assert again.code == 0, again.said
+            assert again.renames < whole.renames or number <= 3
+            assert hashes(out) == expected
+            assert not leftovers(out)
+
+
+def test_a_build_killed_again_and_again_ends_with_the_same_bytes(lives: Lives, finished: Path, tmp_path: Path) -> None:
+    for _ in range(8):  # the two files of the plan, and one shard each
+        assert lives.one(tmp_path / "out", "after", 3).was_killed
+    assert lives.one(tmp_path / "out").code == 0
+    assert hashes(tmp_path / "out") == hashes(finished)
+    assert not leftovers(tmp_path / "out")
+
+
+def test_a_build_that_cuts_and_indexes_a_corpus_goes_on_too(tmp_path: Path) -> None:
+    """Its corpus, index and prices are files, a folder and a database that other libraries write."""
+    source = {name: str(path) for name, path in reader_type("viquae")().draw_sample(tmp_path).items()}
+    about = {"name": "viquae", "builder": "vrag", "reader": "viquae", "options": {"gold": "span"}, "licence": "none"}
+    dataset = {**about, "corpus": source.pop("corpus"), "source": source, "lengths": ["8K"], "sample": {"n": 2}}
+    (tmp_path / "manifest.yaml").write_text(yaml.safe_dump({"datasets": [dataset]}))
+    with lives_of(tmp_path / "manifest.yaml") as lives:
+        whole = lives.one(tmp_path / "whole")
+        for number in Draws(("kills of a corpus",)).order("rename", range(1, 9))[:3]:
+            out = tmp_path / f"{number}"
+            assert lives.one(out, "after", number).was_killed
+            again = lives.one(out)
+            assert (whole.code, again.code) == (0, 0), again.said
+            assert hashes(out) == hashes(tmp_path / "whole")
+            assert not leftovers(out)
+
+
+@pytest.mark.parametrize("part", OF_TWO)
+def test_workers_of_a_killed_build_end_free_their_locks_and_it_goes_on(
+    part: str, source: Path, finished: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    with struck(source, out, part, signal.SIGKILL, "--workers", 2) as process:
+        assert process.wait() == -signal.SIGKILL
+        wait_for(lambda: not of_session(process.pid))
+    assert not held_claims(out)
+    assert not (out / "build.lock.json").exists()
+    assert build(source, out).code == 0
+    assert hashes(out) == hashes(finished)
+    assert not leftovers(out)

@@ -1,0 +1,157 @@
+"""A source of four PDFs of two to five small pages, built in a fraction of a second, and the means to build it."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import yaml
+
+from mmlongbench.cli import main
+from mmlongbench.io.atomic import sha256_of
+
+PAGES = {"ash": 2, "birch": 3, "cedar": 4, "dogwood": 5}
+SIDE = 200
+"""Points: 400 pixels at 144 DPI, 14 × 14 cells, 196 tokens a page. Four pages fit 1K, nine fit 2K."""
+Row = dict[str, str]
+
+
+def row(doc: str, question: str, answer: str, pages: str, **other: str) -> Row:
+    """A row of `samples.json`."""
+    common = {"doc_type": "Tree", "evidence_sources": "['Pure-text (Plain-text)']", "answer_format": "Str"}
+    return {"doc_id": doc, "question": question, "answer": answer, "evidence_pages": pages, **common, **other}
+
+
+ROWS = (
+    row("ash.pdf", "What is its wood?", "hard", "[1]"),
+    row("birch.pdf", "What is its bark?", "white", "[2]", doc_type="Bark"),
+    row("cedar.pdf", "Which two colours?", "['red', 'brown']", "[1, 4]", answer_format="List", doc_type="Bark"),
+    row("dogwood.pdf", "How many petals?", "4", "[3]", answer_format="Int"),
+    row("dogwood.pdf", "Who planted it?", "Not answerable", "[]", answer_format="None"),
+    row("oak.pdf", "Where is it?", "nowhere", "[1]"),  # its document is missing
+    row("birch.pdf", "Why?", "for it has always been so, they say", "[1]"),  # long-form
+    row("ash.pdf", "On which page?", "three", "[3]"),  # out of range
+    row("ash.pdf", "Which page is none?", "zero", "[0]"),  # page 0
+    row("dogwood.pdf", "How many in all?", "5", "[1, 2, 3, 4, 5]", answer_format="Int"),  # fits 2K, not 1K
+    row("cedar.pdf", "How tall is it?", "30 m", "[2]"),
+)
+KEPT = ("mmlongdoc_0", "mmlongdoc_1", "mmlongdoc_2", "mmlongdoc_3", "mmlongdoc_4", "mmlongdoc_10")
+REJECTED = {
+    "mmlongdoc_5": "missing-document",
+    "mmlongdoc_6": "long-form-answer",
+    "mmlongdoc_7": "answer-page-out-of-range",
+    "mmlongdoc_8": "answer-page-out-of-range",
+    "mmlongdoc_9": "above-admission-length",
+}
+
+
+def draw_source(folder: Path, rows: tuple[Row, ...] = ROWS) -> None:
+    """Write `samples.json`, the PDFs and a manifest of them."""
+    (folder / "documents").mkdir(parents=True)
+    for name, count in PAGES.items():
+        draw_pdf(folder / "documents" / f"{name}.pdf", count)
+    write_rows(folder, rows)
+    write_manifest(folder / "tiny.yaml")
+
+
+def draw_pdf(path: Path, pages: int, side: float = SIDE) -> None:
+    """Write a PDF of square pages that each say where they stand; the same bytes every time."""
+    import pymupdf
+
+    with pymupdf.open() as document:
+        for number in range(pages):
+            page = document.new_page(width=side, height=side)
+            page.insert_text((20, 40), f"{path.stem}, {number + 1} of {pages}")
+        document.save(path, no_new_id=True)
+
+
+def write_rows(folder: Path, rows: tuple[Row, ...]) -> None:
+    """Write `samples.json`."""
+    (folder / "samples.json").write_text(json.dumps(rows), "utf-8")
+
+
+def write_manifest(path: Path, **changes: Any) -> Path:
+    """Write a manifest of the tiny source, which stands in the manifest's folder."""
+    dataset = {
+        "name": "mmlongdoc",
+        "builder": "docvqa",
+        "reader": "mmlongbench_doc",
+        "source": {"samples": "samples.json", "documents": "documents"},
+        "lengths": ["1K", "2K"],
+        "admission_length": "1K",
+        "reserve": 64,
+        "licence": "none",
+        **changes,
+    }
+    path.write_text(yaml.safe_dump({"datasets": [dataset]}), "utf-8")
+    return path
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command left."""
+
+    code: int
+    out: str
+    err: str
+
+
+def command(*args: object) -> Ran:
+    """Run the command line in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    argv = ["mmlongbench", *map(str, args)]
+    with mock.patch.object(sys, "argv", argv), redirect_stdout(out), redirect_stderr(err):
+        try:
+            main()
+        except SystemExit as stop:
+            return Ran(int(stop.code or 0), out.getvalue(), err.getvalue())
+
+
+def mmlongbench(*args: object, **options: Any) -> Ran:
+    """Run the command line in a process of its own."""
+    options = {"check": False, "capture_output": True, "text": True, **options}
+    done = subprocess.run([sys.executable, "-m", "mmlongbench", *map(str, args)], **options)
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def build(source: Path, out: Path, *args: object) -> Ran:
+    """Build the tiny source in this process."""
+    return command("build", source / "tiny.yaml", "--out", out, *args)
+
+
+def leftovers(out: Path) -> list[Path]:
+    """What a finished build must not leave."""
+    return [*out.rglob(".*")]
+
+
+def environment(**variables: object) -> dict[str, str]:
+    """The environment with some variables more."""
+    return {**os.environ, **{name: str(value) for name, value in variables.items()}}
+
+
+def hashes(release: Path) -> dict[str, str]:
+    """The SHA-256 of every file of a release, whatever its name."""
+    return {str(path.relative_to(release)): sha256_of(path) for path in sorted(release.rglob("*")) if path.is_file()}
+
+
+def records(release: Path, length: str, name: str = "mmlongdoc") -> list[dict[str, Any]]:
+    """The lines of a public file."""
+    path = release / "mmlb_data" / "documentQA" / f"{name}_K{length.removesuffix('K')}.jsonl"
+    return [json.loads(line) for line in path.read_bytes().splitlines()]
+
+
+def rejects(release: Path) -> list[dict[str, Any]]:
+    """The lines of `rejects.jsonl`."""
+    return [json.loads(line) for line in (release / "rejects.jsonl").read_bytes().splitlines()]
+
+
+def lock(release: Path) -> dict[str, Any]:
+    """The lock."""
+    read: dict[str, Any] = json.loads((release / "build.lock.json").read_text("utf-8"))
+    return read

@@ -1,0 +1,346 @@
+"""Names and texts of data on a terminal: shown, never obeyed, by whichever command; and no secret of a URL."""
+
+import io
+import json
+import logging
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+from rich.progress import Progress as Bars
+from rich.progress import TaskID
+from tiny import Ran, build, command, draw_pdf, lock, mmlongbench, records, row, write_manifest, write_rows
+
+from mmlongbench.building.run_log import logged
+from mmlongbench.cli.drawing import Table
+from mmlongbench.io.printable import PrintableStream, printable, shown, without_secrets
+from mmlongbench.io.progress import Progress
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+EVIL = "a\x1b]0;title\x07\x1b[2J\x9b31m\u202ecod\u2066e\r\x00\u200b\u2028\ud800z"
+"""A window's title, a cleared screen, a C1 control, bidi marks, CR, NUL, no width, a line separator, a surrogate."""
+NAME = EVIL.replace("\x00", "").replace("\ud800", os.fsdecode(b"\xff"))
+"""The same as a file may be called."""
+OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b\u2028\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def harmless(ran: Ran) -> Ran:
+    """What a command printed, once it was found to hold nothing that is obeyed."""
+    assert not OBEYED.search(ran.out)
+    assert not OBEYED.search(ran.err)
+    return ran
+
+
+def test_escapes_stand_for_what_is_obeyed() -> None:
+    assert printable("a\x1b[2J\x9bm\u202eb\r\n\x00\ud800") == "a\\x1b[2J\\x9bm\\u202eb\\r\\n\\x00\\ud800"
+    assert printable("Straße 家 😀 नमस्‍ते\u00a0x²") == "Straße 家 😀 नमस्‍ते\u00a0x²"
+
+
+@given(st.text())
+def test_nothing_that_is_obeyed_is_left_and_nothing_else_changes(text: str) -> None:
+    found = printable(text)
+    assert not OBEYED.search(found)
+    assert "\n" not in found
+    assert printable(found) == found
+    if text.isprintable() and not re.search("[\u034f\u115f\u1160\u3164\uffa0]", text):
+        assert found == text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("ftp://user:SECRET@host/x", "ftp://…@host/x"),
+        ("s3://KEY:SEC/RET@bucket/release", "s3://…@bucket/release"),
+        ("https://u:p@ss@host/x?sig=TOKEN: failed", "https://…@host/x?…: failed"),
+        ("no such file: /a/https:/u:SECRET@host/x?sig=TOKEN", "no such file: /a/https:/…@host/x?…"),
+        ("'https://u:SE'CRET@host/x?sig=TO\"KEN'.", "'https://…@host/x?…'."),
+        ("(https://host/x?sig=TOKEN): failed", "(https://host/x?…): failed"),
+        ("a_b://u:SECRET@host/x", "a_b://…@host/x"),
+        ("('https://host/x?sig=TOKEN&a=b', 404)", "('https://host/x?…', 404)"),
+        ("s3://bucket/release and hub:owner/name@rev", "s3://bucket/release and hub:owner/name@rev"),
+        ("https://host:8080/v1", "https://host:8080/v1"),
+    ],
+)
+def test_secrets_of_urls_are_left_out(text: str, expected: str) -> None:
+    assert without_secrets(text) == shown(text) == expected
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("piece", ["a:/", ":", "a:/:", "a:/x:", "a:/x?", "@"])
+@pytest.mark.parametrize("before", ["", "http://u:p@", "http://h?"], ids=["none", "user", "query"])
+def test_secrets_are_looked_for_in_a_time_that_grows_with_the_text_alone(piece: str, before: str) -> None:
+    found = without_secrets(f"{before}http://{piece * 200_000}")
+    assert "u:p" not in found
+    assert not found.startswith("http://h?h")
+
+
+def test_a_letter_that_is_not_seen_is_escaped() -> None:
+    assert printable("a\u3164b\u034f\u115f\u1160\uffa0") == "a\\u3164b\\u034f\\u115f\\u1160\\uffa0"
+
+
+@pytest.mark.parametrize("key", ["source.samples", "corpus", "errata"])
+def test_a_url_in_place_of_a_path_is_refused_without_its_secrets(key: str, source: Path, tmp_path: Path) -> None:
+    url = "https://user:SECRET@host/x?sig=SECRET"
+    said = f"{key}: expected a file or folder of this machine, found a URL (https://…); download it first\n"
+    words = ("build", source / "tiny.yaml", "--out", tmp_path / "out")
+    refused = command(*words, "--set", f"{key}={url}")
+    assert (refused.code, refused.err) == (2, f"error: --set: {said}")
+    changes = {"source": {"samples": url, "documents": "documents"}} if key == "source.samples" else {key: url}
+    manifest = write_manifest(tmp_path / "own.yaml", **changes)
+    refused = command("build", manifest, "--out", tmp_path / "out")
+    assert (refused.code, refused.err) == (2, f"error: {manifest}: {said}")
+
+
+def test_a_stream_shows_what_is_written_and_ends_lines() -> None:
+    below = io.StringIO()
+    stream = PrintableStream(below)
+    assert stream.write("a\x1b[1m\nb\r\n") == 9
+    assert below.getvalue() == "a\\x1b[1m\nb\\r\n"
+    assert not stream.isatty()
+
+
+def test_a_table_has_texts_for_cells() -> None:
+    table, console = Table("head"), Console(file=io.StringIO(), width=300, force_terminal=True)
+    table.add_row(f"[red]{EVIL}")
+    console.print(table)
+    said = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "[red]a\\x1b]0;title\\x07\\x1b[2J\\x9b31m\\u202ecod\\u2066e\\r\\x00\\u200b\\u2028\\ud800z" in said
+
+
+def test_a_line_of_progress_is_a_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    added: list[str] = []
+
+    def add(bars: Bars, label: str, **more: Any) -> TaskID:
+        added.append(label)
+        return add_task(bars, label, **more)
+
+    add_task = Bars.add_task
+    monkeypatch.setattr(Bars, "add_task", add)
+    with Progress(is_shown=True).bar(EVIL, 1):
+        pass
+    assert added == [printable(EVIL)]
+
+
+def test_only_the_console_writes() -> None:
+    """Whoever prints otherwise would print what is obeyed."""
+    allowed = {"cli/console.py", "cli/drawing.py", "cli/interrupts.py", "bars.py", "printable.py"}
+    for path in (ROOT / "mmlongbench").rglob("*.py"):
+        name = path.relative_to(ROOT / "mmlongbench").as_posix()
+        text = "\n".join(line for line in path.read_text("utf-8").splitlines() if ">>> " not in line)
+        writes = r"Console\(|rich\.table|std(?:out|err)\.write|\bprint\(|click\.secho|click\.echo\((?!\s*json\.dumps)"
+        assert name in allowed or re.findall(writes, text) == [], name
+
+
+@pytest.fixture
+def evil(source: Path, tmp_path: Path) -> Path:
+    """The tiny source with names and texts that would be obeyed."""
+    folder = tmp_path / "source"
+    shutil.copytree(source, folder)
+    (folder / "documents" / f"{NAME}.pdf").write_bytes(b"no PDF")
+    draw_pdf(folder / "documents" / "elm\x1b[2J.pdf", 2)
+    rows = (
+        row("ash.pdf", "What\x1b[2J?", "wood\x9b", "[1]"),
+        row(f"{EVIL}.pdf".replace("\ud800", ""), "Who?", "me", "[1]"),
+        row("elm\x1b[2J.pdf", "Where?", "Not answerable", "[]", answer_format="None"),
+        row("birch.pdf", "Which\x07?", "bark", "[9\x1b]"),
+    )
+    write_rows(folder, rows)
+    write_manifest(folder / "tiny.yaml", licence=EVIL.replace("\ud800", "").replace("\x00", ""))
+    return folder
+
+
+def test_a_build_shows_refused_documents_and_rejects(evil: Path, tmp_path: Path) -> None:
+    built = harmless(build(evil, tmp_path / "out"))
+    assert "document a\\x1b]0;title\\x07\\x1b[2J" in built.out
+    assert any("\x1b" in id for id in lock(tmp_path / "out")["datasets"]["mmlongdoc"]["documents"]["refused"])
+    strict = harmless(build(evil, tmp_path / "strict", "--strict"))
+    assert (strict.code, "\\x1b" in strict.err) == (1, True)
+    assert "\\x1b" not in (tmp_path / "out" / "mmlb_data/documentQA/mmlongdoc_K1.jsonl").read_text()
+    assert "\\u001b[2J" in (tmp_path / "out" / "mmlb_data/documentQA/mmlongdoc_K1.jsonl").read_text()
+
+
+def test_plan_and_doctor_show_what_they_find(evil: Path) -> None:
+    assert "1K" in harmless(command("plan", evil / "tiny.yaml")).out
+    for options in ((), ("--json",)):
+        found = harmless(command("doctor", evil / "tiny.yaml", *options))
+        assert "Traceback" not in found.err
+        assert found.out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("build", "{source}/{name}.yaml", "--out", "{tmp}/out"),
+        ("build", "{source}/tiny.yaml", "--out", "{tmp}/{name}", "--set", "source.documents=/{name}"),
+        ("build", "{source}/tiny.yaml", "--out", "{tmp}/out", "--set", "name={name}"),
+        ("build", "{source}/tiny.yaml", "--out", "{tmp}/out", "--{name}"),
+        ("build", "{source}/tiny.yaml", "--out", "nowhere://{name}"),
+        ("audit", "{tmp}/{name}"),
+        ("verify", "{tmp}/{name}"),
+        ("count", "{tmp}/{name}"),
+        ("corpus", "build", "/{name}", "--out", "{tmp}/corpus"),
+        ("{name}",),
+    ],
+)
+def test_an_error_shows_what_was_given(words: tuple[str, ...], evil: Path, tmp_path: Path) -> None:
+    given = [word.format(source=evil, tmp=tmp_path, name=NAME) for word in words]
+    refused = harmless(command(*given))
+    assert refused.code == 2
+    assert "\\x1b" in refused.err
+
+
+def test_counts_of_files_show_their_names(tmp_path: Path) -> None:
+    (tmp_path / f"{NAME}.txt").write_text("a text")
+    draw_pdf(tmp_path / "x\x1b[2J.pdf", 1)
+    for options in ((), ("--json",)):
+        counted = harmless(command("count", tmp_path / f"{NAME}.txt", tmp_path / "x\x1b[2J.pdf", *options))
+        assert counted.code == 0
+        assert "\\x1b[2J" in counted.out or "\\u001b[2J" in counted.out
+
+
+def test_a_corpus_shows_its_passages(tmp_path: Path) -> None:
+    article = {"id": "1", "title": f"Title {EVIL[:-2]}", "text": f"A text\x1b[2J of grass {EVIL[:-2]}"}
+    (tmp_path / "a.jsonl").write_text(json.dumps(article) + "\n")
+    assert harmless(command("corpus", "build", tmp_path / "a.jsonl", "--out", tmp_path / "corpus")).code == 0
+    for options in ((), ("--json",)):
+        found = harmless(command("corpus", "search", tmp_path / "corpus", "grass", *options))
+        assert "grass" in found.out
+
+
+@pytest.fixture
+def tampered(finished: Path, tmp_path: Path) -> Path:
+    """A release with names and texts that would be obeyed."""
+    out = tmp_path / "release"
+    shutil.copytree(finished, out)
+    public = out / "mmlb_data" / "documentQA" / "mmlongdoc_K1.jsonl"
+    lines = records(out, "1K")
+    lines[0]["id"], lines[1]["page_list"] = EVIL, [f"x/{EVIL}_page0.jpg"]
+    public.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (out / "mmlb_image" / NAME).write_bytes(b"")
+    return out
+
+
+@pytest.mark.parametrize("words", [("audit", "{0}"), ("verify", "{0}"), ("diff", "{0}", "{1}"), ("diff", "{1}", "{0}")])
+@pytest.mark.parametrize("options", [(), ("--json",)], ids=["text", "json"])
+def test_a_release_that_was_tampered_with_is_shown(
+    words: tuple[str, ...], options: tuple[str, ...], tampered: Path, finished: Path
+) -> None:
+    found = harmless(command(*(word.format(tampered, finished) for word in words), *options))
+    assert found.code == 1
+    assert found.out + found.err
+
+
+def test_scores_and_reports_show_predictions(finished: Path, tmp_path: Path) -> None:
+    said = tmp_path / f"{NAME}.jsonl"
+    lines = [
+        {"file": "documentQA/mmlongdoc_K1.jsonl", "id": line["id"], "prediction": EVIL}
+        for line in records(finished, "1K")
+    ]
+    lines += [
+        {"file": f"documentQA/{EVIL}.jsonl", "id": EVIL, "prediction": "x"},
+        {"file": EVIL, "id": EVIL, "prediction": 3},
+    ]
+    said.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for options in ((), ("--json",), ("--model", NAME), ("--metrics", NAME)):
+        scored = harmless(command("score", finished, said, "--out", tmp_path / "scores", "--partial", *options))
+        assert scored.code in (1, 2)
+    for options in ((), ("--json",)):
+        harmless(command("report", tmp_path / "scores", *options))
+
+
+@pytest.mark.parametrize("options", [(), ("--table3",), ("--json",)], ids=["text", "table3", "json"])
+def test_statistics_show_what_they_count(options: tuple[str, ...], tampered: Path) -> None:
+    public = tampered / "mmlb_data" / "documentQA"
+    evil = public / f"{NAME}_K1.jsonl"
+    evil.write_bytes((public / "mmlongdoc_K1.jsonl").read_bytes())
+    with evil.open("a") as file:
+        file.write(json.dumps({"id": EVIL, "page_list": [f"{EVIL}.jpg"]}) + "\n")
+    for path in (tampered, evil):
+        found = harmless(command("stats", path, *options))
+        assert found.code in (1, 2), found
+        assert "Traceback" not in found.err
+        assert "\\x1b" in found.out + found.err
+
+
+def test_the_list_of_plug_ins_is_shown() -> None:
+    assert harmless(command("list")).code == 0
+
+
+def test_a_traceback_is_shown_too(source: Path, tmp_path: Path) -> None:
+    ran = mmlongbench(
+        "--debug", "build", source / "tiny.yaml", "--out", "s3://KEY:SECRET@bu\x1b[2Jcket/x", cwd=tmp_path
+    )
+    harmless(ran)
+    assert "Traceback" in ran.err
+    assert "SECRET" not in ran.err
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://user:SECRET@127.0.0.1:1/release",
+        "https://user:SECRET@127.0.0.1:1/release?sig=SECRET",
+        "s3://KEY:SECRET@bucket/release",
+        "nowhere://KEY:SECRET@bucket/SECRETS?sig=SECRET",
+    ],
+)
+def test_a_url_s_secrets_are_in_no_error_and_no_log(url: str, source: Path, tmp_path: Path) -> None:
+    for options in ((), ("--json",), ("--stage", "prepare")):
+        refused = mmlongbench("build", source / "tiny.yaml", "--out", url, *options, cwd=tmp_path)
+        assert refused.code == 2
+        assert "SECRET@" not in refused.err + refused.out
+        assert "sig=" not in refused.err + refused.out
+    logs = "".join(path.read_text() for path in tmp_path.rglob("*.log"))
+    assert "SECRET" not in logs
+
+
+def test_the_log_of_a_build_is_printable_and_has_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = EVIL.replace("\ud800", "")  # which reports of tests cannot hold
+    monkeypatch.setattr(sys, "argv", ["mmlongbench", "build", "--out", f"s3://KEY:SECRET@bucket/{text}"])
+    with logged(tmp_path / "out"):
+        logging.getLogger("mmlongbench").info("%s", text)
+    text = (tmp_path / "out.log").read_text()
+    assert not OBEYED.search(text)
+    assert "s3://…@bucket/a\\x1b" in text
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+@pytest.mark.parametrize("words", [("audit", "{0}", "--histogram"), ("stats", "{0}"), ("list",), ("verify", "{0}")])
+def test_any_encoding_of_the_output_will_do(words: tuple[str, ...], encoding: str, finished: Path) -> None:
+    given = [word.format(finished) for word in words]
+    ran = mmlongbench(*given, env={**os.environ, "PYTHONIOENCODING": encoding}, encoding=encoding, text=None)
+    assert (ran.code, ran.err) == (0, "")
+    if "--histogram" in words:
+        assert ("@" in ran.out) == (encoding != "utf-8")
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_streams_that_are_closed_are_done_without(closed: str, source: Path, finished: Path, tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "mmlongbench", "build", str(source / "tiny.yaml"), "--out", str(tmp_path / "out")]
+    ran = subprocess.run(["sh", "-c", f'exec "$@" {closed}', "sh", *words], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert lock(tmp_path / "out") == lock(finished)
+
+
+def test_a_reader_that_stops_listening_is_no_error(finished: Path) -> None:
+    words = [sys.executable, "-m", "mmlongbench", "audit", str(finished), "--json"]
+    ran = subprocess.run(["sh", "-c", '"$@" | true', "sh", *words], capture_output=True, text=True, check=False)
+    assert ran.stderr == ""
+
+
+def test_a_manifest_shows_its_wrong_values(source: Path, tmp_path: Path) -> None:
+    manifest = yaml.safe_load((source / "tiny.yaml").read_text())
+    manifest["datasets"][0]["unknown\u202e"] = "x\u2066"
+    (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(manifest, allow_unicode=True))
+    assert harmless(command("build", tmp_path / "tiny.yaml", "--out", tmp_path / "out")).code == 2
