@@ -23,7 +23,7 @@ import click
 
 from mmlongbench.draws import Draws
 from mmlongbench.scoring.judge import Answers, Waits
-from mmlongbench.scoring.metric import Asked, Judge, Settings
+from mmlongbench.task.metric import Asked, Judge, Settings
 
 ERRORS, HANGS = 0.20, 0.05
 """Shares of the requests."""

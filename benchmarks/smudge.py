@@ -21,12 +21,12 @@ from rapidfuzz.distance import Levenshtein
 
 import mmlongbench as mm
 from builders.docvqa.answers import Answer, normalise
-from mmlongbench.scoring.metric import Asked, Settings
 from mmlongbench.scoring.smudge import SMuDGE
 from mmlongbench.scoring.smudge.paths import Paths
 from mmlongbench.scoring.smudge.reading import Reading
 from mmlongbench.scoring.smudge.windows import letters_of
 from mmlongbench.scoring.smudge.words import Word, Words, words_of
+from mmlongbench.task.metric import Asked, Settings
 
 DRAWS = mm.Draws(("smudge",))
 ABSENT = "the quarterly zebra report"

@@ -46,6 +46,10 @@ class SourceChangedError(BuildError):
     """A file of the sources that is no longer what was fingerprinted when the build was planned."""
 
 
+class ScoringError(MMLongBenchError):
+    """Predictions, a release or a metric that cannot be used as they stand."""
+
+
 class ReleaseError(MMLongBenchError):
     """A release that cannot be read."""
 

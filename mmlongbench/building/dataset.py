@@ -179,9 +179,9 @@ def _library(plan: DatasetPlan, work: Work) -> "Library | None":
     """The corpus with its rankings, if the dataset has one."""
     if plan.corpus is None:
         return None
+    from mmlongbench.building.rankings import open_rankings
     from mmlongbench.corpus.corpus import Corpus
     from mmlongbench.corpus.retrieval.library import Library
-    from mmlongbench.corpus.retrieval.opening import open_rankings
 
     corpus, spec = Corpus.open(plan.corpus.folder), plan.spec
     spare = Draws((spec.seed, spec.drawn_name, "spare")) if spec.retrieval.random_fill else None

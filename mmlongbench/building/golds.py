@@ -3,13 +3,13 @@
 from hashlib import blake2b
 from typing import Any
 
+from mmlongbench.errors import ScoringError
 from mmlongbench.lengths import K
 from mmlongbench.manifest.calling import calling
 from mmlongbench.manifest.registry import metric_type
-from mmlongbench.scoring.errors import ScoringError
-from mmlongbench.scoring.metric import Asked, ChecksAnswers, Metric, Settings
 from mmlongbench.task.contracts import Builder, HasGold, Record, gold_of
 from mmlongbench.task.formats import to_json
+from mmlongbench.task.metric import Asked, ChecksAnswers, Metric, Settings
 
 JUDGED = "judge-"
 """How the name of a metric begins that asks a model; its answers are not scored here."""

@@ -61,7 +61,7 @@ def claims(
     from mmlongbench.scoring.judge.claims import write_claims
     from mmlongbench.scoring.judge.client import JudgeClient
     from mmlongbench.scoring.judge.pace import Waits
-    from mmlongbench.scoring.metric import Judge
+    from mmlongbench.task.metric import Judge
 
     datasets = list(_summaries(release))
     judge = Judge(judge_url, (judge_model,), judge_cache, judge_concurrency, judge_timeout, is_dry=dry_run)

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from mmlongbench.scoring.metric import Judge, Profile, Settings
     from mmlongbench.scoring.problems import Problems
     from mmlongbench.scoring.running import Outcome
+    from mmlongbench.task.metric import Judge, Profile, Settings
 
 _FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 PROFILES = ("official", "paper", "ours")
-"""As `mmlongbench.scoring.metric` has them, which is not imported before it is needed."""
+"""As `mmlongbench.task.metric` has them, which is not imported before it is needed."""
 
 
 _JUDGES = (
@@ -232,7 +232,7 @@ def _file_name(model: str, metrics: Sequence[str], profile: "Profile | None", *,
 def _settings(
     further: Mapping[str, Any], images: Path | None, data: Path | None, profile: "Profile | None"
 ) -> "Settings":
-    from mmlongbench.scoring.metric import Settings
+    from mmlongbench.task.metric import Settings
 
     if further["judge_prompts"] and profile not in (None, "official"):
         raise click.UsageError(f"--judge-prompts are the public code's, for --profile official, not {profile}")
@@ -250,7 +250,7 @@ def _settings(
 
 
 def _judge(further: Mapping[str, Any]) -> "Judge | None":
-    from mmlongbench.scoring.metric import Judge
+    from mmlongbench.task.metric import Judge
 
     if not further["judge_url"] and not further["judges"]:
         return None

@@ -6,10 +6,10 @@ from pathlib import Path
 from mmlongbench.cli.console import say
 from mmlongbench.cli.drawing import Table, print_table
 from mmlongbench.lengths import format_length
-from mmlongbench.scoring.metric import PROFILES, Provenance
 from mmlongbench.scoring.problems import REASONS, Problems
 from mmlongbench.scoring.running import Outcome
 from mmlongbench.scoring.tallies import Tally
+from mmlongbench.task.metric import PROFILES, Provenance
 
 
 def show_scores(outcome: Outcome, problems: Problems, out: Path | None, *, is_quiet: bool) -> None:

@@ -6,8 +6,8 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from mmlongbench.errors import PluginError, nearest
-from mmlongbench.scoring.metric import PROFILES, Metric, ProfiledMetric, Settings
 from mmlongbench.task.contracts import Builder, Reader
+from mmlongbench.task.metric import PROFILES, Metric, ProfiledMetric, Settings
 
 _PARTS = {
     "builder": ("options_type", "draft", "record", "prompt"),

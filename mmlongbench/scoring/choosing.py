@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from mmlongbench.errors import nearest
-from mmlongbench.scoring.errors import ScoringError
+from mmlongbench.errors import ScoringError, nearest
 from mmlongbench.task.contracts import Builder, TaskSpec
 
 DEFAULT = "default"

@@ -1,10 +1,6 @@
-"""What can be wrong with scoring as a whole; what is wrong with single predictions is counted, not raised."""
+"""What scoring says where a package is not installed that it needs."""
 
-from mmlongbench.errors import MMLongBenchError
-
-
-class ScoringError(MMLongBenchError):
-    """Predictions, a release or a metric that cannot be used as they stand."""
+from mmlongbench.errors import ScoringError
 
 
 def missing(package: str, what: str) -> ScoringError:

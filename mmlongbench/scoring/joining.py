@@ -5,11 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mmlongbench.errors import ReleaseError
+from mmlongbench.errors import ReleaseError, ScoringError
 from mmlongbench.release.examples import name_of
 from mmlongbench.release.layout import IMAGES, LOCK
 from mmlongbench.release.loading import Opened, PublicFile, open_public, open_release
-from mmlongbench.scoring.errors import ScoringError
 from mmlongbench.scoring.official import is_called
 from mmlongbench.scoring.predictions import Key, Prediction, Predictions, key_of
 from mmlongbench.scoring.problems import Problems

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from mmlongbench.scoring.benchmark.metrics import ANSWER
 from mmlongbench.scoring.benchmark.texts import after_prefix
-from mmlongbench.scoring.metric import Asked, Profile, RuleMetric, Scored
+from mmlongbench.task.metric import Asked, Profile, RuleMetric, Scored
 
 
 def listed_values(prediction: str) -> list[Any] | None:

@@ -16,9 +16,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self, TypeAlias
 
+from mmlongbench.errors import ScoringError
 from mmlongbench.io.safe_read import bounded_lines
 from mmlongbench.release.layout import DATA
-from mmlongbench.scoring.errors import ScoringError
 from mmlongbench.scoring.official import Official, Output, read_official
 from mmlongbench.scoring.problems import Problems
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mmlongbench.scoring.errors import ScoringError
-from mmlongbench.scoring.metric import Provenance
+from mmlongbench.errors import ScoringError
 from mmlongbench.scoring.scores import read_scores
+from mmlongbench.task.metric import Provenance
 
 
 def refuse_another_model(file: Path, model: str) -> None:

@@ -25,7 +25,6 @@ from mmlongbench.scoring.joining import (
     predictions_for,
     scorable_files,
 )
-from mmlongbench.scoring.metric import Asked, HasNotes, Metric, Provenance, Scored, Settings, provenance_of
 from mmlongbench.scoring.predictions import Predictions
 from mmlongbench.scoring.problems import Problems
 from mmlongbench.scoring.reasoning import Reasoning, Said, without_reasoning
@@ -34,6 +33,7 @@ from mmlongbench.scoring.scores import ScoreLine
 from mmlongbench.scoring.tallies import Tallies
 from mmlongbench.task.contracts import Record, TaskSpec, clusters_of
 from mmlongbench.task.formats import to_json
+from mmlongbench.task.metric import Asked, HasNotes, Metric, Provenance, Scored, Settings, provenance_of
 
 REASONING_KEPT = "reasoning kept"
 """The choice in the lines of a run that keeps reasoning."""

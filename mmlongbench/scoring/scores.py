@@ -10,9 +10,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.scoring.metric import PROFILES, Profile
 from mmlongbench.scoring.reasoning import Reasoning
 from mmlongbench.task.formats import JSON_LINES
+from mmlongbench.task.metric import PROFILES, Profile
 
 UNKNOWN: Literal["unknown"] = "unknown"
 SHOWN_PROFILES: tuple[str, ...] = (*PROFILES, UNKNOWN)

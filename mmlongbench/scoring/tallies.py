@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mmlongbench.scoring.metric import Metric, Scored, totals_of
 from mmlongbench.scoring.scores import ScoreLine
+from mmlongbench.task.metric import Metric, Scored, totals_of
 
 
 @dataclass(slots=True)

@@ -37,8 +37,8 @@ from mmlongbench.release.images import ImageSizes
 from mmlongbench.release.layout import DATA, IMAGES, ITEMS
 from mmlongbench.release.loading import open_release
 from mmlongbench.scoring.joining import scorable_files
-from mmlongbench.scoring.metric import Asked, Settings
 from mmlongbench.task.contracts import HasClusters, Row
+from mmlongbench.task.metric import Asked, Settings
 
 GOLDENS = Path(__file__).parent / "goldens"
 HASHES = Path(__file__).parent / "hashes.json"

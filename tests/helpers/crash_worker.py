@@ -1,9 +1,10 @@
 """Run a build in forked processes that die, meet a full disk or a clock set back, at a chosen place; for the tests.
 
-Everything is imported and loaded once, so that a crash costs a tenth of a second. Usage: crash_worker.py MANIFEST, then
-on standard input one JSON list a line: [folder, what happens, number of the rename or part of a path]; on standard output
-one JSON list a line: [exit status as of os.waitpid, number of renames seen, standard error]. What happens is none,
-before, after (SIGKILL before or after a rename), full (a sync fails), crowded (see `crowd_disk_at`), back (the clock).
+Everything is imported and loaded once, so that a crash costs a tenth of a second. Usage: crash_worker.py MANIFEST,
+then on standard input one JSON list a line: [folder, what happens, number of the rename or part of a path]; on standard
+output one JSON list a line: [exit status as of os.waitpid, number of renames seen, standard error]. What happens is
+none, before, after (SIGKILL before or after a rename), full (a sync fails), crowded (see `crowd_disk_at`), back (the
+clock).
 """
 
 import errno

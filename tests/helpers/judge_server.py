@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from mmlongbench.scoring.judge.client import JudgeClient
 from mmlongbench.scoring.judge.pace import Waits
-from mmlongbench.scoring.metric import Judge
+from mmlongbench.task.metric import Judge
 
 QUICK = Waits(first=0.001, most=0.002, asked=1.0)
 Request: TypeAlias = dict[str, Any]

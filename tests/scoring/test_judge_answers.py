@@ -12,7 +12,7 @@ from judge_server import QUICK, JudgeServer, Request, Said, Script, in_turn, jud
 
 from mmlongbench.scoring.judge import Answers, JudgeError
 from mmlongbench.scoring.judge.wordings.answers import ANSWER, LIST
-from mmlongbench.scoring.metric import Asked, Judge, Scored, Settings
+from mmlongbench.task.metric import Asked, Judge, Scored, Settings
 
 RIGHT = 'It says four.\n[Score]: 1 points\n[JSON]: {"answer_score": 1}'
 WRONG = 'It says five.\n[Score]: 0 points\n[JSON]: {"answer_score": 0}'

@@ -18,7 +18,7 @@ from mmlongbench.scoring.judge.errors import JudgeError
 from mmlongbench.scoring.judge.pictures import Picture
 from mmlongbench.scoring.judge.readings import last_grade
 from mmlongbench.scoring.judge.verdicts import Grade
-from mmlongbench.scoring.metric import Judge
+from mmlongbench.task.metric import Judge
 
 CALL = Call("m", "Grade it.", fence("answer", "blue"), Grade)
 GOOD = good(reason="because", score=4)

@@ -14,7 +14,7 @@ from PIL import Image
 
 from mmlongbench.scoring.judge import Committee
 from mmlongbench.scoring.judge.pictures import MOST_SIDE
-from mmlongbench.scoring.metric import Asked, Judge, Scored, Settings
+from mmlongbench.task.metric import Asked, Judge, Scored, Settings
 
 PAGES = ["doc/fern/fern_page0.png", "doc/rose/rose_page0.png", "doc/rose/rose_page1.png", "doc/rose/rose_page2.png"]
 

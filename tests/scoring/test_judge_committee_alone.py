@@ -16,8 +16,8 @@ from PIL import Image
 from mmlongbench.scoring.judge import Committee
 from mmlongbench.scoring.judge.evidence import evidence_of
 from mmlongbench.scoring.judge.page_texts import PageTexts
-from mmlongbench.scoring.metric import Asked, Judge, Profile, Scored, Settings
 from mmlongbench.scoring.smudge.library import Library, Text
+from mmlongbench.task.metric import Asked, Judge, Profile, Scored, Settings
 
 OWN = [f"doc/rose/rose_page{number}.png" for number in (1, 2, 3)]
 PAGES = ["doc/fern/fern_page2.png", *OWN]

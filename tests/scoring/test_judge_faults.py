@@ -14,7 +14,7 @@ from mmlongbench.scoring.judge.client import MOST_LOST, Failed, JudgeClient
 from mmlongbench.scoring.judge.errors import JudgeError
 from mmlongbench.scoring.judge.pace import Pace
 from mmlongbench.scoring.judge.verdicts import Grade, Unusable, read_verdict
-from mmlongbench.scoring.metric import Judge
+from mmlongbench.task.metric import Judge
 
 pytestmark = pytest.mark.slow
 

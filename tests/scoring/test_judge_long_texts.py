@@ -8,8 +8,8 @@ from judge_server import QUICK, JudgeServer, Request, Said, good, judging, quest
 
 from mmlongbench.scoring.judge import Answers, FluencyF1
 from mmlongbench.scoring.judge.judged import MAX_CHARACTERS
-from mmlongbench.scoring.metric import Asked, Judge, Scored, Settings
 from mmlongbench.task.formats import to_json
+from mmlongbench.task.metric import Asked, Judge, Scored, Settings
 
 GOLD = "It was dredged."
 

@@ -9,7 +9,7 @@ from judge_server import QUICK, JudgeServer, Script, good, judging
 
 from mmlongbench.scoring.judge import Answers, Committee, Extracted, FluencyF1, JudgeError
 from mmlongbench.scoring.judge.judged import Judged
-from mmlongbench.scoring.metric import Asked, Judge, Scored, Settings
+from mmlongbench.task.metric import Asked, Judge, Scored, Settings
 
 M = TypeVar("M", bound=Judged)
 

@@ -30,7 +30,7 @@ from mmlongbench.scoring.judge.calls import Call
 from mmlongbench.scoring.judge.client import JudgeClient
 from mmlongbench.scoring.judge.pace import Waits
 from mmlongbench.scoring.judge.verdicts import Grade
-from mmlongbench.scoring.metric import Judge
+from mmlongbench.task.metric import Judge
 
 url, cache, calls, at_once = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
 client = JudgeClient(Judge(url, ("m",), cache, at_once), Waits())

@@ -21,10 +21,10 @@ from mmlongbench.scoring.judge.claims import Summaries, write_claims
 from mmlongbench.scoring.judge.client import Failed, JudgeClient
 from mmlongbench.scoring.judge.pace import Waits
 from mmlongbench.scoring.judge.verdicts import Grade
-from mmlongbench.scoring.metric import Asked, Judge, Scored, Settings
 from mmlongbench.scoring.predictions import read_predictions
 from mmlongbench.scoring.problems import Problems
 from mmlongbench.scoring.running import Run, score
+from mmlongbench.task.metric import Asked, Judge, Scored, Settings
 
 CALL = Call("m", "Grade it.", "blue", Grade)
 

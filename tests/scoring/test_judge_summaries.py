@@ -17,8 +17,8 @@ from mmlongbench.scoring.judge.client import Failed
 from mmlongbench.scoring.judge.readings import fluency_of
 from mmlongbench.scoring.judge.summaries import OWN
 from mmlongbench.scoring.judge.verdicts import Fluency
-from mmlongbench.scoring.metric import Asked, Judge, Profile, Scored, Settings
 from mmlongbench.task.formats import to_json
+from mmlongbench.task.metric import Asked, Judge, Profile, Scored, Settings
 
 pytestmark = pytest.mark.slow
 

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmlongbench.scoring.metric import Asked, Scored, Settings
 from mmlongbench.scoring.mmlongbench_doc import ANLS, LenientRules, Rules, anls, extract_answer, score_extracted
 from mmlongbench.scoring.mmlongbench_doc.lists import MOST_CHARACTERS, gold_list, literal_list
 from mmlongbench.scoring.mmlongbench_doc.metrics import FORMATS
+from mmlongbench.task.metric import Asked, Scored, Settings
 
 NA = "Not answerable"
 FAIL = "Fail to answer"

@@ -9,10 +9,10 @@ from tiny import command
 
 from builders.mm_niah import MMNIAH
 from builders.mm_niah.builder import MMNIAHOptions
+from mmlongbench.errors import ScoringError
 from mmlongbench.manifest.registry import metric_type
-from mmlongbench.scoring.errors import ScoringError
-from mmlongbench.scoring.metric import Asked, Settings
 from mmlongbench.scoring.position_counts import PositionCount, listed_values, position_accuracy
+from mmlongbench.task.metric import Asked, Settings
 
 GOLD = [0, 2, 0, 1]
 SAID: dict[str, tuple[str, float]] = {

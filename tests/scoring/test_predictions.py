@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from mmlongbench.errors import ScoringError
 from mmlongbench.io import safe_read as bounded
-from mmlongbench.scoring.errors import ScoringError
 from mmlongbench.scoring.predictions import key_of, read_predictions
 from mmlongbench.scoring.problems import REASONS, Problems
 

@@ -10,9 +10,9 @@ from score_lines import absent, cell, line, mean, reported, write
 from mmlongbench.draws import Draws
 from mmlongbench.errors import ReleaseError
 from mmlongbench.manifest.registry import metric_type
-from mmlongbench.scoring.metric import Scored, Settings, totals_of
 from mmlongbench.scoring.report import report
 from mmlongbench.scoring.report.estimates import Counts
+from mmlongbench.task.metric import Scored, Settings, totals_of
 
 
 def test_what_is_absent_counts_as_0_and_what_failed_does_not_count_but_is_shown(tmp_path: Path) -> None:

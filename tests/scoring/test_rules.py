@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mmlongbench.errors import ScoringError
 from mmlongbench.scoring.benchmark import (
     ClassLabel,
     DocumentAnswer,
@@ -27,9 +28,8 @@ from mmlongbench.scoring.benchmark import (
 )
 from mmlongbench.scoring.benchmark.metrics import BenchmarkMetric
 from mmlongbench.scoring.benchmark.texts import rest_of_line
-from mmlongbench.scoring.errors import ScoringError
-from mmlongbench.scoring.metric import Asked, Metric, Settings
 from mmlongbench.scoring.mmlongbench_doc import ANLS, LenientRules, Rules
+from mmlongbench.task.metric import Asked, Metric, Settings
 
 pytestmark = pytest.mark.slow
 

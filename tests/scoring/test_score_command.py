@@ -11,18 +11,18 @@ import pytest
 from tiny import Ran, command, records
 
 from mmlongbench.cli.score import PROFILES as command_profiles
+from mmlongbench.errors import ScoringError
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.registry import builder_type
 from mmlongbench.scoring import running
-from mmlongbench.scoring.errors import ScoringError
 from mmlongbench.scoring.joining import open_scorable
-from mmlongbench.scoring.metric import PROFILES, Asked, Scored, Settings
 from mmlongbench.scoring.predictions import read_predictions
 from mmlongbench.scoring.problems import Problems
 from mmlongbench.scoring.report import report
 from mmlongbench.scoring.running import Run, score
 from mmlongbench.scoring.scores import ScoreLine, read_scores
 from mmlongbench.task.contracts import HasClusters
+from mmlongbench.task.metric import PROFILES, Asked, Scored, Settings
 
 pytestmark = pytest.mark.slow
 

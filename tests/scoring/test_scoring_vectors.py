@@ -27,8 +27,8 @@ from mmlongbench.scoring.benchmark import (
     sub_em,
 )
 from mmlongbench.scoring.benchmark.metrics import DEFAULTS, BenchmarkMetric
-from mmlongbench.scoring.metric import Asked, Settings
 from mmlongbench.scoring.mmlongbench_doc import Judged, accuracy_and_f1, score_extracted
+from mmlongbench.task.metric import Asked, Settings
 
 VECTORS = Path(__file__).parents[3] / "shared/reference/scoring_vectors.json"
 NA = "Not answerable"

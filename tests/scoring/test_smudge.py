@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmlongbench.scoring.errors import ScoringError
-from mmlongbench.scoring.metric import Asked, Settings
+from mmlongbench.errors import ScoringError
 from mmlongbench.scoring.smudge import SMuDGE, paths
 from mmlongbench.scoring.smudge.metric import Compared
 from mmlongbench.scoring.smudge.places import MAX_PLACES, Found, Place, distance_between, found_at
+from mmlongbench.task.metric import Asked, Settings
 
 Page = list[tuple[int, int, str]]
 LEAFLET: tuple[Page, ...] = (

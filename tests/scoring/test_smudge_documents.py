@@ -11,10 +11,10 @@ import pytest
 from mmlongbench.documents import pdf_reader
 from mmlongbench.errors import Fault, SourceError, TimeLimitError
 from mmlongbench.scoring.judge.page_texts import PageTexts
-from mmlongbench.scoring.metric import Asked, Settings
 from mmlongbench.scoring.smudge import SMuDGE
 from mmlongbench.scoring.smudge.library import Library, Text
 from mmlongbench.scoring.smudge.word_list import WordList
+from mmlongbench.task.metric import Asked, Settings
 
 
 def draw(folder: Path, *names: str) -> Path:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from mmlongbench.scoring.metric import Asked, Settings
 from mmlongbench.scoring.smudge import SMuDGE
+from mmlongbench.task.metric import Asked, Settings
 
 REAL = Path(__file__).parents[2].parent / "shared/real/mmlongbench-doc"
 FORMATS = {"Str": "String", "Int": "Integer", "Float": "Float", "List": "List", "None": "None"}

@@ -23,7 +23,7 @@ from mmlongbench.scoring.benchmark.answers import (
 from mmlongbench.scoring.benchmark.documents import FORMATS, doc_qa
 from mmlongbench.scoring.benchmark.rouge import MOST_CHARACTERS, rouge, rouge_scorer
 from mmlongbench.scoring.benchmark.texts import after_prefix, rest_of_line
-from mmlongbench.scoring.metric import Asked, Profile, RuleMetric, Scored, Settings
+from mmlongbench.task.metric import Asked, Profile, RuleMetric, Scored, Settings
 
 PUBLIC_CODE = "EdinburghNLP/MMLongBench@22b9f27"
 """The version of the public code that `official` follows."""

@@ -21,7 +21,7 @@ from mmlongbench.scoring.judge.public_prompts import Places
 from mmlongbench.scoring.judge.readings import counts_of, mark_of, public_counts_of, public_mark_of
 from mmlongbench.scoring.judge.verdicts import ListCounts, Mark, V
 from mmlongbench.scoring.judge.wordings.answers import ANSWER, LIST
-from mmlongbench.scoring.metric import Asked, Profile, Scored
+from mmlongbench.task.metric import Asked, Profile, Scored
 
 _CASE = ("question", "reference", "prediction")
 _PUBLIC = Manner(temperature=None, max_tokens=256, is_literal=True)

@@ -15,7 +15,7 @@ from mmlongbench.scoring.judge.errors import JudgeError
 from mmlongbench.scoring.judge.pace import Pace, Waits
 from mmlongbench.scoring.judge.replies import Trouble
 from mmlongbench.scoring.judge.verdicts import Unusable, V
-from mmlongbench.scoring.metric import Judge
+from mmlongbench.task.metric import Judge
 
 MOST_LOST = 40
 """Calls that may fail one after another, with no answer between them, before an endpoint is given up."""

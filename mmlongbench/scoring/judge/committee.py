@@ -26,7 +26,7 @@ from mmlongbench.scoring.judge.page_texts import PageTexts
 from mmlongbench.scoring.judge.readings import last_grade
 from mmlongbench.scoring.judge.verdicts import Grade
 from mmlongbench.scoring.judge.wordings.committee import GRADE_ALONE, REASONED
-from mmlongbench.scoring.metric import Asked, Details, Profile, Scored, Settings
+from mmlongbench.task.metric import Asked, Details, Profile, Scored, Settings
 
 JUDGES = 3
 """Of the paper, and of the public code."""

@@ -1,6 +1,6 @@
 """What a user has to mend before a judge can go on; an answer that cannot be used is none of it."""
 
-from mmlongbench.scoring.errors import ScoringError
+from mmlongbench.errors import ScoringError
 
 
 class JudgeError(ScoringError):

@@ -10,8 +10,8 @@ from mmlongbench.scoring.judge.calls import Call, fence
 from mmlongbench.scoring.judge.client import Failed
 from mmlongbench.scoring.judge.judged import Judged, question_of, unscored
 from mmlongbench.scoring.judge.verdicts import Extract
-from mmlongbench.scoring.metric import Asked, Details, Profile, Scored
 from mmlongbench.scoring.mmlongbench_doc.metrics import PROTOCOL
+from mmlongbench.task.metric import Asked, Details, Profile, Scored
 
 _RUBRIC = """You take the answer out of a response to a question about a document, without judging it. You do not \
 know the document; answer nothing yourself and correct nothing.

@@ -8,7 +8,7 @@ from mmlongbench.scoring.judge.client import Failed, JudgeClient
 from mmlongbench.scoring.judge.errors import JudgeError
 from mmlongbench.scoring.judge.pace import Waits
 from mmlongbench.scoring.judge.public_prompts import FILES, Places, PublicPrompts, public_prompts
-from mmlongbench.scoring.metric import Asked, Judge, Profile, ProfiledMetric, Scored, Settings
+from mmlongbench.task.metric import Asked, Judge, Profile, ProfiledMetric, Scored, Settings
 
 MAX_CHARACTERS = 200_000
 """Of one text that is shown whole; about 50,000 tokens."""

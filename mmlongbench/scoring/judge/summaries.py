@@ -23,7 +23,7 @@ from mmlongbench.scoring.judge.readings import fluency_of, key_points_of, senten
 from mmlongbench.scoring.judge.templates import Template
 from mmlongbench.scoring.judge.verdicts import Fluency, KeyPoints, Sentences, V
 from mmlongbench.scoring.judge.wordings import case, report
-from mmlongbench.scoring.metric import Asked, Details, Profile, Scored, Settings
+from mmlongbench.task.metric import Asked, Details, Profile, Scored, Settings
 
 PREFIX = "Summary:"
 """Which models repeat after the prompt; the public scorer takes it off too."""

@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 from mmlongbench.scoring.benchmark.answers import flattened
 from mmlongbench.scoring.benchmark.documents import cleaned as number_alone
 from mmlongbench.scoring.benchmark.texts import after_prefix, single_blanks
-from mmlongbench.scoring.metric import LENIENT, Asked, Details, Profile, RuleMetric, Scored
 from mmlongbench.scoring.mmlongbench_doc.anls import anls
 from mmlongbench.scoring.mmlongbench_doc.extraction import concise, extract_answer
 from mmlongbench.scoring.mmlongbench_doc.lists import gold_list
@@ -17,6 +16,7 @@ from mmlongbench.scoring.mmlongbench_doc.rules import (
     cleaned,
     score_extracted,
 )
+from mmlongbench.task.metric import LENIENT, Asked, Details, Profile, RuleMetric, Scored
 
 PROTOCOL = "mayubo2333/MMLongBench-Doc@d73f0dc"
 """The public code whose rules score an answer once it is extracted."""

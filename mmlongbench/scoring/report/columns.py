@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlongbench.scoring.metric import Scored
 from mmlongbench.scoring.scores import UNKNOWN, profile_order
+from mmlongbench.task.metric import Scored
 
 Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]

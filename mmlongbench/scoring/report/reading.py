@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.scoring.metric import LENIENT, Scored
 from mmlongbench.scoring.report.columns import FAILED, STATES, Group, Origin, ScoredFile, Series
 from mmlongbench.scoring.scores import SHOWN_PROFILES, ScoreLine, read_scores
+from mmlongbench.task.metric import LENIENT, Scored
 
 T = TypeVar("T")
 _LONGEST = 200

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from mmlongbench.errors import MMLongBenchError
 from mmlongbench.manifest.registry import metric_type
-from mmlongbench.scoring.metric import Metric, Scored, Settings
+from mmlongbench.task.metric import Metric, Scored, Settings
 
 Totals: TypeAlias = Callable[[Sequence[Scored]], Mapping[str, float]]
 

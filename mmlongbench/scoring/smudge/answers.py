@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mmlongbench.scoring.metric import Asked
+from mmlongbench.task.metric import Asked
 
 MAX_ELEMENTS = 64
 """Elements of a predicted list that are looked at; all of them count for its length."""

@@ -13,9 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mmlongbench.errors import Fault
-from mmlongbench.scoring.errors import ScoringError
-from mmlongbench.scoring.metric import Asked, Details, Profile, Scored, Settings, chosen_profile
+from mmlongbench.errors import Fault, ScoringError
 from mmlongbench.scoring.smudge.answers import (
     MAX_ELEMENT,
     MAX_ELEMENTS,
@@ -29,6 +27,7 @@ from mmlongbench.scoring.smudge.library import Library, Text
 from mmlongbench.scoring.smudge.places import Found, distance_between, grounding_score
 from mmlongbench.scoring.smudge.rules import RULES
 from mmlongbench.scoring.smudge.words import split
+from mmlongbench.task.metric import Asked, Details, Profile, Scored, Settings, chosen_profile
 
 _REFUSALS = ("not answerable", "unanswerable", "fail to answer")
 """The words that the benchmarks ask for; letters of any string resemble some of a page by more than 0.3."""

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mmlongbench.scoring.metric import Profile
 from mmlongbench.scoring.smudge import matching, own_matching
 from mmlongbench.scoring.smudge.matching import Kind
+from mmlongbench.task.metric import Profile
 
 
 @dataclass(frozen=True, slots=True)

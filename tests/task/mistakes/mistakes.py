@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import mmlongbench as mm
-from mmlongbench.scoring.metric import Asked, Scored, Settings
+from mmlongbench.task.metric import Asked, Scored, Settings
 
 INSTRUCTION = "Look at the tiles.\n\n"
 TILES = 8

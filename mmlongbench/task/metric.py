@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
-from mmlongbench.scoring.errors import ScoringError
+from mmlongbench.errors import ScoringError
 from mmlongbench.task.contracts import Record
 
 Profile: TypeAlias = Literal["official", "paper", "ours"]
