@@ -22,7 +22,7 @@ from typing import Any
 import click
 
 from mmlongbench.draws import Draws
-from mmlongbench.scoring.judge import Answers, Waits
+from mmlongbench.metrics.judge import Answers, Waits
 from mmlongbench.task.metric import Asked, Judge, Settings
 
 ERRORS, HANGS = 0.20, 0.05

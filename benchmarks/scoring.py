@@ -20,7 +20,7 @@ from unittest.mock import MagicMock
 import click
 
 from mmlongbench import Draws
-from mmlongbench.scoring.benchmark import binary_acc, cls_acc, doc_qa, mc_acc, rouge, rouge_scorer, soft_acc, sub_em
+from mmlongbench.metrics.benchmark import binary_acc, cls_acc, doc_qa, mc_acc, rouge, rouge_scorer, soft_acc, sub_em
 
 TEXT = (
     "the a harbour report says that in 2018 the north pier held 1,577 boats which is 12.5% more than Tern Rock and yes "

@@ -21,11 +21,11 @@ from rapidfuzz.distance import Levenshtein
 
 import mmlongbench as mm
 from builders.docvqa.answers import Answer, normalise
-from mmlongbench.scoring.smudge import SMuDGE
-from mmlongbench.scoring.smudge.paths import Paths
-from mmlongbench.scoring.smudge.reading import Reading
-from mmlongbench.scoring.smudge.windows import letters_of
-from mmlongbench.scoring.smudge.words import Word, Words, words_of
+from mmlongbench.metrics.smudge import SMuDGE
+from mmlongbench.metrics.smudge.paths import Paths
+from mmlongbench.metrics.smudge.reading import Reading
+from mmlongbench.metrics.smudge.windows import letters_of
+from mmlongbench.metrics.smudge.words import Word, Words, words_of
 from mmlongbench.task.metric import Asked, Settings
 
 DRAWS = mm.Draws(("smudge",))

@@ -16,7 +16,7 @@ from mmlongbench.errors import ReleaseError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mmlongbench.scoring.judge.claims import Claimed, Summaries
+    from mmlongbench.metrics.judge.claims import Claimed, Summaries
 
 _METRIC = "judge-fluency-f1"
 """What needs claims."""
@@ -57,10 +57,10 @@ def claims(
     has none; the same command goes on.
     """
     from mmlongbench.io.progress import Progress
+    from mmlongbench.metrics.judge.claims import write_claims
+    from mmlongbench.metrics.judge.client import JudgeClient
+    from mmlongbench.metrics.judge.pace import Waits
     from mmlongbench.release.layout import DATA
-    from mmlongbench.scoring.judge.claims import write_claims
-    from mmlongbench.scoring.judge.client import JudgeClient
-    from mmlongbench.scoring.judge.pace import Waits
     from mmlongbench.task.metric import Judge
 
     datasets = list(_summaries(release))
@@ -79,8 +79,8 @@ def claims(
 
 def _summaries(release: Path) -> Iterator["Summaries"]:
     """The gold summaries of every dataset that is scored by claims, each once."""
+    from mmlongbench.metrics.judge.claims import Summaries
     from mmlongbench.release.loading import open_release
-    from mmlongbench.scoring.judge.claims import Summaries
 
     found: dict[str, Summaries] = {}
     for file in open_release(release).files:

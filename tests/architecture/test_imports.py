@@ -1,4 +1,4 @@
-"""The direction of imports: builders → engine → tokenization, never back."""
+"""The direction of imports: builders → engine → tokenization, and downward between the engine's packages."""
 
 import ast
 import subprocess
@@ -8,6 +8,16 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+ORDER = (
+    *("__main__", "cli", "web", "publishing", "questions", "shortcuts", "scoring", "metrics", "exports", "models"),
+    *("checking", "building", "release", "manifest", "task", "packing", "corpus", "documents", "io"),
+    *("draft", "messages", "prompt", "sentences", "draws", "lengths", "errors"),
+)
+"""The parts of the engine, packages and modules, each above all that it may import."""
+DOOR = "__init__"
+"""What the engine offers to others; it stands beside the order, and no part imports it."""
+KNOWN: set[tuple[str, str]] = set()
+"""(file, imported part) of each import that still runs upward. This list may only shrink."""
 FORBIDDEN = {"tokenization": {"mmlongbench", "builders"}, "mmlongbench": {"builders"}}
 
 
@@ -26,6 +36,47 @@ def imported(package: str) -> set[tuple[str, str]]:
 def test_no_package_imports_what_stands_above_it(package: str) -> None:
     upward = {(file, module) for file, module in imported(package) if module.split(".")[0] in FORBIDDEN[package]}
     assert not upward
+
+
+def part(module: str) -> str:
+    """The part of the engine to which a module belongs: its first name below the engine's own."""
+    return (*module.split("."), DOOR)[1]
+
+
+def between_parts() -> set[tuple[str, str, str]]:
+    """(file, part, imported part) of every import between two parts of the engine."""
+    engine = ROOT / "mmlongbench"
+    found = set()
+    for path in engine.rglob("*.py"):
+        file = path.relative_to(engine)
+        above = file.parts[0].removesuffix(".py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                name = node.module or ""
+                modules += [f"{name}.{alias.name}" for alias in node.names] if name == "mmlongbench" else [name]
+            parts = {part(module) for module in modules if module.split(".")[0] == "mmlongbench"}
+            found |= {(file.as_posix(), above, below) for below in parts - {above}}
+    return found
+
+
+def test_every_part_of_the_engine_has_its_place_in_the_order() -> None:
+    parts = {path.stem for path in (ROOT / "mmlongbench").iterdir() if path.suffix == ".py" or any(path.glob("*.py"))}
+    assert parts - {DOOR} <= set(ORDER)
+
+
+def test_parts_of_the_engine_import_downward() -> None:
+    place = {name: number for number, name in enumerate(ORDER)}
+    upward = {
+        (file, below)
+        for file, above, below in between_parts()
+        if above != DOOR and (below == DOOR or place[below] < place[above])
+    }
+    assert upward == KNOWN, "a mended import leaves the list of known ones"
+
+
+def test_imports_between_parts_are_seen() -> None:
+    assert {("cli/main.py", "cli", "errors"), ("packing/pack.py", "packing", "draft")} <= between_parts()
 
 
 def test_builders_import_only_what_the_engine_exports() -> None:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, TypeAlias
 
-from mmlongbench.scoring.judge.client import JudgeClient
-from mmlongbench.scoring.judge.pace import Waits
+from mmlongbench.metrics.judge.client import JudgeClient
+from mmlongbench.metrics.judge.pace import Waits
 from mmlongbench.task.metric import Judge
 
 QUICK = Waits(first=0.001, most=0.002, asked=1.0)

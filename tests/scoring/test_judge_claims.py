@@ -16,9 +16,9 @@ from builders.summarization.options import SummaryOptions
 from mmlongbench.cli.claims import claims
 from mmlongbench.errors import ReleaseError
 from mmlongbench.io.progress import Progress
+from mmlongbench.metrics.judge.claims import GoldClaims, Summaries, read_claims, write_claims
 from mmlongbench.release.images import ImageSizes
 from mmlongbench.release.loading import AuditedDataset, Opened, PublicFile
-from mmlongbench.scoring.judge.claims import GoldClaims, Summaries, read_claims, write_claims
 from mmlongbench.task.formats import JSON_LINES
 
 pytestmark = pytest.mark.slow

@@ -14,13 +14,13 @@ from crash_harness import wait_for
 from judge_server import JudgeServer, Request, Said, client_of, good, in_turn, judging, text_of
 
 from mmlongbench.io.progress import Progress
+from mmlongbench.metrics.judge.calls import Call
+from mmlongbench.metrics.judge.claims import Summaries, write_claims
+from mmlongbench.metrics.judge.client import Failed, JudgeClient
+from mmlongbench.metrics.judge.pace import Waits
+from mmlongbench.metrics.judge.verdicts import Grade
 from mmlongbench.scoring import running
 from mmlongbench.scoring.joining import open_scorable
-from mmlongbench.scoring.judge.calls import Call
-from mmlongbench.scoring.judge.claims import Summaries, write_claims
-from mmlongbench.scoring.judge.client import Failed, JudgeClient
-from mmlongbench.scoring.judge.pace import Waits
-from mmlongbench.scoring.judge.verdicts import Grade
 from mmlongbench.scoring.predictions import read_predictions
 from mmlongbench.scoring.problems import Problems
 from mmlongbench.scoring.running import Run, score

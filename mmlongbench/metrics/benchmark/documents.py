@@ -1,0 +1,147 @@
+"""Answers about documents, by the format of the gold answer: the benchmark's rules for Integer, Float, String, List.
+
+The paper says exact match for integers; the public code, which decides, takes any number of the prediction. A gold
+answer that its format does not fit, over which the public code fails, is compared as a String.
+"""
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from math import isclose
+from typing import Any
+
+from mmlongbench.metrics.benchmark.texts import token_f1
+
+TOLERANCE = 0.01
+"""Of a Float, relative."""
+_UNITS = ("meters", "acres", "minutes", "miles", "mile", "feet")
+_SUFFIXES = ("kg", *_UNITS, "million", "thousand", "billion", "mm", "m")
+"""Each is taken off once, in this order."""
+_NUMBER = re.compile(r"-?\d+(?:\.\d*)?|-?\.\d+")
+_EXACT = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"https://",
+        r"\.(?:py|ipynb)$",
+        r"^page",
+        r"^\d+(?:-\d+|\s\d+)?$",  # a phone number, a range, a number
+        r"[ap]\.m\.",
+        r"^\d{4}[-/\s]\d{1,2}[-/\s]\d{1,2}$",
+        r"^\d{1,2}[-/\s]\d{1,2}[-/\s]\d{2,4}$",
+        r"^\d{4}[-/\s]\d{1,2}$",
+        r"^[a-zA-Z0-9._%+-]+@[a-zA-Z0-9.-]+\.[a-zA-Z]{2,}$",
+    )
+)
+
+
+def doc_qa(prediction: str, answer: object, answer_format: str) -> float:
+    """The score of an answer of a format: Integer, Float, String, None or List (see `FORMATS`).
+
+    A List is JSON; its plain strings are one element, and the score is the mean over the elements.
+
+    >>> doc_qa("about 4 or 5", "5", "Integer"), doc_qa("0.21", "21%", "Float"), doc_qa("red", '["red", "3"]', "List")
+    (1.0, 1.0, 0.5)
+    """
+    text = answer if isinstance(answer, str) else str(answer)
+    try:
+        return _SCORES[answer_format](text, prediction)
+    except (ValueError, OverflowError):  # the gold answer is no number, or no list
+        return _string(text, prediction)
+
+
+def cleaned(text: str) -> str:
+    """Lower case, without commas, a unit at the end, quotes around, currency and per cent.
+
+    >>> cleaned("$1,577.00 million"), cleaned("'73.2% '")
+    ('1577.00', '73.2')
+    """
+    text = text.lower().strip().replace(",", "")
+    for suffix in _SUFFIXES:
+        text = text.removesuffix(suffix).strip()
+    text = without_quotes(text).strip()
+    for sign in "$£%":
+        text = text.strip().strip(sign).strip()
+    return text
+
+
+def without_quotes(text: str) -> str:
+    """Without one quotation mark at the beginning and one at the end, which need not be a pair."""
+    text = text[1:] if text[:1] in ("'", '"') else text
+    return text[:-1] if text[-1:] in ("'", '"') else text
+
+
+def numbers_said(text: str) -> Iterator[float]:
+    """Every number of a text without commas that is finite."""
+    for found in _NUMBER.finditer(text.replace(",", "")):
+        number = float(found[0])
+        if math.isfinite(number):
+            yield number
+
+
+def is_exact(answer: str) -> bool:
+    """Whether an answer is compared as it stands: a url, a file's name, a page, a phone number, a time, a date, a mail
+    address.
+    """
+    return any(pattern.search(answer) for pattern in _EXACT)
+
+
+def _integer(answer: str, prediction: str) -> float:
+    wanted = float(cleaned(answer))
+    if int(wanted) != wanted:
+        raise ValueError(answer)
+    return float(any(number == wanted for number in numbers_said(cleaned(prediction))))
+
+
+def _float(answer: str, prediction: str) -> float:
+    wanted = float(cleaned(answer))
+    as_percents = (wanted / 100, wanted, wanted * 100)
+    said = numbers_said(cleaned(prediction))
+    return float(any(isclose(each, number, rel_tol=TOLERANCE) for number in said for each in as_percents))
+
+
+def _string(answer: str, prediction: str) -> float:
+    return float(answer in prediction) if is_exact(answer) else token_f1(prediction, answer)
+
+
+def _list(answer: str, prediction: str) -> float:
+    elements = json.loads(answer)
+    if not isinstance(elements, list) or not elements:
+        raise ValueError(answer)
+    scores = [doc_qa(prediction, element, kind) for element, kind in _elements(elements)]
+    return sum(scores) / len(scores)
+
+
+def _elements(elements: list[Any]) -> Iterator[tuple[object, str]]:
+    """The elements with their formats; plain strings first, as one, so that a long prediction may hold them all."""
+    kinds = [_kind(element) for element in elements]
+    is_merged = [kind == "String" and not is_exact(str(each)) for each, kind in zip(elements, kinds, strict=True)]
+    merged = " ".join(str(each) for each, is_plain in zip(elements, is_merged, strict=True) if is_plain).strip()
+    if merged:
+        yield merged, _kind(merged)
+    for element, kind, is_plain in zip(elements, kinds, is_merged, strict=True):
+        if not (merged and is_plain):
+            yield element, kind
+
+
+def _kind(element: object) -> str:
+    if isinstance(element, bool) or not isinstance(element, int | float | str):
+        return "String"
+    if not isinstance(element, str):
+        return "Integer" if isinstance(element, int) else "Float"
+    try:
+        number = float(cleaned(element))
+        return "Integer" if number == int(number) and "%" not in element else "Float"
+    except (ValueError, OverflowError):
+        return "String"
+
+
+_SCORES: Mapping[str, Callable[[str, str], float]] = {
+    "Integer": _integer,
+    "Float": _float,
+    "String": _string,
+    "None": _string,
+    "List": _list,
+}
+FORMATS = tuple(_SCORES)
+"""Of gold answers."""

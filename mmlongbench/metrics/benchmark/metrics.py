@@ -1,0 +1,182 @@
+"""The benchmark's own metrics, as they are chosen by name; what they compute stands beside, in pure functions.
+
+The public code puts the prompt's last words ("Answer:") before what a model said, and scores both the whole and what
+stands behind these words; the better counts. It answers a refused yes/no question by the question's place in the file.
+The profile `official` does the same with every prediction. So does the profile `paper`, which reads only the rest of
+the line behind these words, as the public code did when the paper's figures were made; the rules are the same. The
+profile `ours` takes predictions as they stand, and counts a refusal as wrong.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, ClassVar
+
+from mmlongbench.metrics.benchmark.answers import (
+    binary_acc,
+    cls_acc,
+    flattened,
+    mc_acc,
+    soft_acc,
+    sub_em,
+    yes_or_no,
+)
+from mmlongbench.metrics.benchmark.documents import FORMATS, doc_qa
+from mmlongbench.metrics.benchmark.rouge import MOST_CHARACTERS, rouge, rouge_scorer
+from mmlongbench.metrics.benchmark.texts import after_prefix, rest_of_line
+from mmlongbench.task.metric import Asked, Profile, RuleMetric, Scored, Settings
+
+PUBLIC_CODE = "EdinburghNLP/MMLongBench@22b9f27"
+"""The version of the public code that `official` follows."""
+PAPER = "arXiv:2505.10610"
+"""The paper whose figures `paper` follows."""
+ANSWER, LABEL, SUMMARY = "Answer:", "label:", "Summary:"
+"""What the prompts of the tasks end with."""
+DEFAULTS = (0, 1, 1, 0)
+"""Which the public code takes in turn for what was said to a yes/no question, where neither word was: 1 is yes."""
+
+
+class BenchmarkMetric(RuleMetric):
+    """A metric of the public code; `prefix` is what the prompts of its tasks end with."""
+
+    profiles: ClassVar[Mapping[Profile, str]] = {"official": PUBLIC_CODE, "paper": PAPER, "ours": ""}
+    prefix: ClassVar[str] = ANSWER
+
+    def whole_text(self, asked: Asked) -> str:
+        """Return the text that is scored as a whole: the prompt's last words and the prediction, but under `ours`."""
+        return asked.prediction if self.profile == "ours" else (asked.lead or self.prefix) + asked.prediction
+
+    def parsed(self, text: str, prefix: str) -> str:
+        """Return what stands behind a prefix: all of it, or the rest of the line under `paper`."""
+        return rest_of_line(text, prefix) if self.profile == "paper" else after_prefix(text, prefix)
+
+    def texts_scored(self, asked: Asked) -> tuple[str, ...]:
+        """Return the texts of which the better counts."""
+        whole = self.whole_text(asked)
+        if self.profile == "ours":
+            return (whole,)
+        return tuple(dict.fromkeys((whole, self.parsed(whole, self.prefix))))
+
+    def best(self, function: Callable[[str, Any], float], asked: Asked) -> Scored:
+        """Return the best score of the texts that are scored."""
+        return Scored(max(function(text, asked.gold) for text in self.texts_scored(asked)))
+
+
+class SubstringExactMatch(BenchmarkMetric):
+    """Whether an answer is part of what was said, both normalised; of raw and parsed output the better."""
+
+    name: ClassVar[str] = "sub_em"
+
+    def score(self, asked: Asked) -> Scored:
+        """1 or 0."""
+        whole = self.whole_text(asked)
+        return Scored(max(sub_em(text, asked.gold) for text in dict.fromkeys((whole, self.parsed(whole, ANSWER)))))
+
+
+class YesNo(BenchmarkMetric):
+    """Whether the last yes or no is right; neither is a refusal, which is flagged.
+
+    Under `official` and `paper` a refusal is taken as No, Yes, Yes, No … in turn, by the question's place in the file;
+    under `ours` it is wrong.
+    """
+
+    name: ClassVar[str] = "binary_acc"
+
+    def score(self, asked: Asked) -> Scored:
+        """1 or 0, and whether it was refused."""
+        text = self.whole_text(asked)
+        default = DEFAULTS[asked.place % len(DEFAULTS)] if self.profile != "ours" else None
+        return Scored(binary_acc(text, str(asked.gold), default), {"refused": yes_or_no(text) is None})
+
+
+class TotalCount(BenchmarkMetric):
+    """Whether the counts add up to the total of the answer."""
+
+    name: ClassVar[str] = "soft_acc"
+
+    def score(self, asked: Asked) -> Scored:
+        """1 or 0."""
+        gold = asked.gold
+        if not isinstance(gold, list) or not all(isinstance(count, int) for count in gold):
+            return _mistyped(gold, "a list of whole numbers")
+        return self.best(soft_acc, asked)
+
+
+class OptionLetter(BenchmarkMetric):
+    """Whether the option's letter is right."""
+
+    name: ClassVar[str] = "mc_acc"
+
+    def score(self, asked: Asked) -> Scored:
+        """1 or 0."""
+        if not isinstance(asked.gold, int):
+            return _mistyped(asked.gold, "the place of an option")
+        return self.best(mc_acc, asked)
+
+
+class ClassLabel(BenchmarkMetric):
+    """Whether the label is right."""
+
+    name: ClassVar[str] = "cls_acc"
+    prefix: ClassVar[str] = LABEL
+
+    def score(self, asked: Asked) -> Scored:
+        """1 or 0."""
+        if not isinstance(asked.gold, int):
+            return _mistyped(asked.gold, "a label")
+        return self.best(cls_acc, asked)
+
+
+class DocumentAnswer(BenchmarkMetric):
+    """Answers about documents by the format of the gold answer; what stands behind "Answer:" is compared.
+
+    The public code asks a judge by default today; `official` is what it does with `--docqa_llm_judge False`, which its
+    lines say. The paper's figures were made by these rules.
+    """
+
+    name: ClassVar[str] = "doc_qa"
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self.choices = ("docqa_llm_judge off",) if self.profile == "official" else ()
+
+    def score(self, asked: Asked) -> Scored:
+        """From 0 to 1."""
+        kind = asked.record.get("answer_format")
+        if kind not in FORMATS:
+            return Scored(None, failure=f"answer_format is {kind!r:.80}, expected one of {', '.join(FORMATS)}")
+        return Scored(doc_qa(self.parsed(self.whole_text(asked), ANSWER), asked.gold, kind))
+
+
+class RougeL(BenchmarkMetric):
+    """F1 of the longest common subsequence of a summary and its reference (rougeL of rouge-score, stemmed)."""
+
+    name: ClassVar[str] = "rouge"
+    prefix: ClassVar[str] = SUMMARY
+
+    def score(self, asked: Asked) -> Scored:
+        """From 0 to 1; the four figures of the public code beside it."""
+        answers = list(flattened(asked.gold))
+        texts = self.texts_scored(asked)
+        texts = texts if self.profile == "paper" else _needed(texts, answers)
+        each = [rouge(self._scorer, text, answers) for text in texts]
+        figures = {key: max(found[key] for found in each) for key in each[0]}
+        is_cut = any(len(text) > MOST_CHARACTERS for text in texts)
+        return Scored(figures["rougeL_f1"], {**figures, **({"cut": True} if is_cut else {})})
+
+    @cached_property
+    def _scorer(self) -> Any:  # noqa: ANN401  (of a package that may be absent)
+        return rouge_scorer()
+
+
+def _needed(texts: tuple[str, ...], answers: Sequence[str]) -> tuple[str, ...]:
+    """Return the texts that can be the best, so that a summary is compared once where that is enough.
+
+    The whole is what stands behind "Summary:" and that word before it. Where no reference has the word, it matches
+    nothing and only makes the whole longer, which is then never better.
+    """
+    has_word = any("summar" in answer.lower() for answer in answers)
+    return texts if has_word or any(len(text) > MOST_CHARACTERS for text in texts) else texts[-1:]
+
+
+def _mistyped(gold: object, expected: str) -> Scored:
+    return Scored(None, failure=f"the answer is {gold!r:.80}, expected {expected}")

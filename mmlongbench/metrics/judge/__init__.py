@@ -1,0 +1,10 @@
+"""Metrics that a model is asked for, over any endpoint that speaks OpenAI's protocol."""
+
+from mmlongbench.metrics.judge.answers import Answers
+from mmlongbench.metrics.judge.committee import Committee
+from mmlongbench.metrics.judge.errors import JudgeError
+from mmlongbench.metrics.judge.extracted import Extracted
+from mmlongbench.metrics.judge.pace import Waits
+from mmlongbench.metrics.judge.summaries import FluencyF1
+
+__all__ = ["Answers", "Committee", "Extracted", "FluencyF1", "JudgeError", "Waits"]

@@ -1,0 +1,138 @@
+"""Short answers and lists by a judge, as the benchmark's v1.1 protocol scores document questions (`doc_qa_llm`).
+
+0 or 1; of a list the F1 of the items that the judge counts. `official` asks with the public code's own prompts and
+takes its replies as it does: a reply without a verdict is 0. `ours` asks in this project's words; a reply without a
+verdict is asked for again, and then it is no score.
+"""
+
+import json
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, ClassVar
+
+from mmlongbench.documents.names import label
+from mmlongbench.metrics.benchmark.metrics import ANSWER as ANSWER_PREFIX
+from mmlongbench.metrics.benchmark.metrics import PUBLIC_CODE
+from mmlongbench.metrics.benchmark.texts import after_prefix
+from mmlongbench.metrics.judge.calls import Manner, PromptCall, Reading, encodable, fence, listed
+from mmlongbench.metrics.judge.client import Failed
+from mmlongbench.metrics.judge.judged import MAX_CHARACTERS, Judged, question_of, too_long, unscored
+from mmlongbench.metrics.judge.public_prompts import Places
+from mmlongbench.metrics.judge.readings import counts_of, mark_of, public_counts_of, public_mark_of
+from mmlongbench.metrics.judge.verdicts import ListCounts, Mark, V
+from mmlongbench.metrics.judge.wordings.answers import ANSWER, LIST
+from mmlongbench.task.metric import Asked, Profile, Scored
+
+_CASE = ("question", "reference", "prediction")
+_PUBLIC = Manner(temperature=None, max_tokens=256, is_literal=True)
+"""The public code sends no temperature with questions about answers."""
+_OWN = Manner(temperature=0.0, max_tokens=4096)
+_PUBLIC_MARK = Reading("public mark", Mark, public_mark_of)
+_PUBLIC_COUNTS = Reading("public counts", ListCounts, public_counts_of)
+_MARK = Reading("mark", Mark, mark_of)
+
+
+class Answers(Judged):
+    """Whether a short answer is right, and how much of a list is there, by a judge."""
+
+    name: ClassVar[str] = "judge-answers"
+    profiles: ClassVar[Mapping[Profile, str]] = {"official": PUBLIC_CODE, "ours": PUBLIC_CODE}
+    prompts_file: ClassVar[str] = "utils_prompt.py"
+    public_model: ClassVar[str] = "Doubao-Seed-1.8"
+    places: ClassVar[Places] = {
+        "DOC_QA_JUDGE_PROMPT": None,
+        "CURRENT_CASE_PROMPT": _CASE,
+        "DOC_QA_LIST_F1_JUDGE_PROMPT": None,
+        "CURRENT_LIST_CASE_PROMPT": _CASE,
+    }
+
+    def score(self, asked: Asked) -> Scored:
+        """1 or 0; the F1 of a list. An empty prediction is wrong without asking."""
+        if not asked.prediction.strip():
+            return Scored(0.0, {"is_empty": True})
+        if asked.record.get("answer_format") != "List":
+            return self._answer(asked)
+        items = items_of(asked.gold)
+        return self._list(asked, items) if items else Scored(None, failure="the list of the reference answer is empty")
+
+    def _answer(self, asked: Asked) -> Scored:
+        if self.public:
+            found = self._ask_publicly(asked, "DOC_QA_JUDGE_PROMPT", "CURRENT_CASE_PROMPT", _PUBLIC_MARK)
+        else:
+            prompt = ANSWER.filled(**_fenced(asked, fence("reference", text_of(asked.gold))))
+            found = self.client.ask(PromptCall(self.model, prompt, _MARK, _OWN))
+        if isinstance(found, Failed):
+            return unscored(found)
+        return Scored(found.score, {"reason": found.reason, **self._unsaid(found)})
+
+    def _list(self, asked: Asked, items: tuple[str, ...]) -> Scored:
+        found: ListCounts | Failed
+        if self.public:
+            found = self._ask_publicly(asked, "DOC_QA_LIST_F1_JUDGE_PROMPT", "CURRENT_LIST_CASE_PROMPT", _PUBLIC_COUNTS)
+        elif (reference := listed("reference", items)) is None:
+            found = too_long("items", items)
+        else:
+            reading = Reading("counts", ListCounts, partial(counts_of, items=len(items)))
+            found = self.client.ask(PromptCall(self.model, LIST.filled(**_fenced(asked, reference)), reading, _OWN))
+        if isinstance(found, Failed):
+            return unscored(found)
+        counts = {"items_given": found.student_answer_count, "items_covered": found.covered_count}
+        score = list_f1(found.covered_count, found.student_answer_count, len(items))
+        return Scored(score, {**counts, "reason": found.reason, **self._unsaid(found)})
+
+    def _ask_publicly(self, asked: Asked, rubric: str, case: str, reading: Reading[V]) -> V | Failed:
+        """Ask as the public code does: the question as its prompt has it, and what stands behind "Answer:"."""
+        found = self.public.templates if self.public else {}
+        said = after_prefix((asked.lead or ANSWER_PREFIX) + asked.prediction, ANSWER_PREFIX)
+        texts = {"question": _public_question(asked), "reference": text_of(asked.gold), "prediction": said}
+        if sum(map(len, texts.values())) > MAX_CHARACTERS:
+            return too_long("texts", tuple(texts.values()))
+        shown = {name: encodable(text) for name, text in texts.items()}
+        return self.client.ask(
+            PromptCall(self.model, found[rubric].filled() + found[case].filled(**shown), reading, _PUBLIC)
+        )
+
+    def _unsaid(self, found: Mark | ListCounts) -> dict[str, bool]:
+        """Return whether a reply has no verdict, which the public code counts as 0."""
+        return {"no_verdict": not found.has_verdict} if self.public else {}
+
+
+def list_f1(covered: float, given: float, items: int) -> float:
+    """The F1 of a list, at most 1: an item of the response may cover several of the reference.
+
+    >>> list_f1(2, 3, 4), list_f1(0, 0, 4), list_f1(2, 1, 2)
+    (0.5714285714285714, 0.0, 1.0)
+    """
+    return min(1.0, 2 * covered / (given + items)) if covered else 0.0
+
+
+def items_of(gold: Any) -> tuple[str, ...]:  # noqa: ANN401  (a builder's gold: a list, or its JSON)
+    """The elements of a list that is a gold answer.
+
+    >>> items_of('["a", 2]'), items_of(["a", 2]), items_of("a")
+    (('a', '2'), ('a', '2'), ('a',))
+    """
+    if isinstance(gold, str):
+        try:
+            gold = json.loads(gold)
+        except (ValueError, RecursionError):
+            return (gold,)
+    return tuple(text_of(item) for item in gold) if isinstance(gold, list | tuple) else (text_of(gold),)
+
+
+def text_of(value: Any) -> str:  # noqa: ANN401  (as above)
+    """Return a gold answer as text; what is none is JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _fenced(asked: Asked, reference: str) -> dict[str, str]:
+    question, response = fence("question", question_of(asked)), fence("response", asked.prediction)
+    return {"question": question, "reference": reference, "response": response}
+
+
+def _public_question(asked: Asked) -> str:
+    """Return the question as the public loader words it, with the label of its document."""
+    question, document = question_of(asked), asked.record.get("doc_name")
+    if not isinstance(document, str):
+        return question
+    return f"Based on Document {label(document)}, answer the following question. {question}"

@@ -1,0 +1,165 @@
+"""Open answers by a committee: judges who see pages of the document grade from 1 to 5, each several times (M-LongDoc).
+
+Under `paper` and `official` a judge sees the evidence page and its neighbours, no reference, and replies with a grade
+alone: five times each in the paper, once in the public code, whose released grades are single ones; the published
+agreement with people (0.889) rests on these. Under `ours` it sees the pages that hold the answer and the reference, and
+gives its reasons first.
+
+The mean of all grades is from 1 to 5, the score is (mean − 1) / 4. A reply without a grade is none, under every
+profile; the public code counts it as −1. Judges who give no grade are left out, counted and named.
+"""
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar, TypeAlias
+
+from mmlongbench.metrics.judge.answers import items_of
+from mmlongbench.metrics.judge.calls import AnyCall, Call, Manner, PromptCall, Reading, fence, numbered
+from mmlongbench.metrics.judge.client import Failed
+from mmlongbench.metrics.judge.evidence import evidence_of
+from mmlongbench.metrics.judge.gold_pages import GoldPages, answer_pages, gold_pages
+from mmlongbench.metrics.judge.judged import Judged, question_of
+from mmlongbench.metrics.judge.pace import Waits
+from mmlongbench.metrics.judge.page_texts import PageTexts
+from mmlongbench.metrics.judge.readings import last_grade
+from mmlongbench.metrics.judge.verdicts import Grade
+from mmlongbench.metrics.judge.wordings.committee import GRADE_ALONE, REASONED
+from mmlongbench.task.metric import Asked, Details, Profile, Scored, Settings
+
+JUDGES = 3
+"""Of the paper, and of the public code."""
+SAMPLES: Mapping[Profile, int] = {"official": 1, "paper": 5, "ours": 1}
+"""How often each judge is asked, unless the settings say otherwise."""
+DRAWN = 1.0
+"""The temperature of several samples; one alone is asked for at 0."""
+MAX_TOKENS = 4096
+"""Of a grade, with what a model thinks before it."""
+_NO_PAGES = "no page holds the answer, so that judges without a reference have nothing to compare it with"
+_Asking: TypeAlias = Callable[[str, int], AnyCall[Grade]]
+"""The call to a judge, by its name and the number of the sample."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """What is asked about one example."""
+
+    call: _Asking
+    details: Details
+
+
+class Committee(Judged):
+    """Correctness from 1 to 5 by what the document says, by several judges and several times, as their mean."""
+
+    name: ClassVar[str] = "judge-committee"
+    profiles: ClassVar[Mapping[Profile, str]] = {
+        "official": "chiayewken/multimodal-docs@ce48d6a",
+        "paper": "arXiv:2411.06176",
+        "ours": "arXiv:2411.06176",
+    }
+
+    def __init__(self, settings: Settings, waits: Waits | None = None) -> None:
+        """Pages are looked for among the release's images and the documents."""
+        super().__init__(settings, waits)
+        self._images, self._documents = settings.images, PageTexts(settings.documents)
+        self.samples = self.judge.samples or SAMPLES[self.profile]
+        self.temperature = DRAWN if self.samples > 1 else 0.0
+        times = "once" if self.samples == 1 else f"{self.samples} times"
+        reference = "with the reference" if self.profile == "ours" else "no reference"
+        asked = f"each asked {times} at temperature {self.temperature:g}"
+        self.choices = (*self.choices, asked, reference)
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Return in what the number of judges and samples differs from the profile's."""
+        if self.profile == "ours":
+            return ()
+        judges, samples, usual = len(self.judge.models), self.samples, SAMPLES[self.profile]
+        differing = [
+            *([f"{judges} judge{'s' if judges > 1 else ''} instead of {JUDGES}"] if judges != JUDGES else []),
+            *([f"{samples} sample{'s' if samples > 1 else ''} a judge instead of {usual}"] if samples != usual else []),
+        ]
+        return (f"{' and '.join(differing)}, which {self.profile} has",) if differing else ()
+
+    @property
+    def _asked(self) -> tuple[str, ...]:
+        return self.judge.models
+
+    def out_of_scope(self, asked: Asked) -> str:
+        """Return why an example is none for judges without a reference: no page holds its answer."""
+        return "" if self.profile == "ours" or answer_pages(asked.record) else _NO_PAGES
+
+    def score(self, asked: Asked) -> Scored:
+        """(mean − 1) / 4; an empty prediction is graded 1 without asking."""
+        if not asked.prediction.strip():
+            return Scored(0.0, {"is_empty": True, "mean": 1.0})
+        case = self._reasoned(asked) if self.profile == "ours" else self._alone(asked)
+        if isinstance(case, Failed):
+            return Scored(None, failure=case.why)
+        grades: dict[str, list[int]] = {}
+        failures: list[str] = []
+        for model in self.judge.models:
+            for sample in range(self.samples):
+                found = self.client.ask(case.call(model, sample))
+                if isinstance(found, Failed):
+                    failures.append(found.why)
+                else:
+                    grades.setdefault(model, []).append(found.score)
+        return _scored(grades, failures, case.details)
+
+    def absent(self, asked: Asked) -> Details:
+        """Return the grade of an example without prediction."""
+        return {"mean": 1.0}
+
+    def _alone(self, asked: Asked) -> _Case | Failed:
+        """Ask for a grade alone, by the document."""
+        evidence = evidence_of(asked.record, self._images, self._documents)
+        if not evidence.is_enough:
+            return Failed(
+                "neither the text nor a picture of a page that holds the answer is there: give the PDFs with "
+                "--documents, or the pages with --images; or ask with the reference, --profile ours"
+            )
+        said = {"question": fence("question", question_of(asked)), "answer": fence("answer", asked.prediction)}
+        prompt = GRADE_ALONE.filled(document=evidence.shown, **said)
+        is_literal = self.profile == "official"
+        manner = Manner(self.temperature, MAX_TOKENS, is_literal=is_literal and self.samples == 1)
+        reading = Reading(f"grade {self.profile}", Grade, partial(last_grade, is_literal=is_literal))
+        pictures = tuple(evidence.pictures.values())
+
+        def call(model: str, sample: int) -> PromptCall[Grade]:
+            return PromptCall(model, prompt, reading, manner, pictures, sample)
+
+        return _Case(call, {"pages": len(pictures), "page_texts": len(evidence.texts)})
+
+    def _reasoned(self, asked: Asked) -> _Case:
+        """Ask for reasons and a grade, by the pages that hold the answer and the reference."""
+        pages = gold_pages(asked.record, self._images)
+        case = _case(asked, pages)
+
+        def call(model: str, sample: int) -> Call[Grade]:
+            return Call(model, REASONED, case, Grade, pages.pictures, sample, self.temperature)
+
+        return _Case(call, {"pages": len(pages.pictures)})
+
+
+def _case(asked: Asked, pages: GoldPages) -> str:
+    shown = [pages.caption] if pages.caption else []
+    texts = [fence("page", text) for text in pages.texts]
+    reference = [fence("reference", numbered(items_of(asked.gold)))] if asked.gold else []
+    said = [fence("question", question_of(asked)), *reference, fence("answer", asked.prediction)]
+    return "\n\n".join((*shown, *texts, *said))
+
+
+def _scored(grades: Mapping[str, list[int]], failures: list[str], details: Mapping[str, Any]) -> Scored:
+    given = [grade for found in grades.values() for grade in found]
+    named = "; ".join(dict.fromkeys(failures))[:500]
+    if not given:
+        return Scored(None, details, f"no judge of the committee gave a grade: {named}")
+    members = (
+        {f"mean of {model}": statistics.fmean(found) for model, found in grades.items()} if len(grades) > 1 else {}
+    )
+    mean, spread = statistics.fmean(given), statistics.pstdev(given)
+    failed = {"failures": named} if failures else {}
+    counts = {"mean": mean, "spread": spread, "grades": len(given), "failed_grades": len(failures)}
+    return Scored((mean - 1) / 4, {**details, **counts, **members, **failed})

@@ -1,0 +1,175 @@
+"""One request to an endpoint that speaks OpenAI's protocol, and what came of it. Knows no rubric and no cache.
+
+The client library's own retries are off, so that attempts are counted here.
+"""
+
+import importlib
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from mmlongbench.metrics.judge.calls import AnyCall
+from mmlongbench.metrics.judge.errors import JudgeError
+from mmlongbench.metrics.judge.options import named_in, of_the_form
+from mmlongbench.metrics.judge.pace import retry_after
+from mmlongbench.metrics.judge.replies import Outcome, Reply, Trouble, read_reply
+from mmlongbench.metrics.judge.verdicts import V
+from mmlongbench.metrics.judge.wire import Wire
+from mmlongbench.metrics.missing import missing
+
+if TYPE_CHECKING:
+    import openai
+
+MOST_BYTES = 16 * 1024 * 1024
+"""Of a response."""
+_CONNECT = 10.0
+"""Seconds to reach the endpoint, at most."""
+_REFUSES_OPTIONS = (400, 422, 501)
+"""What endpoints say that do not know structured output, or another option."""
+_WORTH_ANOTHER = (408, 409, 425, 429)
+
+
+class Endpoint:
+    """A judge's endpoint; threads may share it."""
+
+    def __init__(self, url: str, timeout: float) -> None:
+        """Open the client; nothing is sent yet."""
+        self.url = _checked(url)
+        self._timeout = timeout
+        self._key = os.environ.get("OPENAI_API_KEY", "")
+        self._unknown: dict[str, frozenset[str]] = {}
+        """Options that a model refused by their names."""
+        http = importlib.import_module(_library().DefaultHttpxClient.__bases__[0].__module__)
+        self._wire = Wire(_library(), http, timeout)
+        self._client = self._opened(url)
+        self._unreachable: tuple[type[Exception], ...] = (http.ConnectError, http.ConnectTimeout)
+        self._late: tuple[type[Exception], ...] = (_library().APITimeoutError, http.TimeoutException)
+        self._broken_off: tuple[type[Exception], ...] = (_library().APIConnectionError, http.HTTPError)
+
+    def _opened(self, url: str) -> "openai.OpenAI":
+        library = _library()
+        limits = library.Timeout(self._timeout, connect=min(self._timeout, _CONNECT))
+        client: openai.OpenAI = library.OpenAI(
+            base_url=url, api_key=self._key or "none", timeout=limits, max_retries=0, http_client=self._wire.client
+        )
+        return client
+
+    def stop(self) -> None:
+        """Cut the connections of calls under way, which fail; no call is answered any more."""
+        self._wire.stop()
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self._client.close()
+
+    def ask(self, call: AnyCall[V], note: str = "") -> Outcome:
+        """Make a call; again without an option that the endpoint refuses.
+
+        An option that a refusal names is left out of all calls of that model from then on. Where it names none, it may
+        be about the call itself, and what one call is refused is no reason to ask the next one otherwise.
+        """
+        unknown, requests = self._unknown.get(call.model, frozenset()), 1
+        options = _without(unknown, call.options())
+        found = self._request(call, note, options)
+        while isinstance(found, Trouble) and found.status in _REFUSES_OPTIONS:
+            named = named_in(found.why, options)
+            left_out = named or of_the_form(options)
+            if not left_out:
+                break
+            unknown, options, requests = unknown | named, _without(left_out, options), requests + 1
+            found = self._request(call, note, options)
+        if isinstance(found, Reply):
+            self._unknown[call.model] = self._unknown.get(call.model, frozenset()) | unknown
+        return replace(found, requests=requests)
+
+    def _request(self, call: AnyCall[V], note: str, options: Mapping[str, Any]) -> Outcome:
+        said: dict[str, Any] = {"model": call.model, "messages": call.messages(note), **options}
+        with self._wire.request() as deadline:
+            found = self._exchanged(said)
+        if isinstance(found, Trouble):
+            found = replace(found, why=self._without_key(found.why))
+        is_away = isinstance(found, Trouble) and found.kind == "unreachable"
+        return self._late_trouble() if deadline.is_over and not is_away else found
+
+    def _exchanged(self, said: dict[str, Any]) -> Outcome:
+        try:
+            with self._client.chat.completions.with_streaming_response.create(**said) as response:
+                body = _body(response.iter_bytes())
+        except _library().APIStatusError as error:
+            return self._refused(error)
+        except self._late as error:
+            is_away = isinstance(error.__cause__, self._unreachable)
+            return replace(self._late_trouble(), kind="unreachable" if is_away else "again")
+        except self._broken_off as error:
+            cause = error.__cause__ or error
+            is_away = isinstance(cause, self._unreachable)
+            why = " ".join(str(cause).split()) or type(cause).__name__
+            return Trouble(why, "unreachable") if is_away else Trouble(f"the connection broke: {why}")
+        return read_reply(body) if isinstance(body, bytes) else body
+
+    def _late_trouble(self) -> Trouble:
+        return Trouble(f"no answer in {self._timeout:g} s")
+
+    def _without_key(self, said: str) -> str:
+        """Words of an endpoint, which may say the key, for files that are shown around."""
+        return said.replace(self._key, "<key>") if self._key else said
+
+    def _refused(self, error: "openai.APIStatusError") -> Trouble:
+        """A status that is no success.
+
+        Raises:
+            JudgeError: nothing will come of any call: the key or the path is wrong.
+
+        """
+        status = error.status_code
+        message = str(error.message).removeprefix(f"Error code: {status}").removeprefix(" - ")
+        said = self._without_key(" ".join((message or error.response.text).split()))[:200]
+        if status == 401:
+            raise JudgeError(f"{self.url}: the judge's endpoint refuses the key ({said or status}); set OPENAI_API_KEY")
+        if status == 404:
+            raise JudgeError(
+                f"{self.url}: no such path or model ({said or status}); --judge-url mostly ends in /v1, and "
+                "--judge-model is a name that the endpoint lists under /models"
+            )
+        is_worth = status in _WORTH_ANOTHER or (status >= 500 and status not in _REFUSES_OPTIONS)
+        wait = retry_after(error.response.headers) if is_worth else None
+        asks = "" if wait is None else f", asks to wait {wait:g} s"
+        return Trouble(
+            f"HTTP {status}{': ' if said else ''}{said}{asks}", "again" if is_worth else "never", status, wait
+        )
+
+
+def _body(chunks: Iterable[bytes]) -> bytes | Trouble:
+    """A whole response within bounds."""
+    body = bytearray()
+    for chunk in chunks:
+        body += chunk
+        if len(body) > MOST_BYTES:
+            return Trouble(f"a response of more than {MOST_BYTES:,} bytes")
+    return bytes(body)
+
+
+def _without(names: frozenset[str], options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if name not in names}
+
+
+def _checked(url: str) -> str:
+    """An endpoint's address as messages show it, without a password."""
+    try:
+        parts = urlsplit(url)
+        is_good = parts.scheme in ("http", "https") and bool(parts.hostname)
+        place = f"{parts.hostname}:{parts.port}" if parts.port else f"{parts.hostname}"
+    except ValueError:
+        is_good = False
+    if not is_good:
+        raise JudgeError(f"--judge-url {url!r}: expected an address such as http://127.0.0.1:8000/v1")
+    return f"{parts.scheme}://{place}{parts.path}"
+
+
+def _library() -> Any:  # noqa: ANN401  (the module)
+    try:
+        return importlib.import_module("openai")
+    except ImportError as error:
+        raise missing("openai", "a judge") from error

@@ -1,0 +1,54 @@
+"""MMLongBench-Doc's protocol with a judge in its second stage: what answer a response comes to; rules score it.
+
+Formats, "Not answerable" and "Fail to answer" as its paper has them (arXiv:2407.01523); the rubric in our own words.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from mmlongbench.metrics.judge.calls import Call, fence
+from mmlongbench.metrics.judge.client import Failed
+from mmlongbench.metrics.judge.judged import Judged, question_of, unscored
+from mmlongbench.metrics.judge.verdicts import Extract
+from mmlongbench.metrics.mmlongbench_doc.metrics import PROTOCOL
+from mmlongbench.task.metric import Asked, Details, Profile, Scored
+
+_RUBRIC = """You take the answer out of a response to a question about a document, without judging it. You do not \
+know the document; answer nothing yourself and correct nothing.
+
+format is what the answer is: Integer, Float, String or List. answer holds its text, as short as it can be: a number \
+without the sentence around it, a name, a phrase; of a List, each element as a text of its own, in the order of the \
+response; of all other formats, one text.
+If the response comes to the conclusion that the document does not answer the question, format is "Not answerable" \
+and answer is empty. If it only says that it cannot see, open or read the pages, format is "Fail to answer" and \
+answer is empty."""
+
+
+class Extracted(Judged):
+    """The answer a judge takes out of a response, scored by MMLongBench-Doc's rules."""
+
+    name: ClassVar[str] = "judge-mmlongbench-doc"
+    profiles: ClassVar[Mapping[Profile, str]] = {"ours": PROTOCOL}
+
+    def score(self, asked: Asked) -> Scored:
+        """By the rules for the gold answer's format; a prediction that is empty fails to answer without asking."""
+        from mmlongbench.metrics.mmlongbench_doc import FAIL_TO_ANSWER, scored_extracted
+
+        if not asked.prediction.strip():
+            return scored_extracted(asked, FAIL_TO_ANSWER)
+        case = f"{fence('question', question_of(asked))}\n\n{fence('response', asked.prediction)}"
+        found = self.client.ask(Call(self.model, _RUBRIC, case, Extract))
+        return unscored(found) if isinstance(found, Failed) else scored_extracted(asked, found.text)
+
+    def absent(self, asked: Asked) -> Details:
+        """Whether it could be answered."""
+        from mmlongbench.metrics.mmlongbench_doc import absent_details
+
+        return absent_details(asked)
+
+    @staticmethod
+    def totals(scored: Sequence[Scored]) -> Mapping[str, float]:
+        """Generalized accuracy and F1."""
+        from mmlongbench.metrics.mmlongbench_doc import totals_of_extracted
+
+        return totals_of_extracted(scored)

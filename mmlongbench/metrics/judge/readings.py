@@ -1,0 +1,253 @@
+"""Rules that find a verdict in the words of a judge. Pure functions; knows no prompt and no endpoint.
+
+The public code reads replies by regular expressions; these rules do the same in one pass over the words. Each comes in
+two forms. `is_literal` takes what the public code takes; where it takes nothing and does not ask again, that is final.
+The other form is this project's: a number that cannot be is refused, and the judge is asked again.
+"""
+
+import json
+import math
+import re
+from typing import Any
+
+from mmlongbench.metrics.judge.verdicts import (
+    Fluency,
+    Grade,
+    KeyPoints,
+    ListCounts,
+    Mark,
+    NoVerdict,
+    Sentences,
+    quoted,
+)
+
+GRADES = range(1, 6)
+"""Of a committee."""
+_FENCE_START, _FENCE_END = "```json", "```"
+_JSON_MARK = "[JSON]:"
+_SCORE_LINE = re.compile(r"\[Score\]:\s*(\d+)\s*points?")
+_INTEGER = re.compile(r"\d+")
+_GRADE = re.compile(
+    r"(-?\d+(?:[.,]\d+)?)"
+    r"(?:(?:\s*+(?:points?|stars?))?+\s*+\(?+\s*+(?:/|out of|of)\s*+(?:the\s*+|a possible\s*+)?+(\d+))?"
+)
+"""A number, and the highest grade where a reply names that behind it, as in 4/5 or 4 (out of 5)."""
+_SCALE = re.compile(
+    rf"(?<![\d.,]){GRADES[0]}\s*+(?:\([^()\d]{{1,40}}\)\s*+)?+(?:to|and|through|-|–)\s*+{GRADES[-1]}(?![\d.,]*\d)"
+    rf"|(?<![\d.,]){GRADES[0]}\s*+=[^\n]{{1,160}}?\b{GRADES[-1]}\s*+="
+    rf"|(?<![\d.,]){GRADES[-1]}[- ]point\b"
+)
+"""The scale itself, as in "on a scale of 1 to 5", "1 = worst, 5 = best" or "on a 5-point scale"."""
+_EMPHASIS = str.maketrans("", "", "*_")
+_MAX_DIGITS = 9
+"""Of an integer; one that is longer is off every scale."""
+_MAX_NUMBERS = 1000
+"""Of a list of key points that is kept."""
+
+
+def last_object(words: str, *, is_literal: bool) -> dict[str, Any]:
+    r"""Return the last `{…}` of a reply, each taken up to the next closing brace, or else the ```json fence.
+
+    Raises:
+        NoVerdict: there are no braces (the public code leaves the example out: final), or they hold no JSON (the
+            public code stops with an error, and a second run of it asks again).
+
+    >>> last_object('It has 2. {"a": 1} or {"a": 2}', is_literal=True)
+    {'a': 2}
+    >>> last_object('```json\n{"a": {"b": 1}}\n```', is_literal=True)
+    {'a': {'b': 1}}
+
+    """
+    found, start = "", words.find("{")
+    while start >= 0 and (end := words.find("}", start)) >= 0:
+        found, start = words[start : end + 1], words.find("{", end)
+    if not found:
+        raise NoVerdict("no JSON object", words, is_final=is_literal)
+    value = _parsed(found)
+    if value is None:
+        value = _parsed(_fenced(words))
+    if not isinstance(value, dict):
+        raise NoVerdict("the last braces hold no JSON object", found)
+    return value
+
+
+def fluency_of(words: str, *, is_literal: bool) -> Fluency:
+    """Return 0 or 1; literally also a number between them."""
+    mark = _number(last_object(words, is_literal=is_literal), "fluency", 1.0)
+    if not is_literal and mark not in (0, 1):
+        raise NoVerdict(f"fluency is {mark:g}, expected 0 or 1", words)
+    return Fluency(fluency=mark)
+
+
+def key_points_of(words: str, claims: int, *, is_literal: bool) -> KeyPoints:
+    """Return the count of key points; of this project a whole number of at most all claims."""
+    found = last_object(words, is_literal=is_literal)
+    count = _number(found, "recall")
+    if not is_literal and (count > claims or not count.is_integer()):
+        raise NoVerdict(f"recall is {count:g}, expected a whole number up to {claims}", words)
+    listed = found.get("supported_key_points")
+    numbers = tuple(filter(_is_whole, listed)) if isinstance(listed, list) else ()
+    return KeyPoints(recall=count, supported_key_points=numbers[:_MAX_NUMBERS], reason=_reason(words))
+
+
+def sentences_of(words: str, *, is_literal: bool) -> Sentences:
+    """Return how many sentences are supported, and how many there are, as the judge counts them."""
+    found = last_object(words, is_literal=is_literal)
+    supported, counted = _number(found, "precision"), _number(found, "sentence_count")
+    if not is_literal and (supported > counted or not supported.is_integer() or not counted.is_integer()):
+        fault = f"precision is {supported:g} of {counted:g} sentences, expected whole numbers, the first not above the"
+        raise NoVerdict(f"{fault} second", words)
+    return Sentences(precision=supported, sentence_count=counted, reason=_reason(words))
+
+
+def public_mark_of(words: str) -> Mark:
+    """Return the score of a short answer as the public code reads it: the first score line, else the JSON, else 0."""
+    line = _SCORE_LINE.search(words)
+    found = _marked_object(words, ("answer_score",))
+    score: Any = _whole(line[1]) if line else found.get("answer_score", 0)
+    if not _is_number(score) or not 0 <= score <= 1:
+        raise NoVerdict(f"the score is {quoted(str(score))}, the scale goes from 0 to 1", words, is_final=True)
+    has_verdict = line is not None or "answer_score" in found
+    return Mark(score=score, has_verdict=has_verdict, reason=_reason(words))
+
+
+def public_counts_of(words: str) -> ListCounts:
+    """Return the counts of a list as the public code reads them; a key that is missing counts as nothing covered."""
+    names = ("student_answer_count", "covered_count")
+    found = _marked_object(words, names)
+    if not all(name in found for name in names):
+        return ListCounts(student_answer_count=0, covered_count=0, has_verdict=False, reason=_reason(words))
+    given, covered = (found[name] for name in names)
+    if not _is_number(given) or not _is_number(covered):
+        fault = f"the counts are {quoted(f'{given!r} and {covered!r}')}, expected numbers"
+        raise NoVerdict(fault, words, is_final=True)
+    if covered > 0 and given <= 0:
+        fault = f"{covered:g} items are covered by an answer of {given:g}, and the public code divides by that"
+        raise NoVerdict(fault, words, is_final=True)
+    return ListCounts(student_answer_count=max(given, 0), covered_count=max(covered, 0), reason=_reason(words))
+
+
+def mark_of(words: str) -> Mark:
+    """Return the score of a short answer: the last score line and the last JSON object, which must agree."""
+    lines = _SCORE_LINE.findall(words)
+    score = _number(last_object(words, is_literal=False), "answer_score", 1.0)
+    if score not in (0, 1):
+        raise NoVerdict(f"answer_score is {score:g}, expected 0 or 1", words)
+    if lines and _whole(lines[-1]) != score:
+        raise NoVerdict("the last score line and answer_score differ", words)
+    return Mark(score=score, reason=_reason(words))
+
+
+def counts_of(words: str, items: int) -> ListCounts:
+    """Return the counts of a list: whole numbers, and no more items covered than the reference has."""
+    found = last_object(words, is_literal=False)
+    given, covered = _number(found, "student_answer_count"), _number(found, "covered_count", float(items))
+    if not given.is_integer() or not covered.is_integer():
+        raise NoVerdict(f"the counts are {given:g} and {covered:g}, expected whole numbers", words)
+    if covered and not given:
+        raise NoVerdict("covered_count is above 0, student_answer_count is 0", words)
+    return ListCounts(student_answer_count=given, covered_count=covered, reason=_reason(words))
+
+
+def last_grade(words: str, *, is_literal: bool) -> Grade:
+    """Return the last number of a reply, if it is a grade.
+
+    Literally that is its last integer, also of 4.5 and of 4/5 (the grade is 5); otherwise a number that is not whole is
+    no grade, and of 4/5 the grade is 4, as of "4 on a scale of 1 to 5".
+
+    Raises:
+        NoVerdict: there is no number, or the last one is no grade. The public code takes the former as -1 and the
+            latter as it is; here neither is a grade, and literally it is not asked for again.
+
+    >>> last_grade("I give it a 4.", is_literal=True).score
+    4
+    >>> last_grade("4/5", is_literal=True).score, last_grade("4/5", is_literal=False).score
+    (5, 4)
+
+    """
+    grade = _last_integer(words) if is_literal else _last_number(words)
+    if grade is None:
+        raise NoVerdict("no grade", words, is_final=is_literal)
+    if grade not in GRADES:
+        raise NoVerdict(f"the last number is no grade from {GRADES[0]} to {GRADES[-1]}", words, is_final=is_literal)
+    return Grade(reason="", score=grade)
+
+
+def _last_integer(words: str) -> int | None:
+    """Return the last integer, without its sign; None where there is none."""
+    found = _INTEGER.findall(words)
+    return _whole(found[-1]) if found else None
+
+
+def _last_number(words: str) -> int | None:
+    """Return the last number, 0 where it is no grade of a scale up to 5; None where there is none.
+
+    Numbers that name the scale are passed over.
+    """
+    found = _GRADE.findall(_SCALE.sub(" ", words.translate(_EMPHASIS)))
+    if not found:
+        return None
+    grade, highest = found[-1]
+    return _whole(grade) if grade.isdecimal() and highest in ("", str(GRADES[-1])) else 0
+
+
+def _marked_object(words: str, names: tuple[str, ...]) -> dict[str, Any]:
+    """Return the object behind the first mark of JSON, or else the numbers that stand behind the names anywhere."""
+    mark = words.find(_JSON_MARK)
+    start = words.find("{", mark) if mark >= 0 else -1
+    if start >= 0:
+        try:
+            found: dict[str, Any] = json.JSONDecoder().raw_decode(words, start)[0]
+        except (ValueError, RecursionError):
+            pass
+        else:
+            return found
+    numbers = {name: re.search(rf'"{name}"\s*:\s*(-?\d+(?:\.\d+)?)', words) for name in names}
+    return {name: float(number[1]) for name, number in numbers.items() if number}
+
+
+def _parsed(text: str) -> Any:  # noqa: ANN401  (any JSON)
+    """Return a JSON value; None where it is none."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _fenced(words: str) -> str:
+    """Return what stands between the first ```json and the last fence behind it; nothing where there is none."""
+    start, end = words.find(_FENCE_START), words.rfind(_FENCE_END)
+    start += len(_FENCE_START)
+    return words[start:end] if len(_FENCE_START) <= start < end else ""
+
+
+def _number(found: dict[str, Any], name: str, maximum: float = math.inf) -> float:
+    """Return a number of a reply from 0 up to a maximum; a text or a flag is none."""
+    if name not in found:
+        raise NoVerdict(f"{name} is missing", json.dumps(found))
+    value = found[name]
+    if not _is_number(value):
+        raise NoVerdict(f"{name} is no number", json.dumps(found))
+    if not 0 <= value <= maximum:
+        bound = "0 or more" if maximum == math.inf else f"0 to {maximum:g}"
+        raise NoVerdict(f"{name} is {value:g}, expected {bound}", json.dumps(found))
+    return float(value)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 10**_MAX_DIGITS
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and _is_number(value)
+
+
+def _whole(digits: str) -> int:
+    """Return an integer of a bounded length; a longer one is as good as the bound."""
+    return int(digits) if len(digits) <= _MAX_DIGITS else 10**_MAX_DIGITS
+
+
+def _reason(words: str) -> str:
+    """Return what a judge said, short enough for a line of scores."""
+    shown = " ".join(words[:2000].split())
+    return shown if len(shown) <= 300 else f"{shown[:299]}…"

@@ -1,0 +1,161 @@
+"""Fluency-F1 of summaries: recall of the gold summary's key points, precision of the prediction's sentences.
+
+The structure is the public code's (`scripts/eval_gpt4_summ.py`): three calls an example; the judge counts the key
+points that it finds, the sentences that are supported, and all sentences. F1 of the two shares, times fluency (0 or 1).
+`official` asks with the public code's own prompts and takes what it takes: shares above 1 too. `ours` asks in this
+project's words and refuses counts that cannot be.
+"""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+from mmlongbench.metrics.benchmark.metrics import PUBLIC_CODE
+from mmlongbench.metrics.judge.calls import Manner, PromptCall, Reading, encodable, fence, numbered
+from mmlongbench.metrics.judge.claims import GoldClaims, claims_files
+from mmlongbench.metrics.judge.client import Failed
+from mmlongbench.metrics.judge.judged import MAX_CHARACTERS, Judged, too_long, unscored
+from mmlongbench.metrics.judge.pace import Waits
+from mmlongbench.metrics.judge.public_prompts import Places
+from mmlongbench.metrics.judge.readings import fluency_of, key_points_of, sentences_of
+from mmlongbench.metrics.judge.templates import Template
+from mmlongbench.metrics.judge.verdicts import Fluency, KeyPoints, Sentences, V
+from mmlongbench.metrics.judge.wordings import case, report
+from mmlongbench.task.metric import Asked, Details, Profile, Scored, Settings
+
+PREFIX = "Summary:"
+"""Which models repeat after the prompt; the public scorer takes it off too."""
+TEMPERATURE, MAX_TOKENS, TRIES = 0.1, 4096, 10
+"""As the public code asks."""
+FIGURES = {"recall": "recall", "precision": "precision", "fluency": "fluency", "f1": "f1", "flu-f1": "flu_f1"}
+"""What the public code reports, as means over the examples that have scores: names, and the details they are of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompts:
+    """The three questions about a summary."""
+
+    fluency: Template
+    recall: Template
+    precision: Template
+
+
+OWN = {
+    "report": Prompts(report.FLUENCY, report.RECALL, report.PRECISION),
+    "case": Prompts(case.FLUENCY, case.RECALL, case.PRECISION),
+}
+"""By the kind of example; any other is asked about as a case, as in the public code."""
+_SUFFIXES = {"report": "gov", "case": "lexsum"}
+"""How the names of the public code's prompts end."""
+
+
+class FluencyF1(Judged):
+    """Fluency × F1 of a summary: key points of the gold summary, sentences that it supports; by a judge."""
+
+    name: ClassVar[str] = "judge-fluency-f1"
+    profiles: ClassVar[Mapping[Profile, str]] = {"official": PUBLIC_CODE, "ours": PUBLIC_CODE}
+    prompts_file: ClassVar[str] = "scripts/eval_gpt4_summ.py"
+    public_model: ClassVar[str] = "gpt-4o-2024-11-20"
+    places: ClassVar[Places] = {
+        f"{call}_prompt_{suffix}": places
+        for suffix in _SUFFIXES.values()
+        for call, places in (
+            ("fluency", ("text",)),
+            ("recall", ("keypoints", "summary")),
+            ("precision", ("expert_summary", "summary")),
+        )
+    }
+
+    def __init__(self, settings: Settings, waits: Waits | None = None) -> None:
+        """Claims that were released with the data are taken from there."""
+        super().__init__(settings, waits)
+        self._claims = GoldClaims(self.client, settings.data)
+        files = claims_files(settings.data)
+        self.choices = (*self.choices, f"claims of {', '.join(files)}" if files else "claims by the judge")
+        self._manner = Manner(TEMPERATURE, MAX_TOKENS, TRIES, is_literal=self.public is not None)
+
+    def score(self, asked: Asked) -> Scored:
+        """From 0 to 1; an empty prediction scores 0 without asking."""
+        summary = encodable(asked.prediction).strip().removeprefix(PREFIX).strip()
+        gold = encodable(str(asked.gold))
+        if not summary:
+            return Scored(0.0, {"is_empty": True, **self.absent(asked)})
+        if longest := [text for text in (summary, gold) if len(text) > MAX_CHARACTERS]:
+            return unscored(too_long("summaries" if len(longest) > 1 else "summary", longest))
+        prompts = self._prompts(asked.kind)
+        claims = self._claims_of(asked, gold)
+        fluent = self._ask(prompts.fluency, "fluency", Fluency, fluency_of, text=self._shown("text", summary))
+        recalled = claims if isinstance(claims, Failed) else self._recalled(prompts.recall, claims, summary)
+        shown = {"expert_summary": self._shown("expert", gold), "summary": self._shown("summary", summary)}
+        precise = self._ask(prompts.precision, "precision", Sentences, sentences_of, **shown)
+        match claims, fluent, recalled, precise:  # all are asked: what is answered is kept for the next run
+            case tuple(), Fluency(), KeyPoints(), Sentences():
+                return scored(fluent, recalled, len(claims), precise)
+        return unscored(next(found for found in (claims, fluent, recalled, precise) if isinstance(found, Failed)))
+
+    def absent(self, asked: Asked) -> Details:
+        """Return the figures of an example without prediction, which enter the means as its score does."""
+        return dict.fromkeys(FIGURES.values(), 0.0)
+
+    @staticmethod
+    def totals(scored: Sequence[Scored]) -> Mapping[str, float]:
+        """Return the means that the public code reports; of examples without a usable reply nothing enters."""
+        lines = [each.details for each in scored if each.score is not None and "flu_f1" in each.details]
+        return {name: statistics.fmean(line[key] for line in lines) for name, key in FIGURES.items()} if lines else {}
+
+    def _prompts(self, kind: str) -> Prompts:
+        known = kind if kind in OWN else "case"
+        if not self.public:
+            return OWN[known]
+        suffix, found = _SUFFIXES[known], self.public.templates
+        return Prompts(*(found[f"{call}_prompt_{suffix}"] for call in ("fluency", "recall", "precision")))
+
+    def _shown(self, name: str, text: str) -> str:
+        """Return a text as it stands in a prompt: alone in the public code's, in a fence in this project's."""
+        return text if self.public else fence(name, text, MAX_CHARACTERS)
+
+    def _claims_of(self, asked: Asked, gold: str) -> tuple[str, ...] | Failed:
+        """Return the key points: under `official` only those that stand beside the data, as in the public code."""
+        id, source_id = (str(asked.record.get(name, "")) for name in ("id", "source_id"))
+        if self.public:
+            return self._claims.released(asked.file, asked.dataset, id, source_id)
+        return self._claims.of(asked.file, asked.dataset, id, gold, source_id)
+
+    def _recalled(self, prompt: Template, claims: tuple[str, ...], summary: str) -> KeyPoints | Failed:
+        plain = "\n".join(f"{number}. {encodable(claim)}" for number, claim in enumerate(claims, 1))
+        points = plain if self.public else numbered(claims)
+        if len(points) > MAX_CHARACTERS:
+            return too_long("claims", claims)
+        rule = partial(key_points_of, claims=len(claims))
+        shown = {"keypoints": self._shown("key-points", points), "summary": self._shown("summary", summary)}
+        return self._ask(prompt, "recall", KeyPoints, rule, **shown)
+
+    def _ask(self, prompt: Template, name: str, verdict: type[V], rule: Any, **texts: str) -> V | Failed:  # noqa: ANN401
+        """Ask one question; a rule takes the words of the reply, and `is_literal`."""
+        is_literal = self._manner.is_literal
+        reading = Reading(f"{name} {'literal' if is_literal else 'own'}", verdict, partial(rule, is_literal=is_literal))
+        return self.client.ask(PromptCall(self.model, prompt.filled(**texts), reading, self._manner))
+
+
+def scored(fluent: Fluency, recalled: KeyPoints, claims: int, precise: Sentences) -> Scored:
+    """Return the score of the judge's counts: F1 of the two shares, times fluency.
+
+    A share may be above 1, where a judge counts more than there is; the score of a line is at most 1, and the figures
+    beside it are as the public code has them.
+
+    >>> precise = Sentences(precision=2, sentence_count=4)
+    >>> scored(Fluency(fluency=1), KeyPoints(recall=1), 4, precise).details["f1"]
+    0.3333333333333333
+    """
+    recall = recalled.recall / claims if claims else 0.0
+    precision = precise.precision / precise.sentence_count if precise.sentence_count else 0.0
+    f1 = 2 * recall * precision / (recall + precision) if recall + precision else 0.0
+    flu_f1 = fluent.fluency * f1
+    details: dict[str, Any] = {"fluency": fluent.fluency, "recall": recall, "precision": precision, "f1": f1}
+    counts = {"claims": claims, "claims_found": recalled.recall, "sentences": precise.sentence_count}
+    said = {"recall_reason": recalled.reason, "precision_reason": precise.reason}
+    points = {"supported_key_points": list(recalled.supported_key_points)} if recalled.supported_key_points else {}
+    found = {"sentences_supported": precise.precision, **points, **said}
+    return Scored(min(1.0, flu_f1), {**details, "flu_f1": flu_f1, **counts, **found})

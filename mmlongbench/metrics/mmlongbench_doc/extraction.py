@@ -1,0 +1,117 @@
+"""From what a model said to its concise answer, by rules alone: the second stage of MMLongBench-Doc without a judge.
+
+The public protocol has a judge read the answer out (`judge-mmlongbench-doc`). The rules know the format that is asked
+for, and do well where a model was told to be concise; of long reasoning they take the part behind the last "answer:".
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from mmlongbench.metrics.mmlongbench_doc.lists import literal_list
+from mmlongbench.metrics.mmlongbench_doc.rules import FAIL_TO_ANSWER, NOT_ANSWERABLE
+
+MOST_CHARACTERS = 10_000
+"""Of an answer that are looked at, behind its last "answer:"."""
+_MARKER = re.compile(r".*\banswer\s?:", re.DOTALL | re.IGNORECASE)
+"""Greedy: the last one, in one pass."""
+_FORMAT = re.compile(r"\banswer format\s?:", re.IGNORECASE)
+_INTRODUCTION = re.compile(r"(?:so,? |thus,? |therefore,? )?(?:the )?(?:final |correct )?answer is:? ", re.IGNORECASE)
+_DOCUMENT = r"(?:the |this |these |those |any |your )?(?:\w+ ){0,2}(?:documents?|pages?|images?|reports?|texts?|files?)"
+_CANNOT = r"(?:can ?not|could not|unable to|not able to)"
+_LOOK = "(?:read|see|view|access|open|display|process)"
+_FAILED = re.compile(rf"\b{_CANNOT} (?:\w+ ){{0,2}}{_LOOK} {_DOCUMENT}\b|\bfail to answer\b")
+_HOLD = "(?:mention|provide|specify|contain|state|include|give)"
+_KNOWN = "(?:mentioned|specified|provided|stated|given|available)"
+_UNANSWERABLE = re.compile(
+    r"\bnot answerable\b|\bunanswerable\b|^\W?n/a[\]).:]?(?:\s|$)"
+    rf"|\b{_CANNOT} (?:be )?(?:answer|determine|tell|find)"
+    rf"|\b(?:does|do) not (?:{_HOLD}|answer)\b.{{0,80}}\b(?:information|question)"
+    rf"|\b{_DOCUMENT} (?:does|do) not {_HOLD}\b"
+    r"|\b(?:does|do|did) not (?:mention|specify|state)\b"
+    rf"|\bnot (?:{_KNOWN}|included) (?:in|by|on) {_DOCUMENT}\b"
+    rf"|(?:^|\b(?:is|are|was|were|information) )not {_KNOWN}[.!]?$"
+    r"|\b(?:no|not any|not enough) (?:\w+ )?information(?: (?:about|in|on|regarding|to|is|was|given|provided)\b|[.!]?$)"
+)
+_NUMBER = re.compile(r"(?:(?<!\w)[-+−])?(?:[$£€](?=\.?\d))?(?:(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+)\s?%?")
+_ALONE = re.compile(rf"(?<![\w.])(?<!\w[-−]){_NUMBER.pattern}")
+"""A number that is no part of a name: not the 19 of COVID-19."""
+_WORDS = "zero one two three four five six seven eight nine ten eleven twelve"
+_NUMBER_WORD = re.compile(rf"\b(?:{'|'.join(_WORDS.split())})\b", re.IGNORECASE)
+_BULLET = re.compile(r"\s*(?:[-*•]|\d{1,2}[.)])\s+(.*)")
+_BETWEEN = re.compile(r",\s*and\s|,\s|\sand\s")
+
+
+def extract_answer(response: str, answer_format: str) -> str:
+    r"""The concise answer in a response; "Not answerable" or "Fail to answer" where it says so; a List as JSON.
+
+    >>> extract_answer("It rose.\nAnswer: **1,577 visitors**", "Integer")
+    '1577'
+    >>> extract_answer("- red\n- blue", "List"), extract_answer("The answer is red and blue.", "List")
+    ('["red", "blue"]', '["red", "blue"]')
+    >>> extract_answer("The document does not mention it.", "String"), extract_answer("I cannot read the image", "None")
+    ('Not answerable', 'Fail to answer')
+    """
+    answer = concise(response)
+    lowered = answer.lower().replace("’", "'").replace("can't", "can not").replace("n't", " not")
+    if _FAILED.search(lowered):
+        return FAIL_TO_ANSWER
+    if _UNANSWERABLE.search(lowered):
+        return NOT_ANSWERABLE
+    return _BY_FORMAT.get(answer_format, _string)(answer)
+
+
+def concise(response: str) -> str:
+    """What stands behind the last "answer:", before "answer format:", without bold type."""
+    found = _MARKER.match(response)
+    answer = (response[found.end() :] if found else response).strip()[:MOST_CHARACTERS]
+    ended = _FORMAT.search(answer)
+    answer = (answer[: ended.start()] if ended else answer).replace("**", "").strip("` \n\t")
+    introduced = _INTRODUCTION.match(answer)
+    return answer[introduced.end() :] if introduced else answer
+
+
+def _number(answer: str) -> str:
+    """The first number, of a name if need be, without commas and currency; else the first written as a word."""
+    if found := _ALONE.search(answer) or _NUMBER.search(answer):
+        return re.sub(r"[,$£€\s+]", "", found[0]).replace("−", "-")
+    if word := _NUMBER_WORD.search(answer):
+        return str(_WORDS.split().index(word[0].lower()))
+    return _string(answer)
+
+
+def _integer(answer: str) -> str:
+    return _number(answer).removesuffix("%")
+
+
+def _string(answer: str) -> str:
+    """The first paragraph, without brackets around it and a full stop behind."""
+    first = answer.split("\n\n", 1)[0].strip()
+    if first.startswith("[") and first.endswith("]"):
+        first = first[1:-1].strip()
+    return first.removesuffix(".")
+
+
+def _list(answer: str) -> str:
+    """Its elements, as JSON: of a list in brackets, of lines with bullets, or of an enumeration."""
+    if literal_list(answer) is not None:
+        return answer
+    return json.dumps(list(_elements(answer)), ensure_ascii=False)
+
+
+def _elements(answer: str) -> Sequence[str]:
+    bullets = [found[1] for line in answer.splitlines() if (found := _BULLET.match(line))]
+    if bullets:
+        return [_string(element) for element in bullets]
+    text = _string(answer)
+    if ";" in text or "\n" in text:
+        return [element.strip() for element in re.split(r"[;\n]", text) if element.strip()]
+    return [element.strip(" '\"") for element in _BETWEEN.split(text) if element.strip()]
+
+
+_BY_FORMAT: Mapping[str, Callable[[str], str]] = {
+    "Int": _integer,
+    "Integer": _integer,
+    "Float": _number,
+    "List": _list,
+}

@@ -1,0 +1,131 @@
+"""MMLongBench-Doc's protocol without a judge, and ANLS alone, as metrics."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from mmlongbench.metrics.benchmark.answers import flattened
+from mmlongbench.metrics.benchmark.documents import cleaned as number_alone
+from mmlongbench.metrics.benchmark.texts import after_prefix, single_blanks
+from mmlongbench.metrics.mmlongbench_doc.anls import anls
+from mmlongbench.metrics.mmlongbench_doc.extraction import concise, extract_answer
+from mmlongbench.metrics.mmlongbench_doc.lists import gold_list
+from mmlongbench.metrics.mmlongbench_doc.rules import (
+    NOT_ANSWERABLE,
+    Judged,
+    accuracy_and_f1,
+    cleaned,
+    score_extracted,
+)
+from mmlongbench.task.metric import LENIENT, Asked, Details, Profile, RuleMetric, Scored
+
+PROTOCOL = "mayubo2333/MMLongBench-Doc@d73f0dc"
+"""The public code whose rules score an answer once it is extracted."""
+FORMATS = ("Integer", "Float", "String", "None", "List")
+"""As releases call them."""
+_MOST_SHOWN = 200
+"""Characters of an extracted answer that are kept beside its score."""
+
+
+def scored_extracted(asked: Asked, extracted: str) -> Scored:
+    """The score of a concise answer of an example, with what accuracy and F1 of many must know of it."""
+    kind = asked.record.get("answer_format")
+    if kind not in FORMATS:
+        return Scored(None, failure=f"answer_format is {kind!r:.80}, expected one of {', '.join(FORMATS)}")
+    return Scored(score_extracted(_readable(str(asked.gold), kind), kind, extracted), _details(asked, extracted))
+
+
+def absent_details(asked: Asked) -> Details:
+    """What accuracy and F1 must know of an example without prediction: it counts as answered wrongly."""
+    return {"answerable": str(asked.gold) != NOT_ANSWERABLE, "answered": True}
+
+
+def totals_of_extracted(scored: Iterable[Scored]) -> Mapping[str, float]:
+    """Generalized accuracy and F1 of what `scored_extracted` and `absent_details` say; failures are left out."""
+    return accuracy_and_f1(
+        [
+            Judged(each.score, bool(each.details.get("answerable", True)), bool(each.details.get("answered", True)))
+            for each in scored
+            if each.score is not None
+        ]
+    )
+
+
+class Rules(RuleMetric):
+    """MMLongBench-Doc without a judge: the answer is read out of the response by rules, then scored by its rules.
+
+    There is one reading, and it is chosen from the response and the answer format alone: `rule-extracted`, this
+    project's approximation of what the protocol asks a judge for.
+    """
+
+    name: ClassVar[str] = "mmlongbench-doc"
+    profiles: ClassVar[Mapping[Profile, str]] = {"ours": PROTOCOL}
+    choices = ("rule-extracted",)
+
+    def score(self, asked: Asked) -> Scored:
+        """From 0 to 1."""
+        return scored_extracted(asked, extract_answer(asked.prediction.strip(), str(asked.record.get("answer_format"))))
+
+    def absent(self, asked: Asked) -> Details:
+        """Whether it could be answered."""
+        return absent_details(asked)
+
+    def totals(self, scored: Sequence[Scored]) -> Mapping[str, float]:
+        """Accuracy and F1."""
+        return totals_of_extracted(scored)
+
+
+class LenientRules(Rules):
+    """MMLongBench-Doc without a judge, the best of three readings: extracted, concise, and as it stands.
+
+    The gold answer decides which reading counts, so that this is an upper bound of what a judge would extract.
+    """
+
+    name: ClassVar[str] = "mmlongbench-doc-lenient"
+    choices = (LENIENT,)
+
+    def score(self, asked: Asked) -> Scored:
+        """From 0 to 1."""
+        said = asked.prediction.strip()
+        extracted = extract_answer(said, str(asked.record.get("answer_format")))
+        found = [scored_extracted(asked, answer) for answer in dict.fromkeys((extracted, concise(said), said))]
+        return max(found, key=lambda each: each.score or 0.0)
+
+
+class ANLS(RuleMetric):
+    """The normalised Levenshtein similarity to the nearest answer, 0 up to one half; case and blanks do not count.
+
+    Of a gold list the elements, joined by commas, are one answer.
+    """
+
+    name: ClassVar[str] = "anls"
+    profiles: ClassVar[Mapping[Profile, str]] = {"paper": "arXiv:1905.13648"}
+
+    def score(self, asked: Asked) -> Scored:
+        """From 0 to 1."""
+        said = _compared(after_prefix(asked.lead + asked.prediction, "Answer:"))
+        return Scored(max((anls(_compared(gold), said) for gold in _golds(asked)), default=0.0))
+
+
+def _golds(asked: Asked) -> Iterable[str]:
+    if asked.record.get("answer_format") == "List":
+        return [", ".join(gold_list(str(asked.gold))), str(asked.gold)]
+    return flattened(asked.gold)
+
+
+def _readable(gold: str, kind: str) -> str:
+    """A gold number without commas and unit, which the rules of the public code cannot read ("1,066", "2 million")."""
+    try:
+        float(cleaned(gold))
+    except ValueError:
+        return number_alone(gold) if kind in ("Integer", "Float") else gold
+    return gold
+
+
+def _compared(text: str) -> str:
+    return single_blanks(text.lower())
+
+
+def _details(asked: Asked, extracted: str) -> dict[str, Any]:
+    shown = extracted if len(extracted) <= _MOST_SHOWN else f"{extracted[:_MOST_SHOWN]}…"
+    answerable = str(asked.gold) != NOT_ANSWERABLE
+    return {"extracted": shown, "answerable": answerable, "answered": extracted != NOT_ANSWERABLE}

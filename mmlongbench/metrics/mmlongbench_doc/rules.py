@@ -1,0 +1,154 @@
+"""The rules of MMLongBench-Doc: a concise answer against the gold one, by its format; accuracy and F1 over many.
+
+Of the paper's text and the public code, which differ in places, the code decides: an Integer prediction is cut to a
+whole number ("5.9" is 5), "mile" and "million" are not taken off, a list of exact strings is compared as a whole.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isclose
+
+from mmlongbench.metrics.benchmark.documents import without_quotes
+from mmlongbench.metrics.mmlongbench_doc.anls import anls
+from mmlongbench.metrics.mmlongbench_doc.lists import gold_list, literal_list
+
+NOT_ANSWERABLE = "Not answerable"
+FAIL_TO_ANSWER = "Fail to answer"
+TOLERANCE = 0.01
+"""Of a Float, relative."""
+_EXACT = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"\b\d+(?:-\d+|\s\d+)?\b",  # a phone number, a range, a number
+        r"\b\d{4}[-\s]\d{2}(?:[-\s]\d{2})?\b",
+        r"[a-zA-Z0-9._%+-]+@[a-zA-Z0-9.-]+\.[a-zA-Z]{2,}",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One answer of a cell, as accuracy and F1 see it."""
+
+    score: float
+    is_answerable: bool
+    is_answered: bool
+    """Whether the model gave an answer, be it that it failed to."""
+
+
+def score_extracted(gold: str, answer_format: str, extracted: str) -> float:
+    """The score of a concise answer, from 0 to 1; formats as the source or as releases call them.
+
+    Where the public code fails (a gold number that is none, a list that cannot be read), the score is 0, as it is
+    there in the end.
+
+    >>> score_extracted("5", "Integer", "5.0"), score_extracted("18.29%", "Float", "$18.3")
+    (1.0, 1.0)
+    >>> score_extracted("['red', 'blue']", "List", "['Blue', 'red']"), score_extracted("red", "String", "reds")
+    (1.0, 0.75)
+    """
+    if answer_format in ("Int", "Integer"):
+        return _integer(gold, extracted)
+    if answer_format == "Float":
+        return _float(gold, extracted)
+    if answer_format == "List":
+        return _list(gold_list(gold), extracted)
+    return _text(cleaned(gold), cleaned(extracted))
+
+
+def accuracy_and_f1(answers: Sequence[Judged]) -> Mapping[str, float]:
+    """Generalized accuracy, the mean score, and F1: recall is the mean over what is answerable, precision the same sum
+    over what was answered; 0 where nothing was.
+    """
+    answerable = [answer for answer in answers if answer.is_answerable]
+    answered = sum(answer.is_answered for answer in answers)
+    earned = sum(answer.score for answer in answerable)
+    accuracy = sum(answer.score for answer in answers) / len(answers) if answers else 0.0
+    if not answerable or not answered or not earned:
+        return {"accuracy": accuracy, "f1": 0.0}
+    recall, precision = earned / len(answerable), earned / answered
+    return {"accuracy": accuracy, "f1": 2 * recall * precision / (recall + precision)}
+
+
+def cleaned(text: str) -> str:
+    """Lower case, without what stands in parentheses, quotes around, a dollar before, per cent behind.
+
+    >>> cleaned(" $3.65% "), cleaned("'Football (Soccer)'")
+    ('3.65', 'football')
+    """
+    text = without_quotes(_without_parentheses(text.lower().strip()).strip())
+    return text.strip().lstrip("$").strip().rstrip("%").strip()
+
+
+def is_exact(gold: str) -> bool:
+    """Whether a cleaned answer is compared as it stands: a url, a file, a page, a number, a time, a date, a mail
+    address.
+    """
+    if "https://" in gold or "a.m." in gold or "p.m." in gold:
+        return True
+    if gold.endswith((".py", "ipynb")) or gold.startswith("page"):
+        return True
+    return any(pattern.fullmatch(gold) for pattern in _EXACT)
+
+
+def _integer(gold: str, extracted: str) -> float:
+    try:
+        return float(int(gold) == int(float(extracted)))
+    except (ValueError, OverflowError):
+        return 0.0
+
+
+def _float(gold: str, extracted: str) -> float:
+    try:
+        wanted, said = float(cleaned(gold)), float(cleaned(extracted))
+    except ValueError:
+        return 0.0
+    return float(any(_is_close(each, said) for each in (wanted / 100, wanted, wanted * 100)))
+
+
+def _is_close(wanted: float, said: float) -> bool:
+    """Within one per cent, or equal once rounded to the digits of the shorter, at least two."""
+    if isclose(wanted, said, rel_tol=TOLERANCE):
+        return True
+    digits = max(min(_digits(said), _digits(wanted)), 2)
+    return round(said, digits) == round(wanted, digits)
+
+
+def _digits(number: float) -> int:
+    """Behind the point, as Python prints it."""
+    _, point, behind = str(number).partition(".")
+    return len(behind) if point else 3
+
+
+def _text(gold: str, said: str) -> float:
+    return float(gold == said) if is_exact(gold) else anls(gold, said)
+
+
+def _list(golds: Sequence[str], extracted: str) -> float:
+    """Strict: as many elements, sorted, and the worst pair counts."""
+    said = literal_list(extracted) if extracted.startswith("[") else [extracted]
+    if said is None or len(said) != len(golds) or not golds:
+        return 0.0
+    wanted = sorted(cleaned(element) for element in golds)
+    given = sorted(cleaned(element) for element in said)
+    if _is_number(wanted[0]) or is_exact(wanted[0]):
+        return float("-".join(wanted) == "-".join(given))
+    return min(anls(gold, answer) for gold, answer in zip(wanted, given, strict=True))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _without_parentheses(text: str) -> str:
+    """Without each part in parentheses and the blanks before it, in one pass."""
+    kept, at = list[str](), 0
+    while (start := text.find("(", at)) >= 0 and (end := text.find(")", start)) >= 0:
+        kept.append(text[at:start].rstrip())
+        at = end + 1
+    return "".join((*kept, text[at:]))

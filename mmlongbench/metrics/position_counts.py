@@ -1,0 +1,62 @@
+"""Counts compared position by position, as MM-NIAH scores them (Wang et al. 2024, arXiv:2406.07230, "soft accuracy").
+
+The public code and the paper agree: the positions at which the listed numbers equal the answer's, divided by the number
+of positions of the answer. A reply that is no JSON list scores 0. This benchmark's prompts ask for "Answer: [answer]",
+which MM-NIAH's do not, so what stands behind "Answer:" is read. MM-NIAH's code does not look for these words, so this
+is a choice that the lines say.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from mmlongbench.metrics.benchmark.metrics import ANSWER
+from mmlongbench.metrics.benchmark.texts import after_prefix
+from mmlongbench.task.metric import Asked, Profile, RuleMetric, Scored
+
+
+def listed_values(prediction: str) -> list[Any] | None:
+    """Return the values of the JSON list that a reply is, also in a code fence or spread over a JSON object.
+
+    >>> listed_values("[0, 2]."), listed_values('{"1": [0], "2": [2]}'), listed_values("[0, 2] or so")
+    ([0, 2], [0, 2], None)
+    """
+    text = prediction.strip(".").replace("json", "").replace("```", "").strip()
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if isinstance(found, dict):
+        is_spread = all(isinstance(part, list) for part in found.values())
+        found = [value for part in found.values() for value in part] if is_spread else None
+    return found if isinstance(found, list) else None
+
+
+def position_accuracy(prediction: str, answer: Sequence[int]) -> float:
+    """Return the share of the answer's positions at which the reply lists the same number; more numbers do not matter.
+
+    >>> position_accuracy("[0, 2, 0, 9]", [0, 1, 0]), position_accuracy("[0]", [0, 1]), position_accuracy("none", [0])
+    (0.6666666666666666, 0.5, 0.0)
+    """
+    said = listed_values(prediction) or []
+    matched = [place for place, (one, other) in enumerate(zip(said, answer, strict=False)) if one == other]
+    return len(matched) / len(answer)
+
+
+class PositionCount(RuleMetric):
+    """The share of positions at which the listed counts are the answer's (MM-NIAH's own metric)."""
+
+    name: ClassVar[str] = "mm-niah-count"
+    profiles: ClassVar[Mapping[Profile, str]] = {
+        "official": "OpenGVLab/MM-NIAH@7bca1e7",
+        "paper": "arXiv:2406.07230",
+    }
+    choices = ('read behind "Answer:"',)
+
+    def score(self, asked: Asked) -> Scored:
+        """From 0 to 1, and whether the reply is a list."""
+        gold = asked.gold
+        if not isinstance(gold, list) or not gold or not all(type(count) is int for count in gold):
+            return Scored(None, failure=f"the answer is {gold!r:.80}, expected a list of whole numbers")
+        said = after_prefix(asked.lead + asked.prediction, ANSWER)
+        return Scored(position_accuracy(said, gold), {"is_list": listed_values(said) is not None})

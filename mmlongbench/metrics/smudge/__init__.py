@@ -1,0 +1,9 @@
+"""SMuDGE, a metric of groundedness for answers taken from documents (see `metric`), and what it is made of."""
+
+from mmlongbench.metrics.smudge.matching import Kind, kind_of, match_score
+from mmlongbench.metrics.smudge.metric import SMuDGE
+from mmlongbench.metrics.smudge.places import grounding_score
+from mmlongbench.metrics.smudge.rules import RULES, Rules
+from mmlongbench.metrics.smudge.word_list import WordLine
+
+__all__ = ["RULES", "Kind", "Rules", "SMuDGE", "WordLine", "grounding_score", "kind_of", "match_score"]

@@ -1,0 +1,105 @@
+"""The documents that questions are about, by the names of a release: found, read once, and kept within a bound."""
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import TypeAlias
+
+from mmlongbench.documents.limits import Limits
+from mmlongbench.documents.names import folder_names
+from mmlongbench.errors import Fault, SourceError, TimeLimitError
+from mmlongbench.io.folders import file_inside, pdfs_by_name
+from mmlongbench.metrics.smudge.paths import Paths
+from mmlongbench.metrics.smudge.pdf_words import pdf_words
+from mmlongbench.metrics.smudge.places import Locator
+from mmlongbench.metrics.smudge.reading import Reading
+from mmlongbench.metrics.smudge.windows import letters_of
+from mmlongbench.metrics.smudge.word_list import WordList
+from mmlongbench.metrics.smudge.words import Word, Words, words_of
+
+MOST_BYTES = 256 * 1024 * 1024
+"""Of the documents that are kept; the one in use always is."""
+
+
+class Text:
+    """The words of one document, and what finds strings among them."""
+
+    def __init__(self, words: Words, *, is_walked: bool) -> None:
+        self.pages, self.size = tuple(words.pages.tolist()), len(words)
+        letters = letters_of(words)
+        paths = Paths(letters) if is_walked else None
+        self.locator: Locator = paths or Reading(letters)
+        self.weight = words.weight + letters.weight + (paths.weight if paths else 0)
+
+
+Opened: TypeAlias = Text | Fault
+
+
+class Library:
+    """A folder of PDFs, or a list of words; whoever is asked last for longest is forgotten first."""
+
+    def __init__(self, documents: Path | None, words: Path | None, *, is_walked: bool, bound: int = MOST_BYTES) -> None:
+        self._documents, self._words, self._is_walked, self._bound = documents, words, is_walked, bound
+        self._kept = OrderedDict[str, Opened]()
+        self._limits = Limits()
+
+    def open(self, name: str) -> Opened:
+        """A document by its name in a release, or what is wrong with it.
+
+        Raises:
+            SourceError: the list of words, or the folder, cannot be read.
+            TimeLimitError: a page of the document takes too long.
+
+        """
+        if name in self._kept:
+            self._kept.move_to_end(name)
+            return self._kept[name]
+        opened = self._kept[name] = self._read(name)
+        while len(self._kept) > 1 and self._weight() > self._bound:
+            self._kept.popitem(last=False)
+        return opened
+
+    def _weight(self) -> int:
+        return sum(each.weight if isinstance(each, Text) else 1024 for each in self._kept.values())
+
+    def _read(self, name: str) -> Opened:
+        source = self._source(name)
+        if isinstance(source, Fault):
+            return source
+        try:
+            words = words_of(source, name)
+        except SourceError as error:
+            return error.fault
+        except TimeLimitError as error:
+            raise error.in_scores() from error
+        if not len(words):
+            todo = "give a list of words from an OCR"
+            return Fault("document-without-words", "words on its pages", "none", name, todo=todo)
+        return Text(words, is_walked=self._is_walked)
+
+    def _source(self, name: str) -> Iterator[Word] | Fault:
+        if self._list is not None:
+            return self._list.words(name) if name in self._list else _absent(name, "a word in the list of words")
+        found = self._files.get(name) or self._files.get(name.removesuffix(".pdf"))
+        if isinstance(found, Fault):
+            return found
+        if found is None or self._documents is None:
+            return _absent(name, "a PDF of this name in the folder of documents")
+        inside = file_inside(self._documents, found.relative_to(self._documents))
+        return pdf_words(inside, self._limits) if inside else _absent(name, "a PDF inside the folder of documents")
+
+    @cached_property
+    def _list(self) -> WordList | None:
+        return WordList(self._words) if self._words else None
+
+    @cached_property
+    def _files(self) -> dict[str, Path | Fault]:
+        """Every PDF by its own name, and by the one that a release gives it."""
+        own = pdfs_by_name(self._documents) if self._documents else {}
+        released = folder_names(own)
+        return {released[stem]: found for stem, found in own.items()} | own
+
+
+def _absent(name: str, expected: str) -> Fault:
+    return Fault("missing-document", expected, "none", name)

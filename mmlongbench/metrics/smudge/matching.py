@@ -1,0 +1,116 @@
+"""How well a prediction matches a gold answer by the rules of the paper (profile `paper`), as strings alone.
+
+Nourbakhsh et al., Findings of NAACL 2025 (arXiv:2503.19120), section 3.2 and appendices B.3 and B.4. The type is that
+of the gold answer alone: all digits are a number, all letters a text, and anything else is a hybrid, so also `1,700`,
+`(8)` and every text with a blank. The numbers of a hybrid are its digits, its text is everything else.
+
+What the paper does not say is decided here: strings are compared without case, with single blanks; a prediction for a
+number is one number as a whole; and a hybrid without digits is matched by its text alone.
+"""
+
+import re
+import unicodedata
+from typing import Literal, TypeAlias
+
+from mmlongbench.metrics.missing import missing
+
+Kind: TypeAlias = Literal["numeric", "textual", "hybrid"]
+SCALES = (0, 2, 3, 6, 9)
+"""Powers of ten that two ways to write a number may differ by: as such, per cent, thousand, million, billion."""
+_NUMBERS_WEIGHT, _TEXT_WEIGHT = 10, 1
+_OTHER_DIGIT = re.compile(r"[^\D0-9]")
+_NUMBER = re.compile(r"[+-]?([0-9]{1,3}(?:,[0-9]{3})+|[0-9]*)(?:\.([0-9]*))?")
+
+
+def kind_of(text: str) -> Kind:
+    """Return what a string is made of (appendix B.3).
+
+    >>> [kind_of(text) for text in ("12", "apple", "1,700", "(8)", "Chapel Hill", "12 mg")]
+    ['numeric', 'textual', 'hybrid', 'hybrid', 'hybrid', 'hybrid']
+    """
+    compared = plain(text)
+    if compared and all(letter in "0123456789" for letter in compared):
+        return "numeric"
+    return "textual" if compared.isalpha() else "hybrid"
+
+
+def match_score(gold: str, prediction: str) -> float:
+    """Return a score from 0 to 1 by the kind of the gold answer.
+
+    >>> match_score("apple", "app1e"), match_score("12", "26"), match_score("12", "1200")
+    (0.8, 0.0, 1.0)
+    >>> [round(match_score("up to 12 milligrams", said), 2) for said in ("up to 12 mgs", "up to 1z milligrams")]
+    [0.94, 0.0]
+    """
+    wanted, said = plain(gold), plain(prediction)
+    kind = kind_of(gold)
+    if kind == "textual":
+        return similarity(wanted, said)
+    if kind == "numeric":
+        return float(_is_same(_value(wanted), _value(said)))
+    digits, others = _apart(wanted)
+    said_digits, said_others = _apart(said)
+    text = similarity(others, said_others)
+    return harmonic_mean(float(_is_same(_value(digits), _value(said_digits))), text) if digits else text
+
+
+def plain(text: str) -> str:
+    r"""Return a string as it is compared: one form of each character and digit, no case, single blanks.
+
+    >>> plain(" Up  to ①२\nMGS. ")
+    'up to 12 mgs.'
+    """
+    folded = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    return _OTHER_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), folded)
+
+
+def similarity(one: str, other: str) -> float:
+    """Return the normalised Levenshtein similarity of two strings as they stand, from 0 to 1.
+
+    >>> similarity("milligrams", "mgs"), similarity("", "")
+    (0.3, 1.0)
+    """
+    try:
+        from rapidfuzz.distance import Levenshtein
+    except ImportError as error:
+        raise missing("rapidfuzz", "smudge") from error
+    longest = max(len(one), len(other))
+    return (longest - Levenshtein.distance(one, other)) / longest if longest else 1.0
+
+
+def harmonic_mean(numbers: float, text: float) -> float:
+    """Return the weighted harmonic mean, 0 where either is: numbers weigh ten times what the text does (appendix B.4).
+
+    >>> round(harmonic_mean(1.0, 10 / 17), 2), harmonic_mean(0.0, 1.0)
+    (0.94, 0.0)
+    """
+    if not numbers or not text:
+        return 0.0
+    return (_NUMBERS_WEIGHT + _TEXT_WEIGHT) / (_NUMBERS_WEIGHT / numbers + _TEXT_WEIGHT / text)
+
+
+def _apart(text: str) -> tuple[str, str]:
+    """Return the digits of a string, and everything else."""
+    return "".join(re.findall("[0-9]", text)), re.sub("[0-9]", "", text)
+
+
+def _value(text: str) -> tuple[str, int] | None:
+    """Return a number's digits, without zeros at either end and with its sign, and its power of ten.
+
+    None where the string as a whole is no number.
+    """
+    found = _NUMBER.fullmatch(text)
+    if found is None or not any(found.groups()):
+        return None
+    whole, fraction = (found[1] or "").replace(",", ""), found[2] or ""
+    digits = (whole + fraction).lstrip("0")
+    kept = digits.rstrip("0")
+    sign = "-" if text[0] == "-" and kept else ""
+    return sign + kept, len(digits) - len(kept) - len(fraction) if kept else 0
+
+
+def _is_same(gold: tuple[str, int] | None, prediction: tuple[str, int] | None) -> bool:
+    """Return whether two numbers are the same, as such or on another scale."""
+    if gold is None or prediction is None or gold[0] != prediction[0]:
+        return False
+    return not gold[0] or abs(gold[1] - prediction[1]) in SCALES

@@ -1,0 +1,195 @@
+"""SMuDGE: whether an answer taken from a document says what the gold says, and is taken from where the gold stands.
+
+Score = α · match + (1 − α) · grounding (Nourbakhsh et al., Findings of NAACL 2025, arXiv:2503.19120). `rules` says what
+the profiles `paper` and `ours` differ in. The prediction is looked for on all pages. Where a string stands at several
+places alike, those count that are closest to each other; places on different pages are at a distance of 1. A gold that
+is not located (a count, a sum, a page of pictures) is not scored: the answer is not extractive.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from mmlongbench.errors import Fault, ScoringError
+from mmlongbench.metrics.smudge.answers import (
+    MAX_ELEMENT,
+    MAX_ELEMENTS,
+    Golds,
+    elements_of,
+    golds_of,
+    paired,
+    said_of,
+)
+from mmlongbench.metrics.smudge.library import Library, Text
+from mmlongbench.metrics.smudge.places import Found, distance_between, grounding_score
+from mmlongbench.metrics.smudge.rules import RULES
+from mmlongbench.metrics.smudge.words import split
+from mmlongbench.task.metric import Asked, Details, Profile, Scored, Settings, chosen_profile
+
+_REFUSALS = ("not answerable", "unanswerable", "fail to answer")
+"""The words that the benchmarks ask for; letters of any string resemble some of a page by more than 0.3."""
+_MAX_PAGES = 10_000
+_KEPT = 1024
+"""Places of gold answers that are remembered: the same questions are asked at every length."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One prediction against one gold."""
+
+    match: float
+    distance: float
+    is_found: bool
+    """Whether the prediction stands on a page that the gold stands on."""
+    is_exhaustive: bool = True
+    """Whether no bound of the search cut it."""
+
+    def score(self, alpha: float) -> float:
+        """Return the weighted sum."""
+        return alpha * self.match + (1 - alpha) * grounding_score(self.distance)
+
+
+class SMuDGE:
+    """Groundedness of extractive answers (a `Metric`)."""
+
+    name = "smudge"
+
+    def __init__(self, settings: Settings) -> None:
+        """Take the profile, the folder of documents or the list of words, the weights, and what strings are found by.
+
+        Raises:
+            ScoringError: there are no documents, or a weight is not from 0 to 1.
+
+        """
+        if settings.documents is None and settings.words is None:
+            raise ScoringError("smudge: no documents: name their folder (--documents), or a list of words (--words)")
+        for alpha in settings.alphas or (-1.0,):
+            if not 0 <= alpha <= 1:
+                found = alpha if settings.alphas else "none"
+                raise ScoringError(f"smudge: alphas: expected weights from 0 to 1, found {found}; the paper takes 0.25")
+        chosen = chosen_profile(self.name, {profile: rules.follows for profile, rules in RULES.items()}, settings)
+        self.profile: Profile = chosen[0]
+        self.follows = chosen[1]
+        self._rules = RULES[self.profile]
+        self._alphas = settings.alphas
+        is_walked = settings.is_walked or self._rules.is_graph_needed
+        self._library = Library(settings.documents, settings.words, is_walked=is_walked)
+        self._gold = lru_cache(maxsize=_KEPT)(self._located)
+
+    def out_of_scope(self, asked: Asked) -> str:
+        """Return why a question asks for no answer that stands in its document; empty where it does."""
+        golds, name, evidence = golds_of(asked), asked.record.get("doc_name"), self._evidence(asked)
+        if golds is None or not isinstance(name, str) or not name:
+            return "there is no gold answer that is text, or no document"
+        if all(_needle(gold) in _REFUSALS for gold in golds.values):
+            return "the document has no answer"
+        if evidence == ():
+            return "no evidence pages"
+        if isinstance(self._library.open(name), Fault):
+            return ""  # which is to be mended: it fails
+        located = [self._gold(name, gold, evidence).is_located for gold in golds.values]
+        is_there = all(located) if golds.is_list else any(located)
+        place = "its document" if evidence is None else "its evidence pages"
+        return "" if is_there else f"the gold answer is not in the text of {place}"
+
+    def score(self, asked: Asked) -> Scored:
+        """Return the score of one example; none where the gold cannot be located."""
+        golds, name, evidence = golds_of(asked), asked.record.get("doc_name"), self._evidence(asked)
+        if golds is None or not isinstance(name, str) or not name:
+            lacking = "a gold answer that is text" if golds is None else "a document (`doc_name`)"
+            return Scored(None, failure=f"smudge: the record has not {lacking}: it asks for no extractive answer")
+        if evidence == ():
+            return Scored(None, failure="smudge: no evidence pages (`ans_page_list`): the answer is not extractive")
+        text = self._library.open(name)
+        if isinstance(text, Fault):
+            return Scored(None, failure=f"smudge: {text}")
+        located = {gold: self._gold(name, gold, evidence) for gold in golds.values}
+        there = [gold for gold in golds.values if located[gold].is_located]
+        if not there or (golds.is_list and len(there) < len(golds.values)):
+            absent = next(gold for gold in golds.values if gold not in there)
+            pages = "in its document" if evidence is None else f"on its evidence pages ({_listed(evidence)})"
+            return Scored(None, failure=f"smudge: {absent[:80]!r} is not {pages}")
+        return self._compared(text, Golds(tuple(there), golds.is_list), located, said_of(asked.prediction))
+
+    def _compared(self, text: Text, golds: Golds, located: dict[str, Found], said: str) -> Scored:
+        """Return the score of a prediction, all of these golds located."""
+        parts = elements_of(said) if golds.is_list else [said]
+        if golds.is_list:
+            parts = [part if len(part) <= MAX_ELEMENT else "" for part in parts]
+        table = [
+            [self._compare(text, gold, located[gold], part) for part in parts[:MAX_ELEMENTS]] for gold in golds.values
+        ]
+        over = max(len(golds.values), len(parts)) if golds.is_list else 1
+        chosen = {alpha: _chosen(table, alpha, is_list=golds.is_list) for alpha in self._alphas}
+        about: Details = {
+            "type": self._rules.kind_of(golds.values[0]),
+            "is_gold_exact": all(located[gold].similarity == 1 for gold in golds.values),
+            "is_exhaustive": all(located[gold].is_exhaustive for gold in golds.values)
+            and all(each.is_exhaustive for row in table for each in row),
+        }
+        return self._scored(chosen, over, about)
+
+    def _scored(self, chosen: dict[float, list[Compared]], over: int, about: Details) -> Scored:
+        """Return the mean of the pairs chosen at each weight over as many as there should be; details of the first."""
+
+        def mean(values: Iterable[float]) -> float:
+            return sum(values) / over
+
+        first = chosen[self._alphas[0]]
+        details: dict[str, Any] = {
+            "match": mean(each.match for each in first),
+            "grounding": mean(grounding_score(each.distance) for each in first),
+            "is_found": bool(first) and all(each.is_found for each in first),
+            **about,
+        }
+        scores = {alpha: mean(each.score(alpha) for each in pairs) for alpha, pairs in chosen.items()}
+        details |= {f"alpha_{alpha:g}": score for alpha, score in scores.items()}
+        return Scored(scores[self._alphas[0]], details)
+
+    def _located(self, name: str, gold: str, evidence: tuple[int, ...] | None) -> Found:
+        text = self._library.open(name)
+        if isinstance(text, Fault):
+            return Found()
+        return text.locator.best(_needle(gold), text.pages if evidence is None else evidence)
+
+    def _compare(self, text: Text, gold: str, located: Found, said: str) -> Compared:
+        """Return a prediction against a gold that was located.
+
+        Where the prediction resembles another page more, it does not stand on the gold's. One that repeats the gold
+        stands where the gold does.
+        """
+        needle, match = _needle(said), self._rules.match_score(gold, said)
+        if needle == _needle(gold):
+            return Compared(match, 0.0, is_found=True)
+        if needle in _REFUSALS and not self._rules.is_refusal_placed:
+            return Compared(match, 1.0, is_found=False)
+        found = text.locator.best_near(needle, np.unique(located.pages).tolist())
+        distance = distance_between(located, found)
+        return Compared(match, distance, is_found=found.is_located, is_exhaustive=found.is_exhaustive)
+
+    def _evidence(self, asked: Asked) -> tuple[int, ...] | None:
+        """Return the pages that hold the answer, from 0; None where the gold is looked for in the whole document."""
+        if not self._rules.is_evidence_needed:
+            return None
+        pages = asked.record.get("ans_page_list")
+        if not isinstance(pages, list | tuple):
+            return ()
+        return tuple(sorted({page for page in pages[:_MAX_PAGES] if isinstance(page, int) and page >= 0}))
+
+
+def _chosen(table: list[list[Compared]], alpha: float, *, is_list: bool) -> list[Compared]:
+    """Return the pairs of gold and prediction that score best at a weight; of alternatives the best one."""
+    pairs = paired([[each.score(alpha) for each in row] for row in table])
+    return [table[gold][part] for gold, part in (pairs if is_list else pairs[:1])]
+
+
+def _needle(text: str) -> str:
+    """Return a string as it is looked for."""
+    return " ".join(split(text))
+
+
+def _listed(pages: tuple[int, ...]) -> str:
+    return ", ".join(map(str, pages[:8]))

@@ -1,0 +1,231 @@
+"""Finds a string without any reading order: by the paths of Algorithm 1 over the β-skeleton of each page.
+
+A path begins at a word that resembles the string's first word by T or more, ends at one that resembles its last word
+so, goes from neighbour to neighbour and takes no word twice. The string stands where the path stands that spells what
+is most similar to it, if that is more than T. The paper's own example sets the bounds: `mgs`, the last word of a right
+answer, resembles `milligrams` by T, and is to be found. Of a string that goes on in another line only a part may be
+found: the end of a line and the beginning of the next are seldom neighbours.
+
+All paths grow together, a word at a time, and one is given up as soon as nothing that it could still spell is as
+similar as the best path so far; that loses no path that counts. Bounds limit the time that any page can take: the
+graph has `MAX_NEIGHBOURS` and `MAX_WORDS`, the search `MAX_STARTS`, `MAX_EQUAL` and `MAX_UNDER_WAY`. Where a search
+reaches one of its bounds, it keeps the most promising paths; what is found then, or on a page of more than `MAX_WORDS`,
+is marked as not exhaustive. Answers of a few words stay far below the bounds of the search.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from mmlongbench.metrics.missing import missing
+from mmlongbench.metrics.smudge.graph import MAX_NEIGHBOURS, MAX_WORDS, neighbours_on
+from mmlongbench.metrics.smudge.places import LEAST_SIMILARITY, MAX_PLACES, Found, found_at, places_of
+from mmlongbench.metrics.smudge.reading import MAX_LETTERS
+from mmlongbench.metrics.smudge.spelling import Front, Target, begin, extend, promises, similarities, target_of
+from mmlongbench.metrics.smudge.windows import Letters
+from mmlongbench.metrics.smudge.words import Array, Integers
+
+MAX_UNDER_WAY = 1 << 19
+"""The square of the string's letters times unfinished paths, after each word: 1,310 paths for 20 letters."""
+MAX_EQUAL = 1 << 18
+"""Words of the string times paths that spell the string itself so far."""
+MAX_STARTS = 1 << 16
+"""Words that paths begin at."""
+_FEW_ERRORS = 6
+"""Errors below which a string is looked for first."""
+_NARROW = 16
+"""How many times fewer paths a narrow search keeps."""
+_FEWEST = 16
+"""Unfinished paths that any search keeps."""
+_ROUNDING = 1e-6
+"""Letters: a path as similar as the best is not given up because a division rounds."""
+Rows = npt.NDArray[np.int32]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(slots=True)
+class _Best:
+    """The best paths so far; begins with what has to be exceeded."""
+
+    similarity: float
+    rows: list[Integers] = field(default_factory=list)
+    is_exhaustive: bool = True
+
+    def __bool__(self) -> bool:
+        """Whether there is any path."""
+        return any(len(rows) for rows in self.rows)
+
+    def inside(self, is_inside: Mask) -> "_Best":
+        """Return the paths of some words only."""
+        return _Best(self.similarity, [rows[is_inside[rows[:, 0]]] for rows in self.rows], self.is_exhaustive)
+
+    def take(self, similar: Array, rows: Rows) -> None:
+        """Keep the best of some paths, if they are as good as those so far."""
+        top = float(similar.max(initial=0.0))
+        if top < self.similarity or (top == self.similarity and not self.rows):
+            return
+        if top > self.similarity:
+            self.similarity, self.rows = top, []
+        ordered = np.unique(np.sort(rows[similar == top], axis=1), axis=0)
+        self.rows.append(ordered[: MAX_PLACES + 1].astype(np.int64))
+
+
+class Paths:
+    """The words of a document as a graph a page (a `Locator`)."""
+
+    def __init__(self, letters: Letters) -> None:
+        words = letters.words
+        self._letters, texts = letters, [words.word(number) for number in range(len(words))]
+        self._vocabulary = sorted(set(texts))
+        self._numbers = {word: number for number, word in enumerate(self._vocabulary)}
+        self._sizes = np.array([len(word) for word in self._vocabulary], np.int64)
+        self._word_of = np.array([self._numbers[word] for word in texts], np.int64)
+        self._in_order = np.argsort(self._word_of, kind="stable")
+        self._firsts = np.searchsorted(self._word_of[self._in_order], np.arange(len(self._vocabulary) + 1))
+        self._page = np.repeat(np.arange(len(words.pages)), np.diff(words.firsts))
+        self._near = np.zeros((len(words), MAX_NEIGHBOURS), np.int32)
+        """Of each word of a page that was built: its neighbours' numbers plus 1, then 0."""
+        self._is_built = np.zeros(len(words.pages), np.bool_)
+        self._is_small = np.diff(words.firsts) <= MAX_WORDS
+        """Of each page: whether it has a graph, not the order of its words only."""
+
+    @property
+    def weight(self) -> int:
+        """About how many bytes it takes."""
+        return self._near.nbytes + 3 * self._word_of.nbytes + 128 * len(self._vocabulary)
+
+    def best(self, needle: str, pages: Sequence[int]) -> Found:
+        """Return where the paths stand that spell what is most similar."""
+        own, is_inside = needle.split(), np.isin(self._letters.words.pages, pages)
+        return self._found(self._equal(own, is_inside) or self._similar(needle, own, is_inside))
+
+    def best_near(self, needle: str, pages: Sequence[int]) -> Found:
+        """Return the same of all pages, as far as it stands on some of them."""
+        own, is_near = needle.split(), np.isin(self._letters.words.pages, pages)
+        if best := self._equal(own, is_near):
+            return self._found(best)
+        if best := self._equal(own, ~is_near):
+            return Found(is_exhaustive=best.is_exhaustive)
+        best = self._similar(needle, own, np.ones_like(is_near))
+        return self._found(best.inside(is_near[self._page]))
+
+    def _found(self, best: _Best) -> Found:
+        places = [place for rows in best.rows for place in places_of(self._letters.words, rows)]
+        return found_at(best.similarity, places, is_exhaustive=best.is_exhaustive)
+
+    def _equal(self, own: Sequence[str], is_inside: Mask) -> _Best:
+        """Return the paths that spell the string itself."""
+        best, numbers = _Best(0.0), [self._numbers.get(word, -1) for word in own]
+        if min(numbers, default=-1) < 0:
+            return best
+        is_there = is_inside.copy()
+        for number in set(numbers):
+            is_there &= self._pages_of(self._spelling(number))
+        starts = self._spelling(numbers[0])
+        starts = starts[is_there[self._page[starts]]]
+        rows = starts[:, None].astype(np.int32)
+        best.is_exhaustive &= len(own) == 1 or self._has_graphs(starts)
+        for number in numbers[1:]:
+            paths, nodes = self._steps(rows)
+            wanted = self._word_of[nodes] == number
+            rows = np.concatenate([rows[paths[wanted]], nodes[wanted, None].astype(np.int32)], axis=1)
+            bound = max(1, MAX_EQUAL // len(own))
+            best.is_exhaustive &= len(rows) <= bound
+            rows = rows[:bound]
+        best.take(np.ones(len(rows)), rows)
+        return best
+
+    def _similar(self, needle: str, own: Sequence[str], is_inside: Mask) -> _Best:
+        """Return the paths that spell what is most similar, if that is by more than T."""
+        best = _Best(LEAST_SIMILARITY)
+        if not 0 < len(needle) <= MAX_LETTERS:
+            return best
+        firsts, lasts = (self._alike(word) & is_inside[self._page] for word in (own[0], own[-1]))
+        firsts, lasts = firsts & self._pages_of(lasts)[self._page], lasts & self._pages_of(firsts)[self._page]
+        is_backward = bool(lasts.sum() < firsts.sum())
+        starts, is_end = (np.flatnonzero(lasts), firsts) if is_backward else (np.flatnonzero(firsts), lasts)
+        string = target_of(needle, self._letters, is_backward=is_backward)
+        for least, bound in _searches(len(needle)):
+            best = _Best(best.similarity if best.rows else least, best.rows)
+            self._search(string, starts, is_end, best, bound)
+            if best.is_exhaustive and (best.rows or least == LEAST_SIMILARITY):
+                break
+        return best
+
+    def _search(self, string: Target, starts: Integers, is_end: Mask, best: _Best, bound: int) -> None:
+        """Grow all paths until none could be as good as the best; `best` is changed."""
+        nodes = starts[self._sizes[self._word_of[starts]] <= string.length / best.similarity + _ROUNDING]
+        best.is_exhaustive &= len(nodes) <= MAX_STARTS and self._has_graphs(nodes)
+        nodes = nodes[:MAX_STARTS]
+        front = begin(nodes, self._word_of[nodes], self._letters, string)
+        while len(front.rows):
+            best.take(np.where(is_end[front.rows[:, -1]], similarities(front, string), 0.0), front.rows)
+            front = _promising(front, string, best, bound)
+            paths, nodes = self._steps(front.rows)
+            lengths = front.lengths[paths] + 1 + self._sizes[self._word_of[nodes]]
+            kept = lengths <= string.length / best.similarity + _ROUNDING
+            front = extend(front.taken(paths[kept]), nodes[kept], self._letters, string)
+
+    def _alike(self, word: str) -> Mask:
+        """Return which words resemble a word by T or more."""
+        try:
+            from rapidfuzz.distance import Levenshtein
+            from rapidfuzz.process import cdist
+        except ImportError as error:
+            raise missing("rapidfuzz", "smudge") from error
+        apart = np.asarray(cdist([word], self._vocabulary, scorer=Levenshtein.distance, dtype=np.int64), np.int64)[0]
+        longest = np.maximum(self._sizes, len(word))
+        return np.asarray((longest - apart) / longest >= LEAST_SIMILARITY)[self._word_of]
+
+    def _spelling(self, number: int) -> Integers:
+        """Return all words that are one word of the vocabulary."""
+        return np.asarray(self._in_order[self._firsts[number] : self._firsts[number + 1]], np.int64)
+
+    def _has_graphs(self, words: Integers) -> bool:
+        """Return whether every page of some words has a graph."""
+        return bool(self._is_small[self._page[words]].all())
+
+    def _pages_of(self, words: Integers | Mask) -> Mask:
+        """Return which pages have any of some words."""
+        return np.bincount(self._page[words], minlength=len(self._is_built)) > 0
+
+    def _steps(self, rows: Rows) -> tuple[Integers, Integers]:
+        """Return every step that paths can take: the path's place among them, and the word."""
+        pages = self._page[rows[:, -1]]
+        for page in np.unique(pages[~self._is_built[pages]]).tolist():
+            words = self._letters.words
+            numbers = words.range_of(int(words.pages[page]))
+            self._near[numbers.start : numbers.stop] = neighbours_on(words, int(words.pages[page])) + 1
+            self._is_built[page] = True
+        near = self._near[rows[:, -1]]
+        paths, columns = np.nonzero(near)
+        nodes = near[paths, columns].astype(np.int64) - 1
+        is_new = ~(rows[paths] == nodes[:, None]).any(axis=1)
+        return paths[is_new], nodes[is_new]
+
+
+def _searches(length: int) -> Iterator[tuple[float, int]]:
+    """Yield the searches for a string, to be made until one is exhaustive and finds something.
+
+    Each is a similarity to exceed, and how many unfinished paths are kept. The first finds what has a few errors, and
+    is soon over if nothing has. Of a narrow one the best path lets the last give up most of the others, where that can
+    make it exhaustive.
+    """
+    most = max(_FEWEST, MAX_UNDER_WAY // length**2)
+    if 1 - _FEW_ERRORS / length > LEAST_SIMILARITY:
+        yield 1 - _FEW_ERRORS / length, most
+    if most > _FEWEST * _NARROW:
+        yield LEAST_SIMILARITY, most // _NARROW
+    yield LEAST_SIMILARITY, most
+
+
+def _promising(front: Front, string: Target, best: _Best, bound: int) -> Front:
+    """Return the paths that may still be as good as the best, at most `bound` of them."""
+    may, ranks = promises(front, string, best.similarity)
+    kept = np.flatnonzero(may)
+    if len(kept) > bound:
+        best.is_exhaustive = False
+        kept = kept[np.argsort(ranks[kept], kind="stable")[:bound]]
+    return front.taken(kept)

@@ -1,0 +1,73 @@
+"""Finds a string among words that stand in reading order: a run of words that equals it, else the one most like it."""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+import numpy as np
+
+from mmlongbench.metrics.smudge.places import LEAST_SIMILARITY, MAX_PLACES, Found, Place, found_at, places_of
+from mmlongbench.metrics.smudge.windows import Letters, best_runs
+from mmlongbench.metrics.smudge.words import Words
+
+MAX_LETTERS = 512
+"""A longer string is looked for as it is only: no answer that was taken from a document is so long."""
+
+
+class Reading:
+    """The words of a document in the order of its text (a `Locator`)."""
+
+    def __init__(self, letters: Letters) -> None:
+        self._letters = letters
+
+    def best(self, needle: str, pages: Sequence[int]) -> Found:
+        """Return the runs that equal it, else the most similar."""
+        words, ranges = self._letters.words, self._ranges(pages)
+        runs = (run for each in ranges for run in equal_runs(words, needle, each))
+        if spans := list(islice(runs, MAX_PLACES + 1)):
+            return found_at(1.0, _middles(words, spans))
+        if not 0 < len(needle) <= MAX_LETTERS:
+            return Found()
+        best = best_runs(self._letters, needle, ranges, LEAST_SIMILARITY)
+        spans = [(first, int(np.searchsorted(words.ends, end))) for first, end in sorted(best.runs)[: MAX_PLACES + 1]]
+        return found_at(best.similarity, _middles(words, spans))
+
+    def best_near(self, needle: str, pages: Sequence[int]) -> Found:
+        """Return the same, unless a run on another page is more similar."""
+        found = self.best(needle, pages)
+        if not found.is_located or found.similarity == 1:
+            return found
+        words = self._letters.words
+        others = self._ranges(np.setdiff1d(words.pages, pages).tolist())
+        if any(next(equal_runs(words, needle, each), None) for each in others):
+            return Found()
+        is_better = best_runs(self._letters, needle, others, found.similarity, is_first=True).runs
+        return Found() if is_better else found
+
+    def _ranges(self, pages: Sequence[int]) -> list[range]:
+        """Return the words of some pages."""
+        return [self._letters.words.range_of(page) for page in pages]
+
+
+def equal_runs(words: Words, needle: str, inside: range) -> Iterator[tuple[int, int]]:
+    """Yield (first, last) of each run of one page's words that equals a needle."""
+    if not inside or not needle:
+        return
+    sought, end = f" {needle} ", int(words.ends[inside[-1]]) + 1
+    at = words.text.find(sought, int(words.starts[inside[0]]) - 1, end)
+    while at >= 0:
+        first = int(np.searchsorted(words.starts, at + 1))
+        last = int(np.searchsorted(words.ends, at + len(sought) - 1))
+        yield first, last
+        at = words.text.find(sought, at + 1, end)
+
+
+def _middles(words: Words, spans: Sequence[tuple[int, int]]) -> list[Place]:
+    """Return the places of runs of words, each given by its first and its last."""
+    by_size: dict[int, list[int]] = {}
+    for first, last in spans:
+        by_size.setdefault(last - first + 1, []).append(first)
+    return [
+        place
+        for size, firsts in by_size.items()
+        for place in places_of(words, np.array(firsts)[:, None] + np.arange(size))
+    ]

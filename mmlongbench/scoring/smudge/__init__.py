@@ -1,9 +1,0 @@
-"""SMuDGE, a metric of groundedness for answers taken from documents (see `metric`), and what it is made of."""
-
-from mmlongbench.scoring.smudge.matching import Kind, kind_of, match_score
-from mmlongbench.scoring.smudge.metric import SMuDGE
-from mmlongbench.scoring.smudge.places import grounding_score
-from mmlongbench.scoring.smudge.rules import RULES, Rules
-from mmlongbench.scoring.smudge.word_list import WordLine
-
-__all__ = ["RULES", "Kind", "Rules", "SMuDGE", "WordLine", "grounding_score", "kind_of", "match_score"]

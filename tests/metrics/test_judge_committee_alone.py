@@ -1,0 +1,213 @@
+"""A committee that sees no reference and replies with a grade alone: as the paper has it, and as the public code."""
+
+import base64
+import io
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pymupdf
+import pytest
+from judge_server import QUICK, JudgeServer, Request, Said, Script, in_turn, judging, pictures_of, text_of
+from PIL import Image
+
+from mmlongbench.metrics.judge import Committee
+from mmlongbench.metrics.judge.evidence import evidence_of
+from mmlongbench.metrics.judge.page_texts import PageTexts
+from mmlongbench.metrics.smudge.library import Library, Text
+from mmlongbench.task.metric import Asked, Judge, Profile, Scored, Settings
+
+OWN = [f"doc/rose/rose_page{number}.png" for number in (1, 2, 3)]
+PAGES = ["doc/fern/fern_page2.png", *OWN]
+TEXTS = ["ferns of page 2", "roses of page 1", "roses of page 2", "roses of page 3"]
+
+
+@contextmanager
+def committee(
+    script: Script, profile: Profile | None = None, models: tuple[str, ...] = ("a", "b", "c"), **changes: Any
+) -> Iterator[tuple[Committee, JudgeServer]]:
+    with judging(script) as server:
+        judge = Judge(server.url, models, timeout=30.0, attempts=2, samples=changes.pop("samples", None))
+        with closing(Committee(Settings(judge=judge, profile=profile, **changes), QUICK)) as opened:
+            yield opened, server
+
+
+def asked(prediction: str = "It is red.", **record: Any) -> Asked:
+    about = {"id": "q", "question": "Which colour?", "doc_name": "rose", "page_list": PAGES, "page_text_list": TEXTS}
+    full = {**about, "ans_page_list": [2], **record}
+    return Asked("documentQA/roses_K8.jsonl", "roses", full, "Because it is red.", prediction)
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Pages of two documents; the width of a picture is its page's number and 4 more, of ferns 20."""
+    root = tmp_path_factory.mktemp("images")
+    for path, width in {**{f"doc/rose/rose_page{n}.png": n + 4 for n in range(5)}, PAGES[0]: 20}.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (width, 4)).save(root / path)
+    return root
+
+
+@pytest.fixture(scope="module")
+def documents(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A PDF of four pages, and one that is none."""
+    folder = tmp_path_factory.mktemp("documents")
+    with pymupdf.open() as document:
+        for number in range(4):
+            document.new_page().insert_text((72, 72), f"printed roses of page {number}")
+        document.save(folder / "rose.pdf")
+    (folder / "broken.pdf").write_bytes(b"%PDF-1.7 no more")
+    return folder
+
+
+def widths(request: Request) -> list[int]:
+    shown = [url.partition(";base64,")[2] for url in pictures_of(request)]
+    return [Image.open(io.BytesIO(base64.b64decode(data))).width for data in shown]
+
+
+def test_official_asks_three_judges_once_without_a_reference_and_the_last_integer_counts(images: Path) -> None:
+    grades = {"a": "5", "b": "I give it a 4.", "c": "3 of 5? No, 2"}
+    with committee(lambda request: Said(grades[request["model"]]), images=images) as (opened, server):
+        assert (opened.profile, opened.follows) == ("official", "chiayewken/multimodal-docs@ce48d6a")
+        found = opened.score(asked())
+        assert opened.notes == ()
+    mean = (5 + 4 + 2) / 3
+    assert found.score == pytest.approx((mean - 1) / 4)
+    means = {"mean of a": 5.0, "mean of b": 4.0, "mean of c": 2.0}
+    expected = {"pages": 1, "page_texts": 3, "mean": mean, "grades": 3, "failed_grades": 0, **means}
+    assert {name: found.details[name] for name in expected} == pytest.approx(expected)
+    for request in server.requests:
+        (message,) = request["messages"]
+        assert message["role"] == "user"
+        assert (request["temperature"], "seed" in request, "response_format" in request) == (0.0, False, False)
+        assert widths(request) == [6]
+        text = text_of(request)
+        assert text.startswith("The pictures are the document's pages 3, in this order.\n\nPage 2:\n<page-")
+        assert [f"\nroses of page {number}\n" in text for number in range(5)] == [False, True, True, True, False]
+        assert "Because" not in text
+        assert "ferns" not in text
+        assert text.endswith("Reply with the grade alone, a number from 1 to 5.")
+
+
+def test_the_paper_asks_each_judge_five_times_at_a_stated_temperature(images: Path) -> None:
+    def script(request: Request) -> Said:
+        return Said(str(1 + request["seed"] if request["model"] == "a" else 3))
+
+    with committee(script, "paper", images=images) as (opened, server):
+        assert (opened.profile, opened.follows, opened.notes) == ("paper", "arXiv:2411.06176", ())
+        assert opened.choices == (
+            "own wording",
+            "judges a, b, c",
+            "each asked 5 times at temperature 1",
+            "no reference",
+        )
+        found = opened.score(asked())
+        assert (found.details["grades"], found.details["mean"], found.score) == (15, 3.0, 0.5)
+        assert sorted(request["seed"] for request in server.requests) == sorted([0, 1, 2, 3, 4] * 3)
+        assert {request["temperature"] for request in server.requests} == {1.0}
+
+
+def test_fewer_judges_or_other_samples_are_said_and_recorded_and_no_error(images: Path) -> None:
+    said = {
+        ("paper", ("a",), 1): "1 judge instead of 3 and 1 sample a judge instead of 5, which paper has",
+        ("paper", ("a", "b"), None): "2 judges instead of 3, which paper has",
+        ("official", ("a", "b", "c"), 5): "5 samples a judge instead of 1, which official has",
+        ("paper", ("a", "b", "c", "d"), 5): "4 judges instead of 3, which paper has",
+    }
+    for (profile, models, samples), note in said.items():
+        with committee(in_turn(Said("4")), profile, models, images=images, samples=samples) as (opened, _):  # type: ignore[arg-type]
+            assert opened.notes == (note,)
+            assert opened.score(asked()).score == 0.75
+            assert opened.choices[1].endswith(", ".join(models))
+    with committee(in_turn(Said("4")), "ours", ("a",), samples=7) as (opened, _):
+        assert opened.notes == ()
+
+
+@pytest.mark.parametrize("profile", ["official", "paper"])
+def test_a_reply_without_a_grade_is_none(profile: Profile, images: Path) -> None:
+    words = {"a": "5", "b": "It is correct.", "c": "10"}
+    with committee(lambda request: Said(words[request["model"]]), profile, images=images) as (opened, server):
+        found = opened.score(asked())
+        samples = 5 if profile == "paper" else 1
+        assert (found.score, found.details["grades"], found.details["failed_grades"]) == (1.0, samples, 2 * samples)
+        assert "b: " in found.details["failures"]
+        assert "no grade in 'It is correct.'" in found.details["failures"]
+        assert "the last number is no grade from 1 to 5" in found.details["failures"]
+        tries = {"official": 1, "paper": 2 * samples}  # the paper's judges are asked again
+        assert [request["model"] for request in server.requests].count("b") == tries[profile]
+    with committee(in_turn(Said("hm")), profile, images=images) as (opened, _):
+        found = opened.score(asked())
+        assert found.score is None
+        assert found.failure.startswith("no judge of the committee gave a grade: a: ")
+
+
+def test_a_page_that_the_record_has_no_text_of_is_read_from_the_pdf(images: Path, documents: Path) -> None:
+    with committee(in_turn(Said("4")), images=images, documents=documents) as (opened, server):
+        found = opened.score(asked(page_text_list=None))
+        assert (found.details["page_texts"], found.details["pages"]) == (3, 1)
+        text = text_of(server.requests[0])
+    assert [f"printed roses of page {number}" in text for number in range(4)] == [False, True, True, True]
+
+
+def test_a_neighbour_without_text_is_shown_as_a_picture(images: Path) -> None:
+    with committee(in_turn(Said("4")), models=("a",), images=images) as (opened, server):
+        assert opened.score(asked(page_text_list=None)).details["page_texts"] == 0
+        assert opened.score(asked(page_text_list=TEXTS[:3])).details["page_texts"] == 2
+        assert opened.score(asked(page_text_list=None, page_list=OWN[1:2], ans_page_list=[0, 3])).score == 0.75
+        opened.score(asked(page_text_list=None, ans_page_list=[4]))
+    shown = [widths(request) for request in server.requests]
+    assert shown == [[5, 6, 7], [6, 7], [4, 5, 6, 7, 8], [7, 8]]
+
+
+def test_judges_who_would_see_nothing_are_not_asked(documents: Path, tmp_path: Path) -> None:
+    with committee(in_turn(Said("4"))) as (opened, server):
+        said = "neither the text nor a picture of a page that holds the answer is there: give the PDFs with --documents"
+        for record in ({"page_text_list": None}, {"page_text_list": ["", " ", "", ""]}, {"doc_name": 7}):
+            assert opened.score(asked(**record)).failure.startswith(said)
+        assert not server.requests
+        assert opened.out_of_scope(asked()) == ""
+        for pages in ([], None, ["x"], [-1]):
+            assert opened.out_of_scope(asked(ans_page_list=pages)).startswith("no page holds the answer")
+    with committee(in_turn(Said("4")), "ours") as (opened, _):
+        assert opened.out_of_scope(asked(ans_page_list=[])) == ""
+    with committee(in_turn(Said("4")), documents=documents) as (opened, server):
+        broken = opened.score(asked(page_text_list=None, doc_name="broken"))
+        assert broken.failure.startswith("neither the text nor a picture")
+
+
+def test_an_empty_answer_and_an_absent_one_are_graded_1_without_asking() -> None:
+    with committee(in_turn(Said("4"))) as (opened, server):
+        assert opened.score(asked(" ")) == Scored(0.0, {"is_empty": True, "mean": 1.0})
+        assert opened.absent(asked()) == {"mean": 1.0}
+        assert not server.requests
+
+
+def test_texts_of_documents_are_kept_within_a_bound_and_read_once(
+    documents: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = PageTexts(documents)
+    assert [text.strip() for text in texts.of("rose")] == [f"printed roses of page {number}" for number in range(4)]
+    assert texts.of("rose") is texts.of("rose")
+    assert texts.of("rose.pdf") == texts.of("rose")
+    assert texts.of("broken") == texts.of("../rose") == texts.of("none") == PageTexts(None).of("rose") == ()
+    monkeypatch.setattr("mmlongbench.metrics.judge.page_texts.MAX_KEPT", 1)
+    before = texts.of("rose")
+    texts.of("none")
+    assert texts.of("rose") == before
+    assert texts.of("rose") is not before
+
+
+def test_a_committee_and_smudge_may_read_a_pdf_at_once(documents: Path) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        texts = [pool.submit(PageTexts(documents).of, "rose") for _ in range(2)]
+        words = [pool.submit(Library(documents, None, is_walked=False).open, "rose") for _ in range(2)]
+    assert texts[0].result() == texts[1].result() != ()
+    assert all(isinstance(found.result(), Text) for found in words)
+
+
+def test_many_answer_pages_are_bounded() -> None:
+    paths = [f"doc/rose/rose_page{number}.png" for number in range(100)]
+    record = {"doc_name": "rose", "page_list": paths, "page_text_list": ["x"] * 100, "ans_page_list": list(range(100))}
+    assert list(evidence_of(record, None, PageTexts(None)).texts) == list(range(21))

@@ -1,0 +1,376 @@
+"""Fluency-F1: three questions a summary, the judge's own counts, and what each profile makes of them."""
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from invented_checkout import FLUENCY, PRECISION, RECALL, draw_checkout
+from judge_server import QUICK, JudgeServer, Request, Said, Script, client_of, judging, question_of, replies, text_of
+
+from mmlongbench.metrics.judge import FluencyF1, JudgeError
+from mmlongbench.metrics.judge.calls import Manner, PromptCall, Reading
+from mmlongbench.metrics.judge.client import Failed
+from mmlongbench.metrics.judge.readings import fluency_of
+from mmlongbench.metrics.judge.summaries import OWN
+from mmlongbench.metrics.judge.verdicts import Fluency
+from mmlongbench.task.formats import to_json
+from mmlongbench.task.metric import Asked, Judge, Profile, Scored, Settings
+
+pytestmark = pytest.mark.slow
+
+GOLD = "The port was dredged in 1999. It cost {3} million."
+CLAIMS = ["The port was dredged in 1999.", "Dredging cost 3 million.", "The port is deep.", "It is\nold."]
+GOOD = {
+    "fluency": '{"fluency": 1}',
+    "recall": 'Points 1 and 2. {"supported_key_points": [1, 2], "recall": 2}',
+    "precision": 'Three of four. {"precision": 3, "sentence_count": 4}',
+}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Public files with claims of a report and of a case."""
+    for dataset, id in (("gov", "gov_report_gao-18-107"), ("lexsum", "case-7")):
+        path = tmp_path / "mmlb_data" / "summ" / f"{dataset}_claims.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(to_json({"id": id, "claims": CLAIMS}))
+    return tmp_path / "mmlb_data"
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    return draw_checkout(tmp_path / "checkout")
+
+
+@contextmanager
+def metric(
+    script: Script, data: Path, prompts: Path | None = None, profile: Profile | None = None, **judge: Any
+) -> Iterator[tuple[FluencyF1, JudgeServer]]:
+    with judging(script) as server:
+        asked = Judge(server.url, **{"models": ("m",), "timeout": 30.0, "attempts": 2, **judge})
+        paths = (prompts,) if prompts else ()
+        settings = Settings(judge=asked, data=data, judge_prompts=paths, profile=profile)
+        with closing(FluencyF1(settings, QUICK)) as opened:
+            yield opened, server
+
+
+def report(prediction: str = "In 1999 it was {dredged}.", id: str = "gov_report_gao-18-107") -> Asked:
+    return Asked("summ/gov_K8.jsonl", "gov", {"id": id}, GOLD, prediction, kind="report")
+
+
+def case(prediction: str = "They sued.") -> Asked:
+    return Asked("summ/lexsum_K8.jsonl", "lexsum", {"id": "case-7"}, GOLD, prediction, kind="case")
+
+
+def options(request: Request) -> dict[str, Any]:
+    return {name: value for name, value in request.items() if name not in ("model", "messages", "path")}
+
+
+def test_official_asks_with_the_public_prompts_and_nothing_else(data: Path, checkout: Path) -> None:
+    with metric(replies(GOOD), data, checkout) as (fluency, server):
+        assert fluency.profile == "official"
+        found = fluency.score(report("Summary:  In 1999 it was {dredged}. "))
+        fluency.score(case())
+    said = "In 1999 it was {dredged}."
+    points = "1. The port was dredged in 1999.\n2. Dredging cost 3 million.\n3. The port is deep.\n4. It is\nold."
+    kind = {"kind": "report"}
+    assert [request["messages"] for request in server.requests[:3]] == [
+        [{"role": "user", "content": FLUENCY.format(**kind).format(text=said)}],
+        [{"role": "user", "content": RECALL.format(**kind).format(keypoints=points, summary=said)}],
+        [{"role": "user", "content": PRECISION.format(**kind).format(expert_summary=GOLD, summary=said)}],
+    ]
+    heads = [text_of(request).split(" ")[:3] for request in server.requests[3:]]
+    assert heads == [["Reads", "lawsuit", "well?"], ["Points", "of", "a"], ["Sentences", "of", "a"]]
+    assert {json.dumps(options(request)) for request in server.requests} == {
+        '{"max_completion_tokens": 4096, "temperature": 0.1}'
+    }
+    recall, precision = 2 / 4, 3 / 4
+    assert found.score == pytest.approx(2 * recall * precision / (recall + precision)) == 0.6
+    assert found.details == {
+        "fluency": 1.0,
+        "recall": 0.5,
+        "precision": 0.75,
+        "f1": pytest.approx(0.6),
+        "flu_f1": pytest.approx(0.6),
+        "claims": 4,
+        "claims_found": 2.0,
+        "sentences": 4.0,
+        "sentences_supported": 3.0,
+        "supported_key_points": [1, 2],
+        "recall_reason": GOOD["recall"],
+        "precision_reason": GOOD["precision"],
+    }
+
+
+def test_a_score_says_whose_prompts_and_claims_and_which_judge_it_has(data: Path, checkout: Path) -> None:
+    with metric(replies(GOOD), data, checkout) as (fluency, _):
+        code, prompts, digest = re.fullmatch(r"(\S+), prompts (\S+) sha256:(\w{16})", fluency.follows).groups()  # type: ignore[union-attr]
+        assert (code, prompts) == ("EdinburghNLP/MMLongBench@22b9f27", "eval_gpt4_summ.py")
+        assert len(digest) == 16
+        assert fluency.choices[0] == "judge m"
+        files = r"claims of gov_claims\.jsonl sha256:\w{16}, lexsum_claims\.jsonl sha256:\w{16}"
+        assert re.fullmatch(files, fluency.choices[1])
+        assert fluency.notes == (
+            "the public code asks gpt-4o-2024-11-20, this run m; scores of other judges may differ",
+        )
+    with metric(replies(GOOD), data / "none") as (fluency, _):
+        assert (fluency.profile, fluency.follows) == ("ours", "EdinburghNLP/MMLongBench@22b9f27")
+        assert fluency.choices == ("own wording", "judge m", "claims by the judge")
+        assert fluency.notes == ()
+
+
+def test_official_asks_the_public_codes_judge_where_none_is_named(data: Path, checkout: Path) -> None:
+    with metric(replies(GOOD), data, checkout, models=()) as (fluency, server):
+        assert fluency.score(report()).score == pytest.approx(0.6)
+        assert {request["model"] for request in server.requests} == {"gpt-4o-2024-11-20"}
+        assert fluency.notes == ()
+    with pytest.raises(JudgeError, match="--judge-model: expected the name of a model"):
+        FluencyF1(Settings(judge=Judge("http://127.0.0.1:1/v1", ())))
+
+
+def test_without_the_public_prompts_official_is_refused_by_name_with_the_way_on(data: Path) -> None:
+    settings = Settings(judge=Judge("http://127.0.0.1:1/v1", ("m",)), data=data, profile="official")
+    with pytest.raises(JudgeError) as raised:
+        FluencyF1(settings)
+    said = str(raised.value)
+    assert said.startswith("--profile official: judge-fluency-f1 needs the public code's own prompts")
+    assert "give --judge-prompts its scripts/eval_gpt4_summ.py or its checkout" in said
+    assert said.endswith("without them its scores are `ours`")
+
+
+def test_ours_has_the_same_structure_in_words_of_its_own(data: Path, checkout: Path) -> None:
+    with metric(replies(GOOD), data, checkout, "ours") as (fluency, server):
+        assert fluency.profile == "ours"
+        assert fluency.score(report()).score == pytest.approx(0.6)
+        assert [question_of(request) for request in server.requests] == ["fluency", "recall", "precision"]
+        for request in server.requests:
+            assert [message["role"] for message in request["messages"]] == ["user"]
+            assert (request["temperature"], request["max_completion_tokens"]) == (0.1, 4096)
+            assert "response_format" not in request
+            assert re.search(r"\n<(text|summary)-(\w{12})>\nIn 1999 it was \{dredged\}\.\n</\1-\2>\n", text_of(request))
+    assert re.search(
+        r"<key-points-\w{12}>\n1\. The port .*\n4\. It is old\.\n</key-", text_of(server.requests[1]), re.S
+    )
+    assert re.search(r"<expert-\w{12}>\nThe port was .* cost \{3\} million\.\n</expert-", text_of(server.requests[2]))
+
+
+def test_own_prompts_have_as_many_examples_as_the_public_ones() -> None:
+    empty = dict.fromkeys(("text", "keypoints", "summary", "expert_summary"), "")
+    texts = {kind: [getattr(prompts, call).filled(**empty) for call in GOOD] for kind, prompts in OWN.items()}
+    for kind, of_one in (("report", 1), ("case", 2)):
+        fluency, recall, precision = texts[kind]
+        zero, one = re.split(r"Give 1 if", fluency)
+        assert (len(re.findall(r"^- ", zero, re.M)), len(re.findall(r'^- "', one, re.M))) == (3, of_one)
+        assert len(re.findall(r"^Reasoning: ", recall, re.M)) == of_one
+        assert len(re.findall(r"^Reasoning: ", precision, re.M)) == 2
+        for prompt in (recall, precision):
+            for reasoning, reply in re.findall(r"^Reasoning: (.*)\n\n(\{.*\})$", prompt, re.M):
+                assert json.loads(reply)
+                assert reasoning
+    listed = json.loads(re.search(r"^(\{.*\})$", texts["report"][1], re.M)[1])  # type: ignore[index]
+    assert len(listed["supported_key_points"]) == listed["recall"]
+
+
+@pytest.mark.parametrize(
+    ("words", "official", "ours"),
+    [
+        ({"fluency": '{"fluency": 0}'}, 0.0, 0.0),
+        ({"recall": '{"recall": 0}', "precision": '{"precision": 0, "sentence_count": 9}'}, 0.0, 0.0),
+        ({"precision": '{"precision": 0, "sentence_count": 0}'}, 0.0, 0.0),
+        ({"precision": '{"precision": 9, "sentence_count": 0}'}, 0.0, None),
+        ({"precision": '{"precision": 3, "sentence_count": 2}'}, 2 * 0.5 * 1.5 / 2.0, None),
+        ({"recall": '{"recall": 8}', "precision": '{"precision": 4, "sentence_count": 4}'}, 1.0, None),
+        ({"fluency": '{"fluency": 0.5}'}, 0.3, None),
+        ({"recall": '{"recall": "2"}'}, None, None),
+        ({"fluency": '{"score": 1}'}, None, None),
+        ({"precision": '{"precision": 3}'}, None, None),
+        ({"recall": "Two of four."}, None, None),
+        ({"recall": "{not} it"}, None, None),
+        ({"fluency": '```json\n{"fluency": 1, "why": {}}\n```'}, 0.6, 0.6),
+        ({"fluency": 'Not {"fluency": 0}, but {"fluency": 1}'}, 0.6, 0.6),
+    ],
+    ids=[
+        "not fluent",
+        "nothing found",
+        "no sentence",
+        "nine of no sentences",
+        "three of two sentences",
+        "eight of four claims",
+        "half fluent",
+        "a text for a count",
+        "another key",
+        "a key missing",
+        "no JSON",
+        "braces without JSON",
+        "a fence",
+        "two objects",
+    ],
+)
+def test_each_profile_takes_the_replies_that_it_takes(
+    words: dict[str, str], official: float | None, ours: float | None, data: Path, checkout: Path
+) -> None:
+    for prompts, expected in ((checkout, official), (None, ours)):
+        with metric(replies(GOOD | words), data, prompts) as (fluency, _):
+            found = fluency.score(report())
+        assert found.score == (None if expected is None else pytest.approx(expected))
+        assert bool(found.failure) == (expected is None)
+
+
+def test_official_shares_are_not_capped_while_the_line_keeps_to_its_scale(data: Path, checkout: Path) -> None:
+    words = {"recall": '{"recall": 8}', "precision": '{"precision": 6, "sentence_count": 4}'}
+    with metric(replies(GOOD | words), data, checkout) as (fluency, _):
+        found = fluency.score(report())
+        f1 = 2 * 2.0 * 1.5 / 3.5
+        assert (found.score, found.details["recall"], found.details["precision"]) == (1.0, 2.0, 1.5)
+        assert found.details["flu_f1"] == pytest.approx(f1)
+        assert fluency.totals([found])["flu-f1"] == pytest.approx(f1)
+
+
+def test_a_call_is_tried_ten_times_and_one_without_json_is_not_made_again_under_official(
+    data: Path, checkout: Path
+) -> None:
+    def count(words: str, prompts: Path | None) -> tuple[int, str]:
+        with metric(replies(GOOD | {"recall": words}), data, prompts) as (fluency, server):
+            found = fluency.score(report())
+            return [question_of(request) for request in server.requests].count("recall"), found.failure
+
+    assert count("Two of four.", checkout) == (1, "m: no JSON object in 'Two of four.'")
+    times, failure = count('{"recall": "2"}', checkout)
+    assert (times, failure.startswith("m: no usable answer in 10 attempts, the last: recall is no number")) == (
+        10,
+        True,
+    )
+    times, failure = count("Two of four.", None)
+    assert (times, failure.startswith("m: no usable answer in 10 attempts, the last: no JSON object")) == (10, True)
+
+
+def test_a_second_attempt_of_official_is_the_same_request_and_that_of_ours_says_what_was_wrong(
+    data: Path, checkout: Path
+) -> None:
+    for prompts in (checkout, None):
+        left = [Said("{x}"), Said(status=500)]
+
+        def script(request: Request, left: list[Said] = left) -> Said:
+            return left.pop(0) if left else Said(GOOD[question_of(request)])
+
+        with metric(script, data, prompts) as (fluency, server):
+            assert fluency.score(report()).score == pytest.approx(0.6)
+        first, second, third = (text_of(request) for request in server.requests[:3])
+        if prompts:
+            assert first == second == third
+        else:
+            note = "Your last answer could not be used: the last braces hold no JSON object. Answer in the form"
+            assert second == third
+            assert second.removeprefix(first).strip().startswith(note)
+
+
+def test_official_reads_what_was_cut_off_and_ours_asks_again(data: Path, checkout: Path) -> None:
+    def script(request: Request) -> Said:
+        is_recall = question_of(request) == "recall"
+        return Said(GOOD[question_of(request)], finish_reason="length" if is_recall else "stop")
+
+    with metric(script, data, checkout) as (fluency, _):
+        assert fluency.score(report()).score == pytest.approx(0.6)
+    with metric(script, data) as (fluency, _):
+        assert "cut off at its bound of tokens" in fluency.score(report()).failure
+
+
+def test_rows_without_a_usable_reply_are_left_out_of_the_means_and_absent_ones_count_as_0(
+    data: Path, checkout: Path
+) -> None:
+    def script(request: Request) -> Said:
+        is_broken = "broken" in text_of(request) and question_of(request) == "precision"
+        is_dull = "dull" in text_of(request) and question_of(request) == "fluency"
+        return Said("hm" if is_broken else '{"fluency": 0}' if is_dull else GOOD[question_of(request)])
+
+    with metric(script, data, checkout) as (fluency, _):
+        scored = [fluency.score(report(f"It was {word}.")) for word in ("dredged", "broken", "dull")]
+        absent = Scored(0.0, fluency.absent(report("")))
+        assert [each.score for each in scored] == [pytest.approx(0.6), None, 0.0]
+        means = fluency.totals([each for each in scored if each.score is not None])
+        assert means == pytest.approx({"recall": 0.5, "precision": 0.75, "fluency": 0.5, "f1": 0.6, "flu-f1": 0.3})
+        assert fluency.totals([scored[0], absent])["recall"] == 0.25
+        assert fluency.totals([Scored(None)]) == {}
+
+
+def test_an_empty_prediction_scores_0_without_asking(data: Path, checkout: Path) -> None:
+    for prompts in (checkout, None):
+        with metric(replies(GOOD), data, prompts) as (fluency, server):
+            for prediction in ("", " \n", "Summary:", " Summary: \n"):
+                found = fluency.score(report(prediction))
+                assert (found.score, found.details["is_empty"], found.details["recall"]) == (0.0, True, 0.0)
+            assert not server.requests
+
+
+def test_claims_join_by_id_and_official_asks_no_judge_for_them(data: Path, checkout: Path) -> None:
+    with metric(replies(GOOD), data, checkout) as (fluency, server):
+        found = fluency.score(report(id="GAO-18-107"))
+        assert found.failure == (
+            "no claims: summ/gov_claims.jsonl has ids such as 'gov_report_gao-18-107', not 'GAO-18-107'; put the "
+            "public code's file there, or make one with `mmlongbench claims`"
+        )
+        assert [question_of(request) for request in server.requests] == ["fluency", "precision"]
+    with metric(replies(GOOD), data / "none", checkout) as (fluency, _):
+        assert fluency.score(report()).failure.startswith("no claims: summ/gov_claims.jsonl is not there; put the")
+
+
+def test_claims_join_by_the_id_of_the_source_too(data: Path, checkout: Path) -> None:
+    (data / "summ" / "gov_claims.jsonl").write_bytes(to_json({"id": "GAO-18-107", "claims": CLAIMS}))
+    asked = report()
+    asked.record["source_id"] = "GAO-18-107"
+    for prompts in (checkout, None):
+        with metric(replies(GOOD), data, prompts) as (fluency, server):
+            assert fluency.score(asked).details["claims"] == len(CLAIMS)
+            assert [question_of(request) for request in server.requests] == ["fluency", "recall", "precision"]
+
+
+def test_no_claims_of_a_summary_are_a_recall_of_0_as_in_the_public_code(data: Path, checkout: Path) -> None:
+    (data / "summ" / "gov_claims.jsonl").write_bytes(to_json({"id": "gov_report_gao-18-107", "claims": []}))
+    with metric(replies(GOOD), data, checkout) as (fluency, _):
+        found = fluency.score(report())
+        assert (found.score, found.details["recall"], found.details["claims"]) == (0.0, 0.0, 0)
+
+
+def test_one_failed_call_fails_a_summary_and_the_others_are_kept(data: Path, checkout: Path, tmp_path: Path) -> None:
+    for prompts in (checkout, None):
+        cache = tmp_path / f"{prompts is None}.sqlite"
+        with metric(replies(GOOD | {"fluency": "hm"}), data, prompts, cache=cache) as (fluency, _):
+            assert fluency.score(report()).score is None
+        with metric(replies(GOOD), data, prompts, cache=cache) as (fluency, server):
+            before = fluency.score(report())
+            assert before.score == pytest.approx(0.6)
+            assert [question_of(request) for request in server.requests] == ["fluency"]
+            assert fluency.score(report()) == before
+            assert len(server.requests) == 1
+
+
+def test_a_dry_run_counts_three_calls_a_summary(data: Path, checkout: Path) -> None:
+    with metric(replies(GOOD), data, checkout, is_dry=True) as (fluency, server):
+        assert [fluency.score(report(f"In {year}.")).score for year in (1998, 1999)] == [None, None]
+        assert fluency.usage()["planned_calls"] == 6
+        assert not server.requests
+
+
+def test_the_two_profiles_keep_their_replies_apart() -> None:
+    def call(name: str, is_literal: bool) -> PromptCall[Fluency]:
+        reading = Reading(name, Fluency, lambda words: fluency_of(words, is_literal=is_literal))
+        return PromptCall("m", "Well?", reading, Manner(0.1, 4096, is_literal=is_literal))
+
+    with judging(replies({"fluency": '{"fluency": 0.5}'})) as server, client_of(server, attempts=1) as client:
+        server.script = lambda _: Said('{"fluency": 0.5}')
+        assert client.ask(call("literal", True)) == Fluency(fluency=0.5)
+        assert client.ask(call("own", False)) == Failed("m: fluency is 0.5, expected 0 or 1 in '{\"fluency\": 0.5}'")
+
+
+def test_an_endpoint_that_is_down_is_named_after_the_attempts_of_the_settings(data: Path) -> None:
+    with judging(replies(GOOD)) as server:
+        url = server.url
+    judge = Judge(url, ("m",), attempts=2)
+    with closing(FluencyF1(Settings(judge=judge, data=data), QUICK)) as fluency:
+        with pytest.raises(JudgeError, match="no judge answers there"):
+            fluency.score(report())
+        assert fluency.usage()["requests"] == 2

@@ -1,0 +1,258 @@
+"""The benchmark's own metrics by hand: what counts, what is refused, and what would break the public code."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mmlongbench.errors import ScoringError
+from mmlongbench.metrics.benchmark import (
+    ClassLabel,
+    DocumentAnswer,
+    OptionLetter,
+    RougeL,
+    SubstringExactMatch,
+    TotalCount,
+    YesNo,
+    after_prefix,
+    binary_acc,
+    cls_acc,
+    doc_qa,
+    mc_acc,
+    rouge,
+    rouge_scorer,
+    soft_acc,
+    sub_em,
+)
+from mmlongbench.metrics.benchmark.metrics import BenchmarkMetric
+from mmlongbench.metrics.benchmark.texts import rest_of_line
+from mmlongbench.metrics.mmlongbench_doc import ANLS, LenientRules, Rules
+from mmlongbench.task.metric import Asked, Metric, Settings
+
+pytestmark = pytest.mark.slow
+
+OFFICIAL, PAPER, OURS = Settings(profile="official"), Settings(profile="paper"), Settings(profile="ours")
+DEFAULT = Settings()
+BENCHMARK: tuple[type[BenchmarkMetric], ...] = (
+    SubstringExactMatch,
+    YesNo,
+    TotalCount,
+    OptionLetter,
+    ClassLabel,
+    DocumentAnswer,
+    RougeL,
+)
+GOLDS: tuple[Any, ...] = (["Peru"], "Yes", [1, 2], 1, 3)
+METRICS: tuple[tuple[Metric, Any], ...] = (
+    *(
+        (kind(settings), gold)
+        for settings in (OFFICIAL, PAPER, OURS)
+        for kind, gold in zip(BENCHMARK, GOLDS, strict=False)
+    ),
+    *((RougeL(settings), "The case was settled.") for settings in (OFFICIAL, PAPER, OURS)),
+    *(
+        (metric, gold)
+        for metric in (DocumentAnswer(OFFICIAL), DocumentAnswer(OURS), Rules(OURS), LenientRules(OURS), ANLS(DEFAULT))
+        for gold in ("5", '["a", "b"]')
+    ),
+)
+
+
+def asked(said: str, gold: Any, kind: str = "String", **other: Any) -> Asked:
+    return Asked("documentQA/x_K8.jsonl", "x", {"id": "x", "answer_format": kind}, gold, said, **other)
+
+
+def test_an_answer_may_stand_anywhere_among_lists_of_answers() -> None:
+    assert sub_em("It is in São Paulo!", [["Rio"], ["são paulo", "SP"]]) == 1
+    assert sub_em("Rio", "São Paulo") == 0
+    assert sub_em("Peru", []) == 0
+
+
+def test_only_what_stands_behind_the_prefix_is_parsed() -> None:
+    assert after_prefix("  Answer:   ", "Answer:") == ""
+    assert after_prefix("ANSWER: a\nAnswer: b", "Answer:") == "a\nAnswer: b"
+    assert after_prefix(" no prefix ", "Answer:") == "no prefix"
+
+
+def test_by_default_the_benchmarks_metrics_follow_the_public_code_and_name_its_version() -> None:
+    for kind in BENCHMARK:
+        assert (kind(DEFAULT).profile, kind(DEFAULT).follows) == ("official", "EdinburghNLP/MMLongBench@22b9f27")
+        assert (kind(OURS).profile, kind(OURS).follows) == ("ours", "")
+        assert (kind(PAPER).profile, kind(PAPER).follows) == ("paper", "arXiv:2505.10610")
+
+
+def test_official_lines_of_documents_say_that_no_judge_is_asked() -> None:
+    assert DocumentAnswer(OFFICIAL).choices == ("docqa_llm_judge off",)
+    assert DocumentAnswer(PAPER).choices == DocumentAnswer(OURS).choices == ()
+
+
+def test_under_paper_only_the_rest_of_the_line_is_parsed() -> None:
+    several = "Peru\n\nIt is Peru, since the map on page 3 shows it."
+    assert DocumentAnswer(PAPER).score(asked(several, "Peru")).score == 1
+    assert DocumentAnswer(OFFICIAL).score(asked(several, "Peru")).score == pytest.approx(2 / 12)
+    later = "I look at the map.\nAnswer: Peru"
+    assert DocumentAnswer(PAPER).score(asked(later, "Peru")).score == 0
+    assert DocumentAnswer(OFFICIAL).score(asked(f"Answer: {later}", "Peru")).score == pytest.approx(2 / 7)
+    assert rest_of_line("Answer: Answer: Peru\nChile", "Answer:") == "Peru"
+    summary = "It has two parts.\nTwelve programs lacked metrics."
+    both = [RougeL(each).score(asked(summary, "Twelve programs lacked metrics.")).score for each in (PAPER, OFFICIAL)]
+    assert both == pytest.approx([2 * 4 / (9 + 4), 2 * 4 / (8 + 4)])  # under paper "Summary" is one of the words
+
+
+def test_under_paper_refusals_take_their_turn_as_under_official() -> None:
+    refused = asked("I cannot tell", "Yes", place=1)
+    assert YesNo(PAPER).score(refused) == YesNo(OFFICIAL).score(refused)
+
+
+def test_without_a_judge_mmlongbench_doc_is_an_approximation_of_this_project() -> None:
+    assert (Rules(DEFAULT).profile, Rules(DEFAULT).choices) == ("ours", ("rule-extracted",))
+    assert Rules(DEFAULT).follows == "mayubo2333/MMLongBench-Doc@d73f0dc"
+    with pytest.raises(ScoringError, match=r"--profile official: the metric 'mmlongbench-doc' .* it offers ours"):
+        Rules(OFFICIAL)
+
+
+def test_under_ours_a_refusal_is_wrong_whatever_its_place() -> None:
+    for place in range(4):
+        scored = YesNo(OURS).score(asked("I cannot tell", "Yes", place=place))
+        assert (scored.score, scored.details) == (0.0, {"refused": True})
+    assert YesNo(OURS).score(asked("No... yes", "Yes")).details == {"refused": False}
+    assert binary_acc("", "maybe") == 0
+
+
+def test_under_official_refusals_take_the_public_codes_turn_by_place_and_are_flagged() -> None:
+    scored = [YesNo(OFFICIAL).score(asked("I cannot tell", "Yes", place=place)) for place in range(6)]
+    assert [each.score for each in scored] == [0, 1, 1, 0, 0, 1]
+    assert {each.details["refused"] for each in scored} == {True}
+
+
+@pytest.mark.parametrize("is_output", [False, True])
+def test_under_official_every_prediction_stands_behind_the_prompts_last_words(is_output: bool) -> None:
+    """Behind them a capital is taken for an option; of whole and parsed text the better counts."""
+    lead = "Answer:" if is_output else ""
+    for gold, score in ((1, 1.0), (2, 1.0), (3, 0.0)):
+        assert OptionLetter(OFFICIAL).score(asked("Both are alike, I take C", gold, lead=lead)).score == score
+    for gold, score in ((0, 1.0), (2, 1.0), (1, 0.0)):  # its pattern takes the A of the second "Answer" for an option
+        assert OptionLetter(OFFICIAL).score(asked("Answer: C", gold, lead=lead)).score == score
+    assert ClassLabel(OFFICIAL).score(asked("5, surely not 7", 5, lead="label:" if is_output else "")).score == 1
+    assert ClassLabel(OFFICIAL).score(asked("label: 3\nlabel: 0", 0, lead="label:" if is_output else "")).score == 1
+    assert DocumentAnswer(OFFICIAL).score(asked("Answer: Yes", "yes", lead=lead)).score == 1
+    assert SubstringExactMatch(OFFICIAL).score(asked("Peru", ["answer Peru"], lead=lead)).score == 0
+    summary = "The summary: it was settled."
+    assert RougeL(OFFICIAL).score(
+        asked(summary, "it was settled", lead="Summary:" if is_output else "")
+    ).score == pytest.approx(0.75)
+
+
+WORDS = st.lists(
+    st.sampled_from(("summary", "Summaries", "Summary:", "the", "case", "was", "settled", "\n", ".")), max_size=9
+)
+
+
+@given(WORDS, WORDS)
+def test_a_summary_is_compared_once_where_that_is_the_better_of_both(said: list[str], gold: list[str]) -> None:
+    prediction, answer, scorer = " ".join(said), " ".join(gold), rouge_scorer()
+    texts = (f"Summary:{prediction}", after_prefix(f"Summary:{prediction}", "Summary:"))
+    both = [rouge(scorer, text, [answer]) for text in texts]
+    expected = {key: max(found[key] for found in both) for key in both[0]}
+    assert RougeL(OFFICIAL).score(asked(prediction, answer)).details == pytest.approx(expected)
+
+
+def test_under_ours_predictions_are_scored_as_they_stand() -> None:
+    assert OptionLetter(OURS).score(asked("Both are alike, I take C", 1)).score == 0
+    assert OptionLetter(OURS).score(asked("Answer: C", 0, lead="Answer:")).score == 0
+    assert ClassLabel(OURS).score(asked("5, surely not 7", 5)).score == 0
+    assert ClassLabel(OURS).score(asked("label: 3\nlabel: 0", 0)).score == 0
+    assert DocumentAnswer(OURS).score(asked("So:\nAnswer: Yes", "yes")).score == 1
+    assert SubstringExactMatch(OURS).score(asked("Answer:Peru", ["Peru"])).score == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "gold", "kind", "score"),
+    [
+        ("there are 4, or 5", "5", "Integer", 1),
+        ("1,577 visitors", "1577", "Integer", 1),
+        ("4.5", "4", "Integer", 0),
+        ("18.2", "18.29%", "Float", 1),
+        ("0.1829", "18.29%", "Float", 1),
+        ("1829", "18.29%", "Float", 1),
+        ("17", "18.29%", "Float", 0),
+        ("on 2021-02-08 it was", "2021-02-08", "String", 1),
+        ("2021-02-8", "2021-02-08", "String", 0),
+        ("up to eight degrees", "eight degrees", "String", 2 * 0.5 / 1.5),
+        ("red, green and 3", '["green", "red", "3"]', "List", 0.5 * (2 / 3 + 1)),
+        ("yes", "yes", "Integer", 1),
+        ("not a list", "not a list", "List", 1),
+        ("[]", "[]", "List", 0),
+        ("five and a half", "5.5", "Integer", 0),
+    ],
+)
+def test_document_answers_by_format(said: str, gold: str, kind: str, score: float) -> None:
+    assert doc_qa(said, gold, kind) == pytest.approx(score)
+
+
+@pytest.mark.parametrize("said", ["²", "9" * 5000, "yeſ", "[" + "9" * 5000 + "]", "label: " + "1" * 5000, "\ud800"])
+def test_what_breaks_the_public_code_is_only_wrong(said: str) -> None:
+    for metric, gold in METRICS:
+        assert metric.score(asked(said, gold)).score == 0
+    assert (soft_acc(said, [1]), mc_acc(said, 1), cls_acc(said, 0)) == (0, 0, 0)
+
+
+SIZE = 100_000
+HOSTILE = {
+    "brackets": "[" * SIZE,
+    "half lists": "[1," * (SIZE // 3),
+    "nested": '[{"a":' * (SIZE // 6) + "]",
+    "digits": "1" * SIZE,
+    "numbers": "1. " * (SIZE // 3),
+    "words": "yes no " * (SIZE // 7),
+    "letters": "A " * (SIZE // 2),
+    "prefixes": "Answer:" * (SIZE // 7),
+    "parentheses": "(" * SIZE,
+    "blanks": "x" + " " * SIZE + "x",
+    "quotes": "['" + "\\'" * (SIZE // 2),
+    "minus": "-" * SIZE,
+    "sharp s": "ß" * SIZE,
+    "mail": "a@" + "a." * (SIZE // 2),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_long_predictions_are_scored_in_one_pass(kind: str) -> None:
+    """Of the square of this length no test would see the end."""
+    for metric, gold in METRICS:
+        if metric.name != "rouge":
+            for form in ("Float", "List"):
+                assert metric.score(asked(HOSTILE[kind], gold, form)).score is not None
+
+
+def test_rouge_looks_at_a_bounded_part_and_says_so() -> None:
+    gold = "The case was settled."
+    scored = RougeL(OURS).score(asked(gold + " " * 60_000 + "Not looked at.", gold))
+    assert (scored.score, scored.details["cut"]) == (1.0, True)
+
+
+@pytest.mark.parametrize(
+    ("metric", "gold", "said"),
+    [
+        (TotalCount(OURS), "3", "the answer is '3', expected a list of whole numbers"),
+        (OptionLetter(OURS), "A", "the answer is 'A', expected the place of an option"),
+        (ClassLabel(OURS), None, "the answer is None, expected a label"),
+    ],
+)
+def test_a_gold_answer_of_another_type_is_a_failure_and_no_zero(metric: Metric, gold: Any, said: str) -> None:
+    scored = metric.score(asked("3", gold))
+    assert (scored.score, scored.failure) == (None, said)
+
+
+def test_an_unknown_answer_format_is_a_failure_that_names_the_known() -> None:
+    for metric in (DocumentAnswer(OURS), Rules(OURS)):
+        scored = metric.score(asked("3", "3", "Number"))
+        assert scored.score is None
+        assert scored.failure == "answer_format is 'Number', expected one of Integer, Float, String, None, List"
+
+
+def test_details_are_json() -> None:
+    for metric, gold in METRICS:
+        json.dumps(dict(metric.score(asked("Not answerable", gold)).details))

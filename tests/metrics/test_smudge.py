@@ -1,0 +1,281 @@
+"""SMuDGE over drawn documents: words, places, scores, and what cannot be scored."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pymupdf
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mmlongbench.errors import ScoringError
+from mmlongbench.metrics.smudge import SMuDGE, paths
+from mmlongbench.metrics.smudge.metric import Compared
+from mmlongbench.metrics.smudge.places import MAX_PLACES, Found, Place, distance_between, found_at
+from mmlongbench.task.metric import Asked, Settings
+
+Page = list[tuple[int, int, str]]
+LEAFLET: tuple[Page, ...] = (
+    [(60, 100, "Take up to 12 milligrams"), (300, 100, "Chapel Hill"), (60, 700, "26 tablets, batch 77")],
+    [(60, 100, "Store below 25 degrees"), (60, 400, "Made in Georgia"), (300, 700, "Chapel Hall")],
+    [],
+)
+
+
+def draw(path: Path, pages: tuple[Page, ...] = LEAFLET, scale: float = 1.0, rotation: int = 0) -> Path:
+    """A PDF whose words are the lines' words."""
+    document = pymupdf.open()
+    for lines in pages:
+        page = document.new_page(width=600 * scale, height=800 * scale)
+        for x, y, text in lines:
+            page.insert_text((x * scale, y * scale), text, fontsize=12 * scale)
+        page.set_rotation(rotation)
+    document.save(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def leaflets(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("leaflets")
+    draw(folder / "leaflet.pdf")
+    draw(folder / "large.pdf", scale=3)
+    draw(folder / "turned.pdf", rotation=90)
+    draw(folder / "scan.pdf", ([],))
+    (folder / "broken.pdf").write_bytes(b"%PDF-1.7 nothing")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def smudge(leaflets: Path) -> SMuDGE:
+    """By the rules of the paper."""
+    return SMuDGE(Settings(documents=leaflets))
+
+
+@pytest.fixture(scope="module")
+def own(leaflets: Path) -> SMuDGE:
+    """By the rules of the profile `ours`."""
+    return SMuDGE(Settings(documents=leaflets, profile="ours"))
+
+
+WAYS = [Settings(profile="paper"), Settings(profile="ours"), Settings(profile="ours", is_walked=True)]
+WAY_NAMES = ["paper", "ours", "ours over the graph"]
+
+
+def asked(prediction: str, gold: Any = "up to 12 milligrams", doc: Any = "leaflet", **record: Any) -> Asked:
+    fields = {"id": "q", "doc_name": doc, "ans_page_list": [0], "answer_format": "String", **record}
+    return Asked("documentQA/d_K8.jsonl", "d", fields, gold, prediction)
+
+
+def score(metric: SMuDGE, *args: Any, **fields: Any) -> float:
+    scored = metric.score(asked(*args, **fields))
+    assert scored.score is not None, scored.failure
+    return scored.score
+
+
+def test_the_paper_is_followed_unless_asked_otherwise(leaflets: Path, smudge: SMuDGE, own: SMuDGE) -> None:
+    assert (smudge.profile, smudge.follows) == ("paper", "arXiv:2503.19120")
+    assert (own.profile, own.follows) == ("ours", "")
+    with pytest.raises(ScoringError, match="--profile official: the metric 'smudge' does not offer it"):
+        SMuDGE(Settings(documents=leaflets, profile="official"))
+
+
+def test_the_example_of_the_paper_on_a_page(smudge: SMuDGE, own: SMuDGE) -> None:
+    gold = "up to 12 milligrams"
+    for metric, match in ((smudge, 11 / (10 + 17 / 10)), (own, 11 / (10 + 16 / 9))):
+        right, wrong = (metric.score(asked(said, gold)).details for said in ("up to 12 mgs", "up to 1z milligrams"))
+        assert (right["match"], wrong["match"]) == (pytest.approx(match), 0)
+        assert right["is_found"]
+        assert right["alpha_0.25"] > wrong["alpha_0.25"] + 0.15
+        assert score(metric, "26", gold="12") < 0.25  # at the other end of the page
+        assert score(metric, "99", gold="12") == 0  # nowhere in the document
+    assert smudge.score(asked("up to 12 mgs", "12")).details["match"] == 0  # no number as a whole
+    assert own.score(asked("up to 12 mgs", "12")).details["match"] == 1
+
+
+def test_under_the_paper_a_gold_is_located_anywhere_and_under_ours_on_its_evidence_pages(
+    smudge: SMuDGE, own: SMuDGE
+) -> None:
+    elsewhere = asked("Georgia", "Georgia")  # page 1; the evidence is page 0
+    assert smudge.out_of_scope(elsewhere) == ""
+    assert smudge.score(elsewhere).score == 1
+    assert own.out_of_scope(elsewhere) == "the gold answer is not in the text of its evidence pages"
+    assert own.score(elsewhere).score is None
+    nowhere = asked("zzz", "zzzzz qqqqq")
+    assert smudge.out_of_scope(nowhere) == "the gold answer is not in the text of its document"
+    without = asked("12", "12", ans_page_list=[])
+    assert (smudge.out_of_scope(without), own.out_of_scope(without)) == ("", "no evidence pages")
+
+
+@pytest.mark.parametrize("gold", ["Not answerable", "Fail to answer", ["not answerable", "Unanswerable."]])
+def test_a_question_without_an_answer_is_out_of_scope(gold: Any, smudge: SMuDGE, own: SMuDGE) -> None:
+    for metric in (smudge, own):
+        assert metric.out_of_scope(asked("12", gold, answer_format="None")) == "the document has no answer"
+
+
+def test_a_refusal_is_looked_for_under_the_paper_only(leaflets: Path, tmp_path: Path) -> None:
+    draw(tmp_path / "leaflet.pdf", ([(60, 100, "12 is not answerable here")],))
+    paper, own = (SMuDGE(Settings(documents=tmp_path, profile=profile)) for profile in ("paper", "ours"))
+    said = asked("Not answerable.", "12")
+    assert paper.score(said).details["is_found"] is True
+    assert (own.score(said).details["is_found"], own.score(said).score) == (False, 0)
+
+
+@pytest.mark.parametrize("gold", ["12", "Chapel Hill", "up to 12 milligrams", "Take", "26 tablets"])
+@pytest.mark.parametrize("way", WAYS, ids=WAY_NAMES)
+def test_a_gold_that_is_said_scores_1(leaflets: Path, gold: str, way: Settings) -> None:
+    metric = SMuDGE(replace(way, documents=leaflets))
+    assert score(metric, gold, gold=gold) == 1
+    assert score(metric, f"Answer: {gold.upper()}", gold=gold) == 1
+
+
+def test_a_score_is_the_weighted_sum_by_hand(smudge: SMuDGE) -> None:
+    compared = Compared(0.5, 0.5, is_found=True)
+    assert compared.score(0.25) == pytest.approx(0.125 + 0.75 * 0.36787944)
+    scored = smudge.score(asked("Chapel Hill", gold="12"))
+    found, gold = (280, 100), (60, 100)  # about: the boxes are the words'
+    apart = (found[0] - gold[0]) / 600
+    assert scored.details["grounding"] == pytest.approx(2.718281828 ** (-apart / (1 - apart)), abs=0.1)
+    assert scored.score == pytest.approx(0.75 * scored.details["grounding"])
+
+
+def test_every_alpha_is_given_and_the_first_is_the_score(leaflets: Path) -> None:
+    metric = SMuDGE(Settings(documents=leaflets, alphas=(1.0, 0.5, 0.0)))
+    scored = metric.score(asked("up to 12 mgs"))
+    match, grounding = scored.details["match"], scored.details["grounding"]
+    assert scored.score == scored.details["alpha_1"] == match
+    assert scored.details["alpha_0.5"] == pytest.approx((match + grounding) / 2)
+    assert scored.details["alpha_0"] == grounding
+
+
+@pytest.mark.parametrize("way", WAYS, ids=WAY_NAMES)
+def test_what_stands_on_another_page_is_not_grounded(leaflets: Path, way: Settings) -> None:
+    metric = SMuDGE(replace(way, documents=leaflets))
+    there = metric.score(asked("Chapel Hall", gold="Chapel Hill"))
+    assert there.details["grounding"] == 0  # page 1 has it word for word
+    assert there.details["is_found"] is False
+    assert there.score == pytest.approx(0.25 * 10 / 11)
+    near = metric.score(asked("Chapel Hiil", gold="Chapel Hill"))
+    assert near.details["grounding"] == 1  # nothing resembles it more than the gold
+
+
+def test_the_size_and_the_turn_of_a_page_do_not_matter(smudge: SMuDGE) -> None:
+    for said in ("up to 12 mgs", "Chapel Hill", "26 tablets"):
+        plain = score(smudge, said)
+        assert score(smudge, said, doc="large") == pytest.approx(plain, abs=1e-6)
+        assert score(smudge, said, doc="turned") == pytest.approx(plain, abs=1e-6)
+
+
+@given(st.text("12 acehilprstu", max_size=25), st.sampled_from(["12", "Chapel Hill", "up to 12 milligrams"]))
+def test_a_score_is_from_0_to_1(smudge: SMuDGE, own: SMuDGE, said: str, gold: str) -> None:
+    assert 0 <= score(smudge, said, gold=gold) <= 1
+    assert 0 <= score(own, said, gold=gold) <= 1
+
+
+@given(st.tuples(st.floats(0, 1), st.floats(0, 1)), st.floats(0, 1), st.floats(0, 1))
+def test_further_away_scores_no_more(gold: tuple[float, float], x: float, further: float) -> None:
+    at = found_at(1.0, [Place(0, *gold)])
+    near, far = (found_at(1.0, [Place(0, gold[0] + step, gold[1])]) for step in (x, x + further))
+    scores = [Compared(0.0, distance_between(at, found), is_found=True).score(0.25) for found in (near, far)]
+    assert scores[0] >= scores[1]
+
+
+def test_a_gold_that_its_page_has_in_other_words_is_not_taken_from_another_page(smudge: SMuDGE) -> None:
+    assert score(smudge, "Chapel Hall", gold="Chapel Hall") == 1  # page 0 has Chapel Hill
+
+
+def test_the_closest_of_equal_places_counts() -> None:
+    gold = found_at(1.0, [Place(0, 0.1, 0.1), Place(2, 0.5, 0.5)])
+    said = found_at(1.0, [Place(0, 0.9, 0.9), Place(1, 0.1, 0.1), Place(2, 0.5, 0.75)])
+    assert distance_between(gold, said) == distance_between(said, gold) == 0.25
+    assert distance_between(gold, Found()) == distance_between(Found(), gold) == 1
+
+
+def test_more_places_than_are_compared_are_called_not_exhaustive() -> None:
+    places = [Place(number % 3, number / 5000, 0.5) for number in range(MAX_PLACES + 1)]
+    whole, cut = found_at(1.0, places[1:]), found_at(1.0, [*places, *places])
+    assert (len(whole.places), whole.is_exhaustive) == (MAX_PLACES, True)
+    assert (len(cut.places), cut.is_exhaustive) == (MAX_PLACES, False)
+    assert distance_between(cut, found_at(1.0, [Place(0, 0.0, 0.75)])) == 0.25
+
+
+def test_a_list_is_the_mean_of_its_elements_and_other_golds_are_alternatives(smudge: SMuDGE) -> None:
+    both = '["Chapel Hill", "26 tablets"]'
+    assert score(smudge, "26 tablets, Chapel Hill", gold=both, answer_format="List") == 1
+    assert score(smudge, "Chapel Hill", gold=both, answer_format="List") == 0.5
+    assert score(smudge, "Chapel Hill; 26 tablets; x; y", gold=both, answer_format="List") == pytest.approx(0.5)
+    assert score(smudge, "Chapel Hill", gold=["12", "Chapel Hill", "not there"]) == 1
+    assert score(smudge, "Chapel Hill, " * 100_000, gold=both, answer_format="List") < 0.001
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"gold": None}, "has not a gold answer that is text"),
+        ({"gold": {"claims": []}}, "has not a gold answer that is text"),
+        ({"doc": None}, "has not a document"),
+        ({"doc": "../leaflet"}, "missing-document"),
+        ({"doc": "elsewhere"}, "missing-document"),
+        ({"doc": "scan"}, "document-without-words"),
+        ({"doc": "broken"}, "broken.pdf"),
+        ({"gold": "zzzzz qqqqq"}, "'zzzzz qqqqq' is not"),
+        ({"gold": '["Chapel Hill", "zzzzz"]', "answer_format": "List"}, "'zzzzz' is not"),
+    ],
+)
+def test_what_cannot_be_scored_says_why(smudge: SMuDGE, own: SMuDGE, fields: dict[str, Any], why: str) -> None:
+    for metric in (smudge, own):
+        scored = metric.score(asked("12", **fields))
+        assert scored.score is None
+        assert why in scored.failure
+        assert "\n" not in scored.failure
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"ans_page_list": []}, "no evidence pages"),
+        ({"ans_page_list": "[0]"}, "no evidence pages"),
+        ({"ans_page_list": [2, 999]}, "is not on its evidence pages (2, 999)"),
+        ({"gold": "zzzzz qqqqq"}, "'zzzzz qqqqq' is not on its evidence pages (0)"),
+    ],
+)
+def test_under_ours_the_evidence_pages_are_needed(
+    smudge: SMuDGE, own: SMuDGE, fields: dict[str, Any], why: str
+) -> None:
+    assert why in own.score(asked("12", **fields)).failure
+    assert "evidence" not in smudge.score(asked("12", **fields)).failure
+
+
+@pytest.mark.parametrize("said", ["", " ", "\x00", "\ud800", "(" * 5000, "x" * 10_000_000, "12 " * 200_000, "[" * 9999])
+def test_no_prediction_breaks_it(smudge: SMuDGE, own: SMuDGE, said: str) -> None:
+    for metric in (smudge, own):
+        assert 0 <= score(metric, said) < 0.1
+        assert 0 <= score(metric, said, gold='["12", "26"]', answer_format="List") < 0.6
+
+
+def test_the_details_say_whether_a_bound_cut_a_search(smudge: SMuDGE, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = "take the 26 tablets of a batch near Chapel Hill, up to 12 of them, and 77 more at another time"
+    assert smudge.score(asked("26 tablet")).details["is_exhaustive"] is True
+    monkeypatch.setattr(paths, "MAX_UNDER_WAY", 1)
+    assert smudge.score(asked("26 tablet")).details["is_exhaustive"] is True
+    assert smudge.score(asked(said)).details["is_exhaustive"] is False
+
+
+def test_without_documents_it_says_how_to_name_them() -> None:
+    with pytest.raises(ScoringError, match="no documents: name their folder"):
+        SMuDGE(Settings())
+
+
+@pytest.mark.parametrize("alphas", [(), (1.5,), (0.25, -0.1)])
+def test_weights_are_from_0_to_1(leaflets: Path, alphas: tuple[float, ...]) -> None:
+    with pytest.raises(ScoringError, match="alphas: expected weights from 0 to 1, found"):
+        SMuDGE(Settings(documents=leaflets, alphas=alphas))
+
+
+def test_the_score_at_a_weight_does_not_depend_on_the_order_of_weights(leaflets: Path) -> None:
+    found = [
+        SMuDGE(Settings(documents=leaflets, alphas=alphas)).score(asked("1200", ["12", "1201"])).details
+        for alphas in ((0.25, 1.0), (1.0, 0.25))
+    ]
+    for name in ("alpha_0.25", "alpha_1"):
+        assert found[0][name] == found[1][name]

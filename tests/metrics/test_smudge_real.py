@@ -1,0 +1,62 @@
+"""SMuDGE over the real MMLongBench-Doc documents."""
+
+import ast
+import json
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mmlongbench.metrics.smudge import SMuDGE
+from mmlongbench.task.metric import Asked, Settings
+
+REAL = Path(__file__).parents[2].parent / "shared/real/mmlongbench-doc"
+FORMATS = {"Str": "String", "Int": "Integer", "Float": "Float", "List": "List", "None": "None"}
+PARTS = 13
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not (REAL / "samples.json").is_file(), reason="shared/real/mmlongbench-doc is absent"),
+]
+
+
+@cache
+def questions() -> dict[str, list[Asked]]:
+    """Every question, answered with its gold, by document."""
+    found: dict[str, list[Asked]] = {}
+    for number, row in enumerate(json.loads((REAL / "samples.json").read_bytes())):
+        doc = row["doc_id"].removesuffix(".pdf")
+        record: dict[str, Any] = {
+            "id": f"mmlongdoc_{number}",
+            "doc_name": doc,
+            "answer_format": FORMATS[row["answer_format"]],
+            "ans_page_list": [page - 1 for page in ast.literal_eval(row["evidence_pages"])],
+        }
+        asked = Asked("documentQA/mmlongdoc_K8.jsonl", "mmlongdoc", record, row["answer"], row["answer"])
+        if (REAL / "documents" / f"{doc}.pdf").is_file():
+            found.setdefault(doc, []).append(asked)
+    return found
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("profile", ["paper", "ours"])
+def test_a_gold_that_is_said_scores_1_wherever_the_answer_is_extractive(profile: Any, part: int) -> None:
+    metric = SMuDGE(Settings(documents=REAL / "documents", profile=profile))
+    for doc in sorted(questions())[part::PARTS]:
+        for asked in questions()[doc]:
+            scored, why = metric.score(asked), metric.out_of_scope(asked)
+            if not why and "document-without-words" not in scored.failure:
+                assert scored.score == 1, (asked.record, asked.gold, scored)
+
+
+def test_an_answer_of_other_letters_and_none_at_all_score_next_to_nothing() -> None:
+    metric = SMuDGE(Settings(documents=REAL / "documents"))
+    asked = [each for doc in ("Independents-Report", "STEPBACK") for each in questions()[doc]]
+    there = [each for each in asked if not metric.out_of_scope(each)]
+    assert len(there) > 5
+    for each in there:
+        for said in ("", "\u4e2d\u6587"):
+            other = metric.score(replace(each, prediction=said))
+            assert other.score is not None
+            assert other.score < 0.05
