@@ -25,12 +25,12 @@ from sources import LIMITS, REAL
 
 import mmlongbench as mm
 from builders.docvqa.paths import page_index
+from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.building.dataset import open_dataset
 from mmlongbench.building.engine import LocalEngine
 from mmlongbench.building.records import finished_record, pack_row, rows_of
 from mmlongbench.building.shards import forget
 from mmlongbench.building.staging import prepare
-from mmlongbench.building.work import Work
 from mmlongbench.corpus.retrieval.negatives import STOP_WORDS
 from mmlongbench.corpus.retrieval.text import tokens
 from mmlongbench.documents.page_store import texts_of
@@ -137,7 +137,7 @@ def _packed(rows: Sequence[Mapping[str, Any]], documents: Path, rule: str) -> Re
         options = {"unanswerable_anchor": rule}
         spec = DatasetSpec.model_validate({**about, "options": options, "lengths": LENGTHS})
         out = Path(folder) / "release"
-        prepare(Manifest(datasets=(spec,)), Work(out), LocalEngine(1, Progress(is_shown=False)))
+        prepare(Manifest(datasets=(spec,)), BuildDir(out), LocalEngine(1, Progress(is_shown=False)))
         made, kept = open_dataset(out, spec.name), rows_of(out, spec.name)
         found = {
             at: [finished_record(made, each) for row in kept for each in pack_row(made, row, at)] for at in LENGTHS

@@ -13,13 +13,13 @@ from typing import Any
 from unittest import mock
 
 from mmlongbench.building import records
+from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.building.checks import SameAnswers
 from mmlongbench.building.dataset import Dataset, open_dataset
 from mmlongbench.building.engine import LocalEngine
 from mmlongbench.building.records import finished_record, pack_lines, rows_of
 from mmlongbench.building.shards import forget
 from mmlongbench.building.staging import prepare
-from mmlongbench.building.work import Work
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import parse_length
 from mmlongbench.manifest.builtin_manifests import find_manifest
@@ -42,16 +42,16 @@ def main() -> None:
     for spec in load_manifest(find_manifest("quickstart")).datasets:
         if spec.name in NAMES:
             with tempfile.TemporaryDirectory() as folder:
-                _measure(Manifest(datasets=(spec,)), Work(Path(folder) / "out"), lengths, given.rounds)
+                _measure(Manifest(datasets=(spec,)), BuildDir(Path(folder) / "out"), lengths, given.rounds)
 
 
-def _measure(manifest: Manifest, work: Work, lengths: list[int], rounds: int) -> None:
-    prepare(manifest, work, LocalEngine(1, Progress(is_shown=False)))
+def _measure(manifest: Manifest, build_dir: BuildDir, lengths: list[int], rounds: int) -> None:
+    prepare(manifest, build_dir, LocalEngine(1, Progress(is_shown=False)))
     name = manifest.datasets[0].name
 
     def pack() -> float:
         forget()
-        dataset, rows = open_dataset(work.out, name), rows_of(work.out, name)[:QUESTIONS]
+        dataset, rows = open_dataset(build_dir.out, name), rows_of(build_dir.out, name)[:QUESTIONS]
         begun = time.process_time()
         for length in lengths:
             for line in pack_lines(dataset, rows, length):

@@ -29,7 +29,7 @@ from mmlongbench.release.audit import audit_file, audit_release
 from mmlongbench.release.findings import FileAudit
 from mmlongbench.release.images import ImageSizes
 from mmlongbench.release.layout import DATA, IMAGES
-from mmlongbench.release.loading import AuditedDataset, Opened, PublicFile, locked_dataset
+from mmlongbench.release.loading import AuditedDataset, LoadedRelease, PublicFile, locked_dataset
 from mmlongbench.release.lock import read_lock
 from mmlongbench.task.contracts import Options
 from tokenization import TokenCount
@@ -79,7 +79,7 @@ def _generated(pdfs: Path | None, count: int) -> Iterator[Case]:
 
         def audit() -> list[FileAudit]:
             file = PublicFile(path.name, path, dataset, LENGTH, None, ImageSizes(Path(root) / IMAGES))
-            return [audit_file(Opened((file,), None), file, ())]
+            return [audit_file(LoadedRelease((file,), None), file, ())]
 
         yield Case(audit, list(_texts(dataset, path)))
 

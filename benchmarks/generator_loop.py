@@ -26,11 +26,11 @@ from builders.mm_niah.builder import INSTRUCTION
 from builders.mm_niah.sample_pages import page_of
 from mmlongbench import DEPTHS, Draws
 from mmlongbench.building.build import build, run_stages
+from mmlongbench.building.build_dir import BuildDir, Shard
 from mmlongbench.building.dataset import open_dataset
 from mmlongbench.building.engine import LocalEngine
 from mmlongbench.building.records import pack_lines, rows_of
 from mmlongbench.building.shards import forget
-from mmlongbench.building.work import Shard, Work
 from mmlongbench.io.atomic import write_whole
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K
@@ -101,18 +101,18 @@ def main(questions: int, rounds: int) -> None:
         pages = sorted((root / "source/pages").iterdir())
         hay = [sentence for page in pages for text in page.read_text().split("\n\n") for sentence in sentences(text)]
         loop = Loop(load_tokenizer("llama2"), hay, asked)
-        manifest, work = _manifest(root / "source"), Work(root / "work")
-        work.root.mkdir(parents=True)
-        run_stages(_without_cell(manifest), work, LocalEngine(1, Progress(is_shown=False)))
+        manifest, build_dir = _manifest(root / "source"), BuildDir(root / "work")
+        build_dir.root.mkdir(parents=True)
+        run_stages(_without_cell(manifest), build_dir, LocalEngine(1, Progress(is_shown=False)))
         ways: dict[str, Callable[[], None]] = {
             "engine, manifest to lock": lambda: _build(manifest, root),
-            "engine, records, cold": lambda: _records(work, is_cold=True),
-            "engine, records, warm": lambda: _records(work),
+            "engine, records, cold": lambda: _records(build_dir, is_cold=True),
+            "engine, records, warm": lambda: _records(build_dir),
             "loop, searched once": lambda: _looped(loop, root, searches_each=False),
             "loop, searched for each": lambda: _looped(loop, root, searches_each=True),
         }
         spent = [{way: _timed(do) for way, do in ways.items()} for _ in range(rounds)]
-        _check_engine(work, 6 * questions)
+        _check_engine(build_dir, 6 * questions)
         _check_loop(root, asked)
     _show(spent, 6 * questions)
 
@@ -151,10 +151,10 @@ def _build(manifest: Manifest, root: Path) -> None:
     build(manifest, out, LocalEngine(1, Progress(is_shown=False)))
 
 
-def _records(work: Work, *, is_cold: bool = False) -> None:
+def _records(build_dir: BuildDir, *, is_cold: bool = False) -> None:
     if is_cold:
         forget()
-    work.write(CELL, pack_lines(open_dataset(work.out, NAME), rows_of(work.out, NAME), LENGTH))
+    build_dir.write(CELL, pack_lines(open_dataset(build_dir.out, NAME), rows_of(build_dir.out, NAME), LENGTH))
 
 
 def _looped(loop: Loop, root: Path, *, searches_each: bool) -> None:
@@ -168,9 +168,9 @@ def _timed(do: Callable[[], None]) -> tuple[float, float]:
     return time.process_time() - clocks[0], time.perf_counter() - clocks[1]
 
 
-def _check_engine(work: Work, examples: int) -> None:
+def _check_engine(build_dir: BuildDir, examples: int) -> None:
     """Every example within the length and nearly full, its needle at its depth."""
-    records = [line["record"] for line in work.read(CELL) if "record" in line]
+    records = [line["record"] for line in build_dir.read(CELL) if "record" in line]
     fills = [(record["length"] + RESERVE) / LENGTH for record in records]
     off = max(abs(record["depth"] - record["depth_achieved"]) for record in records)
     print(f"engine: {len(records)} of {examples} examples, fill {_span(fills)}, needles off by {off:.4f} at most")

@@ -22,8 +22,8 @@ from typing import Any
 import click
 
 from mmlongbench.draws import Draws
-from mmlongbench.metrics.judge import Answers, Waits
-from mmlongbench.task.metric import Asked, Judge, Settings
+from mmlongbench.metrics.judge import Answers, Backoff
+from mmlongbench.task.metric import Judge, ScoringInput, Settings
 
 ERRORS, HANGS = 0.20, 0.05
 """Shares of the requests."""
@@ -139,16 +139,16 @@ def _process(run: Run) -> multiprocessing.process.BaseProcess:
 def _score(run: Run) -> None:
     """Score every prediction, and write scores and what was spent."""
     judge = Judge(run.url, ("judge",), run.folder / "judge.sqlite", run.at_once, run.timeout, attempts=8)
-    with closing(Answers(Settings(judge=judge), Waits(first=0.02, most=0.2))) as metric:
+    with closing(Answers(Settings(judge=judge), Backoff(first=0.02, most=0.2))) as metric:
         with ThreadPoolExecutor(run.at_once) as pool:
             scored = list(pool.map(metric.score, map(_asked, range(run.calls))))
         found = {"scores": [each.score for each in scored], "usage": dict(metric.usage())}
     (run.folder / "scores.json").write_text(json.dumps(found), "utf-8")
 
 
-def _asked(number: int) -> Asked:
+def _asked(number: int) -> ScoringInput:
     record = {"id": str(number), "question": "Is its number even?", "answer_format": "String"}
-    return Asked("documentQA/drawn_K8.jsonl", "drawn", record, "yes", f"number {number}.")
+    return ScoringInput("documentQA/drawn_K8.jsonl", "drawn", record, "yes", f"number {number}.")
 
 
 def _kill(run: Run, judge: FaultyJudge, least: int) -> None:

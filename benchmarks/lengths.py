@@ -20,10 +20,10 @@ import click
 from worlds import QUESTIONS, WORLDS
 
 from mmlongbench.building.build import run_stages
+from mmlongbench.building.build_dir import BuildDir, Shard
 from mmlongbench.building.dataset import open_dataset
 from mmlongbench.building.engine import LocalEngine
 from mmlongbench.building.records import pack_lines, rows_of
-from mmlongbench.building.work import Shard, Work
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K, format_length, parse_length
 from mmlongbench.manifest.model import Manifest
@@ -79,25 +79,25 @@ def _prepare(builder: str, out: Path) -> None:
     root = out.parent / "source"
     root.mkdir()
     dataset = {**WORLDS[builder](root), "name": builder, "builder": builder, "lengths": ["8K"], "seed": 42}
-    work = Work(out)
-    work.root.mkdir(parents=True)
-    run_stages(Manifest.model_validate({"datasets": [dataset]}), work, LocalEngine(1, Progress(is_shown=False)))
+    build_dir = BuildDir(out)
+    build_dir.root.mkdir(parents=True)
+    run_stages(Manifest.model_validate({"datasets": [dataset]}), build_dir, LocalEngine(1, Progress(is_shown=False)))
 
 
 def _measure(builder: str, out: Path, length: int, seconds: float) -> Cell:
     """Pack and write some questions at a length: as many as make about a million tokens, at least one."""
-    dataset, rows, work = open_dataset(out, builder), rows_of(out, builder), Work(out)
+    dataset, rows, build_dir = open_dataset(out, builder), rows_of(out, builder), BuildDir(out)
     if not hasattr(dataset.builder, "contexts"):
         rows = rows[: max(1, min(QUESTIONS, 1024 * K // length))]
     shard = Shard("records", builder, f"{format_length(length)}/measured")
     cpu, wall = list[float](), list[float]()
     while len(cpu) < 4 or sum(wall[1:]) < seconds:  # the first warms
         clocks = time.process_time(), time.perf_counter()
-        work.write(shard, pack_lines(dataset, rows, length))
+        build_dir.write(shard, pack_lines(dataset, rows, length))
         cpu.append(time.process_time() - clocks[0])
         wall.append(time.perf_counter() - clocks[1])
     peak = _peak()  # before the lines are read
-    used = [(r["length"], r["tokens"]["reserve"]) for line in work.read(shard) if (r := line.get("record"))]
+    used = [(r["length"], r["tokens"]["reserve"]) for line in build_dir.read(shard) if (r := line.get("record"))]
     tokens, least = sum(prompt for prompt, _ in used) / 1e6, min(map(sum, used))
     cost, elapsed = (statistics.median(each[1:]) / tokens for each in (cpu, wall))
     return Cell(length, len(used), least / length, len(cpu) - 1, cost, elapsed, peak)

@@ -1,4 +1,4 @@
-"""Many-shot ICL at every length: images an example, fill, exemplars a class, what the dearest test image costs, time.
+"""Many-shot ICL at every length: images an example, fill, exemplars a class, what the costliest test image costs, time.
 
 Sources in the shapes of the raw ones: Parquet with a hub's metadata (Food101, Cars, SUN397), iNaturalist's annotations
 with supercategories; photographs are clouds of Food101's sizes (60 % 512 × 512, the rest 512 × 384 and 384 × 512). So
@@ -121,16 +121,16 @@ def _show(path: Path) -> None:
     length = int(path.name.split("_K")[1].split(".")[0]) * 1024
     fills, images, spread, spare = [], [], [], []
     records = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-    dearest = {r["domain"]: max(s["image_tokens"] for s in records if s["domain"] == r["domain"]) for r in records}
+    costliest = {r["domain"]: max(s["image_tokens"] for s in records if s["domain"] == r["domain"]) for r in records}
     for record in records:
         fills.append((record["length"] + record["tokens"]["reserve"]) / length)
         images.append(len(record["exemplars"]) + 1)
         times = Counter(shown["id"] for shown in record["exemplars"])
         spread.append(max(times.values()) - min(times.values()))
-        spare.append(dearest[record["domain"]] - record["image_tokens"])
+        spare.append(costliest[record["domain"]] - record["image_tokens"])
     click.echo(
         f"  {path.name:<28} n={len(fills):<4} images {statistics.mean(images):.1f} fill {statistics.mean(fills):.4f} "
-        f"[{min(fills):.4f}, {max(fills):.4f}], the dearest test image costs {statistics.mean(spare):.0f} tokens, "
+        f"[{min(fills):.4f}, {max(fills):.4f}], the costliest test image costs {statistics.mean(spare):.0f} tokens, "
         f"exemplars a class differ by at most {max(spread)}"
     )
 

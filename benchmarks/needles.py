@@ -18,16 +18,16 @@ from haystacks import TASKS, draw_photographs, draw_web_pages
 from sources import open_pdfs, spread
 
 from mmlongbench.building.build import build, run_stages
+from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.building.dataset import open_dataset
 from mmlongbench.building.engine import LocalEngine
 from mmlongbench.building.records import rows_of
 from mmlongbench.building.shards import forget
-from mmlongbench.building.work import Work
 from mmlongbench.draws import Draws
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.packing.pack import JOINTS, Packed, examples, pack
-from mmlongbench.packing.place import Placement, stand
+from mmlongbench.packing.place import Placement, place_units
 from mmlongbench.packing.pricing import Pricer
 from mmlongbench.release.layout import DATA
 
@@ -130,7 +130,7 @@ def _depths(manifest: Manifest, out: Path, rounds: int = 3) -> None:
     (spec,) = (dataset for dataset in manifest.datasets if dataset.name == "retrieval-text")
     small = spec.model_copy(update={"lengths": (spec.admission_length,)})
     forget()
-    run_stages(Manifest(datasets=(small,)), Work(out), LocalEngine(1, Progress(is_shown=False)))
+    run_stages(Manifest(datasets=(small,)), BuildDir(out), LocalEngine(1, Progress(is_shown=False)))
     dataset, rows = open_dataset(out, spec.name), rows_of(out, spec.name)
     budget = dataset.budget(max(spec.lengths))
     whats = ("planned at one depth", "planned at all depths", "packed at one depth", "packed at all depths")
@@ -159,7 +159,7 @@ def _plan(packed: Packed, places: Sequence[Placement], pricer: Pricer, draws: Dr
     """Units chosen, and where each stands: no prompt is joined."""
     costs = [pricer.unit(unit).total + 2 for unit in packed.units]
     for placement in places:
-        stand(packed.units, costs, placement, draws, pricer.text)
+        place_units(packed.units, costs, placement, draws, pricer.text)
 
 
 if __name__ == "__main__":

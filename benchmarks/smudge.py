@@ -26,11 +26,11 @@ from mmlongbench.metrics.smudge.paths import Paths
 from mmlongbench.metrics.smudge.reading import Reading
 from mmlongbench.metrics.smudge.windows import letters_of
 from mmlongbench.metrics.smudge.words import Word, Words, words_of
-from mmlongbench.task.metric import Asked, Settings
+from mmlongbench.task.metric import ScoringInput, Settings
 
 DRAWS = mm.Draws(("smudge",))
 ABSENT = "the quarterly zebra report"
-MOST_BRUTE = 4000
+MAX_BRUTE = 4000
 """Words of the largest document whose every run is tried."""
 REAL = Path(__file__).parents[2] / "shared/real/mmlongbench-doc"
 FORMATS = ("String", "Integer", "Float")
@@ -60,11 +60,11 @@ def _profiles(documents: Path) -> dict[str, Settings]:
     return {
         "paper": Settings(documents=documents, profile="paper"),
         "ours": Settings(documents=documents, profile="ours"),
-        "ours, --walk": Settings(documents=documents, profile="ours", is_walked=True),
+        "ours, --ignore-reading-order": Settings(documents=documents, profile="ours", ignores_reading_order=True),
     }
 
 
-def _questions(source: Path) -> Iterator[Asked]:
+def _questions(source: Path) -> Iterator[ScoringInput]:
     """Questions of one answer with evidence, their gold for a prediction."""
     for number, row in enumerate(json.loads((source / "samples.json").read_bytes())):
         answer, pages = normalise(row["answer"], row["answer_format"]), ast.literal_eval(row["evidence_pages"])
@@ -75,10 +75,12 @@ def _questions(source: Path) -> Iterator[Asked]:
                 "answer_format": answer.format,
                 "ans_page_list": [page - 1 for page in pages if page > 0],
             }
-            yield Asked("documentQA/mmlongdoc_K128.jsonl", "mmlongdoc", record, answer.values[0], answer.values[0])
+            yield ScoringInput(
+                "documentQA/mmlongdoc_K128.jsonl", "mmlongdoc", record, answer.values[0], answer.values[0]
+            )
 
 
-def _score(name: str, asked: list[Asked], settings: Settings) -> dict[tuple[str, int], float]:
+def _score(name: str, asked: list[ScoringInput], settings: Settings) -> dict[tuple[str, int], float]:
     """Seconds for a thousand answers, the documents read; the scores by way and question."""
     metric, started = SMuDGE(settings), time.process_time()
     located = Counter(_located(metric, each) for each in asked)
@@ -98,7 +100,7 @@ def _score(name: str, asked: list[Asked], settings: Settings) -> dict[tuple[str,
     return scores
 
 
-def _located(metric: SMuDGE, asked: Asked) -> tuple[str, str]:
+def _located(metric: SMuDGE, asked: ScoringInput) -> tuple[str, str]:
     """The format of a question, and how its gold was located or why it is left out."""
     kind, scored = asked.record["answer_format"], metric.score(asked)
     if why := metric.out_of_scope(asked):
@@ -108,11 +110,13 @@ def _located(metric: SMuDGE, asked: Asked) -> tuple[str, str]:
     return kind, "exactly" if scored.details["is_gold_exact"] else "by the best similarity"
 
 
-def _answer(metric: SMuDGE, asked: list[Asked], golds: list[str], say: Callable[[str, str], str]) -> dict[int, float]:
+def _answer(
+    metric: SMuDGE, asked: list[ScoringInput], golds: list[str], say: Callable[[str, str], str]
+) -> dict[int, float]:
     """The scores of one way to answer, by question."""
     found = dict[int, float]()
     for number, (each, other) in enumerate(zip(asked, golds[7:] + golds[:7], strict=True)):
-        said = Asked(each.file, each.dataset, each.record, each.gold, say(each.gold, other))
+        said = ScoringInput(each.file, each.dataset, each.record, each.gold, say(each.gold, other))
         score = metric.score(said).score
         if score is not None:
             found[number] = score
@@ -147,7 +151,7 @@ def _grow(most: int) -> None:
         paths = Paths(letters_of(words))
         paths.best(ABSENT, pages)  # which builds the graphs
         over = _timed(partial(paths.best, ABSENT, pages))
-        brute = _timed(partial(_brute, words, ABSENT), rounds=1) if size <= MOST_BRUTE else 0.0
+        brute = _timed(partial(_brute, words, ABSENT), rounds=1) if size <= MAX_BRUTE else 0.0
         growth = f"× {like / before:.2f}" if before else ""
         tried = f"; every run tried {brute * 1000:.0f} ms" if brute else ""
         tried += f" × {brute / brute_before:.2f}" if brute and brute_before else ""

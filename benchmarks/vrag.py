@@ -23,11 +23,11 @@ from sources import LIMITS, spread
 from zipf import WORDS, rows
 
 from mmlongbench.building.build import run_stages
+from mmlongbench.building.build_dir import BuildDir, Shard
 from mmlongbench.building.dataset import open_dataset
 from mmlongbench.building.engine import LocalEngine
 from mmlongbench.building.records import pack_block, rows_of
 from mmlongbench.building.shards import forget
-from mmlongbench.building.work import Shard, Work
 from mmlongbench.io.atomic import write_whole
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.model import Manifest
@@ -65,12 +65,12 @@ def main(documents: Path | None, passages: int, questions: int, rounds: int) -> 
     with tempfile.TemporaryDirectory() as folder:
         found = rows(0, passages) if documents is None else _pieces(documents)
         pieces = [piece[: SHORTEST + n * STEP % (WORDS - SHORTEST + 1)] for n, piece in enumerate(found)]
-        work = _prepared(Path(folder), pieces, questions)
+        build_dir = _prepared(Path(folder), pieces, questions)
         for name in NAMES:
-            cold = _packed(work, name)
-            done = [_round(work, name, turn) for turn in range(rounds)]
-            _show(work, name, cold, done)
-            _show_parts(work, name)
+            cold = _packed(build_dir, name)
+            done = [_round(build_dir, name, turn) for turn in range(rounds)]
+            _show(build_dir, name, cold, done)
+            _show_parts(build_dir, name)
         forget()
 
 
@@ -81,7 +81,7 @@ def _pieces(documents: Path) -> Iterator[list[str]]:
         yield piece
 
 
-def _prepared(root: Path, pieces: list[list[str]], questions: int) -> Work:
+def _prepared(root: Path, pieces: list[list[str]], questions: int) -> BuildDir:
     """A build of drawn sources whose negatives are found."""
     write_sources(root, pieces, questions)
     images = root / "images"
@@ -92,10 +92,10 @@ def _prepared(root: Path, pieces: list[list[str]], questions: int) -> Work:
         {**common, "name": "infoseek", "reader": "infoseek", "source": infoseek, "options": {"gold": "lead"}},
         {**common, "name": "viquae", "reader": "viquae", "source": viquae, "options": {"gold": "span"}},
     ]
-    work = Work(root / "release")
-    work.root.mkdir(parents=True)
-    run_stages(Manifest.model_validate({"datasets": datasets}), work, LocalEngine(1, Progress()))
-    return work
+    build_dir = BuildDir(root / "release")
+    build_dir.root.mkdir(parents=True)
+    run_stages(Manifest.model_validate({"datasets": datasets}), build_dir, LocalEngine(1, Progress()))
+    return build_dir
 
 
 def write_sources(root: Path, pieces: list[list[str]], questions: int) -> None:
@@ -144,21 +144,21 @@ def _write(path: Path, lines: Iterable[Any]) -> None:
     write_whole(path, map(to_json, lines))
 
 
-def _packed(work: Work, name: str) -> float:
+def _packed(build_dir: BuildDir, name: str) -> float:
     """Seconds of packing and writing all examples of 128K, with nothing in memory but the questions."""
     forget()
-    open_dataset(work.out, name)
-    rows_of(work.out, name)
+    open_dataset(build_dir.out, name)
+    rows_of(build_dir.out, name)
     shard = Shard("records", name, CELL)
     began = time.perf_counter()
-    work.write(shard, pack_block(work, shard))
+    build_dir.write(shard, pack_block(build_dir, shard))
     return time.perf_counter() - began
 
 
-def _tokenised(work: Work, name: str) -> tuple[float, int]:
+def _tokenised(build_dir: BuildDir, name: str) -> tuple[float, int]:
     """Seconds of tokenising their prompts, and how many there are; the texts are read and joined before."""
-    dataset = open_dataset(work.out, name)
-    records = (line["record"] for line in work.read(Shard("records", name, CELL)) if "record" in line)
+    dataset = open_dataset(build_dir.out, name)
+    records = (line["record"] for line in build_dir.read(Shard("records", name, CELL)) if "record" in line)
     texts = [dataset.builder.prompt(record).text for record in records]
     began = time.perf_counter()
     for text in texts:
@@ -166,18 +166,18 @@ def _tokenised(work: Work, name: str) -> tuple[float, int]:
     return time.perf_counter() - began, len(texts)
 
 
-def _round(work: Work, name: str, turn: int) -> tuple[float, float, int]:
+def _round(build_dir: BuildDir, name: str, turn: int) -> tuple[float, float, int]:
     """Seconds of both ways, and the examples; which one goes first changes from round to round."""
     if turn % 2:
-        tokenised, count = _tokenised(work, name)
-        return _packed(work, name), tokenised, count
-    packed = _packed(work, name)
-    return packed, *_tokenised(work, name)
+        tokenised, count = _tokenised(build_dir, name)
+        return _packed(build_dir, name), tokenised, count
+    packed = _packed(build_dir, name)
+    return packed, *_tokenised(build_dir, name)
 
 
-def _show(work: Work, name: str, cold: float, rounds: list[tuple[float, float, int]]) -> None:
+def _show(build_dir: BuildDir, name: str, cold: float, rounds: list[tuple[float, float, int]]) -> None:
     packed, tokenised, count = (statistics.median(column) for column in zip(*rounds, strict=True))
-    lines = work.read(Shard("records", name, CELL))
+    lines = build_dir.read(Shard("records", name, CELL))
     fills = [(r["length"] + r["tokens"]["reserve"]) / (128 * 1024) for line in lines if (r := line.get("record"))]
     ratio = spread([slow / fast for fast, slow, _ in rounds])
     print(f"{name}: {count:.0f} examples of 128K, fill {min(fills):.5f} at least, {len(rounds)} rounds: medians")
@@ -186,13 +186,13 @@ def _show(work: Work, name: str, cold: float, rounds: list[tuple[float, float, i
     print(f"  prompts tokenised   {count / tokenised:8.1f} examples/s   ratio {ratio}, target >= {RATIO}")
 
 
-def _show_parts(work: Work, name: str) -> None:
+def _show_parts(build_dir: BuildDir, name: str) -> None:
     """Shares of one profiled run."""
     profile = cProfile.Profile()
-    profile.runcall(_packed, work, name)
+    profile.runcall(_packed, build_dir, name)
     stats: Any = pstats.Stats(profile)
     spent = {(Path(file).name, function): entry[3] for (file, _, function), entry in stats.stats.items()}
-    whole = spent["work.py", "write"]
+    whole = spent["build_dir.py", "write"]
     shares = {part: spent.get(where, 0.0) / whole for part, where in PARTS.items()}
     shares["the rest"] = 1 - sum(shares.values())
     print("  where the time goes (profiled)")

@@ -18,13 +18,13 @@ from mmlongbench.documents.pdf import has_words
 from mmlongbench.documents.pictures import Picture
 from mmlongbench.documents.pixels import PictureFile, is_like_any
 from mmlongbench.documents.same_bytes import PictureBytes
-from mmlongbench.draft import Closing, Draft, Question, Retelling, Role, Supply, Unit, Wording
+from mmlongbench.draft import Closing, Draft, Question, Rendering, Role, TakeOrder, Unit, Wording
 from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError, Fault, Rejected, ReleaseError, SourceError
 from mmlongbench.io.folders import file_inside, pdfs_by_name, two_of_one_name, visible_files
 from mmlongbench.io.json_lines import json_line_at, json_lines, json_object, load_json
 from mmlongbench.manifest.errata import read_rows
-from mmlongbench.packing.pack import Example, StandingNeedle, assemble
+from mmlongbench.packing.pack import Example, PlacedNeedle, assemble
 from mmlongbench.packing.place import DEPTHS, Depth, Permutation
 from mmlongbench.prompt import Image, Part, Prompt, escape_markers
 from mmlongbench.sentences import sentences
@@ -40,7 +40,7 @@ from mmlongbench.task.contracts import (
     Remark,
     Row,
     RowFault,
-    Sources,
+    SourcePaths,
     Suspect,
     TaskSpec,
     at_place,
@@ -82,6 +82,7 @@ __all__ = [
     "Picture",
     "PictureBytes",
     "PictureFile",
+    "PlacedNeedle",
     "Placements",
     "Prompt",
     "Query",
@@ -92,16 +93,15 @@ __all__ = [
     "Rejected",
     "ReleaseError",
     "Remark",
-    "Retelling",
+    "Rendering",
     "Role",
     "Rounds",
     "Row",
     "RowFault",
     "SourceError",
-    "Sources",
-    "StandingNeedle",
-    "Supply",
+    "SourcePaths",
     "Suspect",
+    "TakeOrder",
     "TaskSpec",
     "Unit",
     "Wording",

@@ -34,7 +34,7 @@ class Unit:
     """What the record needs of it."""
     is_optional: bool = False
     """Passed over where it does not fit, while the take order goes on; never a closing unit (pictures of MM-NIAH)."""
-    barred: str = ""
+    excluded: str = ""
     """Why it may not stand here: the packer passes it over and counts the reason."""
     between_sentences: bool = False
     """Of a needle that is a sentence: it goes between two sentences of the text unit at its depth."""
@@ -98,7 +98,7 @@ class Question:
         return replace(self, parts=self.wording.parts(text), chosen=text) if self.wording else self
 
 
-class Supply(Protocol):
+class TakeOrder(Protocol):
     """The take order beyond the required units; may be lazy, must be the same at every iteration."""
 
     def units(self, length: int) -> Iterable[Unit]:
@@ -113,7 +113,7 @@ class Supply(Protocol):
         """How many groups a context of this length should show and the source does not have."""
         ...
 
-    def wider(self, length: int) -> "Supply | None":
+    def wider(self, length: int) -> "TakeOrder | None":
         """One that shows more groups, where this one may run dry before a room of this length is full (ICL)."""
         ...
 
@@ -129,7 +129,7 @@ class Closing:
 
 
 @dataclass(frozen=True, slots=True)
-class Retelling:
+class Rendering:
     """The chosen units in another form: chosen as the draft has them, shown so (page text in place of page images)."""
 
     instruction: tuple[Part, ...]
@@ -145,13 +145,13 @@ class Draft:
     instruction: tuple[Part, ...]
     """What stands before the units; ends with a newline, so that counts add up."""
     questions: tuple[Question, ...]
-    """Usually one; many (ICL) share the context, which is packed once against the dearest."""
+    """Usually one; many (ICL) share the context, which is packed once against the costliest."""
     required: tuple[Unit, ...]
     """Gold, needles, answer pages: in every context, at every length."""
-    supply: Supply
+    take_order: TakeOrder
     separator: str = "\n\n"
-    finish: Closing | None = None
-    retold: Retelling | None = None
+    closing: Closing | None = None
+    rendered_as_text: Rendering | None = None
     """If the units are shown in another form than they are chosen in. Where that is over the length, nothing is left
     out: the draft does not fit."""
     noted: tuple[str, ...] = ()

@@ -20,7 +20,7 @@ _FORMATS: dict[str, AnswerFormat] = {
     "List": "List",
     "None": "None",
 }
-_MOST_LITERAL = 100_000
+_MAX_LITERAL = 100_000
 """Characters of a list that is read as a literal: the parser takes a hundred times as much memory."""
 _INTEGER = re.compile(r"[+-]?\d+|[+-]?\d{1,3}(,\d{3})+")
 _FLOAT = re.compile(
@@ -115,7 +115,7 @@ def literal_list(text: str) -> list[object] | None:
     >>> literal_list("['a', 1]"), literal_list("[1, x]"), literal_list("3")
     (['a', 1], None, None)
     """
-    if len(text) > _MOST_LITERAL or not text.strip().startswith("["):
+    if len(text) > _MAX_LITERAL or not text.strip().startswith("["):
         return None
     try:
         with warnings.catch_warnings():

@@ -65,17 +65,17 @@ class DocVQA:
         others = tuple(draws.order("padding", (world.document(id) for id in world.pool("documents")), lambda d: d.id))
         others = tuple(other for other in others if other.id != own.id)
         padding = Padding(own, evidence_keys(row, own), others, partial(self._padding, world))
-        supply = mm.Chain((rest, padding) if options.context == "padded" else (rest,))
+        take_order = mm.Chain((rest, padding) if options.context == "padded" else (rest,))
         about = {"row": row, "document": own.name, "span": span_of(row, own, options), "anchor": anchor}
         question = mm.Question(row.id, question_parts(own.name, row.question), about)
-        is_retold = options.pages_as == "text" and options.text_fill == "same_pages"
+        is_rendered = options.pages_as == "text" and options.text_fill == "same_pages"
         return mm.Draft(
             row.id,
-            (INSTRUCTION if options.pages_as == "image" or is_retold else TEXT_INSTRUCTION,),
+            (INSTRUCTION if options.pages_as == "image" or is_rendered else TEXT_INSTRUCTION,),
             (question,),
             required,
-            supply,
-            retold=mm.Retelling((TEXT_INSTRUCTION,), partial(told, world)) if is_retold else None,
+            take_order,
+            rendered_as_text=mm.Rendering((TEXT_INSTRUCTION,), partial(told, world)) if is_rendered else None,
             noted=anchor.noted,
         )
 

@@ -21,7 +21,7 @@ from mmlongbench import (
     Row,
     RowFault,
     SourceError,
-    Sources,
+    SourcePaths,
     json_lines,
     pdfs_by_name,
     read_rows,
@@ -42,11 +42,11 @@ class LongDocURL:
     image_folder: ClassVar[str] = "longdocurl"
     fixed_fields: ClassVar[tuple[str, ...]] = ("total_pages",)
 
-    def rows(self, sources: Sources) -> Iterator[Row | RowFault]:
+    def rows(self, sources: SourcePaths) -> Iterator[Row | RowFault]:
         """Each row of the source; its id is `longdocurl_<row>`, from 0."""
         return read_rows(self, sources)
 
-    def raw_rows(self, sources: Sources) -> Iterator[RawRow]:
+    def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow]:
         """Each row of the source as it stands there."""
         path = sources["questions"]
         for number, (line, _, raw) in enumerate(json_lines(path)):
@@ -71,7 +71,7 @@ class LongDocURL:
             window=window,
         )
 
-    def documents(self, sources: Sources) -> Mapping[str, Pages | Fault]:
+    def documents(self, sources: SourcePaths) -> Mapping[str, Pages | Fault]:
         """PDFs by name; then, of the published images, the documents that have no PDF."""
         if not {"documents", "page_images"} & set(sources):
             expected = "source.documents (a folder of PDFs) or source.page_images (the published ones)"

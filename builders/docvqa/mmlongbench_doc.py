@@ -17,7 +17,7 @@ from mmlongbench import (
     Row,
     RowFault,
     SourceError,
-    Sources,
+    SourcePaths,
     load_json,
     pdfs_by_name,
     read_rows,
@@ -33,11 +33,11 @@ class MMLongBenchDoc:
     sources: ClassVar[tuple[str, ...]] = ("samples", "documents")
     image_folder: ClassVar[str] = "mmlongbench-doc"
 
-    def rows(self, sources: Sources) -> Iterator[Row | RowFault]:
+    def rows(self, sources: SourcePaths) -> Iterator[Row | RowFault]:
         """Each row of the source; its id is `mmlongdoc_<row>`, from 0."""
         return read_rows(self, sources)
 
-    def raw_rows(self, sources: Sources) -> Iterator[RawRow]:
+    def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow]:
         """Each row of the source as it stands there."""
         for number, raw in enumerate(_load(sources["samples"])):
             fault = Fault("not-a-row", "an object of seven fields", type(raw).__name__)
@@ -61,7 +61,7 @@ class MMLongBenchDoc:
             repairs=() if named is not None else ("unreadable-evidence-sources-dropped",),
         )
 
-    def documents(self, sources: Sources) -> Mapping[str, Path | Fault]:
+    def documents(self, sources: SourcePaths) -> Mapping[str, Path | Fault]:
         """Every visible PDF of the folder, by its name without the ending; those that share one are refused."""
         return pdfs_by_name(sources["documents"], is_deep=False)
 

@@ -24,7 +24,7 @@ from mmlongbench import (
     Row,
     RowFault,
     SourceError,
-    Sources,
+    SourcePaths,
     json_lines,
     json_object,
     load_json,
@@ -32,7 +32,7 @@ from mmlongbench import (
     read_rows,
 )
 
-_MOST_BYTES = 256 * 1024 * 1024
+_MAX_BYTES = 256 * 1024 * 1024
 """Of a table in CSV, which is read whole."""
 _HEAD = 4096
 """Bytes in which the header is looked for."""
@@ -50,11 +50,11 @@ class OwnDocuments:
     sources: ClassVar[tuple[str, ...]] = ("questions", "documents")
     image_folder: ClassVar[str] = "own-documents"
 
-    def rows(self, sources: Sources) -> Iterator[Row | RowFault]:
+    def rows(self, sources: SourcePaths) -> Iterator[Row | RowFault]:
         """Each question; its id is its own, or `own_<row>`, from 0."""
         return read_rows(self, sources)
 
-    def raw_rows(self, sources: Sources) -> Iterator[RawRow]:
+    def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow]:
         """Each question as it stands there."""
         path = sources["questions"]
         for number, (place, raw) in enumerate(_rows(path)):
@@ -80,7 +80,7 @@ class OwnDocuments:
             doc_type=str(raw.get("doc_type") or ""),
         )
 
-    def documents(self, sources: Sources) -> Mapping[str, Pages | Fault]:
+    def documents(self, sources: SourcePaths) -> Mapping[str, Pages | Fault]:
         """Every visible PDF below the folder, by its name without the ending."""
         return pdfs_by_name(sources["documents"])
 
@@ -107,8 +107,8 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any] | Fault]]:
 
 def _of_csv(path: Path) -> Iterator[tuple[str, dict[str, Any] | Fault]]:
     try:
-        if not path.is_file() or path.stat().st_size > _MOST_BYTES:
-            raise ValueError(f"no file of at most {_MOST_BYTES} bytes")
+        if not path.is_file() or path.stat().st_size > _MAX_BYTES:
+            raise ValueError(f"no file of at most {_MAX_BYTES} bytes")
         text = _decoded(path.read_bytes(), path)
         table = csv.DictReader(io.StringIO(text, newline=""), strict=True)
         header = list(table.fieldnames or ())

@@ -8,7 +8,7 @@ import mmlongbench as mm
 
 @dataclass(frozen=True, slots=True)
 class Padding:
-    """Documents left and right of the one that is asked about; those that may not stand there are barred."""
+    """Documents left and right of the one that is asked about; those that may not stand there are excluded."""
 
     own: mm.Document
     evidence: frozenset[str]
@@ -18,14 +18,14 @@ class Padding:
     units: Callable[[mm.Document], list[mm.Unit]]
 
     def __call__(self) -> Iterator[mm.Unit]:
-        """Documents alternately left and right; the pages of a barred one say why."""
+        """Documents alternately left and right; the pages of an excluded one say why."""
         return mm.alternate_sides(self._documents())
 
     def _documents(self) -> Iterator[list[mm.Unit]]:
         labels, contents = {mm.label(self.own.name)}, {self.own.sha256}
         for other in self.others:
             if reason := self._reason(other, labels, contents):
-                yield [replace(unit, barred=reason) for unit in self.units(other)]
+                yield [replace(unit, excluded=reason) for unit in self.units(other)]
             else:
                 labels.add(mm.label(other.name))
                 contents.add(other.sha256)

@@ -21,7 +21,7 @@ from mmlongbench import (
     Row,
     RowFault,
     SourceError,
-    Sources,
+    SourcePaths,
     file_inside,
     json_lines,
     read_rows,
@@ -39,11 +39,11 @@ class SlideVQA:
     image_folder: ClassVar[str] = "slideVQA"
     fixed_fields: ClassVar[tuple[str, ...]] = ("image_urls",)
 
-    def rows(self, sources: Sources) -> Iterator[Row | RowFault]:
+    def rows(self, sources: SourcePaths) -> Iterator[Row | RowFault]:
         """Each row of the source; its id is `slideVQA_<row>`, from 0."""
         return read_rows(self, sources)
 
-    def raw_rows(self, sources: Sources) -> Iterator[RawRow]:
+    def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow]:
         """Each row of the source as it stands there."""
         path = sources["questions"]
         for number, (line, _, raw) in enumerate(json_lines(path)):
@@ -64,7 +64,7 @@ class SlideVQA:
             question_type=str(raw.get("reasoning_type") or ""),
         )
 
-    def documents(self, sources: Sources) -> Mapping[str, Pages | Fault]:
+    def documents(self, sources: SourcePaths) -> Mapping[str, Pages | Fault]:
         """The decks: their folders' slides, in order; one that lacks a slide which its questions name is refused."""
         folder = sources["decks"]
         if not folder.is_dir():

@@ -1,7 +1,7 @@
 """Many-shot in-context learning: rounds of labelled pictures, then one to classify (paper, section 3; files `ICL/*`).
 
 Labels are hidden: a class is a number, its place in a drawn order. All test images of a domain share four sets of
-exemplars, each packed once to fit the dearest of them; a test image's own record has the set that is drawn for it.
+exemplars, each packed once to fit the costliest of them; a test image's own record has the set that is drawn for it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -160,7 +160,7 @@ class ManyShot:
 
 @dataclass(frozen=True, slots=True)
 class _Exemplars:
-    """Pictures as units; one that is broken, or a near-duplicate of a test image, is barred."""
+    """Pictures as units; one that is broken, or a near-duplicate of a test image, is excluded."""
 
     world: mm.World
     tests: tuple[str, ...]
@@ -169,10 +169,10 @@ class _Exemplars:
         try:
             looks, path = self.world.likeness(name), self.world.image(name).path
         except mm.Rejected as refused:
-            return mm.Unit(f"{kind}: {name}", "exemplar", "", (), barred=refused.fault.reason)
+            return mm.Unit(f"{kind}: {name}", "exemplar", "", (), excluded=refused.fault.reason)
         is_near = mm.is_like_any(looks, [self.world.likeness(test) for test in self.tests])
         unit = _exemplar(f"{kind}: {name}", path, label, kind)
-        return replace(unit, barred="near-duplicate-of-a-test-image" if is_near else "")
+        return replace(unit, excluded="near-duplicate-of-a-test-image" if is_near else "")
 
 
 def _classes(world: mm.World) -> Mapping[str, mm.ImageClass]:

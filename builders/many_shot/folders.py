@@ -5,7 +5,7 @@ from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
 from builders.many_shot.rows import ClassifiedImage, is_unicode
-from mmlongbench import Fault, ImageClass, ImageClasses, Row, RowFault, Sources, at_place, file_inside
+from mmlongbench import Fault, ImageClass, ImageClasses, Row, RowFault, SourcePaths, at_place, file_inside
 
 ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 
@@ -18,7 +18,7 @@ class ImageFolders:
     image_folder: ClassVar[str] = "image-folders"
     names_images_by_content: ClassVar[bool] = True
 
-    def rows(self, sources: Sources) -> Iterator[Row | RowFault]:
+    def rows(self, sources: SourcePaths) -> Iterator[Row | RowFault]:
         """Each picture of the folder of tests, numbered in the order of their paths; then the files that are none."""
         for number, (kind, name) in enumerate(_pictures(sources["test"])):
             row = ClassifiedImage(id=f"test-{number}", image=f"test/{name}", kind=kind)
@@ -39,16 +39,16 @@ class ImageFolders:
                     fault = Fault("no-class", f"{split}/<class>/{name}", f"{split}/{name}")
                     yield at_place(f"{split}/{name}", fault, name, "picture")
 
-    def documents(self, sources: Sources) -> Mapping[str, Path]:
+    def documents(self, sources: SourcePaths) -> Mapping[str, Path]:
         """No PDFs."""
         return {}
 
-    def image(self, sources: Sources, name: str) -> Path | None:
+    def image(self, sources: SourcePaths, name: str) -> Path | None:
         """A picture by `<split>/<class>/<file>`; a name that leads out of its folder has none."""
         split, *inner = PurePosixPath(name).parts or ("",)
         return file_inside(sources[split], "/".join(inner)) if split in self.sources else None
 
-    def image_classes(self, sources: Sources) -> ImageClasses:
+    def image_classes(self, sources: SourcePaths) -> ImageClasses:
         """Every folder of pictures."""
         shown: dict[str, list[str]] = {}
         asked: dict[str, int] = {}

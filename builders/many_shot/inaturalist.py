@@ -18,7 +18,7 @@ from mmlongbench import (
     Row,
     RowFault,
     SourceError,
-    Sources,
+    SourcePaths,
     at_place,
     file_inside,
     load_json,
@@ -49,7 +49,7 @@ class INaturalist:
     image_folder: ClassVar[str] = "inat2021"
     names_images_by_content: ClassVar[bool] = True
 
-    def rows(self, sources: Sources) -> Iterator[Row | RowFault]:
+    def rows(self, sources: SourcePaths) -> Iterator[Row | RowFault]:
         """Each annotated picture of the tests, by `inat-<image id>`; and exemplars that have no class or no file."""
         for split in ("test", "train"):
             found = _annotated(sources[split])
@@ -59,15 +59,15 @@ class INaturalist:
                 if split == "test" or isinstance(row, Fault):
                     yield at_place(id, row, sources[split].name, f"annotation {number}")
 
-    def documents(self, sources: Sources) -> Mapping[str, Path]:
+    def documents(self, sources: SourcePaths) -> Mapping[str, Path]:
         """No PDFs."""
         return {}
 
-    def image(self, sources: Sources, name: str) -> Path | None:
+    def image(self, sources: SourcePaths, name: str) -> Path | None:
         """A picture below the folder; a name that leads out of it has none."""
         return file_inside(sources["images"], name)
 
-    def image_classes(self, sources: Sources) -> ImageClasses:
+    def image_classes(self, sources: SourcePaths) -> ImageClasses:
         """Every category of the two files, by `<supercategory>/<name>`."""
         shown: dict[str, list[str]] = {}
         asked: dict[str, int] = {}

@@ -18,12 +18,12 @@ class OneObject:
     """How frozen records become the public object, and how that becomes one record for each set and test image."""
 
     def bundle(self, records: Iterable[mm.Record]) -> Iterator[bytes]:
-        """The object; `all_token_count` holds the tokens of each set with its dearest test image."""
+        """The object; `all_token_count` holds the tokens of each set with its costliest test image."""
         domains: dict[str, dict[str, Any]] = {}
         for record in records:
             domain = domains.setdefault(record["domain"], {"sets": {}, "tests": {}, "record": record})
-            dearest = domain["sets"].get(record["set"])
-            if dearest is None or dearest["length"] < record["length"]:
+            costliest = domain["sets"].get(record["set"])
+            if costliest is None or costliest["length"] < record["length"]:
                 domain["sets"][record["set"]] = record
             domain["tests"][record["id"]] = record
         public = {name: _public(found) for name, found in sorted(domains.items())}
@@ -72,7 +72,7 @@ def _rounds(exemplars: list[dict[str, Any]], labels: int) -> list[list[dict[str,
 
 def _pairs(name: str, domain: dict[str, Any]) -> Iterator[tuple[str, mm.Record]]:
     tokens = domain.get("tokens")
-    dearest = max((test.get("image_tokens", 0) for test in domain["test_example"]), default=0)
+    costliest = max((test.get("image_tokens", 0) for test in domain["test_example"]), default=0)
     for number, rounds in enumerate(domain["exemplar_list"]):
         exemplars = [shown for turn in rounds for shown in turn]
         for place, test in enumerate(domain["test_example"]):
@@ -86,5 +86,5 @@ def _pairs(name: str, domain: dict[str, Any]) -> Iterator[tuple[str, mm.Record]]
                 cost = test["image_tokens"]
                 image = tokens["image"][number] + cost
                 record["tokens"] = {"text": tokens["text"][number], "image": image, "reserve": tokens["reserve"]}
-                record["length"] = domain["all_token_count"][number] - dearest + cost
+                record["length"] = domain["all_token_count"][number] - costliest + cost
             yield f"{name}, set {number}, test {place}", record

@@ -14,7 +14,17 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from builders.many_shot.rows import ClassifiedImage
-from mmlongbench import Fault, ImageClass, ImageClasses, Row, RowFault, SourceError, Sources, at_place, visible_files
+from mmlongbench import (
+    Fault,
+    ImageClass,
+    ImageClasses,
+    Row,
+    RowFault,
+    SourceError,
+    SourcePaths,
+    at_place,
+    visible_files,
+)
 
 _TESTS = ("test", "validation", "valid", "val")
 _GROUPS = 8
@@ -68,7 +78,7 @@ class ImageTables:
     hub_files: ClassVar[tuple[str, ...]] = ("*.parquet", "**/*.parquet")
     names_images_by_content: ClassVar[bool] = True
 
-    def rows(self, sources: Sources) -> Iterator[Row | RowFault]:
+    def rows(self, sources: SourcePaths) -> Iterator[Row | RowFault]:
         """Each picture of the split of tests by `<split>-<row>`; and rows of exemplars that have no label."""
         exemplars, tests = _splits(sources["data"])
         for number, label in enumerate(tests.labels):
@@ -84,17 +94,17 @@ class ImageTables:
                 fault = _unlabelled(label, exemplars)
                 yield at_place(f"{exemplars.name}-{number}", fault, *_place(exemplars.cells[number]))
 
-    def documents(self, sources: Sources) -> Mapping[str, Path]:
+    def documents(self, sources: SourcePaths) -> Mapping[str, Path]:
         """No PDFs."""
         return {}
 
-    def image(self, sources: Sources, name: str) -> Cell | None:
+    def image(self, sources: SourcePaths, name: str) -> Cell | None:
         """A picture by `exemplars/<row>` or `tests/<row>`."""
         found = re.fullmatch(r"(exemplars|tests)/(\d{1,12})", name)
         split = _splits(sources["data"])[found[1] == "tests"] if found else None
         return split.cells[int(found[2])] if split and found and int(found[2]) < len(split.cells) else None
 
-    def image_classes(self, sources: Sources) -> ImageClasses:
+    def image_classes(self, sources: SourcePaths) -> ImageClasses:
         """Every class of the two splits."""
         exemplars, tests = _splits(sources["data"])
         shown: dict[str, list[str]] = {}

@@ -100,9 +100,9 @@ class MMNIAH:
         parts = ask(how.text, paths, has_choices=bool(row.choices))
         question = mm.Question(row.id, parts, data, wording=how.wording)
         opening = (_instruction(bool(row.choices)),)
-        supply, finish = mm.Chain((haystack,)), mm.Closing()
+        take_order, closing = mm.Chain((haystack,)), mm.Closing()
         noted = (STALE_SOURCE,) if row.is_ordinal_stale else ()
-        return mm.Draft(row.id, opening, (question,), required, supply, finish=finish, noted=noted)
+        return mm.Draft(row.id, opening, (question,), required, take_order, closing=closing, noted=noted)
 
     def record(self, example: mm.Example) -> mm.Record:
         """One line of the public file.

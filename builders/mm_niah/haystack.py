@@ -15,7 +15,7 @@ Mode = Literal["sentences", "words"]
 
 @dataclass(frozen=True, slots=True)
 class Haystack:
-    """A question's own pages, then all others in a drawn order; what may not stand in it is barred with a reason."""
+    """A question's own pages, then all others in a drawn order; what may not stand in it is excluded with a reason."""
 
     row: HaystackQuestion
     world: mm.World
@@ -31,13 +31,13 @@ class Haystack:
         body: mm.Part
         for place, (id, part, role) in enumerate(self._parts()):
             if isinstance(part, str):
-                barred, body, key = text_fault(part), part, part
+                excluded, body, key = text_fault(part), part, part
             else:
-                picture, barred = self._picture(part.path, picture_fault)
+                picture, excluded = self._picture(part.path, picture_fault)
                 body, key = (mm.Image(picture.path), picture.path) if picture else ("", id)
-            barred = barred or ("repeated" if key in seen else "")
+            excluded = excluded or ("repeated" if key in seen else "")
             seen.add(key)
-            yield mm.Unit(id, role, body, (place,), is_optional=isinstance(part, mm.Image), barred=barred)
+            yield mm.Unit(id, role, body, (place,), is_optional=isinstance(part, mm.Image), excluded=excluded)
 
     def _parts(self) -> Iterator[tuple[str, str | mm.Image, mm.Role]]:
         """(id, passage or picture by the source's name, role) of every page in turn."""

@@ -21,7 +21,7 @@ from builders.mm_niah.annotations import (
 from builders.mm_niah.obelics import obelics_faults, obelics_pages
 from builders.mm_niah.pages import Pages, WebPage, picture_file, picture_root
 from builders.mm_niah.rows import HaystackQuestion
-from mmlongbench import Fault, Row, RowFault, Sources, at_place, json_line_at, json_lines
+from mmlongbench import Fault, Row, RowFault, SourcePaths, at_place, json_line_at, json_lines
 
 
 class MMNIAHRows:
@@ -36,7 +36,7 @@ class MMNIAHRows:
         """Know no folder of pictures yet; each is looked for once, and again when rows are read."""
         self._roots: dict[Path, Path] = {}
 
-    def rows(self, sources: Sources) -> Iterator[Row | RowFault]:
+    def rows(self, sources: SourcePaths) -> Iterator[Row | RowFault]:
         """Each question, `mm-niah-<id>`; then the pages of `obelics` that cannot be read.
 
         Raises:
@@ -52,24 +52,24 @@ class MMNIAHRows:
         for id, fault in obelics_faults(sources["obelics"]) if "obelics" in sources else ():
             yield at_place(id, fault, sources["obelics"].name, id)
 
-    def documents(self, sources: Sources) -> Mapping[str, Path]:
+    def documents(self, sources: SourcePaths) -> Mapping[str, Path]:
         """No PDFs."""
         return {}
 
-    def image(self, sources: Sources, name: str) -> Path | None:
+    def image(self, sources: SourcePaths, name: str) -> Path | None:
         """A picture of a context, a question or a web page."""
         folder = sources["images"]
         if folder not in self._roots:
             self._roots[folder] = picture_root(folder)
         return picture_file(folder, name, self._roots[folder])
 
-    def asked_pictures(self, sources: Sources) -> Iterator[str]:
+    def asked_pictures(self, sources: SourcePaths) -> Iterator[str]:
         """The needles, patterns and options of all rows, also of those that are refused."""
         for _, _, raw in json_lines(sources["questions"]):
             found = read_annotation(raw)
             yield from asked_by(found) if isinstance(found, Annotation) else asked_by_refused(raw)
 
-    def web_pages(self, sources: Sources) -> Mapping[str, WebPage]:
+    def web_pages(self, sources: SourcePaths) -> Mapping[str, WebPage]:
         """The rows' own contexts without their needles, `row-<id>`, then the pages of `obelics`."""
         path, found = sources["questions"], dict[str, Callable[[], WebPage]]()
         for number, offset, raw in json_lines(path):

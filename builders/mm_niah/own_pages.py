@@ -22,7 +22,7 @@ from mmlongbench import (
     Row,
     RowFault,
     SourceError,
-    Sources,
+    SourcePaths,
     at_place,
     file_inside,
     json_lines,
@@ -31,7 +31,7 @@ from mmlongbench import (
 
 ENDINGS = (".txt", ".md")
 PICTURES = (".jpg", ".jpeg", ".png", ".gif", ".webp", ".bmp", ".tif", ".tiff")
-_MOST_BYTES = 20_000_000
+_MAX_BYTES = 20_000_000
 """Of a page."""
 _PICTURE = re.compile(r"!\[[^\[\]\n]*\]\(<?([^()>\s]{1,2000})(?:>|(?=[\s)]))[^)\n]{0,200}\)")
 """Bounded, and nowhere two ways to match: a page of brackets alone is passed over in one go."""
@@ -46,7 +46,7 @@ class OwnPages:
     optional_sources: ClassVar[tuple[str, ...]] = ("images",)
     image_folder: ClassVar[str] = "mm-niah"
 
-    def rows(self, sources: Sources) -> Iterator[Row | RowFault]:
+    def rows(self, sources: SourcePaths) -> Iterator[Row | RowFault]:
         """Each question; its id is its own, or `mm-niah-<line from 0>`; then the pages that are no text."""
         path = sources["questions"]
         for number, _, raw in json_lines(path):
@@ -58,22 +58,22 @@ class OwnPages:
             if isinstance(found, Fault):
                 yield at_place(page, found, page, "page")
 
-    def documents(self, sources: Sources) -> Mapping[str, Path]:
+    def documents(self, sources: SourcePaths) -> Mapping[str, Path]:
         """No PDFs."""
         return {}
 
-    def asked_pictures(self, sources: Sources) -> Iterator[str]:
+    def asked_pictures(self, sources: SourcePaths) -> Iterator[str]:
         """The needles, choices and shown pictures of all questions, also of those that are refused."""
         for _, _, raw in json_lines(sources["questions"]):
             listed = [] if isinstance(raw, Fault) else [raw.get(field) for field in _LISTS]
             names = (name for names in listed if isinstance(names, list) for name in names)
             yield from (name for name in names if isinstance(name, str) and name.lower().endswith(PICTURES))
 
-    def image(self, sources: Sources, name: str) -> Path | None:
+    def image(self, sources: SourcePaths, name: str) -> Path | None:
         """A picture below the folder of pictures, or of pages."""
         return picture_file(_pictures_folder(sources), name)
 
-    def web_pages(self, sources: Sources) -> Mapping[str, WebPage]:
+    def web_pages(self, sources: SourcePaths) -> Mapping[str, WebPage]:
         """The pages by their paths below the folder, sorted."""
         root = sources["documents"]
         return Pages({page: partial(_page, root, page, file) for page, file in _files(root).items()})
@@ -85,7 +85,7 @@ class OwnPages:
         return draw_hidden_pictures(folder)
 
 
-def _pictures_folder(sources: Sources) -> Path:
+def _pictures_folder(sources: SourcePaths) -> Path:
     folder = sources.get("images", sources["documents"])
     return folder.parent if folder.is_file() else folder
 
@@ -105,8 +105,8 @@ def _text(root: Path, file: Path) -> str | Fault:
     if root.is_dir() and file_inside(root, file) is None:
         return Fault("path-outside-source", "a page that lies in the folder", "a link out of it")
     try:
-        if (size := file.stat().st_size) > _MOST_BYTES:
-            return Fault("page-too-long", f"at most {_MOST_BYTES} bytes", str(size))
+        if (size := file.stat().st_size) > _MAX_BYTES:
+            return Fault("page-too-long", f"at most {_MAX_BYTES} bytes", str(size))
         return file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         return Fault("unreadable-page", "a text in UTF-8", str(error).replace(f"{file.parent}/", "")[:120])

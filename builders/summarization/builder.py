@@ -65,10 +65,10 @@ class Summary:
         ).order
         about = {"row": row, "summary": summary, "removed": removed, "pages": counts}
         question = mm.Question(row.id, ask(kind), about)
-        opening, supply = (INSTRUCTIONS[kind],), mm.InOrder(tuple(others))
-        is_retold = self.options.pages_as == "text" and not self.options.packs_text
-        retold = mm.Retelling(opening, partial(told, world)) if is_retold else None
-        return mm.Draft(row.id, opening, (question,), (first,), supply, retold=retold)
+        opening, take_order = (INSTRUCTIONS[kind],), mm.InOrder(tuple(others))
+        is_rendered = self.options.pages_as == "text" and not self.options.packs_text
+        rendered = mm.Rendering(opening, partial(told, world)) if is_rendered else None
+        return mm.Draft(row.id, opening, (question,), (first,), take_order, rendered_as_text=rendered)
 
     def record(self, example: mm.Example) -> mm.Record:
         """One line of the public file."""

@@ -17,7 +17,7 @@ from mmlongbench import (
     Row,
     RowFault,
     SourceError,
-    Sources,
+    SourcePaths,
     at_place,
     escape_markers,
     json_lines,
@@ -26,7 +26,7 @@ from mmlongbench import (
     visible_files,
 )
 
-_MOST_BYTES = 64 * 1024 * 1024
+_MAX_BYTES = 64 * 1024 * 1024
 """Of one report; the longest has a megabyte."""
 _PREFIX = "gov_report_"
 """What the ids of the benchmark's public rows and claims begin with."""
@@ -39,7 +39,7 @@ class GovReport:
     sources: ClassVar[tuple[str, ...]] = ("reports", "documents")
     image_folder: ClassVar[str] = "gov-report/bg_pdf_img"
 
-    def rows(self, sources: Sources) -> Iterator[Row | RowFault]:
+    def rows(self, sources: SourcePaths) -> Iterator[Row | RowFault]:
         """Each report; its id is the public one, `gov_report_` and the number of the report in lower case."""
         stems: dict[str, list[str]] = {}
         for stem in pdfs_by_name(sources["documents"]):
@@ -52,7 +52,7 @@ class GovReport:
                 found = refused.fault
             yield at_place(public_id(id) if id else f"{file}, {place}", found, file, place)
 
-    def documents(self, sources: Sources) -> Mapping[str, Path | Fault]:
+    def documents(self, sources: SourcePaths) -> Mapping[str, Path | Fault]:
         """Every PDF of the folder, by its name without the ending."""
         return pdfs_by_name(sources["documents"])
 
@@ -81,8 +81,8 @@ def _reports(source: Path) -> Iterator[tuple[str, str, dict[str, Any] | Fault]]:
 
 
 def _report(file: Path) -> dict[str, Any] | Fault:
-    if (size := file.stat().st_size) > _MOST_BYTES:
-        return Fault("size-of-a-file", f"at most {_MOST_BYTES} bytes", str(size))
+    if (size := file.stat().st_size) > _MAX_BYTES:
+        return Fault("size-of-a-file", f"at most {_MAX_BYTES} bytes", str(size))
     return json_object(file.read_bytes())
 
 

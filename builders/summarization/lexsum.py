@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from builders.summarization.rows import Section, Summarised
-from mmlongbench import Fault, Rejected, Row, RowFault, Sources, at_place, escape_markers, json_lines, pdfs_by_name
+from mmlongbench import Fault, Rejected, Row, RowFault, SourcePaths, at_place, escape_markers, json_lines, pdfs_by_name
 
 LENGTHS = ("short", "long", "tiny")
 
@@ -21,7 +21,7 @@ class MultiLexSum:
     sources: ClassVar[tuple[str, ...]] = ("cases", "documents")
     image_folder: ClassVar[str] = "multi-lexsum"
 
-    def rows(self, sources: Sources) -> Iterator[Row | RowFault]:
+    def rows(self, sources: SourcePaths) -> Iterator[Row | RowFault]:
         """Each case, by its own id."""
         for number, _, raw in json_lines(sources["cases"]):
             id = None if isinstance(raw, Fault) else _id(raw.get("case_id"))
@@ -31,7 +31,7 @@ class MultiLexSum:
                 found = refused.fault
             yield at_place(id or f"line-{number}", found, sources["cases"].name, f"line {number}")
 
-    def documents(self, sources: Sources) -> Mapping[str, Path | Fault]:
+    def documents(self, sources: SourcePaths) -> Mapping[str, Path | Fault]:
         """Every PDF below the folder, by its name without the ending."""
         return pdfs_by_name(sources["documents"])
 

@@ -66,8 +66,8 @@ class VisualHaystack:
         )
         question = mm.Question(row.id, _ask(row.question), {"row": row, "needles": paths})
         others = () if self.options.context == "oracle" else (_Distractors(row, world, draws),)
-        finish = _CLOSING if self.options.finish == "closing" else None
-        return mm.Draft(row.id, (INSTRUCTION,), (question,), required, mm.Chain(others), "\n", finish)
+        closing = _CLOSING if self.options.finish == "closing" else None
+        return mm.Draft(row.id, (INSTRUCTION,), (question,), required, mm.Chain(others), "\n", closing)
 
     def record(self, example: mm.Example) -> mm.Record:
         """One line of the public file."""
@@ -100,7 +100,7 @@ class VisualHaystack:
 
 @dataclass(frozen=True, slots=True)
 class _Distractors:
-    """Photographs that are no needles and lack the anchor object, each once; those that cannot be opened are barred."""
+    """Photographs that are no needles and lack the anchor object, each once; broken ones are excluded."""
 
     row: PhotographQuestion
     world: mm.World
@@ -114,7 +114,7 @@ class _Distractors:
             try:
                 yield mm.Unit(name, "negative", mm.Image(self.world.image(name).path), (place,))
             except mm.Rejected as refused:
-                yield mm.Unit(name, "negative", "", (place,), barred=refused.fault.reason)
+                yield mm.Unit(name, "negative", "", (place,), excluded=refused.fault.reason)
 
     def _pool(self) -> Iterator[str]:
         pool = self.world.pool("pictures") if self.row.anchor else ()

@@ -11,7 +11,7 @@ from mmlongbench import Fault, Rejected, escape_markers
 
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _LEADING_MARKERS = re.compile(r"(?:\s*<image>[ \t]*(?:\n|$))*")
-_MOST_ASKED = 1_000
+_MAX_ASKED = 1_000
 """Characters of a question in which objects are looked for; those of Visual Haystacks have a hundred."""
 _ASKED = re.compile(
     r"for (?:the image|all images) with (?:an? )?(.+?), "
@@ -74,7 +74,7 @@ def asked_objects(question: str) -> tuple[str, str]:
     >>> asked_objects("For all images with an apple, do any of them contain a wine glass?")
     ('apple', 'wine glass')
     """
-    found = _ASKED.search(" ".join(question.split())) if len(question) <= _MOST_ASKED else None
+    found = _ASKED.search(" ".join(question.split())) if len(question) <= _MAX_ASKED else None
     return (found[1], found[2]) if found else ("", "")
 
 

@@ -14,7 +14,7 @@ from builders.visual_haystacks.coco import Objects
 from builders.visual_haystacks.fields import against, answer_of, asked_objects, pictures_in, question_of, text_in
 from builders.visual_haystacks.rows import PhotographQuestion
 from builders.visual_haystacks.visual_haystacks import annotated
-from mmlongbench import Fault, Rejected, Row, RowFault, Sources, at_place, file_inside, json_lines
+from mmlongbench import Fault, Rejected, Row, RowFault, SourcePaths, at_place, file_inside, json_lines
 
 _ENDINGS = (".jpg", ".jpeg", ".png", ".webp")
 
@@ -27,7 +27,7 @@ class Photographs:
     optional_sources: ClassVar[tuple[str, ...]] = ("annotations",)
     image_folder: ClassVar[str] = "vh"
 
-    def rows(self, sources: Sources) -> Iterator[Row | RowFault]:
+    def rows(self, sources: SourcePaths) -> Iterator[Row | RowFault]:
         """Each question; without an id of its own it is `vh-<line>`."""
         objects = annotated(sources)
         for number, _, raw in json_lines(sources["questions"]):
@@ -42,15 +42,15 @@ class Photographs:
                 found = refused.fault
             yield at_place(id, found, sources["questions"].name, f"line {number}")
 
-    def documents(self, sources: Sources) -> Mapping[str, Path]:
+    def documents(self, sources: SourcePaths) -> Mapping[str, Path]:
         """No PDFs."""
         return {}
 
-    def image(self, sources: Sources, name: str) -> Path | None:
+    def image(self, sources: SourcePaths, name: str) -> Path | None:
         """A photograph; a name that leads out of the folder has none."""
         return file_inside(sources["images"], name)
 
-    def shows(self, sources: Sources) -> Mapping[str, frozenset[str]]:
+    def shows(self, sources: SourcePaths) -> Mapping[str, frozenset[str]]:
         """The annotated pictures with their objects, or all pictures but the needles, with no object known."""
         if objects := annotated(sources):
             return objects.shown

@@ -18,7 +18,7 @@ from builders.visual_haystacks.fields import (
     text_in,
 )
 from builders.visual_haystacks.rows import PhotographQuestion
-from mmlongbench import Fault, Rejected, Row, RowFault, SourceError, Sources, at_place, file_inside, load_json
+from mmlongbench import Fault, Rejected, Row, RowFault, SourceError, SourcePaths, at_place, file_inside, load_json
 
 
 class VisualHaystacks:
@@ -29,7 +29,7 @@ class VisualHaystacks:
     optional_sources: ClassVar[tuple[str, ...]] = ("annotations",)
     image_folder: ClassVar[str] = "vh"
 
-    def rows(self, sources: Sources) -> Iterator[Row | RowFault]:
+    def rows(self, sources: SourcePaths) -> Iterator[Row | RowFault]:
         """Each question; its id is `vh_single-<index>` or, with several needles, `vh_multi-<index>`, from 0."""
         objects, file = annotated(sources), sources["questions"].name
         for index, raw in enumerate(_items(sources["questions"])):
@@ -41,15 +41,15 @@ class VisualHaystacks:
                 found = refused.fault
             yield at_place(id, found, file, f"item {index}")
 
-    def documents(self, sources: Sources) -> Mapping[str, Path]:
+    def documents(self, sources: SourcePaths) -> Mapping[str, Path]:
         """No PDFs."""
         return {}
 
-    def image(self, sources: Sources, name: str) -> Path | None:
+    def image(self, sources: SourcePaths, name: str) -> Path | None:
         """A photograph; a name that leads out of the folder has none."""
         return file_inside(sources["images"], name)
 
-    def shows(self, sources: Sources) -> Mapping[str, frozenset[str]]:
+    def shows(self, sources: SourcePaths) -> Mapping[str, frozenset[str]]:
         """The annotated photographs, with the objects that each shows; none without annotations."""
         objects = annotated(sources)
         return objects.shown if objects else {}
@@ -61,7 +61,7 @@ class VisualHaystacks:
         return draw_single(folder)
 
 
-def annotated(sources: Sources) -> Objects | None:
+def annotated(sources: SourcePaths) -> Objects | None:
     """What the annotations say, where there are any."""
     if "annotations" not in sources:
         return None

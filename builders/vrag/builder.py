@@ -71,14 +71,14 @@ class VRAG:
         world.check(mm.Query(row.id, row.original_question, mm.Facts(answers, _names(row), within=row.answer_range)))
         found = self._span(row, world) if lead is None else _checked(lead, row)
         names = (*_names(row), *(passage.title for passage in found.gold))
-        barred = frozenset(passage.id for passage in found.others)
-        facts = mm.Facts(answers, names, found.gold, barred, row.answer_range)
+        excluded = frozenset(passage.id for passage in found.others)
+        facts = mm.Facts(answers, names, found.gold, excluded, row.answer_range)
         query = mm.Query(row.id, row.original_question, facts)
         question = mm.Question(row.id, _ask(picture.path, row.question), {"row": row, "picture": picture})
         required = tuple(_unit(passage, "gold", None) for passage in found.gold)
-        supply = mm.Chain((_Negatives(world, query, draws),))
+        take_order = mm.Chain((_Negatives(world, query, draws),))
         closing, noted = mm.Closing(), found.noted
-        return mm.Draft(row.id, (INSTRUCTION,), (question,), required, supply, finish=closing, noted=noted)
+        return mm.Draft(row.id, (INSTRUCTION,), (question,), required, take_order, closing=closing, noted=noted)
 
     def record(self, example: mm.Example) -> mm.Record:
         """One line of the public file."""

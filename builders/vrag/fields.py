@@ -5,7 +5,7 @@ from typing import Any
 
 from mmlongbench import Fault
 
-MOST_CHARACTERS = 10_000
+MAX_CHARACTERS = 10_000
 """Of a text field; a question has a hundred."""
 
 
@@ -16,7 +16,7 @@ def faulty_text(raw: Mapping[str, Any], fields: Sequence[str]) -> Fault | None:
         if not isinstance(value, str) or not value.strip():
             found = repr(value)[:80] if field in raw else "nothing"
             return Fault("missing-or-mistyped-field", "a text", found, field=field)
-        if len(value) > MOST_CHARACTERS:
-            bound = f"at most {MOST_CHARACTERS} characters"
+        if len(value) > MAX_CHARACTERS:
+            bound = f"at most {MAX_CHARACTERS} characters"
             return Fault("field-too-long", bound, str(len(value)), field=field)
     return None

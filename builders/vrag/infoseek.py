@@ -15,7 +15,7 @@ from mmlongbench import (
     Fault,
     Row,
     RowFault,
-    Sources,
+    SourcePaths,
     at_place,
     escape_markers,
     file_inside,
@@ -24,7 +24,7 @@ from mmlongbench import (
 )
 
 _ENDINGS = (".jpg", ".JPEG", ".jpeg", ".JPG", ".png", ".PNG")
-_MOST_DIGITS = 18
+_MAX_DIGITS = 18
 """Of the number in an id."""
 _MOST = 1e300
 """No number of an answer is as large; neither infinity nor NaN is below it."""
@@ -37,7 +37,7 @@ class InfoSeek:
     sources: ClassVar[tuple[str, ...]] = ("questions", "entities", "images")
     image_folder: ClassVar[str] = "infoseek"
 
-    def rows(self, sources: Sources) -> Iterator[Row | RowFault]:
+    def rows(self, sources: SourcePaths) -> Iterator[Row | RowFault]:
         """Each question that has an entity; its id is `infoseek-<n>`, n being the number in its data_id."""
         entities = _entities(sources["entities"])
         for number, _, raw in json_lines(sources["questions"]):
@@ -46,11 +46,11 @@ class InfoSeek:
             found = raw if isinstance(raw, Fault) else _row(id, raw, entities)
             yield at_place(id, found, sources["questions"].name, place)
 
-    def documents(self, sources: Sources) -> Mapping[str, Path]:
+    def documents(self, sources: SourcePaths) -> Mapping[str, Path]:
         """No PDFs."""
         return {}
 
-    def image(self, sources: Sources, name: str) -> Path | None:
+    def image(self, sources: SourcePaths, name: str) -> Path | None:
         """The picture of a question, whatever its ending; a name that leads out of the folder has none."""
         if "/" in name:
             return None
@@ -68,7 +68,7 @@ class InfoSeek:
 def _id(raw: Mapping[str, Any] | Fault, place: str) -> str:
     data_id = "" if isinstance(raw, Fault) else str(raw.get("data_id", ""))
     digits = data_id.rpartition("_")[2]
-    is_number = digits.isdecimal() and len(digits) <= _MOST_DIGITS
+    is_number = digits.isdecimal() and len(digits) <= _MAX_DIGITS
     return f"infoseek-{int(digits) if is_number else place.replace(' ', '-')}"
 
 
@@ -87,7 +87,7 @@ def _row(id: str, raw: Mapping[str, Any], entities: Mapping[str, tuple[str, str,
     if fault := faulty_text(raw, ("data_id", "image_id", "question")):
         return fault
     digits, shown = raw["data_id"].rpartition("_")[2], raw["data_id"][:80]
-    if not digits.isdecimal() or len(digits) > _MOST_DIGITS:
+    if not digits.isdecimal() or len(digits) > _MAX_DIGITS:
         return Fault("id-without-number", "an id that ends in _<number>", shown, field="data_id")
     if raw["data_id"] not in entities:
         return Fault("no-entity", "a line of the entities file with this data_id", shown, field="data_id")

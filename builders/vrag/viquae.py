@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 
 from builders.vrag.fields import faulty_text
 from builders.vrag.rows import EntityQuestion
-from mmlongbench import Fault, Row, RowFault, Sources, at_place, escape_markers, file_inside, json_lines
+from mmlongbench import Fault, Row, RowFault, SourcePaths, at_place, escape_markers, file_inside, json_lines
 
-_MOST_PAIRS = 100_000
+_MAX_PAIRS = 100_000
 """Words of one question times words of the other; more are not compared, which takes the square of it."""
 
 
@@ -26,18 +26,18 @@ class ViQuAE:
     sources: ClassVar[tuple[str, ...]] = ("questions", "images")
     image_folder: ClassVar[str] = "viquae"
 
-    def rows(self, sources: Sources) -> Iterator[Row | RowFault]:
+    def rows(self, sources: SourcePaths) -> Iterator[Row | RowFault]:
         """Each question; its id is `viquae-<row>`, from 0: the source's own ids are no numbers."""
         for number, (line, _, raw) in enumerate(json_lines(sources["questions"])):
             id = f"viquae-{number}"
             found = raw if isinstance(raw, Fault) else _row(id, raw)
             yield at_place(id, found, sources["questions"].name, f"line {line}")
 
-    def documents(self, sources: Sources) -> Mapping[str, Path]:
+    def documents(self, sources: SourcePaths) -> Mapping[str, Path]:
         """No PDFs."""
         return {}
 
-    def image(self, sources: Sources, name: str) -> Path | None:
+    def image(self, sources: SourcePaths, name: str) -> Path | None:
         """The picture of a question; a name that leads out of the folder has none."""
         return None if "/" in name else file_inside(sources["images"], sources["images"] / name)
 
@@ -96,7 +96,7 @@ def named_apart(original: str, asked: str) -> str:
     'Jackie Wilson'
     """
     words, others = original.split(), [word.casefold() for word in asked.split()]
-    if len(words) * len(others) > _MOST_PAIRS:
+    if len(words) * len(others) > _MAX_PAIRS:
         return ""
     matcher = SequenceMatcher(None, [word.casefold() for word in words], others, autojunk=False)
     runs = [words[a:b] for tag, a, b, _, _ in matcher.get_opcodes() if tag in ("replace", "delete")]

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mmlongbench.building.build_plan import DatasetPlan, begun, plan_datasets, save_plans
+from mmlongbench.building.build_dir import BuildDir, Shard
+from mmlongbench.building.build_plan import DatasetPlan, load_interrupted_plan, plan_datasets, save_plans
 from mmlongbench.building.engine import Engine
 from mmlongbench.building.finish import finish
 from mmlongbench.building.rejects import sentence
@@ -17,9 +18,8 @@ from mmlongbench.building.running import do_shards
 from mmlongbench.building.shards import forget
 from mmlongbench.building.source_files import SOURCE_FILES, source_files
 from mmlongbench.building.stages import STAGES
-from mmlongbench.building.work import Shard, Work
 from mmlongbench.errors import BuildError, MMLongBenchError, StrictStop
-from mmlongbench.io.atomic import TEMPORARY, claim
+from mmlongbench.io.atomic import TEMPORARY, file_lock
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.manifest.registry import reader_type
 from mmlongbench.manifest.resolve import bind_builder, check_plugins, check_reserve, missing_metrics, placements_of
@@ -51,15 +51,15 @@ def build(manifest: Manifest, out: Path, engine: Engine, *, is_strict: bool = Fa
 
     """
     check_manifest(manifest)
-    with _claimed(out) as work:
-        if (work.out / LOCK).is_file():
-            return _complete(manifest, work, engine)
-        plans = plan_build(manifest, work, engine)
-        with logged(work.out):
-            do_stages(plans, work, engine, is_strict=is_strict)
-            lock = finish(plans, work, engine)
-        shutil.rmtree(work.root)
-    return Built(work.out, lock, was_complete=False)
+    with _claimed(out) as build_dir:
+        if (build_dir.out / LOCK).is_file():
+            return _complete(manifest, build_dir, engine)
+        plans = plan_build(manifest, build_dir, engine)
+        with logged(build_dir.out):
+            do_stages(plans, build_dir, engine, is_strict=is_strict)
+            lock = finish(plans, build_dir, engine)
+        shutil.rmtree(build_dir.root)
+    return Built(build_dir.out, lock, was_complete=False)
 
 
 def check_manifest(manifest: Manifest) -> None:
@@ -82,66 +82,70 @@ def notes_on(manifest: Manifest) -> list[str]:
     ]
 
 
-def run_stages(manifest: Manifest, work: Work, engine: Engine) -> list[DatasetPlan]:
+def run_stages(manifest: Manifest, build_dir: BuildDir, engine: Engine) -> list[DatasetPlan]:
     """Plan, then do every stage of all datasets; the working folder then holds all that a release is made of."""
-    plans = plan_build(manifest, work, engine)
-    do_stages(plans, work, engine)
+    plans = plan_build(manifest, build_dir, engine)
+    do_stages(plans, build_dir, engine)
     return plans
 
 
-def plan_build(manifest: Manifest, work: Work, engine: Engine) -> list[DatasetPlan]:
+def plan_build(manifest: Manifest, build_dir: BuildDir, engine: Engine) -> list[DatasetPlan]:
     """Find and fingerprint the sources, and save the plan; or find the one that was saved to be the same."""
     check_manifest(manifest)
-    plans = plan_datasets(manifest, work, engine.progress)
-    _go_on(plans, work)
+    plans = plan_datasets(manifest, build_dir, engine.progress)
+    _go_on(plans, build_dir)
     forget()
     return plans
 
 
-def do_stages(plans: list[DatasetPlan], work: Work, engine: Engine, *, is_strict: bool = False) -> None:
+def do_stages(plans: list[DatasetPlan], build_dir: BuildDir, engine: Engine, *, is_strict: bool = False) -> None:
     """Every stage of all datasets, each over what the one before has left."""
     with closing(engine):
         for stage, shards_of in STAGES.items():
-            shards = [shard for plan in plans for shard in shards_of(plan, work)]
-            do_shards(stage, shards, work, engine)
+            shards = [shard for plan in plans for shard in shards_of(plan, build_dir)]
+            do_shards(stage, shards, build_dir, engine)
             if is_strict and stage in ("rows", "records"):
-                _refuse_rejects(shards, work)
+                _refuse_rejects(shards, build_dir)
 
 
-def _complete(manifest: Manifest, work: Work, engine: Engine) -> Built:
+def _complete(manifest: Manifest, build_dir: BuildDir, engine: Engine) -> Built:
     """A finished release, if it is of this manifest, these versions, and whole; nothing in it is touched either way."""
     try:
-        lock = read_lock(work.out)
-        _same(lock["manifest"], [plan.public() for plan in plan_datasets(manifest, work, engine.progress)], work.out)
-        _same_versions(lock.get("versions"), "a release built", work.out)
-        _whole(lock["files"], work.out)
+        lock = read_lock(build_dir.out)
+        _same(
+            lock["manifest"],
+            [plan.public() for plan in plan_datasets(manifest, build_dir, engine.progress)],
+            build_dir.out,
+        )
+        _same_versions(lock.get("versions"), "a release built", build_dir.out)
+        _whole(lock["files"], build_dir.out)
     finally:
-        shutil.rmtree(work.root)
-    return Built(work.out, lock, was_complete=True)
+        shutil.rmtree(build_dir.root)
+    return Built(build_dir.out, lock, was_complete=True)
 
 
-def _go_on(plans: list[DatasetPlan], work: Work) -> None:
+def _go_on(plans: list[DatasetPlan], build_dir: BuildDir) -> None:
     """Save the plan, or find the one that was saved to be the same, so that no two builds are mixed.
 
     Raises:
         BuildError: the folder holds a build of another manifest, or by other versions.
 
     """
-    before = begun(work)
+    before = load_interrupted_plan(build_dir)
     if before is None:
-        work.discard_all()
-        if work.plan.is_file():  # a torn one; without any, nothing here is of a build
-            _discard_made(work.out)
-        save_plans(plans, work)
+        build_dir.discard_all()
+        if build_dir.plan.is_file():  # a torn one; without any, nothing here is of a build
+            _discard_made(build_dir.out)
+        save_plans(plans, build_dir)
         return
     now = [plan.public() for plan in plans]
     changed: list[Path] = []
     if before.public != now:
         with suppress(BuildError):  # where their list is torn, the manifests tell less
-            changed = source_files(work.out).differences(file for plan in plans for file in plan.files)
-    _same(before.public, now, work.out, changed)
-    _same_versions(before.versions, "a build begun", work.out)
-    save_plans(plans, work)  # the sources may have moved
+            changed = source_files(build_dir.out).differences(file for plan in plans for file in plan.files)
+    _same(before.public, now, build_dir.out, changed)
+    _same_versions(before.versions, "a build begun", build_dir.out)
+    save_plans(plans, build_dir)  # the sources may have moved
 
 
 def _discard_made(out: Path) -> None:
@@ -174,35 +178,35 @@ def _whole(files: dict[str, Any], out: Path) -> None:
 
 
 @contextmanager
-def _claimed(out: Path) -> Iterator[Work]:
+def _claimed(out: Path) -> Iterator[BuildDir]:
     """The right to build in a folder. A build that came to no plan leaves nothing, where nothing stood before."""
-    work, new = _usable(out)
-    with claim(work.root / "claims" / "build", f"the release {out}"):
+    build_dir, new = _usable(out)
+    with file_lock(build_dir.root / "claims" / "build", f"the release {out}"):
         try:
-            yield work
+            yield build_dir
         except (MMLongBenchError, OSError):
-            has_corpus = (work.root / "corpus").is_dir()  # it may have taken hours
-            if work.root in new and not work.plan.is_file() and not has_corpus:
-                shutil.rmtree(work.root, ignore_errors=True)
+            has_corpus = (build_dir.root / "corpus").is_dir()  # it may have taken hours
+            if build_dir.root in new and not build_dir.plan.is_file() and not has_corpus:
+                shutil.rmtree(build_dir.root, ignore_errors=True)
                 with suppress(OSError):  # the outermost that is not empty ends it
                     for folder in new[1:]:
                         folder.rmdir()
             raise
 
 
-def _usable(out: Path) -> tuple[Work, list[Path]]:
+def _usable(out: Path) -> tuple[BuildDir, list[Path]]:
     """The folder to build in: new, empty, an interrupted build's, or a finished release's; and the folders made."""
     out = resolved(out)
     try:
-        new = [folder for folder in (Work(out).root, out, *out.parents) if not folder.exists()]
+        new = [folder for folder in (BuildDir(out).root, out, *out.parents) if not folder.exists()]
         if out.exists() and not out.is_dir():
             raise BuildError(f"--out {out}: is a file; give a folder")
-        if out.is_dir() and not ((out / LOCK).is_file() or Work(out).plan.is_file() or _is_bare(out)):
+        if out.is_dir() and not ((out / LOCK).is_file() or BuildDir(out).plan.is_file() or _is_bare(out)):
             raise BuildError(f"--out {out}: is not empty and no build of this engine; give an empty or a new folder")
-        Work(out).root.mkdir(parents=True, exist_ok=True)
+        BuildDir(out).root.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BuildError(f"--out {out}: cannot be written: {error.strerror}") from error
-    return Work(out), new
+    return BuildDir(out), new
 
 
 def resolved(out: Path) -> Path:
@@ -222,7 +226,7 @@ def resolved(out: Path) -> Path:
 
 def _is_bare(out: Path) -> bool:
     """Whether there is nothing in a folder, or only what a build leaves that was stopped before it had a plan."""
-    root = Work(out).root
+    root = BuildDir(out).root
     begun = {path.name for path in root.glob("*") if not path.name.startswith(TEMPORARY)}
     return {*out.iterdir()} <= {root} and begun <= {"claims", "sample", "corpus", "cache", SOURCE_FILES}
 
@@ -262,7 +266,7 @@ def _files(source: Any) -> str:  # noqa: ANN401  (of a manifest)
     return f"{source['files']:,} files of {source['bytes']:,} bytes with the SHA-256 {source['sha256'][:12]}…"
 
 
-def _refuse_rejects(shards: list[Shard], work: Work) -> None:
-    for line in (line for shard in shards for line in work.read(shard)):
+def _refuse_rejects(shards: list[Shard], build_dir: BuildDir) -> None:
+    for line in (line for shard in shards for line in build_dir.read(shard)):
         if "reject" in line and not line["reject"].get("is_expected", False):
             raise StrictStop(f"--strict: {sentence(line['reject'])}")

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.building.fingerprints import DocumentFile, files_of, fingerprint, source_file_list
 from mmlongbench.building.locating import check_errata, find_sources, refuse_own_output
 from mmlongbench.building.source_files import SourceFile, save_source_files, unchanged_while_planned
-from mmlongbench.building.work import Work
 from mmlongbench.documents.page_images import PageImages
 from mmlongbench.documents.page_store import Pages
 from mmlongbench.documents.pdf import ocr_version
@@ -77,10 +77,10 @@ class DatasetPlan:
         return {**manifest, "source_sha256": sources, "reranker_sha256": self.corpus.reranker if self.corpus else ""}
 
 
-def plan_datasets(manifest: Manifest, work: Work, progress: Progress) -> list[DatasetPlan]:
+def plan_datasets(manifest: Manifest, build_dir: BuildDir, progress: Progress) -> list[DatasetPlan]:
     """Find and fingerprint the sources of every dataset; draw the samples that are asked for, each reader's once."""
     drawn: dict[str, dict[str, Path]] = {}
-    plans = [_plan_dataset(spec, work, drawn, progress) for spec in manifest.datasets]
+    plans = [_plan_dataset(spec, build_dir, drawn, progress) for spec in manifest.datasets]
     _refuse_shared_images(plans)
     return plans
 
@@ -101,13 +101,15 @@ def _refuse_shared_images(plans: list[DatasetPlan]) -> None:
                 )
 
 
-def _plan_dataset(spec: DatasetSpec, work: Work, drawn: dict[str, dict[str, Path]], progress: Progress) -> DatasetPlan:
+def _plan_dataset(
+    spec: DatasetSpec, build_dir: BuildDir, drawn: dict[str, dict[str, Path]], progress: Progress
+) -> DatasetPlan:
     reader = reader_type(spec.reader)()
-    sources = find_sources(spec, reader, work.root / "sample" / spec.name, drawn)
-    refuse_own_output(spec, sources, work)
+    sources = find_sources(spec, reader, build_dir.root / "sample" / spec.name, drawn)
+    refuse_own_output(spec, sources, build_dir)
     articles = spec.corpus or sources.pop("corpus", None)
     with unchanged_while_planned(spec.name, lambda: _read_to_plan(spec, sources, articles)):
-        return _read_plan(spec, reader, sources, articles, work, progress)
+        return _read_plan(spec, reader, sources, articles, build_dir, progress)
 
 
 def _read_to_plan(spec: DatasetSpec, sources: Mapping[str, Path], articles: Path | None) -> Iterator[Path]:
@@ -125,11 +127,11 @@ def _read_plan(
     reader: Reader,
     sources: dict[str, Path],
     articles: Path | None,
-    work: Work,
+    build_dir: BuildDir,
     progress: Progress,
 ) -> DatasetPlan:
     check_errata(spec, reader)
-    corpus = _corpus(articles, spec, work, progress) if articles else None
+    corpus = _corpus(articles, spec, build_dir, progress) if articles else None
     with _source_errors(spec):
         with calling("reader", spec.reader, "documents()"):
             documents = reader.documents(sources)
@@ -206,7 +208,7 @@ def _portable(name: str) -> str:
     return Path(name).name if Path(name).exists() else name
 
 
-def _corpus(path: Path, spec: DatasetSpec, work: Work, progress: Progress) -> CorpusPlan:
+def _corpus(path: Path, spec: DatasetSpec, build_dir: BuildDir, progress: Progress) -> CorpusPlan:
     """The corpus of a dataset: one that was built, or one built now from what `corpus build` reads; indexed."""
     from mmlongbench.corpus.corpus import Corpus
     from mmlongbench.corpus.info import INFO
@@ -218,10 +220,10 @@ def _corpus(path: Path, spec: DatasetSpec, work: Work, progress: Progress) -> Co
         raise ManifestError(f"dataset {spec.name!r}: corpus: no such file or folder: {path}")
     folder = path
     if not (path / INFO).is_file():
-        folder = work.root / "corpus" / spec.name
+        folder = build_dir.root / "corpus" / spec.name
         make_corpus(str(path), folder, progress=progress)
     corpus = Corpus.open(folder)
-    cache = folder if os.access(folder, os.W_OK) else work.root / "cache" / spec.name
+    cache = folder if os.access(folder, os.W_OK) else build_dir.root / "cache" / spec.name
     if spec.retrieval.engine == "tantivy":
         find_index(corpus, cache / FOLDER, progress)
     model = spec.retrieval.reranker
@@ -231,7 +233,7 @@ def _corpus(path: Path, spec: DatasetSpec, work: Work, progress: Progress) -> Co
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class InterruptedPlan:
     """An unfinished build, as it was saved."""
 
     plans: dict[str, DatasetPlan]
@@ -241,17 +243,17 @@ class Begun:
     versions: dict[str, Any]
 
 
-def begun(work: Work) -> Begun | None:
+def load_interrupted_plan(build_dir: BuildDir) -> InterruptedPlan | None:
     """The plan that an interrupted build has saved; None if there is none, or if it is torn.
 
     The build may have been moved since.
     """
     try:
-        saved = json.loads(work.plan.read_bytes().decode("utf-8", "surrogateescape"))
-        saved = _moved(saved, saved["root"], str(work.root))
+        saved = json.loads(build_dir.plan.read_bytes().decode("utf-8", "surrogateescape"))
+        saved = _moved(saved, saved["root"], str(build_dir.root))
         plans = [_loaded(data) for data in saved["datasets"]]
         public = [dict(data["public"]) for data in saved["datasets"]]
-        return Begun({plan.spec.name: plan for plan in plans}, public, dict(saved["versions"]))
+        return InterruptedPlan({plan.spec.name: plan for plan in plans}, public, dict(saved["versions"]))
     except FileNotFoundError:
         return None
     except (ValueError, LookupError, TypeError, AttributeError):  # of JSON that is cut off, or is something else
@@ -269,9 +271,9 @@ def _moved(saved: Any, before: str, now: str) -> Any:  # noqa: ANN401  (JSON)
     return {key: _moved(each, before, now) for key, each in saved.items()} if isinstance(saved, dict) else saved
 
 
-def save_plans(plans: list[DatasetPlan], work: Work) -> None:
+def save_plans(plans: list[DatasetPlan], build_dir: BuildDir) -> None:
     """Write the plan where workers, and the build that goes on after an interruption, find it."""
-    save_source_files(work, (file for plan in plans for file in plan.files))
+    save_source_files(build_dir, (file for plan in plans for file in plan.files))
     data = [
         {
             "spec": plan.spec.model_dump(mode="json"),
@@ -286,19 +288,19 @@ def save_plans(plans: list[DatasetPlan], work: Work) -> None:
         }
         for plan in plans
     ]
-    saved = {"versions": versions(), "root": str(work.root), "datasets": data}
-    write_whole(work.plan, [json.dumps(saved, ensure_ascii=False).encode("utf-8", "surrogateescape")])
+    saved = {"versions": versions(), "root": str(build_dir.root), "datasets": data}
+    write_whole(build_dir.plan, [json.dumps(saved, ensure_ascii=False).encode("utf-8", "surrogateescape")])
 
 
-def save_page_seconds(work: Work, seconds: Mapping[str, float]) -> None:
+def save_page_seconds(build_dir: BuildDir, seconds: Mapping[str, float]) -> None:
     """Change the time that a page may take, by dataset, in a plan that was saved; no byte depends on it."""
-    saved = json.loads(work.plan.read_bytes().decode("utf-8", "surrogateescape"))
+    saved = json.loads(build_dir.plan.read_bytes().decode("utf-8", "surrogateescape"))
     limits = {data["spec"]["name"]: data["spec"]["limits"] for data in saved["datasets"]}
     changed = {name: limit for name, limit in seconds.items() if name in limits}
     if any(limits[name]["seconds_a_page"] != limit for name, limit in changed.items()):
         for name, limit in changed.items():
             limits[name]["seconds_a_page"] = limit
-        write_whole(work.plan, [json.dumps(saved, ensure_ascii=False).encode("utf-8", "surrogateescape")])
+        write_whole(build_dir.plan, [json.dumps(saved, ensure_ascii=False).encode("utf-8", "surrogateescape")])
 
 
 def _saved_pages(pages: Pages) -> Any:  # noqa: ANN401  (JSON)
@@ -336,14 +338,14 @@ def _loaded(data: dict[str, Any]) -> DatasetPlan:
     )
 
 
-def load_plan(work: Work, dataset: str) -> DatasetPlan:
+def load_plan(build_dir: BuildDir, dataset: str) -> DatasetPlan:
     """The plan of one dataset, as it was saved.
 
     Raises:
         BuildError: there is none, or it cannot be read.
 
     """
-    found = begun(work)
+    found = load_interrupted_plan(build_dir)
     if found is None:
-        raise BuildError(f"{work.plan}: is missing or torn; run the build, or its stage prepare, again")
+        raise BuildError(f"{build_dir.plan}: is missing or torn; run the build, or its stage prepare, again")
     return found.plans[dataset]

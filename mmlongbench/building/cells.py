@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mmlongbench.building.build_dir import BuildDir, Shard
 from mmlongbench.building.checks import check_file
 from mmlongbench.building.dataset import Dataset, open_dataset
 from mmlongbench.building.records import record_shards, rows_of
-from mmlongbench.building.work import Shard, Work
-from mmlongbench.io.atomic import sha256_of, whole, write_whole
+from mmlongbench.io.atomic import atomic_write, sha256_of, write_whole
 from mmlongbench.lengths import parse_length
 from mmlongbench.release.layout import DATA, ITEMS
 from mmlongbench.task.formats import JSON_LINES
@@ -20,13 +20,13 @@ _ROWS = 50_000
 """Rows of items that are written at once."""
 
 
-def write_cell(work: Work, shard: Shard) -> Iterator[Any]:
+def write_cell(build_dir: BuildDir, shard: Shard) -> Iterator[Any]:
     """The public files of a cell and its items, unless nothing fits; then what was counted, and its rejects."""
-    dataset, length = open_dataset(work.out, shard.dataset), parse_length(shard.name)
+    dataset, length = open_dataset(build_dir.out, shard.dataset), parse_length(shard.name)
     tally = _Tally(dataset.builder.spec.balance)
-    lines = tally.counted(_lines(work, shard.dataset, length))
+    lines = tally.counted(_lines(build_dir, shard.dataset, length))
     first = next((line for line in lines if "record" in line), None)
-    files = {} if first is None else _write_files(work, dataset, length, first, lines)
+    files = {} if first is None else _write_files(build_dir, dataset, length, first, lines)
     for _ in lines:  # all rejects, where there is no record
         pass
     yield {"files": files, "cell": tally.cell()}
@@ -38,20 +38,20 @@ def described(path: Path) -> dict[str, Any]:
     return {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
 
 
-def _lines(work: Work, name: str, length: int) -> Iterator[dict[str, Any]]:
-    for shard in record_shards(work.out, name, (length,)):
-        yield from work.read(shard)
+def _lines(build_dir: BuildDir, name: str, length: int) -> Iterator[dict[str, Any]]:
+    for shard in record_shards(build_dir.out, name, (length,)):
+        yield from build_dir.read(shard)
 
 
 def _write_files(
-    work: Work, dataset: Dataset, length: int, first: dict[str, Any], lines: Iterator[dict[str, Any]]
+    build_dir: BuildDir, dataset: Dataset, length: int, first: dict[str, Any], lines: Iterator[dict[str, Any]]
 ) -> dict[str, Any]:
     """The records with their items beside them, and the file that bundles them; each as the lock has it, by path."""
     spec, name = dataset.builder.spec, dataset.spec.name
-    about = (name, length, len(rows_of(work.out, name)), len(dataset.placements()))
+    about = (name, length, len(rows_of(build_dir.out, name)), len(dataset.placements()))
     public = f"{DATA}/{spec.files.write(*about)}"
     items = f"{ITEMS}/{Path(spec.files.write(*about)).with_suffix('.parquet').as_posix()}"
-    with _items_to(work.out / items) as writer:
+    with _items_to(build_dir.out / items) as writer:
 
         def records() -> Iterator[dict[str, Any]]:
             for line in _chained(first, lines):
@@ -59,18 +59,18 @@ def _write_files(
                 if "record" in line:
                     yield line["record"]
 
-        write_whole(work.out / public, spec.format.bundle(records()))
+        write_whole(build_dir.out / public, spec.format.bundle(records()))
     if spec.format is not JSON_LINES:
-        own = (line["record"] for line in _lines(work, name, length) if "record" in line)
-        check_file(dataset, spec.format, work.out / public, own, public)
+        own = (line["record"] for line in _lines(build_dir, name, length) if "record" in line)
+        check_file(dataset, spec.format, build_dir.out / public, own, public)
     written = [public, items]
     if spec.bundle:
         written.append(f"{DATA}/{spec.bundle.files.write(*about)}")
-        bundled = (line.get("record", line.get("bundled")) for line in _lines(work, name, length))
-        write_whole(work.out / written[-1], spec.bundle.format.bundle(record for record in bundled if record))
-        own = (line["record"] for line in _lines(work, name, length) if "record" in line)
-        check_file(dataset, spec.bundle.format, work.out / written[-1], own, written[-1])
-    return {path: described(work.out / path) for path in written}
+        bundled = (line.get("record", line.get("bundled")) for line in _lines(build_dir, name, length))
+        write_whole(build_dir.out / written[-1], spec.bundle.format.bundle(record for record in bundled if record))
+        own = (line["record"] for line in _lines(build_dir, name, length) if "record" in line)
+        check_file(dataset, spec.bundle.format, build_dir.out / written[-1], own, written[-1])
+    return {path: described(build_dir.out / path) for path in written}
 
 
 def _chained(first: dict[str, Any], lines: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -107,7 +107,7 @@ def _items_to(path: Path) -> Iterator[_Items]:
     strings, integers = ("id", "unit", "role", "inside", "image"), ("position", "start", "text_tokens", "image_tokens")
     types = {"placement": pa.float64(), **dict.fromkeys(strings, pa.string()), **dict.fromkeys(integers, pa.int64())}
     schema = pa.schema(types)
-    with whole(path) as file, pq.ParquetWriter(file, schema) as writer:
+    with atomic_write(path) as file, pq.ParquetWriter(file, schema) as writer:
         items = _Items(writer, schema)
         yield items
         items.flush()
@@ -141,7 +141,7 @@ class _Tally:
             self.balanced[str(line["record"][self.balance])] += 1
 
     def cell(self) -> dict[str, Any]:
-        """Examples, fit rejects, examples whose units ran out before the room did, barred units, what balances."""
+        """Examples, fit rejects, examples whose units ran out before the room did, excluded units, what balances."""
         counts = self.counts
         cell: dict[str, Any] = {
             "examples": counts["record"],

@@ -6,11 +6,11 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mmlongbench.building.build_dir import BuildDir, Shard
 from mmlongbench.building.build_plan import DatasetPlan, load_plan
 from mmlongbench.building.golds import Golds
 from mmlongbench.building.prices import PRICES, KeptPrices
 from mmlongbench.building.source_files import source_files
-from mmlongbench.building.work import Shard, Work
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.pictures import Cap, Pictures
 from mmlongbench.documents.pixels import PictureFile
@@ -63,9 +63,9 @@ class Dataset:
 @cache
 def open_dataset(out: Path, name: str) -> Dataset:
     """Open a dataset of a build whose documents have been read; kept for the life of the process."""
-    work = Work(out)
-    plan = load_plan(work, name)
-    world = _world(plan, work)
+    build_dir = BuildDir(out)
+    plan = load_plan(build_dir, name)
+    world = _world(plan, build_dir)
     counter = plan.spec.counter.open()
     if counter.text.sha256 != plan.tokenizer["sha256"]:
         raise SourceChangedError(
@@ -83,19 +83,19 @@ def limits_of(spec: DatasetSpec) -> Limits:
     return spec.limits
 
 
-def kept_rows(dataset: Dataset, work: Work) -> Iterator[Row]:
+def kept_rows(dataset: Dataset, build_dir: BuildDir) -> Iterator[Row]:
     """The questions of every file of a dataset, in source order."""
-    for line in work.read(Shard("rows", dataset.spec.name, "all")):
+    for line in build_dir.read(Shard("rows", dataset.spec.name, "all")):
         if "row" in line:
             yield dataset.reader.row_type.model_validate(line["row"])
 
 
-def _world(plan: DatasetPlan, work: Work) -> World:
+def _world(plan: DatasetPlan, build_dir: BuildDir) -> World:
     """The documents as their shards have read them."""
     documents, faults = {}, dict(plan.refused)
     folder = reader_type(plan.spec.reader).image_folder
     for file in plan.documents.values():
-        read = _read_document(work, plan, file.name)
+        read = _read_document(build_dir, plan, file.name)
         if "fault" in read:
             faults[file.id] = Fault(**read["fault"])
             continue
@@ -107,14 +107,14 @@ def _world(plan: DatasetPlan, work: Work) -> World:
     return World(
         documents,
         faults,
-        _pictures(plan, work),
-        _library(plan, work),
+        _pictures(plan, build_dir),
+        _library(plan, build_dir),
         _found(plan, "web_pages", {}),
         _found(plan, "shows", {}),
         _found(plan, "image_classes", None),
         Draws((plan.spec.seed, plan.spec.drawn_name)),
         sample_draws(plan.spec),
-        _Texts(work, plan),
+        _Texts(build_dir, plan),
         _found(plan, "asked_pictures", ()),
     )
 
@@ -122,15 +122,15 @@ def _world(plan: DatasetPlan, work: Work) -> World:
 class _Texts:
     """The texts of a document's pages, read where they are asked for; those of a few documents are held."""
 
-    def __init__(self, work: Work, plan: DatasetPlan) -> None:
-        self._read = lru_cache(maxsize=16)(lambda name: tuple(_read_document(work, plan, name).get("texts", ())))
+    def __init__(self, build_dir: BuildDir, plan: DatasetPlan) -> None:
+        self._read = lru_cache(maxsize=16)(lambda name: tuple(_read_document(build_dir, plan, name).get("texts", ())))
 
     def __call__(self, name: str) -> tuple[str, ...]:
         return self._read(name)
 
 
-def _read_document(work: Work, plan: DatasetPlan, name: str) -> dict[str, Any]:
-    (read,) = work.read(Shard("documents", plan.spec.name, name))
+def _read_document(build_dir: BuildDir, plan: DatasetPlan, name: str) -> dict[str, Any]:
+    (read,) = build_dir.read(Shard("documents", plan.spec.name, name))
     found: dict[str, Any] = read
     return found
 
@@ -149,7 +149,7 @@ def _found(plan: DatasetPlan, what: str, otherwise: Any) -> Any:  # noqa: ANN401
         return find(plan.sources)
 
 
-def _pictures(plan: DatasetPlan, work: Work) -> Pictures | None:
+def _pictures(plan: DatasetPlan, build_dir: BuildDir) -> Pictures | None:
     """The pictures that the reader can find, if it has any; each is compared with the fingerprints as it is read."""
     reader = reader_type(plan.spec.reader)()
     find = getattr(reader, "image", None)
@@ -171,11 +171,11 @@ def _pictures(plan: DatasetPlan, work: Work) -> Pictures | None:
         asked.longest_side or own.longest_side,
         cap,
         by_content=getattr(reader, "names_images_by_content", False),
-        reading=source_files(work.out).unchanged,
+        reading=source_files(build_dir.out).unchanged,
     )
 
 
-def _library(plan: DatasetPlan, work: Work) -> "Library | None":
+def _library(plan: DatasetPlan, build_dir: BuildDir) -> "Library | None":
     """The corpus with its rankings, if the dataset has one."""
     if plan.corpus is None:
         return None
@@ -185,7 +185,7 @@ def _library(plan: DatasetPlan, work: Work) -> "Library | None":
 
     corpus, spec = Corpus.open(plan.corpus.folder), plan.spec
     spare = Draws((spec.seed, spec.drawn_name, "spare")) if spec.retrieval.random_fill else None
-    prepared = _Prepared(work, spec.name)
+    prepared = _Prepared(build_dir, spec.name)
     rankings = open_rankings(corpus, spec.retrieval, plan.corpus.cache)
     return Library(corpus, rankings, spec.retrieval.near_duplicate, prepared, spare)
 
@@ -193,17 +193,17 @@ def _library(plan: DatasetPlan, work: Work) -> "Library | None":
 class _Prepared:
     """The negatives that shards of this build have found, read as the shards are done."""
 
-    def __init__(self, work: Work, dataset: str) -> None:
-        self._work = work
+    def __init__(self, build_dir: BuildDir, dataset: str) -> None:
+        self._build_dir = build_dir
         self._dataset = dataset
         self._known: dict[str, list[int]] = {}
         self._read: set[str] = set()
 
     def __call__(self, id: str) -> list[int] | None:
         if id not in self._known:
-            folder = self._work.root / "negatives" / self._dataset
+            folder = self._build_dir.root / "negatives" / self._dataset
             for block in sorted({path.stem for path in folder.glob("[0-9]*.jsonl")} - self._read):
                 self._read.add(block)
-                lines = self._work.read(Shard("negatives", self._dataset, block))
+                lines = self._build_dir.read(Shard("negatives", self._dataset, block))
                 self._known.update((line["id"], line["numbers"]) for line in lines)
         return self._known.get(id)

@@ -9,9 +9,9 @@ from typing import Any
 
 import yaml
 
+from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.building.build_plan import DatasetPlan, plan_datasets
 from mmlongbench.building.dataset import limits_of
-from mmlongbench.building.work import Work
 from mmlongbench.documents.page_store import sizes_of, texts_of
 from mmlongbench.errors import Fault, ManifestError, SourceError
 from mmlongbench.io.progress import Progress
@@ -47,7 +47,7 @@ def examine(manifest: Manifest, progress: Progress) -> Iterator[Diagnosis]:
 
     """
     with tempfile.TemporaryDirectory() as folder:
-        plans = plan_datasets(manifest, Work(Path(folder)), progress)
+        plans = plan_datasets(manifest, BuildDir(Path(folder)), progress)
         able = [plan for plan in plans if hasattr(bind_builder(plan.spec), "suspects")]
         if not able:
             names = ", ".join(sorted({plan.spec.builder for plan in plans}))

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
+from mmlongbench.building.build_dir import BuildDir, Shard
 from mmlongbench.building.shards import run_shard
-from mmlongbench.building.work import Shard, Work
 from mmlongbench.errors import BuildError
 from mmlongbench.io.process_pool import Processes, WorkerDiedError
 from mmlongbench.io.progress import Progress
@@ -90,14 +90,14 @@ def _once_more(out: Path, shards: Sequence[Shard]) -> Generator[Done, None, None
         BuildError: a worker died again, over this shard.
 
     """
-    work = Work(out)
-    left = [shard for shard in shards if not work.is_done(shard)]
+    build_dir = BuildDir(out)
+    left = [shard for shard in shards if not build_dir.is_done(shard)]
     logging.getLogger(__name__).info("a worker died; %d shards are done in one process", len(left))
     try:
         with closing(Processes(1)) as alone:
             yield from _each_done(alone, out, left)
     except WorkerDiedError as error:
-        shard = next(shard for shard in left if not work.is_done(shard))
+        shard = next(shard for shard in left if not build_dir.is_done(shard))
         raise BuildError(
             f"{shard}: the process that did it died, alone too: it was killed, by somebody or by the system "
             "for want of memory; run again to go on, on a larger machine or without what it reads"

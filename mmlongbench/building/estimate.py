@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from mmlongbench.building.build_dir import BuildDir, Shard
 from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.dataset import Dataset, limits_of, open_dataset
 from mmlongbench.building.engine import Engine
 from mmlongbench.building.records import finished_record, pack_contexts, pack_row, rows_of
 from mmlongbench.building.shards import forget
 from mmlongbench.building.staging import prepare
-from mmlongbench.building.work import Shard, Work
 from mmlongbench.documents.page_store import images_of
 from mmlongbench.errors import Interrupted, MMLongBenchError, Rejected
 from mmlongbench.manifest.model import DatasetSpec, Manifest
@@ -81,9 +81,9 @@ def estimate(manifest: Manifest, engine: Engine, probe: int) -> Iterator[Dataset
     """Each dataset, one after another; what is wrong with one is said, and the others go on."""
     for spec in manifest.datasets:
         with tempfile.TemporaryDirectory() as folder:
-            work = Work(Path(folder) / "release")
+            build_dir = BuildDir(Path(folder) / "release")
             try:
-                yield _estimate(spec, work, engine, probe)
+                yield _estimate(spec, build_dir, engine, probe)
             except Interrupted as stop:
                 raise Interrupted("interrupted; nothing was built") from stop
             except MMLongBenchError as error:
@@ -92,10 +92,10 @@ def estimate(manifest: Manifest, engine: Engine, probe: int) -> Iterator[Dataset
                 forget()
 
 
-def _estimate(spec: DatasetSpec, work: Work, engine: Engine, probe: int) -> DatasetEstimate:
-    (plan,) = prepare(Manifest(datasets=(spec,)), work, engine)
-    dataset, rows = open_dataset(work.out, spec.name), rows_of(work.out, spec.name)
-    (counts,) = (line["counts"] for line in work.read(Shard("rows", spec.name, "all")) if "counts" in line)
+def _estimate(spec: DatasetSpec, build_dir: BuildDir, engine: Engine, probe: int) -> DatasetEstimate:
+    (plan,) = prepare(Manifest(datasets=(spec,)), build_dir, engine)
+    dataset, rows = open_dataset(build_dir.out, spec.name), rows_of(build_dir.out, spec.name)
+    (counts,) = (line["counts"] for line in build_dir.read(Shard("rows", spec.name, "all")) if "counts" in line)
     shown: Shown = {}
     probed = _spread(rows, probe)
     cells = tuple(_cell(dataset, rows, probed, length, shown) for length in spec.lengths)

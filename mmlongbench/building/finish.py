@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from mmlongbench.building.assets import asset_shards
+from mmlongbench.building.build_dir import BuildDir, Shard
 from mmlongbench.building.build_plan import CorpusPlan, DatasetPlan
 from mmlongbench.building.cells import described
 from mmlongbench.building.dataset import open_dataset
@@ -14,7 +15,6 @@ from mmlongbench.building.fingerprints import files_of
 from mmlongbench.building.made import cell_shards, check_made
 from mmlongbench.building.records import blocks_of, rows_of
 from mmlongbench.building.source_files import one_spelling, source_files
-from mmlongbench.building.work import Shard, Work
 from mmlongbench.corpus.info import read_info
 from mmlongbench.documents.page_images import PageImages
 from mmlongbench.errors import SourceChangedError
@@ -27,7 +27,7 @@ from mmlongbench.task.formats import to_json
 from mmlongbench.task.sources import ImageClass, ImageClasses
 
 
-def finish(plans: list[DatasetPlan], work: Work, engine: Engine) -> dict[str, Any]:
+def finish(plans: list[DatasetPlan], build_dir: BuildDir, engine: Engine) -> dict[str, Any]:
     """Write what a release whose shards are all done still lacks, the lock last; returns the lock.
 
     Raises:
@@ -40,14 +40,14 @@ def finish(plans: list[DatasetPlan], work: Work, engine: Engine) -> dict[str, An
     for plan in plans:
         cells = {}
         for shard in cell_shards(plan):
-            made = next(work.read(shard))
+            made = next(build_dir.read(shard))
             files.update(made["files"])
             cells[shard.name] = made["cell"]
-        files.update({path: described(work.out / path) for path in _write_negatives(plan, work)})
-        datasets[plan.spec.name] = _summary(plan, work, cells)
-        files.update(_images(plan, work))
-    write_whole(work.out / REJECTS, map(to_json, _rejects(plans, work)))
-    files[REJECTS] = described(work.out / REJECTS)
+        files.update({path: described(build_dir.out / path) for path in _write_negatives(plan, build_dir)})
+        datasets[plan.spec.name] = _summary(plan, build_dir, cells)
+        files.update(_images(plan, build_dir))
+    write_whole(build_dir.out / REJECTS, map(to_json, _rejects(plans, build_dir)))
+    files[REJECTS] = described(build_dir.out / REJECTS)
     lock = {
         "format": 1,
         "versions": versions(),
@@ -55,17 +55,17 @@ def finish(plans: list[DatasetPlan], work: Work, engine: Engine) -> dict[str, An
         "datasets": datasets,
         "files": dict(sorted(files.items())),
     }
-    check_made(plans, work, files, engine)
-    check_sources(plans, work, engine.progress)
-    sweep(work.out)
-    write_whole(work.out / LOCK, lock_bytes(lock))
+    check_made(plans, build_dir, files, engine)
+    check_sources(plans, build_dir, engine.progress)
+    sweep(build_dir.out)
+    write_whole(build_dir.out / LOCK, lock_bytes(lock))
     return lock
 
 
-def _summary(plan: DatasetPlan, work: Work, cells: dict[str, dict[str, int]]) -> dict[str, Any]:
+def _summary(plan: DatasetPlan, build_dir: BuildDir, cells: dict[str, dict[str, int]]) -> dict[str, Any]:
     """Counts of a dataset, and the documents whose names were changed or that could not be used."""
-    dataset = open_dataset(work.out, plan.spec.name)
-    (counts,) = (line["counts"] for line in work.read(_all_rows(plan)) if "counts" in line)
+    dataset = open_dataset(build_dir.out, plan.spec.name)
+    (counts,) = (line["counts"] for line in build_dir.read(_all_rows(plan)) if "counts" in line)
     return {
         "questions": counts,
         "cells": cells,
@@ -76,7 +76,7 @@ def _summary(plan: DatasetPlan, work: Work, cells: dict[str, dict[str, int]]) ->
             "renamed": {file.id: file.name for file in plan.documents.values() if file.id != file.name},
         },
         **({"errata": _errata(plan)} if plan.spec.errata else {}),
-        **({"corpus": _corpus(plan.corpus), "negatives": _negatives(plan, work)} if plan.corpus else {}),
+        **({"corpus": _corpus(plan.corpus), "negatives": _negatives(plan, build_dir)} if plan.corpus else {}),
         **({"classes": _classes(dataset.world.image_classes)} if dataset.world.image_classes else {}),
         "licence": plan.spec.licence,
     }
@@ -121,32 +121,32 @@ def _classes(found: ImageClasses) -> dict[str, Any]:
     }
 
 
-def _images(plan: DatasetPlan, work: Work) -> dict[str, dict[str, Any]]:
-    shards = asset_shards(work, open_dataset(work.out, plan.spec.name))
-    lines = (line for shard in shards for line in work.read(shard))
+def _images(plan: DatasetPlan, build_dir: BuildDir) -> dict[str, dict[str, Any]]:
+    shards = asset_shards(build_dir, open_dataset(build_dir.out, plan.spec.name))
+    lines = (line for shard in shards for line in build_dir.read(shard))
     return {f"{IMAGES}/{line['path']}": {"bytes": line["bytes"], "sha256": line["sha256"]} for line in lines}
 
 
-def _write_negatives(plan: DatasetPlan, work: Work) -> Iterator[str]:
+def _write_negatives(plan: DatasetPlan, build_dir: BuildDir) -> Iterator[str]:
     """How many passages were turned away for each question, and why."""
     if plan.corpus:
         path = f"{ITEMS}/{plan.spec.name}.negatives.jsonl"
-        found = ({"id": line["id"], "clean": len(line["numbers"]), **line} for line in _searched(plan, work))
+        found = ({"id": line["id"], "clean": len(line["numbers"]), **line} for line in _searched(plan, build_dir))
         kept = ({key: line[key] for key in ("id", "clean", "rejected")} for line in found)
-        write_whole(work.out / path, map(to_json, kept))
+        write_whole(build_dir.out / path, map(to_json, kept))
         yield path
 
 
-def _searched(plan: DatasetPlan, work: Work) -> Iterator[dict[str, Any]]:
-    for block in blocks_of(len(rows_of(work.out, plan.spec.name))) if plan.corpus else ():
-        yield from work.read(Shard("negatives", plan.spec.name, block))
+def _searched(plan: DatasetPlan, build_dir: BuildDir) -> Iterator[dict[str, Any]]:
+    for block in blocks_of(len(rows_of(build_dir.out, plan.spec.name))) if plan.corpus else ():
+        yield from build_dir.read(Shard("negatives", plan.spec.name, block))
 
 
-def _negatives(plan: DatasetPlan, work: Work) -> dict[str, Any]:
+def _negatives(plan: DatasetPlan, build_dir: BuildDir) -> dict[str, Any]:
     """Passages turned away by reason, the fewest that remained for a question, and a digest of what was found."""
     rejected: Counter[str] = Counter()
     fewest, found = [], hashlib.sha256()
-    for line in _searched(plan, work):
+    for line in _searched(plan, build_dir):
         rejected.update(line["rejected"])
         fewest.append(len(line["numbers"]))
         found.update(to_json(line))
@@ -154,10 +154,10 @@ def _negatives(plan: DatasetPlan, work: Work) -> dict[str, Any]:
     return {"rejected": counts, "fewest_clean": min(fewest, default=0), "sha256": found.hexdigest()}
 
 
-def _rejects(plans: list[DatasetPlan], work: Work) -> Iterator[dict[str, Any]]:
+def _rejects(plans: list[DatasetPlan], build_dir: BuildDir) -> Iterator[dict[str, Any]]:
     """Row rejects first, then fit rejects by length, dataset after dataset."""
     for plan in plans:
-        for line in (line for shard in (_all_rows(plan), *cell_shards(plan)) for line in work.read(shard)):
+        for line in (line for shard in (_all_rows(plan), *cell_shards(plan)) for line in build_dir.read(shard)):
             if "reject" in line:
                 yield line["reject"]
 
@@ -166,14 +166,14 @@ def _all_rows(plan: DatasetPlan) -> Shard:
     return Shard("rows", plan.spec.name, "all")
 
 
-def check_sources(plans: Iterable[DatasetPlan], work: Work, progress: Progress) -> None:
+def check_sources(plans: Iterable[DatasetPlan], build_dir: BuildDir, progress: Progress) -> None:
     """Hash all sources again, and list them again, to make sure that they are what was fingerprinted.
 
     Raises:
         SourceChangedError: a file has changed, is gone or is new.
 
     """
-    files = source_files(work.out)
+    files = source_files(build_dir.out)
     with progress.bar("finish: sources compared", files.count()) as advance:
         files.check_all(advance)
     for plan in plans:
@@ -182,5 +182,5 @@ def check_sources(plans: Iterable[DatasetPlan], work: Work, progress: Progress) 
             for new in (found for found in files_of(path) if one_spelling(found) not in known):
                 raise SourceChangedError(
                     f"{new}: came into the source while the release was built (dataset {plan.spec.name!r}, "
-                    f"source.{name}); take it out and run the command again, or remove {work.out} and build anew"
+                    f"source.{name}); take it out and run the command again, or remove {build_dir.out} and build anew"
                 )

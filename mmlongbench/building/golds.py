@@ -9,7 +9,7 @@ from mmlongbench.manifest.calling import calling
 from mmlongbench.manifest.registry import metric_type
 from mmlongbench.task.contracts import Builder, HasGold, Record, gold_of
 from mmlongbench.task.formats import to_json
-from mmlongbench.task.metric import Asked, ChecksAnswers, Metric, Settings
+from mmlongbench.task.metric import ChecksAnswers, Metric, ScoringInput, Settings
 
 JUDGED = "judge-"
 """How the name of a metric begins that asks a model; its answers are not scored here."""
@@ -47,7 +47,7 @@ class Golds:
         file = spec.files.write(self._builder.dataset, K, 1, 1)  # a name of the form that its files have
         try:
             with calling("metric", spec.metric, "answer_fault()", about=f"the answer {gold!r:.80}"):
-                fault = metric.answer_fault(Asked(file, self._builder.dataset, record, gold, "", kind=spec.kind))
+                fault = metric.answer_fault(ScoringInput(file, self._builder.dataset, record, gold, "", kind=spec.kind))
         except ScoringError:  # it needs a package, or a source, that is not here
             return ""
         return f"metric {spec.metric!r} cannot score the answer {gold!r:.80}: {fault}" if fault else ""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from mmlongbench.building.work import Work
+from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.errors import BuildError, ManifestError, nearest
 from mmlongbench.io.hub import downloaded
 from mmlongbench.manifest.calling import calling
@@ -43,16 +43,16 @@ def find_sources(spec: DatasetSpec, reader: Reader, folder: Path, drawn: dict[st
     return found
 
 
-def refuse_own_output(spec: DatasetSpec, sources: Mapping[str, Path], work: Work) -> None:
+def refuse_own_output(spec: DatasetSpec, sources: Mapping[str, Path], build_dir: BuildDir) -> None:
     """Refuse to build a release inside a folder that is read: its own files would be read as sources."""
     read = {f"source.{name}": path for name, path in sources.items()}
     if spec.corpus:
         read["corpus"] = spec.corpus
     for name, path in read.items():
-        if path.is_dir() and work.out.resolve().is_relative_to(path.resolve()):
+        if path.is_dir() and build_dir.out.resolve().is_relative_to(path.resolve()):
             raise BuildError(
-                f"--out {work.out}: lies inside {name} of dataset {spec.name!r} ({path}), so that its files would be "
-                "read as sources; give a folder outside of it"
+                f"--out {build_dir.out}: lies inside {name} of dataset {spec.name!r} ({path}), so that its files would "
+                "be read as sources; give a folder outside of it"
             )
 
 

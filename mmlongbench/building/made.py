@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mmlongbench.building.assets import asset_shards
+from mmlongbench.building.build_dir import BuildDir, Shard
 from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.dataset import open_dataset
 from mmlongbench.building.engine import Engine
 from mmlongbench.building.source_files import Hashed, hash_files
-from mmlongbench.building.work import Shard, Work
 from mmlongbench.errors import BuildError
 from mmlongbench.lengths import format_length
 from mmlongbench.release.layout import IMAGES
@@ -20,7 +20,7 @@ def cell_shards(plan: DatasetPlan) -> list[Shard]:
 
 
 def check_made(
-    plans: Sequence[DatasetPlan], work: Work, files: Mapping[str, Mapping[str, Any]], engine: Engine
+    plans: Sequence[DatasetPlan], build_dir: BuildDir, files: Mapping[str, Mapping[str, Any]], engine: Engine
 ) -> None:
     """Make sure that every file stands there as its shard has made it.
 
@@ -31,20 +31,20 @@ def check_made(
         BuildError: a file was changed; it is named.
 
     """
-    here = [path for path in files if engine.has_all_files or (work.out / path).exists()]
+    here = [path for path in files if engine.has_all_files or (build_dir.out / path).exists()]
     with engine.progress.bar("finish: files compared", len(here)) as advance:
-        found = dict(hash_files([work.out / path for path in here], advance))
-    changed = [path for path in here if not _is_same(found[work.out / path], files[path])]
+        found = dict(hash_files([build_dir.out / path for path in here], advance))
+    changed = [path for path in here if not _is_same(found[build_dir.out / path], files[path])]
     if not changed:
         return
     gone = set(changed)
-    for path, shard in _makers(plans, work):
+    for path, shard in _makers(plans, build_dir):
         if path in gone:
-            (work.out / path).unlink(missing_ok=True)
-            work.discard(shard)
+            (build_dir.out / path).unlink(missing_ok=True)
+            build_dir.discard(shard)
     more = f", and {len(changed) - 1:,} more files" if len(changed) > 1 else ""
     raise BuildError(
-        f"{work.out / changed[0]}: is not the file that this build has made there{more}; run the command again "
+        f"{build_dir.out / changed[0]}: is not the file that this build has made there{more}; run the command again "
         "to make it anew"
     )
 
@@ -53,10 +53,10 @@ def _is_same(found: Hashed | OSError, made: Mapping[str, Any]) -> bool:
     return isinstance(found, Hashed) and found.sha256 == made["sha256"]
 
 
-def _makers(plans: Sequence[DatasetPlan], work: Work) -> Iterator[tuple[str, Shard]]:
+def _makers(plans: Sequence[DatasetPlan], build_dir: BuildDir) -> Iterator[tuple[str, Shard]]:
     """Every file that a shard has made."""
     for plan in plans:
         for shard in cell_shards(plan):
-            yield from ((path, shard) for path in next(work.read(shard))["files"])
-        for shard in asset_shards(work, open_dataset(work.out, plan.spec.name)):
-            yield from ((f"{IMAGES}/{line['path']}", shard) for line in work.read(shard))
+            yield from ((path, shard) for path in next(build_dir.read(shard))["files"])
+        for shard in asset_shards(build_dir, open_dataset(build_dir.out, plan.spec.name)):
+            yield from ((f"{IMAGES}/{line['path']}", shard) for line in build_dir.read(shard))

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mmlongbench.building.build_dir import BuildDir, Shard
 from mmlongbench.building.engine import Done
 from mmlongbench.building.remote import Remote, outputs
 from mmlongbench.building.shards import forget, run_shard
-from mmlongbench.building.work import Shard, Work
 from mmlongbench.errors import BuildError
 from mmlongbench.io.atomic import sha256_of
 from mmlongbench.io.progress import Progress
@@ -46,7 +46,7 @@ class RayEngine:
             return
         ray = _ray()
         self._connection.enter_context(_connected(self.address))
-        plan = Work(out).plan
+        plan = BuildDir(out).plan
         build = sha256_of(plan) if plan.is_file() else ""
         task = ray.remote(num_cpus=1, max_retries=1, scheduling_strategy="SPREAD")(_run)
         self._rounds += 1
@@ -82,11 +82,11 @@ def _run(out: Path, shard: Shard, known: str, remote: Remote | None) -> tuple[st
     if _known.split()[:1] != known.split()[:1]:
         forget()
     if remote and _known != known:  # what was done before this round
-        remote.pull(here, Work(here).root.name)
+        remote.pull(here, BuildDir(here).root.name)
     _known = known
     seconds = run_shard(here, shard)
     if remote:
-        remote.push(here, outputs(Work(here), shard))
+        remote.push(here, outputs(BuildDir(here), shard))
     return node, seconds
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from mmlongbench.building.build_dir import BuildDir, Shard
 from mmlongbench.building.checks import SameAnswers, check_draft, check_record, check_units, check_variants
 from mmlongbench.building.dataset import Dataset, kept_rows, open_dataset
 from mmlongbench.building.rejects import reject_row
 from mmlongbench.building.widening import wider
-from mmlongbench.building.work import Shard, Work
 from mmlongbench.draft import Draft, Question
 from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError, Fault, Rejected
@@ -54,23 +54,23 @@ def record_shards(out: Path, name: str, lengths: tuple[int, ...]) -> list[Shard]
     ]
 
 
-def block_rows(work: Work, dataset: str, block: str) -> tuple[Row, ...]:
+def block_rows(build_dir: BuildDir, dataset: str, block: str) -> tuple[Row, ...]:
     """The questions of a block."""
     first = int(block) * BLOCK
-    return rows_of(work.out, dataset)[first : first + BLOCK]
+    return rows_of(build_dir.out, dataset)[first : first + BLOCK]
 
 
 @cache
 def rows_of(out: Path, name: str) -> tuple[Row, ...]:
     """The questions of every file of a dataset, kept for the life of the process."""
-    return tuple(kept_rows(open_dataset(out, name), Work(out)))
+    return tuple(kept_rows(open_dataset(out, name), BuildDir(out)))
 
 
-def pack_block(work: Work, shard: Shard) -> Iterator[Any]:
+def pack_block(build_dir: BuildDir, shard: Shard) -> Iterator[Any]:
     """One cell × block of questions: records and items, integers and paths, no pixels."""
-    dataset = open_dataset(work.out, shard.dataset)
+    dataset = open_dataset(build_dir.out, shard.dataset)
     cell, block = shard.name.split("/")
-    rows = rows_of(work.out, shard.dataset) if block == TOGETHER else block_rows(work, shard.dataset, block)
+    rows = rows_of(build_dir.out, shard.dataset) if block == TOGETHER else block_rows(build_dir, shard.dataset, block)
     yield from _and_shown(pack_lines(dataset, rows, parse_length(cell)))
 
 
@@ -160,10 +160,10 @@ def _tried(dataset: Dataset, draft: Draft, length: int) -> list[Example] | DoesN
 
 
 def _packed(dataset: Dataset, draft: Draft, draws: Draws, length: int) -> list[Example]:
-    """The examples of a draft; a picture that cannot be decoded is barred, the next stands in its place."""
+    """The examples of a draft; a picture that cannot be decoded is excluded, the next stands in its place."""
     broken: dict[str, str] = {}
     while True:
-        whole = replace(draft, supply=Without(draft.supply, broken)) if broken else draft
+        whole = replace(draft, take_order=Without(draft.take_order, broken)) if broken else draft
         made = examples(whole, dataset.budget(length), dataset.placements(), dataset.pricer, draws)
         shown = {*made[0].prompt.images, *(path for example in made for path in _asked(example.question))}
         found = {path: reason for path in sorted(shown) if (reason := dataset.world.fault_of(path))}
@@ -182,7 +182,7 @@ def _asked(question: Question) -> Iterator[str]:
 
 
 def _shared(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[Any]:
-    """The lines of all contexts of a cell: each question's own record, and of each context the dearest one's."""
+    """The lines of all contexts of a cell: each question's own record, and of each context the costliest one's."""
     place = {row.id: number for number, row in enumerate(rows)}
     found: list[Example] = []
     rejected = 0
@@ -190,16 +190,16 @@ def _shared(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[Any]
         if isinstance(made, NothingAskedError):
             continue
         if isinstance(made, DoesNotFitError):
-            groups = context.supply.groups(length) or frozenset()
+            groups = context.take_order.groups(length) or frozenset()
             for question in context.questions:
                 if question.is_home and (question.group is None or question.group in groups):
                     rejected += 1
                     yield reject_row(dataset.spec.name, rows[place[question.id]], _fault(made, length), length)
             continue
-        dearest = max(made, key=lambda example: (example.count.total, example.id))
-        found += [example for example in made if example.question.is_home or example is dearest]
-        yield {"left_out": dict(dearest.left_out)}
-    missing = {context.family: context.supply.missing_groups(length) for context in _contexts(dataset, rows)}
+        costliest = max(made, key=lambda example: (example.count.total, example.id))
+        found += [example for example in made if example.question.is_home or example is costliest]
+        yield {"left_out": dict(costliest.left_out)}
+    missing = {context.family: context.take_order.missing_groups(length) for context in _contexts(dataset, rows)}
     same = SameAnswers(dataset)
     for example in sorted(found, key=lambda example: place[example.id]):
         row = rows[place[example.id]]

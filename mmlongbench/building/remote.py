@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mmlongbench.building.build_dir import BuildDir, Shard
 from mmlongbench.building.engine import Done, Engine
 from mmlongbench.building.run_log import log_of
-from mmlongbench.building.work import Shard, Work
 from mmlongbench.errors import BuildError, MMLongBenchError
-from mmlongbench.io.atomic import TEMPORARY, whole
+from mmlongbench.io.atomic import TEMPORARY, atomic_write
 from mmlongbench.io.progress import Progress
 from mmlongbench.release.layout import IMAGES, LOCK
 from mmlongbench.release.lock import read_lock
@@ -39,7 +39,7 @@ class Remote:
             if not here.is_file() or here.stat().st_size != size:
                 with (
                     self._reported() as (files, root),
-                    whole(here) as file,
+                    atomic_write(here) as file,
                     files.open(f"{root}/{name}", "rb") as there,
                 ):
                     shutil.copyfileobj(there, file)
@@ -64,7 +64,7 @@ class Remote:
         there = self.listed()
         here = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
         new = [path for name, path in here.items() if _is_kept(path) and there.get(name) != path.stat().st_size]
-        working = Work(folder).root.name
+        working = BuildDir(folder).root.name
         self.push(folder, (path for path in sorted(new, key=lambda path: working in path.parts) if path.name != LOCK))
         if here.get(LOCK) in new:
             self._check(folder)
@@ -145,27 +145,27 @@ class Mirrored:
 
     def run(self, out: Path, shards: Sequence[Shard]) -> Generator[Done, None, None]:
         """Do all shards, each told as it ends; or raise the first error."""
-        work = Work(out)
+        build_dir = BuildDir(out)
         self.remote.push_new(out)
         for shard, seconds in self.engine.run(out, shards):
-            if work.is_done(shard):  # by this machine
-                self.remote.push(out, outputs(work, shard))
+            if build_dir.is_done(shard):  # by this machine
+                self.remote.push(out, outputs(build_dir, shard))
             yield shard, seconds
-        self.remote.pull(out, work.root.name)
+        self.remote.pull(out, build_dir.root.name)
 
     def close(self) -> None:
         """End what the engine has started."""
         self.engine.close()
 
 
-def outputs(work: Work, shard: Shard) -> list[Path]:
+def outputs(build_dir: BuildDir, shard: Shard) -> list[Path]:
     """The files that a shard has written, its result last."""
     files: list[str] = []
     if shard.stage in ("assets", "pictures"):
-        files = [f"{IMAGES}/{line['path']}" for line in work.read(shard)]
+        files = [f"{IMAGES}/{line['path']}" for line in build_dir.read(shard)]
     if shard.stage == "cells":
-        files = list(next(work.read(shard))["files"])
-    return [*(work.out / file for file in files), work.result(shard)]
+        files = list(next(build_dir.read(shard))["files"])
+    return [*(build_dir.out / file for file in files), build_dir.result(shard)]
 
 
 def remote_of(out: str) -> Remote | None:
@@ -186,7 +186,7 @@ def placed(out: str, engine: Engine) -> Iterator[tuple[Path, Engine]]:
         return
     with tempfile.TemporaryDirectory(prefix="mmlongbench-") as temporary:
         folder = Path(temporary) / "release"
-        working = Work(folder).root.name
+        working = BuildDir(folder).root.name
         remote.pull(folder, "" if remote.has(LOCK) else working)
         try:
             yield folder, Mirrored(engine, remote)

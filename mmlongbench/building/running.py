@@ -5,15 +5,15 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
 
+from mmlongbench.building.build_dir import BuildDir, Shard
 from mmlongbench.building.engine import Engine
 from mmlongbench.building.source_files import source_files
-from mmlongbench.building.work import Shard, Work
 from mmlongbench.errors import Interrupted
 
 _log = logging.getLogger(__name__)
 
 
-def do_shards(stage: str, shards: Sequence[Shard], work: Work, engine: Engine) -> None:
+def do_shards(stage: str, shards: Sequence[Shard], build_dir: BuildDir, engine: Engine) -> None:
     """Do those that are not done yet.
 
     Raises:
@@ -21,7 +21,7 @@ def do_shards(stage: str, shards: Sequence[Shard], work: Work, engine: Engine) -
         SourceChangedError: a file of a source of very many files is not what was fingerprinted.
 
     """
-    left = [shard for shard in shards if not work.is_done(shard)]
+    left = [shard for shard in shards if not build_dir.is_done(shard)]
     done = len(shards) - len(left)
     _log.info("%s: %d shards, %d of them done before", stage, len(shards), done)
     totals: Counter[str] = Counter()
@@ -29,9 +29,9 @@ def do_shards(stage: str, shards: Sequence[Shard], work: Work, engine: Engine) -
         totals[shard.group] += shard.steps
     try:
         with (
-            source_files(work.out).unchanged_in_stage(shard.dataset for shard in left),
+            source_files(build_dir.out).unchanged_in_stage(shard.dataset for shard in left),
             engine.progress.board(totals) as advance,
-            closing(engine.run(work.out, left)) as ended,
+            closing(engine.run(build_dir.out, left)) as ended,
         ):
             for shard, seconds in ended:
                 done += 1

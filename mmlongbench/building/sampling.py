@@ -147,7 +147,9 @@ def _admission(row: Row, dataset: Dataset) -> _Admission:
 def _refusal(full: Draft, dataset: Dataset, draws: Draws) -> Fault | None:
     """Return why a draft is not admitted, as far as its full prompt tells; what it requires must be decodable."""
     alone = tuple(replace(unit, between_sentences=False) for unit in full.required)  # there is no passage yet
-    draft = replace(full, required=alone, supply=InOrder(()), retold=None)  # the same questions in either form
+    draft = replace(
+        full, required=alone, take_order=InOrder(()), rendered_as_text=None
+    )  # the same questions in either form
     budget = dataset.budget(dataset.spec.admission_length)
     made = examples(draft, budget, dataset.placements(), dataset.pricer, draws)
     for path in {path for example in made for path in example.prompt.images}:
@@ -162,7 +164,7 @@ def _out_of_span(draft: Draft, dataset: Dataset) -> Fault | None:
         return None
     pricer = dataset.pricer
     separator = pricer.text(draft.separator)
-    units = (*draft.required, *draft.supply.units(reference))
+    units = (*draft.required, *draft.take_order.units(reference))
     frame = max(pricer.reserved_frame(draft, question).total for question in draft.questions)
     full = frame - separator + sum(pricer.unit(unit).total + separator for unit in units)
     if reference - span.below <= full <= reference + span.above:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mmlongbench.building.assets import copy_pictures, forget_assets, reading, render_document
+from mmlongbench.building.build_dir import BuildDir, Shard, Stage
 from mmlongbench.building.build_plan import DatasetPlan, load_plan
 from mmlongbench.building.cells import write_cell
 from mmlongbench.building.dataset import limits_of, open_dataset
@@ -16,7 +17,6 @@ from mmlongbench.building.records import pack_block, rows_of
 from mmlongbench.building.sampling import choose_rows
 from mmlongbench.building.search import find_negatives
 from mmlongbench.building.source_files import source_files
-from mmlongbench.building.work import Shard, Stage, Work
 from mmlongbench.documents.page_store import Pages, keys_and_texts_of, keys_of, sizes_of, texts_of
 from mmlongbench.errors import SourceError
 from mmlongbench.manifest.model import DatasetSpec
@@ -26,17 +26,17 @@ from mmlongbench.task.contracts import TaskSpec
 
 def run_shard(out: Path, shard: Shard) -> float:
     """Do one shard, unless it is done; the seconds it took."""
-    work, begun = Work(out), time.perf_counter()
-    with work.claim(shard), _collected_seldom():
-        if not work.is_done(shard):
-            work.write(shard, _unchanged(work, shard))
+    build_dir, begun = BuildDir(out), time.perf_counter()
+    with build_dir.claim(shard), _collected_seldom():
+        if not build_dir.is_done(shard):
+            build_dir.write(shard, _unchanged(build_dir, shard))
     return time.perf_counter() - begun
 
 
-def _unchanged(work: Work, shard: Shard) -> Iterator[Any]:
+def _unchanged(build_dir: BuildDir, shard: Shard) -> Iterator[Any]:
     """The result of a shard, which is kept only if what it was made of is what was fingerprinted."""
-    with source_files(work.out).unchanged_tables(shard.dataset):
-        yield from _STAGES[shard.stage](work, shard)
+    with source_files(build_dir.out).unchanged_tables(shard.dataset):
+        yield from _STAGES[shard.stage](build_dir, shard)
 
 
 @contextmanager
@@ -59,15 +59,15 @@ def forget() -> None:
 
 @cache
 def _plan(out: Path, dataset: str) -> tuple[DatasetPlan, TaskSpec]:
-    plan = load_plan(Work(out), dataset)
+    plan = load_plan(BuildDir(out), dataset)
     return plan, bind_builder(plan.spec).spec
 
 
-def _read_document(work: Work, shard: Shard) -> Iterator[Any]:
+def _read_document(build_dir: BuildDir, shard: Shard) -> Iterator[Any]:
     """One document: the sizes of its pages, and what else the task asks of them; or what is wrong with it."""
-    plan, asked = _plan(work.out, shard.dataset)
+    plan, asked = _plan(build_dir.out, shard.dataset)
     file = plan.documents[shard.name]
-    with reading(work, shard.dataset, file):
+    with reading(build_dir, shard.dataset, file):
         read = _pages(file.pages, plan.spec, asked)
     yield read
 
@@ -89,12 +89,12 @@ def _pages(document: Pages, spec: DatasetSpec, asked: TaskSpec) -> dict[str, Any
     return read
 
 
-def _choose(work: Work, shard: Shard) -> Iterator[Any]:
+def _choose(build_dir: BuildDir, shard: Shard) -> Iterator[Any]:
     """All rows of a dataset: which questions are in every file."""
-    yield from choose_rows(open_dataset(work.out, shard.dataset))
+    yield from choose_rows(open_dataset(build_dir.out, shard.dataset))
 
 
-_STAGES: dict[Stage, Callable[[Work, Shard], Iterator[Any]]] = {
+_STAGES: dict[Stage, Callable[[BuildDir, Shard], Iterator[Any]]] = {
     "documents": _read_document,
     "rows": _choose,
     "negatives": find_negatives,

@@ -22,9 +22,9 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from mmlongbench.building.work import Work
+from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.errors import BuildError, SourceChangedError
-from mmlongbench.io.atomic import replaced, sha256_of
+from mmlongbench.io.atomic import atomic_replace, sha256_of
 from mmlongbench.io.process_pool import cores
 
 UNREADABLE = "unreadable"
@@ -146,13 +146,13 @@ def hash_files(paths: Sequence[Path], advance: Callable[[], None]) -> Iterator[t
             yield path, found
 
 
-def save_source_files(work: Work, files: Iterable[SourceFile]) -> None:
+def save_source_files(build_dir: BuildDir, files: Iterable[SourceFile]) -> None:
     """Write the files of all sources where the shards find them."""
-    target = work.root / SOURCE_FILES
+    target = build_dir.root / SOURCE_FILES
     try:
-        with replaced(target) as path, closing(sqlite3.connect(path)) as database, database:
+        with atomic_replace(target) as path, closing(sqlite3.connect(path)) as database, database:
             database.execute(_TABLE)
-            rows = (_row(_name(file.path, work.root), file) for file in files)
+            rows = (_row(_name(file.path, build_dir.root), file) for file in files)
             database.executemany("INSERT INTO files VALUES (?, ?, ?, ?, ?, ?)", rows)
     except sqlite3.Error as error:
         if error.sqlite_errorcode == sqlite3.SQLITE_FULL:
@@ -184,13 +184,13 @@ def one_spelling(path: Path) -> Path:
 class SourceFiles:
     """The files that a build has fingerprinted; one in each process."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, build_dir: BuildDir) -> None:
         """Open what `save_source_files` has written."""
-        self._work = work
+        self._build_dir = build_dir
         self._proven: dict[Path, Stamp] = {}
         self._listed: dict[tuple[str, Compared], list[SourceFile]] = {}
         try:
-            address = f"{(work.root / SOURCE_FILES).absolute().as_uri()}?mode=ro&immutable=1"
+            address = f"{(build_dir.root / SOURCE_FILES).absolute().as_uri()}?mode=ro&immutable=1"
             self._database = sqlite3.connect(address, uri=True, check_same_thread=False)
         except sqlite3.Error as error:
             raise self._unusable(error) from error
@@ -205,7 +205,7 @@ class SourceFiles:
             SourceChangedError: one has changed, be it only in between, or is gone.
 
         """
-        found = (next(self._select("WHERE path = ?", _name(path, self._work.root)), None) for path in paths)
+        found = (next(self._select("WHERE path = ?", _name(path, self._build_dir.root)), None) for path in paths)
         with self._all_unchanged([file for file in found if file]):
             yield
 
@@ -303,22 +303,22 @@ class SourceFiles:
                 f"SELECT * FROM files {where}", values
             ):
                 hashed = Hashed(sha256, Stamp(*map(int, stamp.split())) if stamp else None)
-                yield SourceFile(_path(name, self._work.root), dataset, source, hashed, Compared(compared))
+                yield SourceFile(_path(name, self._build_dir.root), dataset, source, hashed, Compared(compared))
         except (sqlite3.Error, TypeError, ValueError) as error:
             raise self._unusable(error) from error
 
     def _changed(self, file: SourceFile, others: int = 0) -> SourceChangedError:
         state = "changed while the release was built" if file.path.exists() else "is gone, or is not on this machine"
         more = f", and {others:,} more files did" if others else ""
-        todo = f"put it back as it was and run the command again, or remove {self._work.out} and build anew"
+        todo = f"put it back as it was and run the command again, or remove {self._build_dir.out} and build anew"
         return SourceChangedError(f"{file.path}: {state} (dataset {file.dataset!r}, {file.source}){more}; {todo}")
 
     def _unusable(self, error: Exception) -> BuildError:
-        path = self._work.root / SOURCE_FILES
+        path = self._build_dir.root / SOURCE_FILES
         return BuildError(f"{path}: cannot be read: {error}; run the build, or its stage prepare, again")
 
 
 @cache
 def source_files(out: Path) -> SourceFiles:
     """The files that the build of a folder has fingerprinted; kept for the life of the process."""
-    return SourceFiles(Work(out))
+    return SourceFiles(BuildDir(out))

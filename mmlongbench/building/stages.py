@@ -4,35 +4,35 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from mmlongbench.building.assets import asset_shards
+from mmlongbench.building.build_dir import BuildDir, Shard
 from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.dataset import open_dataset
 from mmlongbench.building.made import cell_shards
 from mmlongbench.building.records import blocks_of, questions_of, record_shards, rows_of
-from mmlongbench.building.work import Shard, Work
 
-_List: TypeAlias = Callable[[DatasetPlan, Work], list[Shard]]
+_List: TypeAlias = Callable[[DatasetPlan, BuildDir], list[Shard]]
 
 
-def _documents(plan: DatasetPlan, work: Work) -> list[Shard]:
+def _documents(plan: DatasetPlan, build_dir: BuildDir) -> list[Shard]:
     return [Shard("documents", plan.spec.name, document) for document in plan.documents]
 
 
-def _rows(plan: DatasetPlan, work: Work) -> list[Shard]:
+def _rows(plan: DatasetPlan, build_dir: BuildDir) -> list[Shard]:
     return [Shard("rows", plan.spec.name, "all")]
 
 
-def _negatives(plan: DatasetPlan, work: Work) -> list[Shard]:
+def _negatives(plan: DatasetPlan, build_dir: BuildDir) -> list[Shard]:
     name = plan.spec.name
-    rows = len(rows_of(work.out, name)) if plan.corpus else 0
+    rows = len(rows_of(build_dir.out, name)) if plan.corpus else 0
     return [Shard("negatives", name, block, questions_of(block, rows)) for block in blocks_of(rows)]
 
 
-def _records(plan: DatasetPlan, work: Work) -> list[Shard]:
-    return record_shards(work.out, plan.spec.name, plan.spec.lengths)
+def _records(plan: DatasetPlan, build_dir: BuildDir) -> list[Shard]:
+    return record_shards(build_dir.out, plan.spec.name, plan.spec.lengths)
 
 
-def _images(plan: DatasetPlan, work: Work) -> list[Shard]:
-    return asset_shards(work, open_dataset(work.out, plan.spec.name))
+def _images(plan: DatasetPlan, build_dir: BuildDir) -> list[Shard]:
+    return asset_shards(build_dir, open_dataset(build_dir.out, plan.spec.name))
 
 
 STAGES: dict[str, _List] = {
@@ -41,6 +41,6 @@ STAGES: dict[str, _List] = {
     "negatives": _negatives,
     "records": _records,
     "images": _images,
-    "cells": lambda plan, work: cell_shards(plan),
+    "cells": lambda plan, build_dir: cell_shards(plan),
 }
 """By name; the shards of one are known once those before it are done."""

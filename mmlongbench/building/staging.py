@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from mmlongbench.building.build import plan_build, resolved
-from mmlongbench.building.build_plan import DatasetPlan, begun, save_page_seconds
+from mmlongbench.building.build_dir import BuildDir, Shard
+from mmlongbench.building.build_plan import DatasetPlan, load_interrupted_plan, save_page_seconds
 from mmlongbench.building.engine import Engine
 from mmlongbench.building.finish import finish
 from mmlongbench.building.run_log import logged
 from mmlongbench.building.running import do_shards
 from mmlongbench.building.shards import forget
 from mmlongbench.building.stages import STAGES
-from mmlongbench.building.work import Shard, Work
 from mmlongbench.errors import BuildError
-from mmlongbench.io.atomic import claim
+from mmlongbench.io.atomic import file_lock
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.release.layout import LOCK
 
@@ -65,22 +65,22 @@ def run_stage(manifest: Manifest, out: Path, engine: Engine, stage: str, share: 
         BuildError: a stage before it is not done, another build has the folder, or `prepare` is to be shared.
 
     """
-    work = Work(resolved(out))
-    if (work.out / LOCK).is_file():
+    build_dir = BuildDir(resolved(out))
+    if (build_dir.out / LOCK).is_file():
         raise BuildError(f"--out {out}: is finished; give another folder, or remove this one")
     if stage == "prepare":
         if share != WHOLE:
             raise BuildError("--stage prepare reads all rows at once: leave --shard out")
-        with _claimed(work, is_alone=True):
-            plans = prepare(manifest, work, engine)
-            return sum(len(STAGES[each](plan, work)) for plan in plans for each in PREPARED)
-    with _claimed(work, is_alone=False):
-        plans = _saved(work)
-        save_page_seconds(work, {spec.name: spec.limits.seconds_a_page for spec in manifest.datasets})
-        shards = [shard for plan in plans for shard in _shards(stage, plan, work)]
+        with _claimed(build_dir, is_alone=True):
+            plans = prepare(manifest, build_dir, engine)
+            return sum(len(STAGES[each](plan, build_dir)) for plan in plans for each in PREPARED)
+    with _claimed(build_dir, is_alone=False):
+        plans = _saved(build_dir)
+        save_page_seconds(build_dir, {spec.name: spec.limits.seconds_a_page for spec in manifest.datasets})
+        shards = [shard for plan in plans for shard in _shards(stage, plan, build_dir)]
         chosen = share.pick(shards)
-        with logged(work.out), closing(engine):
-            do_shards(f"{stage} {share.number}/{share.of}", chosen, work, engine)
+        with logged(build_dir.out), closing(engine):
+            do_shards(f"{stage} {share.number}/{share.of}", chosen, build_dir, engine)
         return len(chosen)
 
 
@@ -91,42 +91,44 @@ def finish_release(out: Path, engine: Engine) -> dict[str, Any]:
         BuildError: a shard is missing: how many, and the command that does the first.
 
     """
-    work = Work(resolved(out))
-    with _claimed(work, is_alone=True):
-        plans = _saved(work)
+    build_dir = BuildDir(resolved(out))
+    with _claimed(build_dir, is_alone=True):
+        plans = _saved(build_dir)
         for plan in plans:
-            _shards("images", plan, work, is_done=True)
-        with logged(work.out), closing(engine):
-            do_shards("cells", [shard for plan in plans for shard in STAGES["cells"](plan, work)], work, engine)
-            lock = finish(plans, work, engine)
-        shutil.rmtree(work.root)
+            _shards("images", plan, build_dir, is_done=True)
+        with logged(build_dir.out), closing(engine):
+            do_shards(
+                "cells", [shard for plan in plans for shard in STAGES["cells"](plan, build_dir)], build_dir, engine
+            )
+            lock = finish(plans, build_dir, engine)
+        shutil.rmtree(build_dir.root)
     return lock
 
 
-def prepare(manifest: Manifest, work: Work, engine: Engine) -> list[DatasetPlan]:
+def prepare(manifest: Manifest, build_dir: BuildDir, engine: Engine) -> list[DatasetPlan]:
     """The plan, the documents and the rows of every dataset."""
-    work.root.mkdir(parents=True, exist_ok=True)
-    plans = plan_build(manifest, work, engine)
-    with logged(work.out), closing(engine):
+    build_dir.root.mkdir(parents=True, exist_ok=True)
+    plans = plan_build(manifest, build_dir, engine)
+    with logged(build_dir.out), closing(engine):
         for stage in PREPARED:
-            do_shards(stage, [shard for plan in plans for shard in STAGES[stage](plan, work)], work, engine)
+            do_shards(stage, [shard for plan in plans for shard in STAGES[stage](plan, build_dir)], build_dir, engine)
     return plans
 
 
-def _shards(stage: str, plan: DatasetPlan, work: Work, *, is_done: bool = False) -> list[Shard]:
+def _shards(stage: str, plan: DatasetPlan, build_dir: BuildDir, *, is_done: bool = False) -> list[Shard]:
     """The shards of a stage of a dataset; those before it are done, and with `is_done` these too."""
     for before, shards_of in STAGES.items():
-        shards = shards_of(plan, work)
+        shards = shards_of(plan, build_dir)
         if before == stage and not is_done:
             return shards
-        _require("prepare" if before in PREPARED else before, shards, work)
+        _require("prepare" if before in PREPARED else before, shards, build_dir)
         if before == stage:
             return shards
     raise BuildError(f"no stage {stage!r}: there are {', '.join(STAGES)}")
 
 
-def _require(stage: str, shards: Sequence[Shard], work: Work) -> None:
-    missing = [number for number, shard in enumerate(shards, 1) if not work.is_done(shard)]
+def _require(stage: str, shards: Sequence[Shard], build_dir: BuildDir) -> None:
+    missing = [number for number, shard in enumerate(shards, 1) if not build_dir.is_done(shard)]
     if missing:
         raise BuildError(
             f"stage {stage}: {len(missing)} of {len(shards)} shards of {shards[0].dataset!r} are not done, first "
@@ -134,19 +136,21 @@ def _require(stage: str, shards: Sequence[Shard], work: Work) -> None:
         )
 
 
-def _saved(work: Work) -> list[DatasetPlan]:
+def _saved(build_dir: BuildDir) -> list[DatasetPlan]:
     """The plans that `prepare` has saved."""
-    found = begun(work)
+    found = load_interrupted_plan(build_dir)
     if found is None:
-        raise BuildError(f"--out {work.out}: nothing is prepared there that can be read; begin with --stage prepare")
+        raise BuildError(
+            f"--out {build_dir.out}: nothing is prepared there that can be read; begin with --stage prepare"
+        )
     forget()
     return list(found.plans.values())
 
 
 @contextmanager
-def _claimed(work: Work, *, is_alone: bool) -> Iterator[None]:
+def _claimed(build_dir: BuildDir, *, is_alone: bool) -> Iterator[None]:
     """The right to work in a folder: alone, or beside others that each do shards of their own."""
-    if not is_alone and not work.root.is_dir():
-        raise BuildError(f"--out {work.out}: nothing is prepared there; begin with --stage prepare")
-    with claim(work.root / "claims" / "build", f"the release {work.out}", is_shared=not is_alone):
+    if not is_alone and not build_dir.root.is_dir():
+        raise BuildError(f"--out {build_dir.out}: nothing is prepared there; begin with --stage prepare")
+    with file_lock(build_dir.root / "claims" / "build", f"the release {build_dir.out}", is_shared=not is_alone):
         yield

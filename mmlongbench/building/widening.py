@@ -34,9 +34,13 @@ def wider(dataset: Dataset, drafts: list[Draft], length: int) -> list[Draft]:
 def _step(steps: list[list[Draft]], number: int, length: int) -> list[Draft]:
     """The drafts of step 0, wider by so many groups; none where there are not as many."""
     while len(steps) <= number and steps[-1]:
-        supplies = [draft.supply.wider(length) for draft in steps[-1]]
-        found = [replace(draft, supply=supply) for draft, supply in zip(steps[-1], supplies, strict=True) if supply]
-        steps.append(found if len(found) == len(supplies) else [])
+        take_orders = [draft.take_order.wider(length) for draft in steps[-1]]
+        found = [
+            replace(draft, take_order=take_order)
+            for draft, take_order in zip(steps[-1], take_orders, strict=True)
+            if take_order
+        ]
+        steps.append(found if len(found) == len(take_orders) else [])
     return steps[number] if number < len(steps) else []
 
 

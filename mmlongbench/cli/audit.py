@@ -15,7 +15,7 @@ from mmlongbench.cli.console import say
 if TYPE_CHECKING:
     from mmlongbench.release.audit import Target, Visit
     from mmlongbench.release.findings import FileAudit
-    from mmlongbench.release.models import Asked, Model
+    from mmlongbench.release.models import Model, ModelOptions
 
 _PATHS = click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
 _IMAGES = click.option(
@@ -191,7 +191,7 @@ def _show(found: list["FileAudit"], models: Sequence["Model"], *, is_quiet: bool
 
 
 def _visit(
-    stack: ExitStack, target: "Target", asked: Sequence["Asked"], per_example: Path | None, items: Path | None
+    stack: ExitStack, target: "Target", asked: Sequence["ModelOptions"], per_example: Path | None, items: Path | None
 ) -> "Visit | None":
     """What writes a row of every example, and of every unit; None where nothing is to be written."""
     from mmlongbench.release.tables import Items, example_row, unit_rows, writing
@@ -220,7 +220,7 @@ def _notes(models: Sequence["Model"], counters: Sequence[str]) -> list[str]:
     return [f"{said}; --text-tokenizer MODEL=PATH|ID gives the model's"] if without else []
 
 
-def _require_bounds(asked: Sequence["Asked"]) -> None:
+def _require_bounds(asked: Sequence["ModelOptions"]) -> None:
     """Refuse a check that could find nothing."""
     if not asked:
         raise click.UsageError("--check needs --models, and a --window for each")
@@ -243,7 +243,7 @@ def _write_page(
     write_whole(path, [page(title, found, models, notes).encode("utf-8", "backslashreplace")])
 
 
-def _say_fit(target: "Target", asked: Sequence["Asked"], name: str, *, is_aside: bool) -> None:
+def _say_fit(target: "Target", asked: Sequence["ModelOptions"], name: str, *, is_aside: bool) -> None:
     from mmlongbench.errors import ReleaseError
     from mmlongbench.release.fitting import fit
 
@@ -258,7 +258,7 @@ def _say_fit(target: "Target", asked: Sequence["Asked"], name: str, *, is_aside:
         said = f"fits {window} as it is; {at.where} has {at.tokens:,}"
     else:
         said = (
-            f"resize images by {found.factor:.2f}; the dearest example ({at.where}) then has {at.tokens:,} of "
+            f"resize images by {found.factor:.2f}; the costliest example ({at.where}) then has {at.tokens:,} of "
             f"{window}, now it is up to {found.as_it_is.tokens:,}"
         )
     say(f"{name}: {said}", err=is_aside)

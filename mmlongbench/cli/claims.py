@@ -59,14 +59,14 @@ def claims(
     from mmlongbench.io.progress import Progress
     from mmlongbench.metrics.judge.claims import write_claims
     from mmlongbench.metrics.judge.client import JudgeClient
-    from mmlongbench.metrics.judge.pace import Waits
+    from mmlongbench.metrics.judge.pace import Backoff
     from mmlongbench.release.layout import DATA
     from mmlongbench.task.metric import Judge
 
     datasets = list(_summaries(release))
     judge = Judge(judge_url, (judge_model,), judge_cache, judge_concurrency, judge_timeout, is_dry=dry_run)
     progress = Progress(False if quiet or as_json else None)
-    with closing(JudgeClient(judge, Waits())) as client:
+    with closing(JudgeClient(judge, Backoff())) as client:
         done = list(write_claims(client, release / DATA, out or release / DATA, datasets, progress))
         usage = client.usage()
     if as_json:

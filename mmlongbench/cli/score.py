@@ -99,7 +99,12 @@ def _smudge_options(command: Callable[..., Any]) -> Callable[..., Any]:
                 help="Weight of the match; the first is the score's (smudge).  [default: 0.25]",
             ),
             click.option(
-                "--walk", is_flag=True, help="Do without the PDFs' reading order, as the profile paper does (smudge)."
+                "--ignore-reading-order",
+                is_flag=True,
+                help="Do without the PDFs' reading order, as the profile paper does (smudge).",
+            ),
+            click.option(
+                "--walk", is_flag=True, deprecated="Use --ignore-reading-order.", help="The former name of that option."
             ),
         )
     ):
@@ -242,7 +247,7 @@ def _settings(
         documents=further["documents"],
         words=further["words"],
         alphas=tuple(further["alphas"]) or (0.25,),
-        is_walked=further["walk"],
+        ignores_reading_order=further["ignore_reading_order"] or further["walk"],
         images=images,
         data=data,
         profile=profile,

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from mmlongbench.errors import Fault
 
-MOST_CHARACTERS = 5_000_000
+MAX_CHARACTERS = 5_000_000
 """The longest article that is cut; War and Peace has 3.2 million characters."""
-MOST_OF_A_NAME = 1_000
+MAX_OF_A_NAME = 1_000
 """Characters of an id or a title."""
 
 
@@ -62,8 +62,8 @@ def _fault(article: Article) -> Fault | None:
     for field, text in (("title", article.title), ("id", article.doc_id), ("id", article.id)):
         if not text.strip():
             return _named(article, f"missing-{field}", "a text", "only whitespace" if text else "none", field)
-        if len(text) > MOST_OF_A_NAME:
-            return _too_long(article, f"{field}-too-long", MOST_OF_A_NAME, len(text), field)
+        if len(text) > MAX_OF_A_NAME:
+            return _too_long(article, f"{field}-too-long", MAX_OF_A_NAME, len(text), field)
         if (found := _surrogate(text)) is not None:
             return _named(article, "lone-surrogate", "text that UTF-8 can spell", found, field)
     return _body_fault(article)
@@ -71,8 +71,8 @@ def _fault(article: Article) -> Fault | None:
 
 def _body_fault(article: Article) -> Fault | None:
     length = sum(map(len, article.paragraphs))
-    if length > MOST_CHARACTERS:
-        return _too_long(article, "text-too-long", MOST_CHARACTERS, length, "text")
+    if length > MAX_CHARACTERS:
+        return _too_long(article, "text-too-long", MAX_CHARACTERS, length, "text")
     if not any(p.strip() and (article.passage_id or not is_section(p)) for p in article.paragraphs):
         return _named(
             article, "empty-text", "at least one word of text", "none", "text", "leave it out, or give its text"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from mmlongbench.corpus.articles import MOST_CHARACTERS, Article
+from mmlongbench.corpus.articles import MAX_CHARACTERS, Article
 from mmlongbench.corpus.lines import Advance
 from mmlongbench.corpus.rows import paragraphs_of
 from mmlongbench.documents.limits import Limits
@@ -12,7 +12,7 @@ from mmlongbench.errors import Fault, SourceError
 from mmlongbench.io.folders import file_inside
 
 PDF_LIMITS = Limits()
-_MOST_BYTES = 4 * MOST_CHARACTERS
+_MAX_BYTES = 4 * MAX_CHARACTERS
 
 
 def read_folder(root: Path, advance: Advance) -> Iterator[Article | Fault]:
@@ -39,8 +39,8 @@ def files_of(root: Path) -> list[Path]:
 
 
 def _text(path: Path, name: str) -> tuple[str, ...] | Fault:
-    if (size := path.stat().st_size) > _MOST_BYTES:
-        return Fault("text-too-long", f"at most {_MOST_BYTES:,} bytes", f"{size:,}", name)
+    if (size := path.stat().st_size) > _MAX_BYTES:
+        return Fault("text-too-long", f"at most {_MAX_BYTES:,} bytes", f"{size:,}", name)
     try:
         return paragraphs_of(path.read_text("utf-8-sig"))
     except UnicodeDecodeError as error:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from mmlongbench.corpus.articles import key_of
-from mmlongbench.io.atomic import whole
+from mmlongbench.io.atomic import atomic_write
 
 if TYPE_CHECKING:
     import numpy as np
@@ -72,7 +72,7 @@ def _sort(folder: Path, spool: Path) -> None:
 def _save(path: Path, numbers: "NDArray[np.uint64]") -> None:
     import numpy as np
 
-    with whole(path.with_name(f"{path.name}.npy")) as file:
+    with atomic_write(path.with_name(f"{path.name}.npy")) as file:
         np.save(file, numbers)
 
 

@@ -14,7 +14,7 @@ from mmlongbench.corpus.articles import Article
 from mmlongbench.corpus.rows import article_of
 from mmlongbench.errors import Fault, SourceError
 
-MOST_BYTES = 32 * 1024 * 1024
+MAX_BYTES = 32 * 1024 * 1024
 """The longest line that is parsed."""
 STEP = 1024 * 1024
 """Bytes of a step of the progress bar."""
@@ -68,9 +68,9 @@ def numbered_lines(path: Path, advance: Advance) -> Iterator[tuple[int, str | Fa
         done = 0
         while line := _next(file, path, number + 1):
             number += 1
-            if len(line) > MOST_BYTES:
+            if len(line) > MAX_BYTES:
                 _skip(file, path, line, number)
-                bound = f"at most {MOST_BYTES:,} bytes a line"
+                bound = f"at most {MAX_BYTES:,} bytes a line"
                 yield number, Fault("line-too-long", bound, "more", path.name, f"line {number}")
             elif line.strip():
                 yield number, _text(line.removeprefix(_BOM) if number == 1 else line, path.name, number)
@@ -94,7 +94,7 @@ def opened(path: Path) -> Iterator[tuple[_Bytes, BufferedReader]]:
 
 def _next(file: _Bytes, path: Path, number: int) -> bytes:
     try:
-        return file.readline(MOST_BYTES + 1)
+        return file.readline(MAX_BYTES + 1)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         fault = Fault(
             "broken-gzip", "a whole gzip stream", str(error), path.name, f"line {number}", todo="fetch it anew"

@@ -17,7 +17,7 @@ from mmlongbench.corpus.info import INDEX, INFO, PASSAGES, REJECTS, CorpusInfo, 
 from mmlongbench.corpus.place import CLAIM, clear, existing, leave_nothing, open_place
 from mmlongbench.corpus.table import TableWriter, table_writer
 from mmlongbench.errors import BuildError, Fault
-from mmlongbench.io.atomic import claim, whole, write_whole
+from mmlongbench.io.atomic import atomic_write, file_lock, write_whole
 from mmlongbench.prompt import escape_markers
 
 _MAKERS = ("mmlongbench", "datasets", "pyarrow", "pymupdf")
@@ -51,7 +51,7 @@ def build_corpus(
         return found
     is_new = not out.exists()
     work = open_place(out)
-    with claim(work / CLAIM, f"the corpus {out}"):
+    with file_lock(work / CLAIM, f"the corpus {out}"):
         clear(out)
         try:
             written = _write(articles, work, mode, words, limit)
@@ -97,9 +97,9 @@ def _nothing(corpus: "_Corpus") -> str:
 @contextmanager
 def _corpus_files(work: Path) -> Iterator["_Corpus"]:
     with (
-        whole(work / REJECTS) as rejects,
+        atomic_write(work / REJECTS) as rejects,
         writing(work / INDEX, work / "spool") as index,
-        whole(work / PASSAGES) as passages,
+        atomic_write(work / PASSAGES) as passages,
         table_writer(passages) as table,
     ):
         yield _Corpus(table, index, rejects)

@@ -5,13 +5,13 @@ from typing import Annotated, Any, ClassVar
 
 from annotated_types import Ge, Gt, Le
 
-MOST_PIXELS = 178_956_970
+MAX_PIXELS = 178_956_970
 """The largest picture that Pillow opens: twice its `MAX_IMAGE_PIXELS`."""
 
 
 def _pixels(value: int) -> int:
-    if value > MOST_PIXELS:
-        raise ValueError(f"at most {MOST_PIXELS:,} pixels: Pillow takes a larger picture for an attack")
+    if value > MAX_PIXELS:
+        raise ValueError(f"at most {MAX_PIXELS:,} pixels: Pillow takes a larger picture for an attack")
     return value
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 LABEL_WIDTH = 15
 """How much of a document's name the public templates print."""
-_MOST_BYTES = 150
+_MAX_BYTES = 150
 _FORBIDDEN = re.compile(r"""[\x00-\x1f\x7f-\x9f\u2028\u2029/\\"<>:|?*\ud800-\udfff]|page|^[\s.-]|[\s.]$""")
 _MADE = re.compile(r"-[0-9a-f]{16}$")
 _PAGE = re.compile("page", re.IGNORECASE)
@@ -44,7 +44,7 @@ def safe_name(id: str) -> str:
 
 def _is_safe(id: str) -> bool:
     looks_made = _MADE.search(_fold(id))
-    return bool(id) and not looks_made and not _FORBIDDEN.search(id) and len(id.encode()) <= _MOST_BYTES
+    return bool(id) and not looks_made and not _FORBIDDEN.search(id) and len(id.encode()) <= _MAX_BYTES
 
 
 def _fold(id: str) -> str:

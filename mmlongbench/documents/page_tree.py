@@ -5,14 +5,14 @@ from typing import Any
 
 from mmlongbench.errors import Fault
 
-MOST_LEVELS = 100
+MAX_LEVELS = 100
 """A page under a hundred thousand levels takes MuPDF seconds, and so does each of its neighbours."""
 _REFERENCE = re.compile(r"(\d{1,9}) \d+ R")
 
 
 def tree_fault(document: Any, most_pages: int) -> Fault | None:  # noqa: ANN401  (PyMuPDF has no types)
     """What is wrong with the tree of an open document; a node that stands in it twice counts once."""
-    most = 4 * most_pages + MOST_LEVELS
+    most = 4 * most_pages + MAX_LEVELS
     level = _references(document.xref_get_key(document.pdf_catalog(), "Pages")[1])
     seen, depth = set(level), 0
     while level:
@@ -20,8 +20,8 @@ def tree_fault(document: Any, most_pages: int) -> Fault | None:  # noqa: ANN401 
         level = [kid for kid in dict.fromkeys(below) if kid not in seen]
         seen.update(level)
         depth += 1
-        if depth > MOST_LEVELS:
-            expected = f"at most {MOST_LEVELS} levels in the page tree"
+        if depth > MAX_LEVELS:
+            expected = f"at most {MAX_LEVELS} levels in the page tree"
             return Fault("nested-page-tree", expected, "more", todo="print the document to a new file")
         if len(seen) > most:
             return Fault(

@@ -22,7 +22,7 @@ from mmlongbench.documents.pixels import (
 )
 from mmlongbench.errors import Fault, Rejected
 
-MOST_BYTES = 256 * 1024 * 1024
+MAX_BYTES = 256 * 1024 * 1024
 """Of a picture's file, which is read whole to be hashed and released."""
 _SAFE = re.compile(r"[^\x00-\x1f\x7f/\\\"<>:|?*\ud800-\udfff\s.-][^\x00-\x1f\x7f/\\\"<>:|?*\ud800-\udfff]*")
 
@@ -158,8 +158,8 @@ class Pictures:
 
     def _picture(self, name: str, file: PictureFile) -> Picture:
         try:
-            if isinstance(file, Path) and (size := file.stat().st_size) > MOST_BYTES:
-                raise Rejected(Fault("size-of-an-image", f"at most {MOST_BYTES} bytes", str(size), file.name))
+            if isinstance(file, Path) and (size := file.stat().st_size) > MAX_BYTES:
+                raise Rejected(Fault("size-of-an-image", f"at most {MAX_BYTES} bytes", str(size), file.name))
             width, height = header_size(file)
         except unreadable() as error:
             raise Rejected(_broken(file, error)) from error

@@ -20,7 +20,7 @@ _SIDE = 16
 ALIKE = 2.5
 """Levels of 255 that near-duplicates differ by in the mean: re-encoded and shrunk copies by less than 1, copies cropped
 by 3 % by up to 3, other pictures by 3.7 at least, mostly by tens (60 small objects on white, sky and noise)."""
-_MOST_EXIF = 1024 * 1024
+_MAX_EXIF = 1024 * 1024
 """Bytes of an EXIF chunk that are read."""
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
 """What is opened: formats that can be written again, and none that hands its bytes to another program."""
@@ -85,7 +85,7 @@ def _png_orientation(picture: "Image.Image") -> int:
         length, kind = struct.unpack(">I4s", head)
         if kind == b"eXIf":
             exif = Image.Exif()
-            exif.load(file.read(min(length, _MOST_EXIF)))
+            exif.load(file.read(min(length, _MAX_EXIF)))
             found = exif.get(ORIENTATION, 1)
             return found if isinstance(found, int) and 1 <= found <= 8 else 1
         file.seek(length + 4, io.SEEK_CUR)

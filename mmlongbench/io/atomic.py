@@ -16,17 +16,17 @@ TEMPORARY = ".tmp-"
 
 
 @contextmanager
-def whole(path: Path) -> Iterator[BinaryIO]:
+def atomic_write(path: Path) -> Iterator[BinaryIO]:
     """Open a file for writing that appears under its name only when the block ends well.
 
     The temporary file stands in the same folder, is synced, and renamed; a failing block leaves nothing.
     """
-    with replaced(path) as temporary, temporary.open("wb") as file:
+    with atomic_replace(path) as temporary, temporary.open("wb") as file:
         yield file
 
 
 @contextmanager
-def replaced(path: Path) -> Iterator[Path]:
+def atomic_replace(path: Path) -> Iterator[Path]:
     """Give the path of a new file, which gets its name when the block ends well: as `whole`, for other writers."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{TEMPORARY}{socket.gethostname()}-{os.getpid()}-{path.name}"[:200])
@@ -47,7 +47,7 @@ def replaced(path: Path) -> Iterator[Path]:
 
 def write_whole(path: Path, pieces: Iterable[bytes]) -> None:
     """Write pieces to a file that appears whole or not at all."""
-    with whole(path) as file:
+    with atomic_write(path) as file:
         file.writelines(pieces)
 
 
@@ -64,7 +64,7 @@ def sha256_of(path: Path) -> str:
 
 
 @contextmanager
-def claim(path: Path, what: str, *, is_shared: bool = False) -> Iterator[None]:
+def file_lock(path: Path, what: str, *, is_shared: bool = False) -> Iterator[None]:
     """Hold the kernel's lock on a file, so that one process writes a thing; the lock dies with its owner.
 
     With `is_shared` others may hold it so too, and none may hold it alone.

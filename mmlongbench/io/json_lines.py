@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mmlongbench.errors import Fault, SourceError
-from mmlongbench.io.safe_read import MOST_BYTES, bounded_lines, read_whole, source_file
+from mmlongbench.io.safe_read import MAX_BYTES, bounded_lines, read_whole, source_file
 
-MOST_DEPTH = 100
+MAX_DEPTH = 100
 """Levels of lists and objects inside each other."""
 
 
@@ -33,7 +33,7 @@ def json_lines(path: Path) -> Iterator[JsonLine]:
     with source_file(path, "a JSON Lines file") as file:
         for number, offset, line in bounded_lines(file):
             if line is None:
-                yield JsonLine(number, offset, Fault("line-too-long", f"at most {MOST_BYTES} bytes", "more"))
+                yield JsonLine(number, offset, Fault("line-too-long", f"at most {MAX_BYTES} bytes", "more"))
             elif line.strip():
                 yield JsonLine(number, offset, json_object(line))
 
@@ -42,7 +42,7 @@ def json_line_at(path: Path, offset: int) -> dict[str, Any] | Fault:
     """The object of the line that begins at a byte."""
     with path.open("rb") as file:
         file.seek(offset)
-        return json_object(file.readline(MOST_BYTES))
+        return json_object(file.readline(MAX_BYTES))
 
 
 def json_object(line: bytes) -> dict[str, Any] | Fault:
@@ -55,7 +55,7 @@ def json_object(line: bytes) -> dict[str, Any] | Fault:
     except (ValueError, RecursionError) as error:
         return Fault("invalid-json", "a JSON object", str(error)[:120])
     if _is_deep(value):
-        return Fault("nested-too-deeply", f"at most {MOST_DEPTH} levels of lists and objects", "more")
+        return Fault("nested-too-deeply", f"at most {MAX_DEPTH} levels of lists and objects", "more")
     if not isinstance(value, dict):
         return Fault("not-a-row", "a JSON object", type(value).__name__)
     return value
@@ -64,7 +64,7 @@ def json_object(line: bytes) -> dict[str, Any] | Fault:
 def _is_deep(value: object) -> bool:
     """Whether a value is nested so deeply that who walks or prints it may run out of stack."""
     level = [value]
-    for _ in range(MOST_DEPTH + 1):
+    for _ in range(MAX_DEPTH + 1):
         parts = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list))
         level = [inner for each in parts for inner in each if isinstance(inner, dict | list)]
     return bool(level)
@@ -85,6 +85,6 @@ def load_json(path: Path, expected: str, hook: Callable[[dict[str, Any]], object
     except (ValueError, RecursionError) as error:
         raise SourceError(Fault("unreadable-source", expected, str(error)[:120], path.name)) from error
     if _is_deep(value):
-        bound = f"at most {MOST_DEPTH} levels of lists and objects"
+        bound = f"at most {MAX_DEPTH} levels of lists and objects"
         raise SourceError(Fault("nested-too-deeply", bound, "more", path.name))
     return value

@@ -9,20 +9,20 @@ from typing import IO, BinaryIO
 
 from mmlongbench.errors import Fault, SourceError
 
-MOST_BYTES = 64 * 1024 * 1024
+MAX_BYTES = 64 * 1024 * 1024
 """The longest line that is parsed."""
-MOST_OF_A_FILE = 2 * 1024**3
+MAX_OF_A_FILE = 2 * 1024**3
 """The largest file that is read whole, in bytes; COCO's largest has half a gigabyte."""
-_MOST_PACKED = 100
-"""What a byte of gzip may unpack to, from `MOST_BYTES` on: JSON packs at about 10 to 1, a bomb at 1000 to 1."""
+_MAX_PACKED = 100
+"""What a byte of gzip may unpack to, from `MAX_BYTES` on: JSON packs at about 10 to 1, a bomb at 1000 to 1."""
 
 
 def bounded_lines(file: IO[bytes]) -> Iterator[tuple[int, int, bytes | None]]:
-    """(number from 1, first byte, line) of each line; None for one that is longer than `MOST_BYTES`, never held."""
+    """(number from 1, first byte, line) of each line; None for one that is longer than `MAX_BYTES`, never held."""
     number, offset = 0, 0
-    while line := file.readline(MOST_BYTES + 1):
+    while line := file.readline(MAX_BYTES + 1):
         number += 1
-        length, is_whole = len(line), len(line) <= MOST_BYTES
+        length, is_whole = len(line), len(line) <= MAX_BYTES
         if not is_whole and not line.endswith(b"\n"):
             length += _skip(file)
         yield number, offset, line if is_whole else None
@@ -52,9 +52,9 @@ def read_whole(path: Path, expected: str) -> bytes:
         size = path.stat().st_size
         is_packed = file.read(2) == b"\x1f\x8b"
         file.seek(0)
-        most = min(MOST_OF_A_FILE, max(MOST_BYTES, _MOST_PACKED * size)) if is_packed else MOST_OF_A_FILE
-        data = b"" if size > MOST_OF_A_FILE else _unpacked(file, most, path) if is_packed else file.read(most + 1)
-    if size > MOST_OF_A_FILE or len(data) > most:
+        most = min(MAX_OF_A_FILE, max(MAX_BYTES, _MAX_PACKED * size)) if is_packed else MAX_OF_A_FILE
+        data = b"" if size > MAX_OF_A_FILE else _unpacked(file, most, path) if is_packed else file.read(most + 1)
+    if size > MAX_OF_A_FILE or len(data) > most:
         found = f"more in {size} packed ones" if is_packed else str(size)
         raise SourceError(Fault("size-of-a-file", f"at most {most} bytes", found, path.name))
     return data
@@ -92,7 +92,7 @@ def _unpacked(file: BinaryIO, most: int, path: Path) -> bytes:
 def _skip(lines: IO[bytes]) -> int:
     """Pass over the rest of a line; its bytes."""
     length = 0
-    while part := lines.readline(MOST_BYTES):
+    while part := lines.readline(MAX_BYTES):
         length += len(part)
         if part.endswith(b"\n"):
             break

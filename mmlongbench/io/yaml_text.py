@@ -5,11 +5,11 @@ from typing import Any
 
 import yaml
 
-MOST_BYTES = 1024 * 1024
+MAX_BYTES = 1024 * 1024
 """Of a text; PyYAML takes some fifteen seconds for so much."""
-MOST_NODES = 1_000_000
+MAX_NODES = 1_000_000
 """Values and keys, those behind an alias counted each time: what is printed or checked unfolds them."""
-MOST_DEPTH = 100
+MAX_DEPTH = 100
 """Levels of lists and mappings inside each other."""
 
 
@@ -20,8 +20,8 @@ def load_yaml(text: str | bytes, loader: type[yaml.SafeLoader] = yaml.SafeLoader
         ValueError: it is no YAML, or over a bound.
 
     """
-    if len(text) > MOST_BYTES:
-        raise ValueError(f"expected at most {MOST_BYTES} bytes, found {len(text)}")
+    if len(text) > MAX_BYTES:
+        raise ValueError(f"expected at most {MAX_BYTES} bytes, found {len(text)}")
     try:
         reader = loader(text)
         node = reader.get_single_node()
@@ -37,13 +37,13 @@ def load_yaml(text: str | bytes, loader: type[yaml.SafeLoader] = yaml.SafeLoader
 
 def _unfolded(node: yaml.Node, known: dict[int, int], depth: int, *, twice: bool) -> int:
     """How many values a node stands for, once all aliases are written out."""
-    if depth > MOST_DEPTH:
-        raise ValueError(f"expected at most {MOST_DEPTH} levels of lists and mappings, found more")
+    if depth > MAX_DEPTH:
+        raise ValueError(f"expected at most {MAX_DEPTH} levels of lists and mappings, found more")
     if id(node) not in known:
         inner = _inner(node, twice=twice)
         known[id(node)] = 1 + sum(_unfolded(each, known, depth + 1, twice=twice) for each in inner)
-    if known[id(node)] > MOST_NODES:
-        raise ValueError(f"expected at most {MOST_NODES} values with all aliases written out, found more")
+    if known[id(node)] > MAX_NODES:
+        raise ValueError(f"expected at most {MAX_NODES} values with all aliases written out, found more")
     return known[id(node)]
 
 

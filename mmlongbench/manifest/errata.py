@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 from mmlongbench.errors import Fault, ManifestError, SourceError
 from mmlongbench.io.safe_read import read_whole
 from mmlongbench.io.yaml_text import load_yaml
-from mmlongbench.task.contracts import RawRow, Row, RowFault, Sources, at_place
+from mmlongbench.task.contracts import RawRow, Row, RowFault, SourcePaths, at_place
 
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})(?:\.\d{1,17})?")
 REPAIR = "corrected-by-errata"
@@ -64,7 +64,7 @@ _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|fa
 class CorrectableReader(Protocol):
     """A reader whose rows can be corrected before they are cleaned."""
 
-    def raw_rows(self, sources: Sources) -> Iterator[RawRow]:
+    def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow]:
         """Every row as the source has it."""
         ...
 
@@ -92,7 +92,9 @@ def load_errata(path: Path) -> Errata:
         raise ManifestError(f"errata {path.name}: {where}: {problem['msg'].removeprefix('Value error, ')}") from error
 
 
-def read_rows(reader: CorrectableReader, sources: Sources, errata: Errata | None = None) -> Iterator[Row | RowFault]:
+def read_rows(
+    reader: CorrectableReader, sources: SourcePaths, errata: Errata | None = None
+) -> Iterator[Row | RowFault]:
     """Every row of a source, corrected and cleaned, or what is wrong with it.
 
     Raises:

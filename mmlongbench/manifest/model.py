@@ -16,7 +16,7 @@ from pydantic import (
 
 from mmlongbench.documents.limits import Limits
 from mmlongbench.errors import ManifestError, nearest
-from mmlongbench.io.yaml_text import MOST_BYTES, load_yaml
+from mmlongbench.io.yaml_text import MAX_BYTES, load_yaml
 from mmlongbench.lengths import STANDARD_LENGTHS, K, parse_length
 from mmlongbench.manifest.validation import explain, shown
 from tokenization import CrossModalCounter, PatchRule, TokenizationError, load_tokenizer
@@ -29,7 +29,7 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]*"
 
 
-MOST_LENGTH = 1024 * 1024 * K
+MAX_LENGTH = 1024 * 1024 * K
 """The longest length, in tokens: a bound for mistyped ones."""
 
 
@@ -40,12 +40,12 @@ def length_of(value: object) -> int:
         ManifestError: it is none, or is over the bound.
 
     """
-    if isinstance(value, int) and (value % K == 0 or abs(value) > MOST_LENGTH):
+    if isinstance(value, int) and (value % K == 0 or abs(value) > MAX_LENGTH):
         tokens = int(value)
     else:
         tokens = parse_length(value if isinstance(value, int) else str(value))
-    if not K <= tokens <= MOST_LENGTH:
-        raise ManifestError(f"length {shown(value)}: expected 1K to {MOST_LENGTH // K**2}M (1G tokens)")
+    if not K <= tokens <= MAX_LENGTH:
+        raise ManifestError(f"length {shown(value)}: expected 1K to {MAX_LENGTH // K**2}M (1G tokens)")
     return tokens
 
 
@@ -257,9 +257,9 @@ def load_manifest(path: Path, settings: tuple[str, ...] = (), here: Path | None 
     """
     try:
         with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
-        if len(data) > MOST_BYTES:
-            raise ManifestError(f"{path}: expected at most {MOST_BYTES} bytes, found more")
+            data = file.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise ManifestError(f"{path}: expected at most {MAX_BYTES} bytes, found more")
         text = data.decode()
     except (OSError, UnicodeDecodeError) as error:
         raise ManifestError(f"{path}: cannot be read: {error}") from error

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from mmlongbench.metrics.benchmark.metrics import ANSWER
 from mmlongbench.metrics.benchmark.texts import after_prefix
-from mmlongbench.task.metric import Asked, Profile, RuleMetric, Scored
+from mmlongbench.task.metric import Profile, RuleMetric, Score, ScoringInput
 
 
 def listed_values(prediction: str) -> list[Any] | None:
@@ -53,10 +53,10 @@ class PositionCount(RuleMetric):
     }
     choices = ('read behind "Answer:"',)
 
-    def score(self, asked: Asked) -> Scored:
+    def score(self, asked: ScoringInput) -> Score:
         """From 0 to 1, and whether the reply is a list."""
         gold = asked.gold
         if not isinstance(gold, list) or not gold or not all(type(count) is int for count in gold):
-            return Scored(None, failure=f"the answer is {gold!r:.80}, expected a list of whole numbers")
+            return Score(None, failure=f"the answer is {gold!r:.80}, expected a list of whole numbers")
         said = after_prefix(asked.lead + asked.prediction, ANSWER)
-        return Scored(position_accuracy(said, gold), {"is_list": listed_values(said) is not None})
+        return Score(position_accuracy(said, gold), {"is_list": listed_values(said) is not None})

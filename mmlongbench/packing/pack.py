@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from mmlongbench.draft import Closing, Draft, Question, Retelling, Unit
+from mmlongbench.draft import Closing, Draft, Question, Rendering, Unit
 from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError, MMLongBenchError
 from mmlongbench.lengths import TokenBudget, format_length
 from mmlongbench.packing.closing import closest_sum
-from mmlongbench.packing.place import Placement, Standing, stand
+from mmlongbench.packing.place import Placement, Standing, place_units
 from mmlongbench.packing.pricing import NOTHING, Pricer, total
 from mmlongbench.prompt import Part, Prompt
 from tokenization import TokenCount
@@ -39,11 +39,11 @@ class Packed:
     questions: tuple[Question, ...]
     """Those that this context is asked."""
     ran_dry: bool = False
-    """Whether the supply ended before the room did."""
+    """Whether the take order ended before the room did."""
     missing: int = 0
     """If so, about how many units of the mean size would still have found room."""
     left_out: Mapping[str, int] = field(default_factory=dict)
-    """Units that were barred, by reason; the next ones stand in their place."""
+    """Units that were excluded, by reason; the next ones stand in their place."""
 
     @property
     def units(self) -> tuple[Unit, ...]:
@@ -62,7 +62,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class StandingNeedle:
+class PlacedNeedle:
     """What became of one needle."""
 
     unit: Unit
@@ -88,14 +88,14 @@ class Example:
     """Tokens of the prompt."""
     reserve: int
     placement: Placement = None
-    needles: tuple[StandingNeedle, ...] = ()
+    needles: tuple[PlacedNeedle, ...] = ()
     """In the order of the draft's."""
     ran_dry: bool = False
     """Whether all units there are stand in it, and there is still room."""
     missing: int = 0
     """If so, about how many units of the mean size would still have found room."""
     left_out: Mapping[str, int] = field(default_factory=dict)
-    """Units that were barred, by reason."""
+    """Units that were excluded, by reason."""
 
     @property
     def units(self) -> tuple[Unit, ...]:
@@ -125,7 +125,7 @@ def pack(draft: Draft, budget: TokenBudget, pricer: Pricer, slack: int = 0) -> P
         DoesNotFitError: the frame and the required units alone are over the budget.
 
     """
-    groups = draft.supply.groups(budget.length)
+    groups = draft.take_order.groups(budget.length)
     asked = tuple(q for q in draft.questions if q.group is None or groups is None or q.group in groups)
     if not asked:
         raise NothingAskedError(f"{draft.id}: no question of it is asked at {format_length(budget.length)}")
@@ -149,7 +149,7 @@ def pack(draft: Draft, budget: TokenBudget, pricer: Pricer, slack: int = 0) -> P
 def _refuse_unshown(
     draft: Draft, groups: frozenset[str], taken: Sequence[Unit], budget: TokenBudget, left_out: Mapping[str, int]
 ) -> None:
-    """Refuse a context that cannot show every group it asks about; `left_out` says why its supply ended, if it did."""
+    """Refuse a context that cannot show every group it asks about; `left_out` says why its take order ended."""
     if unshown := sorted(groups - {unit.group for unit in taken}):
         if left_out:
             said = ", ".join(f"{count} × {reason}" for reason, count in left_out.items())
@@ -171,21 +171,21 @@ def _missing(costs: Sequence[int], room: int) -> int:
 def _take(
     draft: Draft, length: int, room: int, separator: int, pricer: Pricer
 ) -> tuple[tuple[Unit, ...], bool, Mapping[str, int]]:
-    """The longest prefix of the supply that fits, finished as the draft says; whether it ran dry; what was barred."""
+    """The longest prefix of the take order that fits, closed as the draft says; whether it ran dry; what was left."""
     taken: list[Unit] = []
     spare: list[Unit] = []
     left_out: Counter[str] = Counter()
     seen = {unit.id for unit in draft.required}
     if len(seen) < len(draft.required):
         raise DraftError(f"{draft.id}: two required units of one id")
-    ahead = draft.finish.window if draft.finish else 0
+    ahead = draft.closing.window if draft.closing else 0
     is_open = True
-    for unit in draft.supply.units(length):
+    for unit in draft.take_order.units(length):
         if unit.id in seen:
             raise DraftError(f"{draft.id}: two units of the id {unit.id!r}")
         seen.add(unit.id)
-        if unit.barred:
-            left_out[unit.barred] += is_open
+        if unit.excluded:
+            left_out[unit.excluded] += is_open
             continue
         cost = pricer.unit(unit).total + separator
         if is_open and cost <= room:
@@ -197,8 +197,8 @@ def _take(
             if len(spare) >= ahead:
                 break
     found = {reason: count for reason, count in sorted(left_out.items()) if count}
-    if draft.finish and spare:
-        return _close(taken, spare, room, draft.finish, separator, pricer), False, found
+    if draft.closing and spare:
+        return _close(taken, spare, room, draft.closing, separator, pricer), False, found
     return tuple(taken), is_open, found
 
 
@@ -241,8 +241,8 @@ def examples(
     slack = JOINTS * sum(unit.between_sentences for unit in draft.required)
     while True:
         packed = pack(draft, budget, pricer, slack)
-        if draft.retold:
-            return _retold(draft, draft.retold, packed, budget, placements, pricer, draws)
+        if draft.rendered_as_text:
+            return _as_text(draft, draft.rendered_as_text, packed, budget, placements, pricer, draws)
         counts = {unit.id: pricer.unit(unit) for unit in packed.units}
         made = [e for placement in placements for e in _stood(draft, packed, counts, budget, placement, pricer, draws)]
         if not is_exact:
@@ -253,9 +253,9 @@ def examples(
         slack += over
 
 
-def _retold(
+def _as_text(
     draft: Draft,
-    retold: Retelling,
+    rendering: Rendering,
     packed: Packed,
     budget: TokenBudget,
     placements: Sequence[Placement],
@@ -263,9 +263,12 @@ def _retold(
     draws: Draws,
 ) -> list[Example]:
     """The examples of a context whose units are shown in another form; they must fit as they are."""
-    units = (tuple(retold.unit(unit) for unit in packed.required), tuple(retold.unit(unit) for unit in packed.taken))
+    units = (
+        tuple(rendering.unit(unit) for unit in packed.required),
+        tuple(rendering.unit(unit) for unit in packed.taken),
+    )
     shown = replace(packed, required=units[0], taken=units[1])
-    draft = replace(draft, instruction=retold.instruction)
+    draft = replace(draft, instruction=rendering.instruction)
     counts = {unit.id: pricer.unit(unit) for unit in shown.units}
     made = [e for placement in placements for e in _stood(draft, shown, counts, budget, placement, pricer, draws)]
     if not pricer.is_exact(draft):
@@ -287,7 +290,7 @@ def _stood(
     """The examples of a context that stands at one placement; `counts` are the prices of its units."""
     separator = pricer.text(draft.separator)
     costs = [counts[unit.id].total + separator for unit in packed.units]
-    standing = stand(packed.units, costs, placement, draws, pricer.text)
+    standing = place_units(packed.units, costs, placement, draws, pricer.text)
     counts = {**counts, **{unit.id: pricer.unit(unit) for unit in standing.units if unit.needles}}
     items, context = _items(standing, counts, pricer.opening(draft).total, separator)
     needles = tuple(_needles(packed, standing, items, counts, pricer))
@@ -323,7 +326,7 @@ def _worded(draft: Draft, question: Question, units: Sequence[Unit]) -> Question
 
 def _needles(
     packed: Packed, standing: Standing, items: Sequence[Item], counts: Mapping[str, TokenCount], pricer: Pricer
-) -> Iterator[StandingNeedle]:
+) -> Iterator[PlacedNeedle]:
     """What became of each needle, in the order of the draft's."""
     starts = {item.unit.id: item.start for item in items if item.unit.place is None}
     for item in items:
@@ -334,7 +337,7 @@ def _needles(
             at += len(str(needle.body))
     asked = [unit for unit in packed.units if unit.place is None]
     for unit, requested, achieved in zip(asked, standing.requested, standing.achieved, strict=bool(standing.requested)):
-        yield StandingNeedle(unit, requested, achieved, starts[unit.id], counts[unit.id])
+        yield PlacedNeedle(unit, requested, achieved, starts[unit.id], counts[unit.id])
 
 
 def _items(

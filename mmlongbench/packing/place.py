@@ -57,7 +57,7 @@ class Standing:
     """Haystack tokens before the needle / haystack tokens."""
 
 
-def stand(
+def place_units(
     units: Sequence[Unit],
     costs: Sequence[int],
     placement: Placement,

@@ -20,10 +20,10 @@ from mmlongbench.release.findings import FileAudit, ModelTally
 from mmlongbench.release.images import ImageSizes
 from mmlongbench.release.inventory import audit_others, leads_out, problem_of
 from mmlongbench.release.layout import DATA, ITEMS, LOCK, REJECTS
-from mmlongbench.release.loading import AuditedDataset, Opened, PublicFile, open_public, open_release
+from mmlongbench.release.loading import AuditedDataset, LoadedRelease, PublicFile, open_public, open_release
 from mmlongbench.release.lock_faults import lock_faults
 from mmlongbench.release.measuring import Measured, measure
-from mmlongbench.release.models import Asked, Model
+from mmlongbench.release.models import Model, ModelOptions
 from mmlongbench.task.contracts import Record, Remark, RemarkingBuilder
 from tokenization import TokenizationError
 
@@ -45,7 +45,7 @@ class Target:
     """A rendering that builders offer beside the released one, such as `oracle`; its counts are compared with the
     length, not with what the build recorded."""
 
-    def open(self) -> Opened:
+    def open(self) -> LoadedRelease:
         """Read the lock, or the names of the files; raises ReleaseError."""
         (first, *others) = self.paths
         paths = self.paths
@@ -81,7 +81,7 @@ def audit(
     target: Target,
     progress: Progress,
     workers: int = 1,
-    models: Sequence[Asked] = (),
+    models: Sequence[ModelOptions] = (),
     visit: Visit | None = None,
 ) -> list[FileAudit]:
     """Audit every file.
@@ -116,7 +116,7 @@ def audit(
     return audits + audit_lock(opened) + audit_others(target.paths[0], opened.lock, progress, shown)
 
 
-def audit_lock(opened: Opened) -> list[FileAudit]:
+def audit_lock(opened: LoadedRelease) -> list[FileAudit]:
     """Compare what a lock says with itself, and with the rejects where they are those of the lock.
 
     There is one finding where something differs, else none.
@@ -137,7 +137,7 @@ def audit_lock(opened: Opened) -> list[FileAudit]:
     return [found] if found.problems else []
 
 
-def _compare(opened: Opened, found: Mapping[str, FileAudit]) -> frozenset[str] | None:
+def _compare(opened: LoadedRelease, found: Mapping[str, FileAudit]) -> frozenset[str] | None:
     """Compare the files of each dataset; returns the images that they show, None where a file could not be read."""
     lock, root = opened.lock, opened.root
     facts = [(file, audit.facts) for file in opened.files if (audit := found[file.name]).facts is not None]
@@ -159,7 +159,7 @@ _opened_here = cache(Target.open)
 
 
 def _audit_files(
-    target: Target, models: tuple[Asked, ...], files: Sequence[PublicFile], workers: int, advance: Advance
+    target: Target, models: tuple[ModelOptions, ...], files: Sequence[PublicFile], workers: int, advance: Advance
 ) -> dict[str, FileAudit]:
     """The files in other processes, each in one; those that come first begin first."""
     found = {}
@@ -172,7 +172,7 @@ def _audit_files(
     return found
 
 
-def _audit_here(target: Target, models: tuple[Asked, ...], name: str) -> FileAudit:
+def _audit_here(target: Target, models: tuple[ModelOptions, ...], name: str) -> FileAudit:
     opened = _opened_here(target)
     file = next(file for file in opened.files if file.name == name)
     return audit_file(opened, file, [each.open() for each in models])
@@ -187,7 +187,7 @@ def _examples(lock: Mapping[str, Any]) -> int:
 
 
 def audit_file(
-    opened: Opened,
+    opened: LoadedRelease,
     file: PublicFile,
     models: Sequence[Model],
     advance: Advance | None = None,

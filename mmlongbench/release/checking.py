@@ -7,7 +7,7 @@ from typing import Any
 
 from mmlongbench.draws import Draws
 from mmlongbench.errors import ManifestError, MMLongBenchError, ReleaseError
-from mmlongbench.io.safe_read import MOST_OF_A_FILE
+from mmlongbench.io.safe_read import MAX_OF_A_FILE
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.resolve import placements_of
 from mmlongbench.packing.place import Depth, Permutation, Placement
@@ -282,8 +282,8 @@ def rejects_of(release: Path) -> frozenset[tuple[str, str, int | None]]:
     path = release / REJECTS
     if not path.is_file():
         return frozenset()
-    if (size := path.stat().st_size) > MOST_OF_A_FILE:
-        raise ReleaseError(f"{REJECTS}: {size:,} bytes, at most {MOST_OF_A_FILE:,} are read")
+    if (size := path.stat().st_size) > MAX_OF_A_FILE:
+        raise ReleaseError(f"{REJECTS}: {size:,} bytes, at most {MAX_OF_A_FILE:,} are read")
     for _, line in JSON_LINES.lines(path):
         if isinstance(line, dict):
             length = line.get("length")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.io.safe_read import MOST_BYTES, MOST_OF_A_FILE, bounded_lines, read_regular
+from mmlongbench.io.safe_read import MAX_BYTES, MAX_OF_A_FILE, bounded_lines, read_regular
 from mmlongbench.task.formats import to_json
 
 _ROWS = 5_000
@@ -65,7 +65,7 @@ class Lines:
         with self._path.open("rb") as file:
             for name in names:
                 file.seek(self._starts[name])
-                found[name] = _value(file.readline(MOST_BYTES + 1))
+                found[name] = _value(file.readline(MAX_BYTES + 1))
         return found
 
 
@@ -112,7 +112,7 @@ class Members:
 
         """
         try:
-            value = _value(read_regular(path, MOST_OF_A_FILE))
+            value = _value(read_regular(path, MAX_OF_A_FILE))
         except (OSError, ValueError) as error:
             raise ReleaseError(f"{path.name}: {error}") from error
         if isinstance(value, str):

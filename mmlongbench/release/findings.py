@@ -74,20 +74,20 @@ class ModelTally:
     first_refused: str = ""
     shares: Histogram = field(default_factory=Histogram)
     """Of prompt and reserve, as shares of the window."""
-    dearest: dict[str, int] = field(default_factory=dict)
-    """Tokens of the dearest examples by id, of each id the dearest."""
+    costliest: dict[str, int] = field(default_factory=dict)
+    """Tokens of the costliest examples by id, of each id the costliest."""
 
     def add(self, id: str, total: int) -> None:
         """Take one example in."""
         self.tokens.add(total)
-        self.dearest[id] = max(total, self.dearest.get(id, 0))
-        if len(self.dearest) > WORST:
-            del self.dearest[min(self.dearest, key=lambda each: (self.dearest[each], each))]
+        self.costliest[id] = max(total, self.costliest.get(id, 0))
+        if len(self.costliest) > WORST:
+            del self.costliest[min(self.costliest, key=lambda each: (self.costliest[each], each))]
 
     @property
     def worst(self) -> list[tuple[str, int]]:
-        """(id, tokens) of the dearest examples, the dearest first."""
-        return sorted(self.dearest.items(), key=lambda item: (-item[1], item[0]))
+        """(id, tokens) of the costliest examples, the costliest first."""
+        return sorted(self.costliest.items(), key=lambda item: (-item[1], item[0]))
 
     def refuse(self, where: str) -> None:
         """Note an example that the model cannot take."""

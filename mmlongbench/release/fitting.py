@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from mmlongbench.errors import ReleaseError
 from mmlongbench.release.audit import Target, measured_examples
 from mmlongbench.release.findings import FileAudit
-from mmlongbench.release.loading import Opened
-from mmlongbench.release.models import Asked, Model
+from mmlongbench.release.loading import LoadedRelease
+from mmlongbench.release.models import Model, ModelOptions
 from tokenization import TokenizationError
 
 STEPS = 100
@@ -16,7 +16,7 @@ STEPS = 100
 
 @dataclass(frozen=True, slots=True)
 class Dearest:
-    """The dearest example at one size of images."""
+    """The costliest example at one size of images."""
 
     tokens: int
     """With its reserve."""
@@ -41,7 +41,7 @@ class Fit:
     as_it_is: Dearest
 
 
-def fit(target: Target, asked: Asked) -> Fit:
+def fit(target: Target, asked: ModelOptions) -> Fit:
     """A factor at which every example fits the window, and a hundredth more does not; memory does not grow.
 
     Each factor that is tried is one pass over the release; sides are rounded down, at least one pixel. Rules that cut
@@ -80,8 +80,8 @@ def resized(size: tuple[int, int], hundredths: int) -> tuple[int, int]:
     return max(1, math.floor(size[0] * hundredths / STEPS)), max(1, math.floor(size[1] * hundredths / STEPS))
 
 
-def _most(opened: Opened, model: Model, hundredths: int) -> Dearest:
-    """The dearest example at a size; headers are read once for all sizes."""
+def _most(opened: LoadedRelease, model: Model, hundredths: int) -> Dearest:
+    """The costliest example at a size; headers are read once for all sizes."""
     most, where, too_many, refused = 0, "", 0, 0
     for file in opened.files:
         for _, made in measured_examples(file, FileAudit(file.name, file.length)):

@@ -71,7 +71,7 @@ class PublicFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class LoadedRelease:
     """What is to be audited."""
 
     files: tuple[PublicFile, ...]
@@ -86,7 +86,7 @@ class Opened:
     """Those of the lock, in its order."""
 
 
-def open_release(release: Path, tokenizer: str | None = None, variant: str = "") -> Opened:
+def open_release(release: Path, tokenizer: str | None = None, variant: str = "") -> LoadedRelease:
     """A release of this engine.
 
     Raises:
@@ -109,10 +109,10 @@ def open_release(release: Path, tokenizer: str | None = None, variant: str = "")
     sizes = ImageSizes(release / IMAGES)
     opened = [_recognised(name, path, varied, sizes, files.get(name)) for name, path in there.items()]
     missing = tuple(sorted(files.keys() - there.keys(), key=by_length))
-    return Opened(_ordered(opened), lock, missing, release, tuple(datasets))
+    return LoadedRelease(_ordered(opened), lock, missing, release, tuple(datasets))
 
 
-def open_public(paths: Sequence[Path], images: Path | None = None, variant: str = "") -> Opened:
+def open_public(paths: Sequence[Path], images: Path | None = None, variant: str = "") -> LoadedRelease:
     """Public files that others made, known by where they stand and what they are called.
 
     Args:
@@ -142,7 +142,7 @@ def open_public(paths: Sequence[Path], images: Path | None = None, variant: str 
             f"{', '.join(map(str, paths))}: no public file whose name is known, such as {names}, …; "
             "keep the folder it stands in (documentQA/, NIAH/, …)"
         )
-    return Opened(_ordered(opened.values()), None)
+    return LoadedRelease(_ordered(opened.values()), None)
 
 
 def _images_beside(path: Path) -> Path:

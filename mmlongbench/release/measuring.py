@@ -9,7 +9,7 @@ from mmlongbench.release.models import Model
 from mmlongbench.task.contracts import Record
 from tokenization import CrossModalCounter, TokenCount
 
-MOST_RESERVE = 2**40
+MAX_RESERVE = 2**40
 """Tokens: a bound for what is no reserve."""
 
 
@@ -57,10 +57,10 @@ def measure(
     """
     found = tuple(sizes[path] for path in prompt.images)
     kept = record["tokens"]["reserve"] if reserve is None else _own_reserve(record, reserve)
-    if type(kept) is not int or not 0 <= kept <= MOST_RESERVE:
-        raise ReleaseError(f"tokens.reserve: expected 0 to {MOST_RESERVE} tokens, found {str(kept)[:40]}")
+    if type(kept) is not int or not 0 <= kept <= MAX_RESERVE:
+        raise ReleaseError(f"tokens.reserve: expected 0 to {MAX_RESERVE} tokens, found {str(kept)[:40]}")
     placement = record.get("depth", record.get("permutation"))
-    is_placed = isinstance(placement, int | float) and not isinstance(placement, bool) and abs(placement) < MOST_RESERVE
+    is_placed = isinstance(placement, int | float) and not isinstance(placement, bool) and abs(placement) < MAX_RESERVE
     value, group = float(placement) if is_placed else None, record.get("set")  # type: ignore[arg-type]  # a number
     name = id.encode("utf-8", "backslashreplace").decode()
     count = counter.count(prompt.text, found)

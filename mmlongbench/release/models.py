@@ -13,7 +13,7 @@ ALL = "all"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ModelOptions:
     """What is asked about one model, as plain values that a process can be sent."""
 
     name: str
@@ -42,7 +42,7 @@ class Model:
     text: TextTokenizer | None
 
 
-def ask(names: str, windows: Sequence[str] = (), tokenizers: Sequence[str] = ()) -> tuple[Asked, ...]:
+def ask(names: str, windows: Sequence[str] = (), tokenizers: Sequence[str] = ()) -> tuple[ModelOptions, ...]:
     """What is asked, as the command line has it.
 
     Args:
@@ -63,7 +63,7 @@ def ask(names: str, windows: Sequence[str] = (), tokenizers: Sequence[str] = ())
     for name in listed:
         vision_rule(name)
     lengths = {name: _window(name, text) for name, text in window.items()}
-    return tuple(Asked(name, lengths.get(name), tokenizer.get(name)) for name in dict.fromkeys(listed))
+    return tuple(ModelOptions(name, lengths.get(name), tokenizer.get(name)) for name in dict.fromkeys(listed))
 
 
 def _by_model(option: str, given: Sequence[str], names: Sequence[str]) -> Mapping[str, str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol, TypeAlias
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.io.atomic import whole
+from mmlongbench.io.atomic import atomic_write
 from mmlongbench.release.layout import ITEMS
 from mmlongbench.release.loading import PublicFile
 from mmlongbench.release.measuring import Measured
@@ -233,7 +233,7 @@ def writing(path: Path) -> Iterator[Writer]:
     kinds: dict[str, type[_Csv | _JsonLines | _Parquet]] = {".csv": _Csv, ".jsonl": _JsonLines, ".parquet": _Parquet}
     if path.suffix not in kinds:
         raise ReleaseError(f"{path}: expected a file that ends in {', '.join(kinds)}")
-    with whole(path) as file:
+    with atomic_write(path) as file:
         writer = kinds[path.suffix](file)
         yield writer
         writer.close()

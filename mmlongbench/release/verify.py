@@ -15,13 +15,13 @@ from mmlongbench.documents.pixels import header_size, opened, unreadable
 from mmlongbench.errors import MMLongBenchError, NotHereError, PluginError
 from mmlongbench.io.process_pool import each_done
 from mmlongbench.io.progress import Advance, Progress
-from mmlongbench.io.safe_read import MOST_OF_A_FILE
+from mmlongbench.io.safe_read import MAX_OF_A_FILE
 from mmlongbench.release.audit import audit_file, audit_lock
 from mmlongbench.release.describe_diff import against
 from mmlongbench.release.examples import Lines
 from mmlongbench.release.inventory import OTHER_BYTES, inventory, problem_of
 from mmlongbench.release.layout import DATA, IMAGES, LOCK
-from mmlongbench.release.loading import Opened, PublicFile, open_release
+from mmlongbench.release.loading import LoadedRelease, PublicFile, open_release
 from mmlongbench.release.lock import read_lock
 
 _BATCH = 64
@@ -172,7 +172,7 @@ def _located(release: Path, damaged: set[str]) -> Iterator[Problem]:
     if public:
         yield from _recounted(release, public)
     for name in sorted(damaged - public):
-        if name.endswith(".jsonl") and (release / name).stat().st_size <= MOST_OF_A_FILE:
+        if name.endswith(".jsonl") and (release / name).stat().st_size <= MAX_OF_A_FILE:
             broken = Lines(release / name).unreadable
             yield from (Problem(name, "is no JSON object", line) for line in broken[:_NAMED])
 
@@ -194,7 +194,7 @@ def _recounted(release: Path, damaged: set[str]) -> Iterator[Problem]:
                 yield from _unlike(name, file, sibling)
 
 
-def _sibling(found: Opened, file: PublicFile, damaged: set[str]) -> PublicFile | None:
+def _sibling(found: LoadedRelease, file: PublicFile, damaged: set[str]) -> PublicFile | None:
     """The nearest length of the same dataset whose file is as the lock has it."""
     intact = [
         other

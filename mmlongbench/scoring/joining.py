@@ -8,7 +8,7 @@ from pathlib import Path
 from mmlongbench.errors import ReleaseError, ScoringError
 from mmlongbench.release.examples import name_of
 from mmlongbench.release.layout import IMAGES, LOCK
-from mmlongbench.release.loading import Opened, PublicFile, open_public, open_release
+from mmlongbench.release.loading import LoadedRelease, PublicFile, open_public, open_release
 from mmlongbench.scoring.official import is_called
 from mmlongbench.scoring.predictions import Key, Prediction, Predictions, key_of
 from mmlongbench.scoring.problems import Problems
@@ -40,14 +40,14 @@ class Joined:
     """Of rows at several placements that do not say which: their number among those of the same id, from 0."""
 
 
-def open_scorable(path: Path, images: Path | None, tokenizer: str | None) -> Opened:
+def open_scorable(path: Path, images: Path | None, tokenizer: str | None) -> LoadedRelease:
     """A release with its lock, or public files that others made; images need not be there."""
     if (path / LOCK).is_file():
         return open_release(path, tokenizer)
     return open_public([path], images or path / IMAGES)
 
 
-def scorable_files(opened: Opened) -> list[ScorableFile]:
+def scorable_files(opened: LoadedRelease) -> list[ScorableFile]:
     """The files whose builder is known, those of the same records once: the ones that are one record a line."""
     found = [each for file in opened.files if (each := _scorable(file))]
     plain = {(each.builder.dataset, each.file.length) for each in found if not each.is_repeated}

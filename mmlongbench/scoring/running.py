@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
-from mmlongbench.io.atomic import whole
+from mmlongbench.io.atomic import atomic_write
 from mmlongbench.io.progress import Progress
 from mmlongbench.io.threads import threads
 from mmlongbench.manifest.registry import metric_type
-from mmlongbench.release.loading import Opened
+from mmlongbench.release.loading import LoadedRelease
 from mmlongbench.scoring.choosing import chosen_metrics, said_of_choice
 from mmlongbench.scoring.joining import (
     Joined,
@@ -33,7 +33,7 @@ from mmlongbench.scoring.scores import ScoreLine
 from mmlongbench.scoring.tallies import Tallies
 from mmlongbench.task.contracts import Record, TaskSpec, clusters_of
 from mmlongbench.task.formats import to_json
-from mmlongbench.task.metric import Asked, HasNotes, Metric, Provenance, Scored, Settings, provenance_of
+from mmlongbench.task.metric import HasNotes, Metric, Provenance, Score, ScoringInput, Settings, provenance_of
 
 REASONING_KEPT = "reasoning kept"
 """The choice in the lines of a run that keeps reasoning."""
@@ -72,7 +72,7 @@ class Outcome:
 
 
 def score(
-    run: Run, opened: Opened, predictions: Predictions, out: Path | None, problems: Problems, progress: Progress
+    run: Run, opened: LoadedRelease, predictions: Predictions, out: Path | None, problems: Problems, progress: Progress
 ) -> Outcome:
     """Score every example of the datasets that declare a chosen metric.
 
@@ -95,7 +95,7 @@ def score(
         at_once = max((_concurrency(each.metric) for each in metrics.values()), default=1)
         stops = [each.metric.stop for each in metrics.values() if hasattr(each.metric, "stop")]
         pool = stack.enter_context(threads(at_once, stops))
-        writer = stack.enter_context(whole(out)) if out else None
+        writer = stack.enter_context(atomic_write(out)) if out else None
         asked = [file for file in files if choice[file.builder.dataset] and _is_asked(file, run, predictions, problems)]
         advance = stack.enter_context(progress.bar("files scored", len(asked)))
         for file in asked:
@@ -145,7 +145,7 @@ class _Job:
 class _Answer:
     """One example, and what a model answered."""
 
-    asked: Asked
+    asked: ScoringInput
     state: Literal["answered", "absent", "skipped"]
     skipped: str
     """Why the model cannot be asked it."""
@@ -183,30 +183,30 @@ def _jobs(metrics: Sequence[_Chosen], answers: Iterable[_Answer], outside: Count
                 yield _Job(chosen, answer)
 
 
-def _asked(file: ScorableFile, joined: Joined, said: str) -> Asked:
+def _asked(file: ScorableFile, joined: Joined, said: str) -> ScoringInput:
     builder, record = file.builder, joined.record
     gold = builder.gold(record) if hasattr(builder, "gold") else record.get("answer")
     lead = joined.prediction.lead if joined.prediction else ""
-    return Asked(file.file.name, builder.dataset, record, gold, said, lead, joined.place, builder.spec.kind)
+    return ScoringInput(file.file.name, builder.dataset, record, gold, said, lead, joined.place, builder.spec.kind)
 
 
-def _scored(job: _Job) -> Scored:
+def _scored(job: _Job) -> Score:
     if job.answer.state == "skipped":
-        return Scored(None)
+        return Score(None)
     if job.answer.state == "absent":
         absent = getattr(job.chosen.metric, "absent", None)
-        return Scored(0.0, absent(job.answer.asked) if absent else {})
+        return Score(0.0, absent(job.answer.asked) if absent else {})
     return job.chosen.metric.score(job.answer.asked)
 
 
-def _in_threads(jobs: Iterable[_Job], pool: ThreadPoolExecutor, ahead: int) -> Iterator[tuple[_Job, Scored]]:
+def _in_threads(jobs: Iterable[_Job], pool: ThreadPoolExecutor, ahead: int) -> Iterator[tuple[_Job, Score]]:
     """Each job with its score, in order; those of metrics that are asked one at a time are done here and now."""
-    under_way: deque[tuple[_Job, Future[Scored]]] = deque()
+    under_way: deque[tuple[_Job, Future[Score]]] = deque()
     for job in jobs:
         if _concurrency(job.chosen.metric) > 1 and job.answer.state == "answered":
             under_way.append((job, pool.submit(_scored, job)))
         else:
-            done: Future[Scored] = Future()
+            done: Future[Score] = Future()
             done.set_result(_scored(job))
             under_way.append((job, done))
         while under_way and (len(under_way) > ahead or under_way[0][1].done()):
@@ -225,7 +225,7 @@ class _Lines:
     spec: TaskSpec
     cluster: Callable[[Record], str]
 
-    def of(self, job: _Job, scored: Scored) -> ScoreLine:
+    def of(self, job: _Job, scored: Score) -> ScoreLine:
         """Return the line of one score."""
         record, spec, file, builder = job.answer.asked.record, self.spec, self.file, self.file.builder
         metric, provenance = job.chosen.metric, job.chosen.provenance
@@ -256,7 +256,7 @@ class _Lines:
         )
 
 
-def _status(job: _Job, scored: Scored) -> Literal["scored", "absent", "failed", "skipped"]:
+def _status(job: _Job, scored: Score) -> Literal["scored", "absent", "failed", "skipped"]:
     if job.answer.state == "answered":
         return "failed" if scored.score is None else "scored"
     return job.answer.state
@@ -302,7 +302,7 @@ def _is_asked(file: ScorableFile, run: Run, predictions: Predictions, problems: 
 
 
 def _count_strangers(
-    files: Sequence[ScorableFile], predictions: Predictions, opened: Opened, problems: Problems
+    files: Sequence[ScorableFile], predictions: Predictions, opened: LoadedRelease, problems: Problems
 ) -> None:
     """Predictions for files that are not there, and files that should be."""
     known = {name for file in files for name in file.names}

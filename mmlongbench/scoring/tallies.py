@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mmlongbench.scoring.scores import ScoreLine
-from mmlongbench.task.metric import Metric, Scored, totals_of
+from mmlongbench.task.metric import Metric, Score, totals_of
 
 
 @dataclass(slots=True)
@@ -48,9 +48,9 @@ class Tallies:
 
     def __init__(self) -> None:
         self.cells: dict[tuple[str, str, int], Tally] = {}
-        self._held: dict[tuple[str, str, int], tuple[Metric, list[Scored]]] = {}
+        self._held: dict[tuple[str, str, int], tuple[Metric, list[Score]]] = {}
 
-    def add(self, line: ScoreLine, scored: Scored, metric: Metric) -> None:
+    def add(self, line: ScoreLine, scored: Score, metric: Metric) -> None:
         """Count one more score; it is held until the cell ends where the metric has totals."""
         key = (line.metric, line.dataset, line.length)
         tally = self.cells.setdefault(key, Tally())

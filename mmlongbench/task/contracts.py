@@ -23,7 +23,7 @@ from mmlongbench.task.sources import World
 
 Record: TypeAlias = dict[str, Any]
 """One example in the public format."""
-Sources: TypeAlias = Mapping[str, Path]
+SourcePaths: TypeAlias = Mapping[str, Path]
 """What a manifest's `source` names, by the reader's names for it."""
 
 
@@ -314,11 +314,11 @@ class Reader(Protocol):
     def __init__(self) -> None:
         """A reader has no state."""
 
-    def rows(self, sources: Sources) -> Iterator[Row | RowFault]:
+    def rows(self, sources: SourcePaths) -> Iterator[Row | RowFault]:
         """Every row of the source in its order, or what is wrong with it."""
         ...
 
-    def documents(self, sources: Sources) -> Mapping[str, Pages | Fault]:
+    def documents(self, sources: SourcePaths) -> Mapping[str, Pages | Fault]:
         """Document id → PDF or page images, of all documents for rows and padding; a fault refuses the document."""
         ...
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.io.safe_read import MOST_BYTES, bounded_lines
+from mmlongbench.io.safe_read import MAX_BYTES, bounded_lines
 from mmlongbench.lengths import K
 
 _SLOTS = {"name": r"[\w.-]+?", "k": r"[1-9]\d*", "questions": r"\d+", "placements": r"\d+"}
@@ -87,7 +87,7 @@ class JsonLines:
             for number, _, line in bounded_lines(lines):
                 where = f"line {number}"
                 if line is None:
-                    bound = f"at most {MOST_BYTES} bytes"
+                    bound = f"at most {MAX_BYTES} bytes"
                     yield where, ReleaseError(f"{path.name}, {where}: expected {bound}, found more")
                     continue
                 if not line.strip():

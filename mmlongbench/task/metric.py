@@ -30,7 +30,7 @@ compare these.
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ScoringInput:
     """One example, and what a model said to it."""
 
     file: str
@@ -50,7 +50,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class Score:
     """What a metric makes of one example."""
 
     score: float | None
@@ -97,7 +97,7 @@ class Settings:
     """A list of words and boxes in place of the PDFs' own: lines of JSON (SMuDGE)."""
     alphas: tuple[float, ...] = (0.25,)
     """Weights of the match score; the first is the score's (SMuDGE)."""
-    is_walked: bool = False
+    ignores_reading_order: bool = False
     """Do without the PDF's reading order, as the profile `paper` always does (SMuDGE)."""
     images: Path | None = None
     """The release's folder of images (a committee sees the gold pages)."""
@@ -157,7 +157,7 @@ class ProfiledMetric(ABC):
         return self.profiles
 
     @abstractmethod
-    def score(self, asked: Asked) -> Scored:
+    def score(self, asked: ScoringInput) -> Score:
         """Return the score of one example; never raises over what a model said."""
 
 
@@ -165,7 +165,7 @@ class ProfiledMetric(ABC):
 class ChecksAnswers(Protocol):
     """A metric that tells before any model is asked whether it can score an answer; a build ends where it cannot."""
 
-    def answer_fault(self, asked: Asked) -> str:
+    def answer_fault(self, asked: ScoringInput) -> str:
         """Return why the answer of an example cannot be scored, whatever a model says; empty if it can.
 
         The prediction is empty. The settings are the defaults: there is no judge, and no folder of documents.
@@ -176,7 +176,7 @@ class ChecksAnswers(Protocol):
 class RuleMetric(ProfiledMetric):
     """A metric that scores by rules alone, so that it has a score for every text, as long as it takes the answer."""
 
-    def answer_fault(self, asked: Asked) -> str:
+    def answer_fault(self, asked: ScoringInput) -> str:
         """Return why the answer cannot be scored, as a prediction of its own words shows."""
         gold = asked.gold
         said = str(gold[0] if isinstance(gold, list) and gold else gold)
@@ -266,12 +266,12 @@ class Metric(Protocol):
         """As the entry point has it."""
         ...
 
-    def score(self, asked: Asked) -> Scored:
+    def score(self, asked: ScoringInput) -> Score:
         """The score of one example; never raises over what a model said."""
         ...
 
 
-def totals_of(metric: Metric, scored: Sequence[Scored]) -> Mapping[str, float]:
+def totals_of(metric: Metric, scored: Sequence[Score]) -> Mapping[str, float]:
     """The figures of a cell that are no mean of its examples."""
     totals = getattr(metric, "totals", None)
     found: Mapping[str, float] = totals(scored) if totals else {}

@@ -229,7 +229,7 @@ class World:
             Rejected: the answer is a stop word, or one character.
 
         """
-        if fault := self._library().unkeepable(query):
+        if fault := self._library().unfilterable_answer(query):
             raise Rejected(fault)
 
     def negatives(self, query: "Query") -> "Iterator[Passage]":

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from mmlongbench.draft import Supply, Unit
+from mmlongbench.draft import TakeOrder, Unit
 from mmlongbench.prompt import Image
 
 
@@ -36,7 +36,7 @@ class InOrder:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """One supply after another, for example the rest of a document and then its padding."""
+    """One take order after another, for example the rest of a document and then its padding."""
 
     parts: tuple[InOrder | Callable[[], Iterable[Unit]], ...]
 
@@ -58,30 +58,30 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class Without:
-    """A supply in which units with certain pictures are barred, each for its reason."""
+    """A take order in which units with certain pictures are excluded, each for its reason."""
 
-    supply: Supply
-    barred: Mapping[str, str]
+    take_order: TakeOrder
+    excluded: Mapping[str, str]
     """Reasons by the picture's path."""
 
     def units(self, length: int) -> Iterator[Unit]:
-        """The units in their order; the barred ones say so."""
-        for unit in self.supply.units(length):
-            reason = self.barred.get(unit.body.path, "") if isinstance(unit.body, Image) else ""
-            yield replace(unit, barred=reason) if reason else unit
+        """The units in their order; the excluded ones say so."""
+        for unit in self.take_order.units(length):
+            reason = self.excluded.get(unit.body.path, "") if isinstance(unit.body, Image) else ""
+            yield replace(unit, excluded=reason) if reason else unit
 
     def groups(self, length: int) -> frozenset[str] | None:
-        """As the supply has them."""
-        return self.supply.groups(length)
+        """As the take order has them."""
+        return self.take_order.groups(length)
 
     def missing_groups(self, length: int) -> int:
-        """As the supply has them."""
-        return self.supply.missing_groups(length)
+        """As the take order has them."""
+        return self.take_order.missing_groups(length)
 
     def wider(self, length: int) -> "Without | None":
-        """The wider supply, with the same pictures barred."""
-        found = self.supply.wider(length)
-        return replace(self, supply=found) if found else None
+        """The wider take order, with the same pictures excluded."""
+        found = self.take_order.wider(length)
+        return replace(self, take_order=found) if found else None
 
 
 def inside_out(units: Sequence[Unit], keep: Sequence[int]) -> tuple[tuple[Unit, ...], InOrder]:
@@ -121,12 +121,12 @@ def _inner_drops(kept: Sequence[int]) -> list[int]:
 def alternate_sides(documents: Iterable[Sequence[Unit]]) -> Iterator[Unit]:
     """Lay other documents alternately left and right of what stands at place (0, …), whole, nearest pages first.
 
-    A document that is cut is so cut at its outer end: contiguous up to the one it leans on. One that is barred takes no
-    side.
+    A document that is cut is so cut at its outer end: contiguous up to the one it leans on. An excluded document takes
+    no side.
     """
     number = -1
     for units in documents:
-        if all(unit.barred for unit in units):
+        if all(unit.excluded for unit in units):
             yield from units
             continue
         number += 1
@@ -153,7 +153,7 @@ def by_divisor(documents: Sequence[Sequence[Unit]]) -> InOrder:
 class Rounds:
     """Many-shot rounds (ICL): each round shows every class once; the last one is cut where the room ends.
 
-    A barred unit is followed by the next picture of its class. Where a class has no more pictures the rounds end: no
+    A excluded unit is followed by the next picture of its class. Where a class has no more pictures the rounds end: no
     picture comes twice, and no class is shown more often than another by more than one.
     """
 
@@ -162,7 +162,7 @@ class Rounds:
     exemplars: Callable[[str], Iterable[str]]
     """The pictures of a class in a drawn order."""
     unit: Callable[[str, str, int, int], Unit]
-    """(class, picture, label, round) → unit, barred where the picture may not be shown; its place is set here."""
+    """(class, picture, label, round) → unit, excluded where the picture may not be shown; its place is set here."""
     order: Callable[[str, Sequence[str]], Sequence[str]]
     """(name of a draw, classes) → the classes in that drawn order."""
     labels: Callable[[Sequence[str]], Sequence[str]] | None = None
@@ -220,18 +220,18 @@ class Rounds:
                         break
                     unit = _once(self.unit(name, picture, label[name], turn), seen)
                     yield replace(unit, place=(turn, number))
-                    if not unit.barred:
+                    if not unit.excluded:
                         break
                 else:
                     is_over = True
-                    yield Unit(f"{name}, round {turn}", "exemplar", "", (), barred=f"no more pictures of {name}")
+                    yield Unit(f"{name}, round {turn}", "exemplar", "", (), excluded=f"no more pictures of {name}")
             turn += 1
 
 
 def _once(unit: Unit, seen: set[str]) -> Unit:
-    """The unit, barred if its picture has been shown."""
+    """The unit, excluded if its picture has been shown."""
     path = unit.body.path if isinstance(unit.body, Image) else unit.id
-    if unit.barred or path not in seen:
+    if unit.excluded or path not in seen:
         seen.add(path)
         return unit
-    return replace(unit, barred="picture-twice")
+    return replace(unit, excluded="picture-twice")

@@ -176,8 +176,8 @@ def test_above_128k_there_are_more_classes_only_where_pictures_run_out() -> None
     assert len(wider.shown(short)) == 50  # the table stays what it is up to 128K
     assert rounds(9, 50).wider(256 * K) is None
     last = list(plenty.units(256 * K))[-1]
-    assert last.barred.startswith("no more pictures of c0")
-    assert Counter(unit.group for unit in plenty.units(256 * K) if not unit.barred) == dict.fromkeys(
+    assert last.excluded.startswith("no more pictures of c0")
+    assert Counter(unit.group for unit in plenty.units(256 * K) if not unit.excluded) == dict.fromkeys(
         plenty.classes[:50], 9
     )
 

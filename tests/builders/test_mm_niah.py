@@ -173,7 +173,7 @@ def test_needles_are_taken_out_of_a_rows_own_page(source: Source, task: str, kin
     assert pages["obelics/o.jsonl-0"][2] == mm.Image("obelics/p7.png")
 
 
-def test_what_gives_a_needle_away_is_barred_and_counted(source: Source) -> None:
+def test_what_gives_a_needle_away_is_excluded_and_counted(source: Source) -> None:
     pages = [page(0), {"texts": ["They say Odo0 was there. It is so."], "images": [None]}, page(0)]
     pages.append({"texts": [None], "images": ["https://pages.invalid/gone.png"]})
     paths = source.write([row("retrieval", "text")], pages)
@@ -187,13 +187,13 @@ def test_what_gives_a_needle_away_is_barred_and_counted(source: Source) -> None:
     world = mm.World(pictures=own, web=reader.web_pages(paths))
     assert not isinstance(found, mm.RowFault)
     units = list(Haystack(found, world, mm.Draws(("t",)), "sentences", ())())  # type: ignore[arg-type]
-    reasons = [unit.barred for unit in units if unit.barred]
+    reasons = [unit.excluded for unit in units if unit.excluded]
     assert sorted(set(reasons)) == ["holds-answer", "missing-image", "repeated"]
-    clean = [str(unit.body) for unit in units if isinstance(unit.body, str) and not unit.barred]
+    clean = [str(unit.body) for unit in units if isinstance(unit.body, str) and not unit.excluded]
     assert not any("Odo" in text for text in clean)
 
 
-def test_a_needle_picture_under_another_name_is_barred(source: Source) -> None:
+def test_a_needle_picture_under_another_name_is_excluded(source: Source) -> None:
     needle = source.folder / "images" / "obelics_paste" / "n0.png"
     (source.folder / "images" / "obelics" / "p7.png").write_bytes(needle.read_bytes())
     out, lock = built(source, "retrieval", "image", [row("retrieval", "image")])
@@ -204,7 +204,7 @@ def test_a_needle_picture_under_another_name_is_barred(source: Source) -> None:
     }
 
 
-def test_a_picture_that_cannot_be_decoded_is_barred_and_the_next_unit_stands_in_its_place(source: Source) -> None:
+def test_a_picture_that_cannot_be_decoded_is_excluded_and_the_next_unit_stands_in_its_place(source: Source) -> None:
     file = source.folder / "images" / "obelics" / "p7.png"
     Image.effect_noise((80, 80), 90).save(file)
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])

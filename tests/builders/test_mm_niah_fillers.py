@@ -78,7 +78,7 @@ def test_no_picture_of_another_question_fills_a_haystack_under_any_name(
     world = world_of(sources)
     units = {unit.id: unit for unit in units_of(rows_of(sources)[0], world)}
     page = [unit for id, unit in units.items() if id.startswith("obelics/obelics.jsonl-2#")]
-    assert [unit.barred for unit in page] == ["", *["image-of-a-question"] * len(copies), ""]
+    assert [unit.excluded for unit in page] == ["", *["image-of-a-question"] * len(copies), ""]
 
 
 def test_pictures_of_folders_of_made_pictures_are_no_filler(drawn: dict[str, dict[str, Path]], tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_pictures_of_folders_of_made_pictures_are_no_filler(drawn: dict[str, dic
     page = [mm.Image(name) for name in ("my_paste/a.png", "abnormal_pic_val/b.png", "web/c.png")]
     row = HaystackQuestion(id="q", question="?", needles=(HiddenNeedle(id="needle-0", text="It is."),))
     units = list(Haystack(row, mm.World(pictures=pictures, web={"p": page}), mm.Draws(("t",)), "sentences", ())())
-    assert [unit.barred for unit in units] == ["made-image", "made-image", ""]
+    assert [unit.excluded for unit in units] == ["made-image", "made-image", ""]
 
 
 @pytest.mark.parametrize(
@@ -139,8 +139,8 @@ def test_statements_with_the_counted_symbol_are_no_filler(drawn: dict[str, dict[
     for row in rows_of(sources):
         assert counted_symbols(row) == {STAR}
         units = units_of(row, world)
-        assert Counter(unit.barred for unit in units)["holds-symbol"] == 2
-        assert not [unit for unit in units if isinstance(unit.body, str) and STAR in unit.body and not unit.barred]
+        assert Counter(unit.excluded for unit in units)["holds-symbol"] == 2
+        assert not [unit for unit in units if isinstance(unit.body, str) and STAR in unit.body and not unit.excluded]
 
 
 def test_symbols_are_looked_for_where_statements_are_counted_and_nowhere_else() -> None:

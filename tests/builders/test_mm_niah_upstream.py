@@ -21,12 +21,12 @@ import mmlongbench as mm
 from builders.mm_niah import MMNIAHRows
 from builders.mm_niah.sample_upstream import FILES, SIDE, SLOTS, SQUARE, STAR, draw_upstream
 from mmlongbench.building.build import build, run_stages
+from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.building.dataset import Dataset, open_dataset
 from mmlongbench.building.engine import LocalEngine
 from mmlongbench.building.finish import finish
 from mmlongbench.building.records import finished_record, pack_row, rows_of
 from mmlongbench.building.shards import forget
-from mmlongbench.building.work import Work
 from mmlongbench.errors import StrictStop
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K
@@ -77,9 +77,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
     folder = tmp_path_factory.mktemp("upstream")
     sources = draw_upstream(folder / "source", rows=ROWS, pictures=30, pages=6)
     manifest = Manifest.model_validate({"datasets": [dataset_of(name, sources[name]) for name in FILES]})
-    work = Work(folder / "release")
+    build_dir = BuildDir(folder / "release")
     engine = LocalEngine(1, QUIET)
-    lock = finish(run_stages(manifest, work, engine), work, engine)
+    lock = finish(run_stages(manifest, build_dir, engine), build_dir, engine)
     lines = {name: sources[name]["questions"].read_text("utf-8").splitlines() for name in FILES}
     raw = {name: {f"mm-niah-{row['id']}": row for row in map(json.loads, lines[name])} for name in FILES}
     yield Made(folder / "release", raw, lock["datasets"])
@@ -254,7 +254,7 @@ def test_a_draft_is_pure(made: Made, name: str) -> None:
         first, again = (dataset.builder.draft(row, dataset.world, dataset.draws(row.id)) for _ in range(2))
         assert first.questions == again.questions
         assert first.required == again.required
-        assert list(first.supply.units(K)) == list(again.supply.units(K))
+        assert list(first.take_order.units(K)) == list(again.take_order.units(K))
 
 
 def test_the_audit_finds_every_ordinal_right(made: Made) -> None:

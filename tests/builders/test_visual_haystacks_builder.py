@@ -60,8 +60,8 @@ def made(task: VisualHaystack, row: PhotographQuestion, world: World, length: in
 
 
 def taken(task: VisualHaystack, row: PhotographQuestion, world: World) -> list[tuple[str, str]]:
-    """(id, why it is barred) of each unit of the supply, in the order of being taken."""
-    return [(unit.id, unit.barred) for unit in task.draft(row, world, DRAWS.at(row.id)).supply.units(0)]
+    """(id, why it is excluded) of each unit of the take order, in the order of being taken."""
+    return [(unit.id, unit.excluded) for unit in task.draft(row, world, DRAWS.at(row.id)).take_order.units(0)]
 
 
 def annotated(path: Path) -> dict[str, set[str]]:
@@ -212,14 +212,14 @@ def test_a_needle_is_never_a_distractor_of_its_own_question(tiny: World) -> None
 
 def test_distractors_that_cannot_be_opened_are_barred_with_the_reason(tiny: World) -> None:
     found = taken(builder(), asked(negatives=["none.png", "../q.jsonl"]), tiny)
-    barred = {id: reason for id, reason in found if reason}
-    assert barred == {"none.png": "missing-image", "../q.jsonl": "missing-image", "f.png": "broken-image"}
+    excluded = {id: reason for id, reason in found if reason}
+    assert excluded == {"none.png": "missing-image", "../q.jsonl": "missing-image", "f.png": "broken-image"}
 
 
 def test_the_order_differs_between_questions_and_seeds_and_is_the_same_twice(samples: dict[str, Haystack]) -> None:
     world, row = samples["single"].world, samples["single"].rows[0]
     orders = [
-        [unit.id for unit in islice(builder().draft(row, world, draws).supply.units(0), 9, 60)]
+        [unit.id for unit in islice(builder().draft(row, world, draws).take_order.units(0), 9, 60)]
         for draws in (DRAWS.at("a"), DRAWS.at("a"), DRAWS.at("b"), Draws((43, "vh", "a")))
     ]
     assert orders[0] == orders[1]

@@ -18,7 +18,7 @@ from builders.vrag.sample_world import read_encyclopedia
 from mmlongbench import Row
 from mmlongbench.corpus.articles import Article as KiltArticle
 from mmlongbench.corpus.cutting import Cut, cut
-from mmlongbench.corpus.retrieval.negatives import Facts, negatives, unkeepable
+from mmlongbench.corpus.retrieval.negatives import Facts, negatives, unfilterable_answer
 from mmlongbench.corpus.retrieval.text import contains
 from mmlongbench.corpus.rows import article_of
 
@@ -149,7 +149,7 @@ def test_a_question_keeps_enough_clean_passages_for_64k(article: Article) -> Non
         value = float(spelled[0]) if is_number(subject, question) else 0
         within = (value * 0.9, value * 1.1) if value else None
         facts = Facts(tuple(spelled), (subject.name,), gold, within=within)
-        assert unkeepable(facts) is None
+        assert unfilterable_answer(facts) is None
         ranked = [piece for pieces in PIECES.values() for _, piece in pieces if piece.id not in own]
         found = negatives(facts, ranked, near=0.3)
         assert len(found.passages) >= 600

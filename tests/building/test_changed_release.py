@@ -9,7 +9,7 @@ import yaml
 from PIL import Image
 from tiny import Ran, build, command, hashes, leftovers, lock
 
-from mmlongbench.building.work import Shard, Work
+from mmlongbench.building.build_dir import BuildDir, Shard
 from mmlongbench.errors import BuildError
 from mmlongbench.io.atomic import write_whole
 
@@ -82,7 +82,7 @@ def test_an_image_that_nobody_made_is_rendered_anew(source: Path, finished: Path
     """As one that stands there after a kill, of which no result tells what it is."""
     out = unfinished(source, tmp_path / "out")
     replace(out / FILES[0])
-    Work(out).discard(Shard("assets", "mmlongdoc", "cedar"))
+    BuildDir(out).discard(Shard("assets", "mmlongdoc", "cedar"))
     assert build(source, out).code == 0
     assert hashes(out) == hashes(finished)
 
@@ -125,7 +125,7 @@ def test_a_torn_result_counts_as_not_done(
 def test_a_result_that_was_changed_inside_is_named_and_made_again(source: Path, finished: Path, tmp_path: Path) -> None:
     out = unfinished(source, tmp_path / "out")
     path = out / ".build" / "records" / "mmlongdoc" / "1K" / "00000.jsonl"
-    Work(out).discard(Shard("cells", "mmlongdoc", "1K"))
+    BuildDir(out).discard(Shard("cells", "mmlongdoc", "1K"))
     path.write_bytes(path.read_bytes().replace(b"white", b"black"))
     ended = build(source, out)
     assert (ended.code, ended.err) == (
@@ -137,17 +137,17 @@ def test_a_result_that_was_changed_inside_is_named_and_made_again(source: Path, 
 
 
 def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
-    work, shard = Work(tmp_path), Shard("rows", "x", "all")
+    build_dir, shard = BuildDir(tmp_path), Shard("rows", "x", "all")
     for lines in ([], [{"a": 1}], [{"a": "x" * 100_000}, {"b": "\u2028"}]):
-        work.write(shard, lines)
-        assert work.is_done(shard)
-        assert list(work.read(shard)) == lines
+        build_dir.write(shard, lines)
+        assert build_dir.is_done(shard)
+        assert list(build_dir.read(shard)) == lines
         if lines:
-            assert work.last(shard) == lines[-1]
-    work.discard(shard)
-    assert not work.is_done(shard)
+            assert build_dir.last(shard) == lines[-1]
+    build_dir.discard(shard)
+    assert not build_dir.is_done(shard)
     with pytest.raises(BuildError, match="run the command again"):
-        list(work.read(shard))
+        list(build_dir.read(shard))
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,12 @@ import pytest
 import yaml
 from tiny import ROWS, Ran, build, command, draw_pdf, hashes, leftovers, write_manifest, write_rows
 
+from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.building.fingerprints import MAX_TABLES, fingerprint, when_compared
 from mmlongbench.building.finish import finish
 from mmlongbench.building.running import do_shards
 from mmlongbench.building.shards import run_shard
 from mmlongbench.building.source_files import SETTLED, Compared, SourceFiles, hash_file
-from mmlongbench.building.work import Work
 from mmlongbench.corpus.making import make_corpus
 from mmlongbench.documents.page_store import sizes_of
 from mmlongbench.documents.pixels import header_size
@@ -373,7 +373,7 @@ def draw_other(folder: Path) -> bytes:
 
 def test_what_is_put_back_before_the_block_ends_is_an_error_even_of_one_that_fails(own: Path, tmp_path: Path) -> None:
     assert command("build", own / "tiny.yaml", "--out", tmp_path / "out", "--stage", "prepare").code == 0
-    files, table = SourceFiles(Work(tmp_path / "out")), own / "samples.json"
+    files, table = SourceFiles(BuildDir(tmp_path / "out")), own / "samples.json"
     data = table.read_bytes()
 
     def changed() -> None:

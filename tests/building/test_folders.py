@@ -25,8 +25,8 @@ from tiny import (
     write_rows,
 )
 
-from mmlongbench.building.work import Shard, Work
-from mmlongbench.io.atomic import claim
+from mmlongbench.building.build_dir import BuildDir, Shard
+from mmlongbench.io.atomic import file_lock
 
 pytestmark = pytest.mark.slow
 
@@ -82,9 +82,9 @@ def test_a_shard_that_another_process_writes_is_refused_by_name(source: Path, tm
 
 
 def test_a_claim_is_given_back_when_its_block_ends(tmp_path: Path) -> None:
-    with claim(tmp_path / "claim", "it"), (tmp_path / "claim").open("rb") as other, pytest.raises(BlockingIOError):
+    with file_lock(tmp_path / "claim", "it"), (tmp_path / "claim").open("rb") as other, pytest.raises(BlockingIOError):
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    with claim(tmp_path / "claim", "it"):
+    with file_lock(tmp_path / "claim", "it"):
         pass
 
 
@@ -197,7 +197,7 @@ def test_an_interrupted_build_goes_on_from_sources_that_moved(source: Path, fini
 
 def test_an_interrupted_build_of_other_versions_is_refused(source: Path, tmp_path: Path) -> None:
     interrupted(source, tmp_path / "out")
-    plan = Work(tmp_path / "out").plan
+    plan = BuildDir(tmp_path / "out").plan
     saved = json.loads(plan.read_text())
     saved["versions"]["pymupdf"] = "1.0"
     plan.write_text(json.dumps(saved))

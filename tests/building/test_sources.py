@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from tiny import ROWS, build, command, draw_pdf, hashes, lock, rejects, write_rows
 
-from mmlongbench.documents.limits import MOST_PIXELS
+from mmlongbench.documents.limits import MAX_PIXELS
 from mmlongbench.documents.pixels import header_size
 from mmlongbench.errors import DraftError
 from mmlongbench.io.atomic import sha256_of
@@ -146,7 +146,7 @@ def test_a_pool_that_is_not_there_is_answered_with_what_there_is() -> None:
 
 @pytest.mark.parametrize("warned", ["error", "always"])
 def test_headers_of_large_pictures_are_read_without_a_warning(warned: Any, tmp_path: Path) -> None:
-    side = int(MOST_PIXELS**0.5)
+    side = int(MAX_PIXELS**0.5)
     Image.new("1", (side, side)).save(tmp_path / "large.png")
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter(warned)

@@ -37,12 +37,12 @@ class _OneSize(dict[str, tuple[int, int]]):
         return SIZE
 
 
-def context(pictures: int, barred: Counts, classes: int, most: int) -> Draft:
-    """So many pictures of each class, of some of which the first few are barred."""
+def context(pictures: int, excluded: Counts, classes: int, most: int) -> Draft:
+    """So many pictures of each class, of some of which the first few are excluded."""
 
     def unit(kind: str, name: str, label: int, turn: int) -> Unit:
-        is_barred = int(name.rpartition(" ")[2]) < barred.get(int(kind), 0)
-        return Unit(name, "exemplar", Image(name), (), group=kind, barred="broken" if is_barred else "")
+        is_excluded = int(name.rpartition(" ")[2]) < excluded.get(int(kind), 0)
+        return Unit(name, "exemplar", Image(name), (), group=kind, excluded="broken" if is_excluded else "")
 
     rounds = Rounds(
         tuple(map(str, range(classes))),
@@ -65,13 +65,13 @@ def units(dataset: Any, draft: Draft) -> tuple[int, bool]:
 def one_after_another(dataset: Any, draft: Draft) -> Draft:
     """Wider by one until it is full, or by the number that fills it most."""
     found = [draft]
-    while units(dataset, found[-1])[1] and (supply := found[-1].supply.wider(LENGTH)):
-        found.append(replace(found[-1], supply=supply))
-    return max(found, key=lambda each: (units(dataset, each)[0], -len(each.supply.more)))  # type: ignore[attr-defined]
+    while units(dataset, found[-1])[1] and (take_order := found[-1].take_order.wider(LENGTH)):
+        found.append(replace(found[-1], take_order=take_order))
+    return max(found, key=lambda each: (units(dataset, each)[0], -len(each.take_order.more)))  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
-    ("pictures", "barred", "classes"),
+    ("pictures", "excluded", "classes"),
     [
         (4, {}, 100),  # full with 61 or so
         (24, {}, 12),  # full with one more
@@ -82,9 +82,9 @@ def one_after_another(dataset: Any, draft: Draft) -> Draft:
         (4, {}, 10),  # there are none more
     ],
 )
-def test_as_many_groups_more_as_one_after_another(pictures: int, barred: Counts, classes: int) -> None:
-    draft, dataset = context(pictures, barred, classes, most=10), Counted()
+def test_as_many_groups_more_as_one_after_another(pictures: int, excluded: Counts, classes: int) -> None:
+    draft, dataset = context(pictures, excluded, classes, most=10), Counted()
     found = wider(dataset, [draft], LENGTH)  # type: ignore[arg-type]
     assert dataset.asked <= 2 * (classes - 10).bit_length() + 3
     expected = one_after_another(Counted(), draft)
-    assert [each.supply for each in found] == ([expected.supply] if expected is not draft else [])
+    assert [each.take_order for each in found] == ([expected.take_order] if expected is not draft else [])

@@ -13,7 +13,7 @@ from tiny import build, command, mmlongbench
 
 from mmlongbench.cli.failures import words_of
 from mmlongbench.errors import BuildError
-from mmlongbench.io.atomic import whole
+from mmlongbench.io.atomic import atomic_write
 
 pytestmark = pytest.mark.slow
 
@@ -49,7 +49,7 @@ def test_a_mistake_of_the_engine_keeps_its_traceback(error: Exception) -> None:
 
 
 def test_a_full_disk_names_the_file(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match="No space left") as failed, whole(tmp_path / "a.json"):
+    with pytest.raises(OSError, match="No space left") as failed, atomic_write(tmp_path / "a.json"):
         raise OSError(errno.ENOSPC, "No space left")
     assert failed.value.filename == str(tmp_path / "a.json")
 

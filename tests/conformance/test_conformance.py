@@ -18,12 +18,12 @@ from typing import Any
 import pytest
 
 from mmlongbench.building.build import run_stages
+from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.building.dataset import Dataset, open_dataset
 from mmlongbench.building.engine import LocalEngine
 from mmlongbench.building.finish import finish
 from mmlongbench.building.records import finished_record, pack_contexts, pack_row, rows_of
 from mmlongbench.building.shards import forget
-from mmlongbench.building.work import Work
 from mmlongbench.corpus.retrieval.text import contains
 from mmlongbench.io.atomic import sha256_of
 from mmlongbench.io.progress import Progress
@@ -38,7 +38,7 @@ from mmlongbench.release.layout import DATA, IMAGES, ITEMS
 from mmlongbench.release.loading import open_release
 from mmlongbench.scoring.joining import scorable_files
 from mmlongbench.task.contracts import HasClusters, Row
-from mmlongbench.task.metric import Asked, Settings
+from mmlongbench.task.metric import ScoringInput, Settings
 
 GOLDENS = Path(__file__).parent / "goldens"
 HASHES = Path(__file__).parent / "hashes.json"
@@ -91,9 +91,9 @@ def is_shared(dataset: Dataset) -> bool:
 @pytest.fixture(scope="session")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     out = tmp_path_factory.mktemp("conformance") / "release"
-    work = Work(out)
+    build_dir = BuildDir(out)
     engine = LocalEngine(1, QUIET)
-    finish(run_stages(quickstart(12), work, engine), work, engine)
+    finish(run_stages(quickstart(12), build_dir, engine), build_dir, engine)
     datasets = {name: open_dataset(out, name) for name in NAMES}
     rows = {name: rows_of(out, name) for name in NAMES}
     yield World(out, datasets, rows, {})
@@ -121,7 +121,11 @@ def test_a_draft_is_pure(world: World, name: str) -> None:
         first, again = (dataset.builder.draft(row, dataset.world, dataset.draws(row.id)) for _ in range(2))
         assert first.required == again.required
         assert first.questions == again.questions
-        assert list(first.supply.units(8 * K)) == list(first.supply.units(8 * K)) == list(again.supply.units(8 * K))
+        assert (
+            list(first.take_order.units(8 * K))
+            == list(first.take_order.units(8 * K))
+            == list(again.take_order.units(8 * K))
+        )
 
 
 @every
@@ -200,7 +204,7 @@ def test_shorter_contexts_are_nested_in_longer_ones(world: World, name: str) -> 
             draft = world.datasets[name].builder.draft(
                 row, world.datasets[name].world, world.datasets[name].draws(row.id)
             )
-            assert len(missing) <= (draft.finish.last if draft.finish else 0)
+            assert len(missing) <= (draft.closing.last if draft.closing else 0)
 
 
 @every
@@ -332,7 +336,7 @@ def test_gold_answers_fed_back_score_full_and_no_answer_scores_nothing(world: Wo
         assert file.form is not None
         for _, record in file.form.unbundle(file.path):
             gold = gold_of(record)
-            asked = Asked(file.name, name, record, gold, _said(gold, metric.name))
+            asked = ScoringInput(file.name, name, record, gold, _said(gold, metric.name))
             assert metric.score(asked).score == 1.0
             for nothing in ("", "Not answerable"):
                 found = plain.score(replace(asked, prediction=nothing)).score

@@ -9,7 +9,7 @@ import pytest
 from mmlongbench.corpus import Article, Corpus, CorpusError, build_corpus
 from mmlongbench.corpus.info import SourceInfo
 from mmlongbench.errors import BuildError, Fault
-from mmlongbench.io.atomic import claim
+from mmlongbench.io.atomic import file_lock
 
 SOURCE = SourceInfo(name="x", format="jsonl", sha256="5" * 64)
 TREES: list[Article | Fault] = [
@@ -104,7 +104,7 @@ def test_a_build_that_breaks_off_leaves_nothing_and_one_that_was_killed_is_begun
 
 def test_two_do_not_write_one_corpus(tmp_path: Path) -> None:
     message = "is being written by another process; wait for it or stop it"
-    with claim(tmp_path / ".build" / "claim", "it"), pytest.raises(BuildError, match=message):
+    with file_lock(tmp_path / ".build" / "claim", "it"), pytest.raises(BuildError, match=message):
         build_corpus(TREES, tmp_path)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mmlongbench.corpus import Article, articles
-from mmlongbench.corpus.articles import MOST_CHARACTERS, key_of
+from mmlongbench.corpus.articles import MAX_CHARACTERS, key_of
 from mmlongbench.errors import Fault, SourceError
 
 GOOD = {"id": "good", "title": "Good", "text": "It is read."}
@@ -66,7 +66,7 @@ def test_a_first_line_that_is_broken_does_not_hide_the_format(read: Any, lines: 
 
 
 def test_ten_megabytes_are_a_bad_line_and_a_book_is_not(read: Any, lines: Any) -> None:
-    book, too_long = read(lines(row(text="x" * MOST_CHARACTERS), row(id="2", text="y" * 10_000_000)))
+    book, too_long = read(lines(row(text="x" * MAX_CHARACTERS), row(id="2", text="y" * 10_000_000)))
     assert isinstance(book, Article)
     assert too_long.reason == "text-too-long"
 
@@ -74,7 +74,7 @@ def test_ten_megabytes_are_a_bad_line_and_a_book_is_not(read: Any, lines: Any) -
 def test_a_line_without_end_is_passed_over_without_being_held(
     read: Any, lines: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mmlongbench.corpus.lines.MOST_BYTES", 1000)
+    monkeypatch.setattr("mmlongbench.corpus.lines.MAX_BYTES", 1000)
     first, fault, last = read(lines(GOOD, b"x" * 12_345, row(id="last")))
     assert (first.doc_id, last.doc_id, last.place) == ("good", "last", "line 3")
     assert str(fault) == "corpus.jsonl, line 2: line-too-long: expected at most 1,000 bytes a line, found more"

@@ -30,7 +30,7 @@ def short_lines(monkeypatch: pytest.MonkeyPatch) -> None:
         "mmlongbench.task.formats",
         "mmlongbench.corpus.lines",
     ):
-        monkeypatch.setattr(f"{module}.MOST_BYTES", 1_000)
+        monkeypatch.setattr(f"{module}.MAX_BYTES", 1_000)
 
 
 def device(folder: Path, kind: str) -> Path:

@@ -14,7 +14,7 @@ from mmlongbench.manifest.builtin_manifests import installed_manifests
 from mmlongbench.manifest.errata import Erratum, load_errata, read_rows
 from mmlongbench.manifest.model import DatasetSpec, load_manifest, narrowed
 from mmlongbench.manifest.registry import installed, reader_type
-from mmlongbench.task.contracts import RawRow, Row, RowFault, Sources
+from mmlongbench.task.contracts import RawRow, Row, RowFault, SourcePaths
 
 MANIFESTS = [path.read_bytes() for path in installed_manifests().values()]
 ERRATA = b"""
@@ -127,7 +127,7 @@ def test_any_fields_and_errata_make_a_row_or_a_fault(name: str) -> None:
             self.raw = raw
             self.row = reader.row
 
-        def raw_rows(self, sources: Sources) -> Any:
+        def raw_rows(self, sources: SourcePaths) -> Any:
             yield RawRow("a", self.raw, "file", "line 1")
 
     values = hostile_values | st.sampled_from(("[1]", [1], 3, "Int", "List", "['a']", "Not answerable"))

@@ -10,10 +10,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, TypeAlias
 
 from mmlongbench.metrics.judge.client import JudgeClient
-from mmlongbench.metrics.judge.pace import Waits
+from mmlongbench.metrics.judge.pace import Backoff
 from mmlongbench.task.metric import Judge
 
-QUICK = Waits(first=0.001, most=0.002, asked=1.0)
+QUICK = Backoff(first=0.001, most=0.002, asked=1.0)
 Request: TypeAlias = dict[str, Any]
 
 

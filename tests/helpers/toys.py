@@ -60,7 +60,7 @@ def vrag(row: str, sizes: Sizes, draws: mm.Draws) -> mm.Draft:
     gold = mm.Unit("gold", "gold", "The gold passage.", None, "Document: ")
     question = mm.Question(row, ("\n\nQuestion: ", mm.Image("q.jpg"), "where does it live?\nAnswer:"))
     frame = ("Instruction of vrag.\n\n",)
-    return mm.Draft(row, frame, (question,), (gold,), mm.InOrder(tuple(negatives)), finish=mm.Closing())
+    return mm.Draft(row, frame, (question,), (gold,), mm.InOrder(tuple(negatives)), closing=mm.Closing())
 
 
 def vh(row: str, sizes: Sizes, draws: mm.Draws) -> mm.Draft:
@@ -70,8 +70,8 @@ def vh(row: str, sizes: Sizes, draws: mm.Draws) -> mm.Draft:
     needles = tuple(mm.Unit(path, "needle", mm.Image(path), None) for path in ("needle0.jpg", "needle1.jpg"))
     question = mm.Question(row, ("\n\nQuestion: is there a cat?\nAnswer:",))
     frame = ("Instruction of vh.\n\n",)
-    supply = mm.InOrder(tuple(units))
-    return mm.Draft(row, frame, (question,), needles, supply, separator="\n", finish=mm.Closing(last=2))
+    take_order = mm.InOrder(tuple(units))
+    return mm.Draft(row, frame, (question,), needles, take_order, separator="\n", closing=mm.Closing(last=2))
 
 
 def icl(row: str, sizes: Sizes, draws: mm.Draws) -> mm.Draft:
@@ -106,8 +106,8 @@ def docqa(row: str, sizes: Sizes, draws: mm.Draws) -> mm.Draft:
     required, rest = mm.inside_out([_page("alpha", i, (0, i)) for i in range(21)], (9, 13))
     others = [[_page(name, i, (0, i)) for i in range(count)] for name, count in (("beta", 4), ("gamma", 40))]
     question = mm.Question(row, ("\n\nQuestion: Based on Document alpha, how many?\nAnswer:",))
-    supply = mm.Chain((rest, lambda: mm.alternate_sides(others)))
-    return mm.Draft(row, ("Instruction of docqa.\n\n",), (question,), required, supply)
+    take_order = mm.Chain((rest, lambda: mm.alternate_sides(others)))
+    return mm.Draft(row, ("Instruction of docqa.\n\n",), (question,), required, take_order)
 
 
 TOYS = tuple(Toy(write.__name__, write) for write in (vrag, vh, icl, summary, docqa))

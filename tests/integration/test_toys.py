@@ -76,10 +76,10 @@ def test_every_required_unit_stands_once_and_no_unit_twice(toy: Toy, seed: int, 
 def test_shorter_contexts_are_nested_in_longer_ones(toy: Toy, seed: int, first: int, second: int) -> None:
     shorter, longer = sorted((first, second))
     draft, pricer, _ = made(toy, seed, shorter)
-    if draft.supply.groups(shorter) != draft.supply.groups(longer):
+    if draft.take_order.groups(shorter) != draft.take_order.groups(longer):
         return  # the class table is the stated exception
-    prefix = pack(replace(draft, finish=None), TokenBudget(shorter, 100), pricer).taken
-    firm = prefix[: len(prefix) - draft.finish.last] if draft.finish else prefix  # so are the closing units
+    prefix = pack(replace(draft, closing=None), TokenBudget(shorter, 100), pricer).taken
+    firm = prefix[: len(prefix) - draft.closing.last] if draft.closing else prefix  # so are the closing units
     assert {unit.id for unit in firm} <= {unit.id for unit in pack(draft, TokenBudget(longer, 100), pricer).units}
 
 
@@ -89,8 +89,8 @@ def test_shorter_contexts_are_nested_in_longer_ones(toy: Toy, seed: int, first: 
 def test_the_prefix_is_the_longest_that_fits_and_closing_never_fills_less(toy: Toy, seed: int, length: int) -> None:
     draft, pricer, _ = made(toy, seed, length)
     budget = TokenBudget(length, 100)
-    plain = pack(replace(draft, finish=None), budget, pricer)
-    order = [unit.id for unit in draft.supply.units(length)]
+    plain = pack(replace(draft, closing=None), budget, pricer)
+    order = [unit.id for unit in draft.take_order.units(length)]
     assert [unit.id for unit in plain.taken] == order[: len(plain.taken)]
 
     def cost(taken: tuple[mm.Unit, ...]) -> int:
@@ -100,8 +100,8 @@ def test_the_prefix_is_the_longest_that_fits_and_closing_never_fills_less(toy: T
     room = budget.room - frame + pricer.text(draft.separator) - cost(draft.required)
     taken = len(plain.taken)
     if taken < len(order):
-        following = next(unit for unit in draft.supply.units(length) if unit.id == order[taken])
-        assert following.barred or cost((*plain.taken, following)) > room
+        following = next(unit for unit in draft.take_order.units(length) if unit.id == order[taken])
+        assert following.excluded or cost((*plain.taken, following)) > room
     assert cost(plain.taken) <= cost(pack(draft, budget, pricer).taken) <= room
 
 
@@ -207,7 +207,7 @@ def test_two_units_of_one_id_are_refused() -> None:
     draft, pricer, _ = made(TOYS[0], 1, 8 * K)
     twice = mm.InOrder((replace(draft.required[0], place=(0,)),))
     with pytest.raises(mm.DraftError, match="two units of the id 'gold'"):
-        pack(replace(draft, supply=twice), TokenBudget(8 * K, 0), pricer)
+        pack(replace(draft, take_order=twice), TokenBudget(8 * K, 0), pricer)
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import yaml
 from PIL import Image
 from tiny import build, write_manifest
 
-from mmlongbench.documents.limits import MOST_PIXELS
+from mmlongbench.documents.limits import MAX_PIXELS
 from mmlongbench.errors import ManifestError
 from mmlongbench.manifest.model import DatasetSpec, ImageSpec, Manifest, load_manifest, narrowed
 from mmlongbench.manifest.resolve import bind_builder
@@ -108,10 +108,10 @@ def test_the_longest_length_is_taken_as_text_and_as_an_integer(tmp_path: Path) -
 
 def test_more_pixels_than_pillow_opens_are_refused_with_the_reason(tmp_path: Path) -> None:
     assert Image.MAX_IMAGE_PIXELS is not None
-    assert MOST_PIXELS == 2 * Image.MAX_IMAGE_PIXELS
-    said = refusal(tmp_path, limits={"pixels": MOST_PIXELS + 1})
+    assert MAX_PIXELS == 2 * Image.MAX_IMAGE_PIXELS
+    said = refusal(tmp_path, limits={"pixels": MAX_PIXELS + 1})
     assert said.startswith("limits.pixels: at most 178,956,970 pixels: Pillow takes a larger picture for an attack")
-    assert load(tmp_path, limits={"pixels": MOST_PIXELS}).datasets[0].limits.pixels == MOST_PIXELS
+    assert load(tmp_path, limits={"pixels": MAX_PIXELS}).datasets[0].limits.pixels == MAX_PIXELS
 
 
 @pytest.mark.parametrize("setting", ["source.samples=", "mmlongdoc.source.samples= ", "corpus="])

@@ -12,7 +12,7 @@ from judge_server import QUICK, JudgeServer, Request, Said, Script, in_turn, jud
 
 from mmlongbench.metrics.judge import Answers, JudgeError
 from mmlongbench.metrics.judge.wordings.answers import ANSWER, LIST
-from mmlongbench.task.metric import Asked, Judge, Scored, Settings
+from mmlongbench.task.metric import Judge, Score, ScoringInput, Settings
 
 RIGHT = 'It says four.\n[Score]: 1 points\n[JSON]: {"answer_score": 1}'
 WRONG = 'It says five.\n[Score]: 0 points\n[JSON]: {"answer_score": 0}'
@@ -31,10 +31,10 @@ def metric(script: Script, prompts: Path | None = None, **judge: Any) -> Iterato
             yield opened, server
 
 
-def question(prediction: str, gold: Any = "4", lead: str = "", **record: Any) -> Asked:
+def question(prediction: str, gold: Any = "4", lead: str = "", **record: Any) -> ScoringInput:
     about = {"id": "q", "question": "How many {petals}?", "answer_format": "Integer"}
     full = {**about, "doc_name": "the-rose-and-its-kin", **record}
-    return Asked("documentQA/roses_K8.jsonl", "roses", full, gold, prediction, lead)
+    return ScoringInput("documentQA/roses_K8.jsonl", "roses", full, gold, prediction, lead)
 
 
 def test_official_asks_with_the_public_prompts_and_what_stands_behind_answer(checkout: Path) -> None:
@@ -153,7 +153,7 @@ def test_ours_shows_the_case_in_fences_and_numbers_the_items() -> None:
     with metric(in_turn(Said(RIGHT), counts(2, 1))) as (answers, server):
         assert answers.profile == "ours"
         assert answers.choices == ("own wording", "judge m")
-        assert answers.score(question("Four.")) == Scored(1.0, {"reason": " ".join(RIGHT.split())})
+        assert answers.score(question("Four.")) == Score(1.0, {"reason": " ".join(RIGHT.split())})
         found = answers.score(question("red, blue", ["red", "a\nblue"], answer_format="List"))
         assert (found.details["items_given"], found.details["items_covered"]) == (2, 1)
         assert [question_of(request) for request in server.requests] == ["answer", "list"]
@@ -175,7 +175,7 @@ def test_own_prompts_have_four_examples_of_answers_and_three_of_lists() -> None:
 def test_an_empty_prediction_is_wrong_without_asking(checkout: Path) -> None:
     for prompts in (checkout, None):
         with metric(in_turn(Said(RIGHT)), prompts) as (answers, server):
-            assert answers.score(question(" \n")) == Scored(0.0, {"is_empty": True})
+            assert answers.score(question(" \n")) == Score(0.0, {"is_empty": True})
             assert not server.requests
 
 

@@ -8,7 +8,7 @@ from crash_harness import wait_for
 from judge_server import Request, Said, client_of, good, in_turn, judging
 
 from mmlongbench.metrics.judge.calls import Call, fence
-from mmlongbench.metrics.judge.client import MOST_LOST, Failed
+from mmlongbench.metrics.judge.client import MAX_LOST, Failed
 from mmlongbench.metrics.judge.errors import JudgeError
 from mmlongbench.metrics.judge.verdicts import Grade
 
@@ -78,7 +78,7 @@ def test_an_option_that_is_refused_by_name_is_left_out_from_then_on(body: str, n
 
 def test_calls_that_are_refused_one_by_one_are_no_reason_to_give_an_endpoint_up() -> None:
     with judging(in_turn(Said(status=400, body=b""))) as server, client_of(server) as client:
-        for number in range(MOST_LOST + 2):
+        for number in range(MAX_LOST + 2):
             assert client.ask(replace(CALL, sample=number)) == Failed("m: HTTP 400")
 
 

@@ -13,8 +13,8 @@ from judge_server import QUICK, JudgeServer, Request, Said, Script, good, judgin
 from PIL import Image
 
 from mmlongbench.metrics.judge import Committee
-from mmlongbench.metrics.judge.pictures import MOST_SIDE
-from mmlongbench.task.metric import Asked, Judge, Scored, Settings
+from mmlongbench.metrics.judge.pictures import MAX_SIDE
+from mmlongbench.task.metric import Judge, Score, ScoringInput, Settings
 
 PAGES = ["doc/fern/fern_page0.png", "doc/rose/rose_page0.png", "doc/rose/rose_page1.png", "doc/rose/rose_page2.png"]
 
@@ -30,9 +30,9 @@ def committee(
             yield opened, server
 
 
-def asked(prediction: str = "It is red.", **record: Any) -> Asked:
+def asked(prediction: str = "It is red.", **record: Any) -> ScoringInput:
     full = {"id": "q", "question": "Why?", "doc_name": "rose", "page_list": PAGES, "ans_page_list": [0, 2], **record}
-    return Asked("documentQA/roses_K8.jsonl", "roses", full, "Because it is red.", prediction)
+    return ScoringInput("documentQA/roses_K8.jsonl", "roses", full, "Because it is red.", prediction)
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def test_the_score_is_the_mean_of_all_grades_and_the_spread_is_told() -> None:
 def test_one_sample_is_asked_without_randomness_and_an_empty_answer_not_at_all() -> None:
     with committee(lambda _: good(reason="", score=1)) as (opened, server):
         assert opened.score(asked()).score == 0.0
-        assert opened.score(asked(" ")) == Scored(0.0, {"is_empty": True, "mean": 1.0})
+        assert opened.score(asked(" ")) == Score(0.0, {"is_empty": True, "mean": 1.0})
         assert [request["temperature"] for request in server.requests] == [0.0]
 
 
@@ -118,14 +118,14 @@ def test_other_pictures_are_another_call(images: Path, tmp_path: Path) -> None:
 def test_a_large_picture_is_shrunk_and_what_is_none_is_left_out(tmp_path: Path) -> None:
     folder = tmp_path / "images" / "doc" / "rose"
     folder.mkdir(parents=True)
-    Image.new("L", (2 * MOST_SIDE, 64)).save(folder / "rose_page0.png")
+    Image.new("L", (2 * MAX_SIDE, 64)).save(folder / "rose_page0.png")
     (folder / "rose_page2.png").write_bytes(b"no picture")
     Image.new("RGB", (9, 9)).save(tmp_path / "rose_page1.png")
     outside = ["doc/rose/rose_page0.png", "doc/rose/rose_page2.png", "doc/rose/../../../rose_page1.png", 7]
     with committee(lambda _: good(reason="", score=3), images=tmp_path / "images") as (opened, server):
         opened.score(asked(page_list=outside, ans_page_list=[0, 1, 2, "x"], doc_name="rose"))
         opened.score(asked(page_list=outside, ans_page_list=[1], doc_name=".."))
-    assert [sizes(request) for request in server.requests] == [[(MOST_SIDE, 32)], []]
+    assert [sizes(request) for request in server.requests] == [[(MAX_SIDE, 32)], []]
 
 
 def test_without_pictures_the_texts_of_gold_pages_are_shown() -> None:

@@ -17,7 +17,7 @@ from mmlongbench.metrics.judge import Committee
 from mmlongbench.metrics.judge.evidence import evidence_of
 from mmlongbench.metrics.judge.page_texts import PageTexts
 from mmlongbench.metrics.smudge.library import Library, Text
-from mmlongbench.task.metric import Asked, Judge, Profile, Scored, Settings
+from mmlongbench.task.metric import Judge, Profile, Score, ScoringInput, Settings
 
 OWN = [f"doc/rose/rose_page{number}.png" for number in (1, 2, 3)]
 PAGES = ["doc/fern/fern_page2.png", *OWN]
@@ -34,10 +34,10 @@ def committee(
             yield opened, server
 
 
-def asked(prediction: str = "It is red.", **record: Any) -> Asked:
+def asked(prediction: str = "It is red.", **record: Any) -> ScoringInput:
     about = {"id": "q", "question": "Which colour?", "doc_name": "rose", "page_list": PAGES, "page_text_list": TEXTS}
     full = {**about, "ans_page_list": [2], **record}
-    return Asked("documentQA/roses_K8.jsonl", "roses", full, "Because it is red.", prediction)
+    return ScoringInput("documentQA/roses_K8.jsonl", "roses", full, "Because it is red.", prediction)
 
 
 @pytest.fixture(scope="module")
@@ -179,7 +179,7 @@ def test_judges_who_would_see_nothing_are_not_asked(documents: Path, tmp_path: P
 
 def test_an_empty_answer_and_an_absent_one_are_graded_1_without_asking() -> None:
     with committee(in_turn(Said("4"))) as (opened, server):
-        assert opened.score(asked(" ")) == Scored(0.0, {"is_empty": True, "mean": 1.0})
+        assert opened.score(asked(" ")) == Score(0.0, {"is_empty": True, "mean": 1.0})
         assert opened.absent(asked()) == {"mean": 1.0}
         assert not server.requests
 
@@ -202,7 +202,7 @@ def test_texts_of_documents_are_kept_within_a_bound_and_read_once(
 def test_a_committee_and_smudge_may_read_a_pdf_at_once(documents: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         texts = [pool.submit(PageTexts(documents).of, "rose") for _ in range(2)]
-        words = [pool.submit(Library(documents, None, is_walked=False).open, "rose") for _ in range(2)]
+        words = [pool.submit(Library(documents, None, ignores_reading_order=False).open, "rose") for _ in range(2)]
     assert texts[0].result() == texts[1].result() != ()
     assert all(isinstance(found.result(), Text) for found in words)
 

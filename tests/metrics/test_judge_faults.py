@@ -10,9 +10,9 @@ from crash_harness import wait_for
 from judge_server import QUICK, JudgeServer, Said, Script, client_of, completion, good, in_turn, judging, text_of
 
 from mmlongbench.metrics.judge.calls import Call, fence
-from mmlongbench.metrics.judge.client import MOST_LOST, Failed, JudgeClient
+from mmlongbench.metrics.judge.client import MAX_LOST, Failed, JudgeClient
 from mmlongbench.metrics.judge.errors import JudgeError
-from mmlongbench.metrics.judge.pace import Pace
+from mmlongbench.metrics.judge.pace import RateLimiter
 from mmlongbench.metrics.judge.verdicts import Grade, Unusable, read_verdict
 from mmlongbench.task.metric import Judge
 
@@ -146,11 +146,11 @@ def test_the_next_attempt_says_what_was_wrong_but_not_in_the_judge_s_words() -> 
 def test_retry_after_holds_all_requests_and_too_long_a_one_ends_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
     held: list[float] = []
 
-    def hold(self: Pace, seconds: float) -> bool:
+    def hold(self: RateLimiter, seconds: float) -> bool:
         held.append(seconds)
         return seconds <= QUICK.asked
 
-    monkeypatch.setattr(Pace, "hold", hold)
+    monkeypatch.setattr(RateLimiter, "hold", hold)
     ask(in_turn(Said(status=429, headers={"retry-after": "0.25"}), GOOD))
     found, server, _ = ask(in_turn(Said(status=429, headers={"retry-after": "3600"})))
     assert held == [0.25, 3600]
@@ -186,10 +186,10 @@ def test_a_wrong_key_or_path_ends_the_run_at_once(status: int, todo: str) -> Non
 
 def test_an_endpoint_that_fails_one_call_after_another_is_given_up() -> None:
     with judging(in_turn(Said(status=502))) as server, client_of(server, attempts=1) as opened:
-        for number in range(MOST_LOST - 1):
+        for number in range(MAX_LOST - 1):
             assert isinstance(opened.ask(replace(CALL, sample=number)), Failed)
-        with pytest.raises(JudgeError, match=rf"{MOST_LOST} calls failed one after another, the last: HTTP 502"):
-            opened.ask(replace(CALL, sample=MOST_LOST))
+        with pytest.raises(JudgeError, match=rf"{MAX_LOST} calls failed one after another, the last: HTTP 502"):
+            opened.ask(replace(CALL, sample=MAX_LOST))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from judge_server import QUICK, JudgeServer, Script, good, judging
 
 from mmlongbench.metrics.judge import Answers, Committee, Extracted, FluencyF1, JudgeError
 from mmlongbench.metrics.judge.judged import Judged
-from mmlongbench.task.metric import Asked, Judge, Scored, Settings
+from mmlongbench.task.metric import Judge, Score, ScoringInput, Settings
 
 M = TypeVar("M", bound=Judged)
 
@@ -22,9 +22,9 @@ def metric(kind: type[M], script: Script, **judge: Any) -> Iterator[tuple[M, Jud
             yield opened, server
 
 
-def question(prediction: str, gold: Any = "4", **record: Any) -> Asked:
+def question(prediction: str, gold: Any = "4", **record: Any) -> ScoringInput:
     full = {"id": "q", "question": "How many petals?", "answer_format": "Integer", "doc_name": "rose", **record}
-    return Asked("documentQA/roses_K8.jsonl", "roses", full, gold, prediction)
+    return ScoringInput("documentQA/roses_K8.jsonl", "roses", full, gold, prediction)
 
 
 ANSWERS = {
@@ -53,7 +53,7 @@ def test_extraction_has_accuracy_and_f1_as_totals_and_an_empty_response_fails_to
         scored = [extracted.score(question(said)) for said in ("four", "", "about four")]
         assert [each.score for each in scored] == [1.0, 0.0, 1.0]
         assert scored[1].details["extracted"] == "Fail to answer"
-        assert extracted.totals([*scored, Scored(None)]) == pytest.approx({"accuracy": 2 / 3, "f1": 2 / 3})
+        assert extracted.totals([*scored, Score(None)]) == pytest.approx({"accuracy": 2 / 3, "f1": 2 / 3})
         assert len(server.requests) == 2
         assert extracted.absent(question(""))["answerable"]
 

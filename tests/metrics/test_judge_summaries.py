@@ -18,7 +18,7 @@ from mmlongbench.metrics.judge.readings import fluency_of
 from mmlongbench.metrics.judge.summaries import OWN
 from mmlongbench.metrics.judge.verdicts import Fluency
 from mmlongbench.task.formats import to_json
-from mmlongbench.task.metric import Asked, Judge, Profile, Scored, Settings
+from mmlongbench.task.metric import Judge, Profile, Score, ScoringInput, Settings
 
 pytestmark = pytest.mark.slow
 
@@ -58,12 +58,12 @@ def metric(
             yield opened, server
 
 
-def report(prediction: str = "In 1999 it was {dredged}.", id: str = "gov_report_gao-18-107") -> Asked:
-    return Asked("summ/gov_K8.jsonl", "gov", {"id": id}, GOLD, prediction, kind="report")
+def report(prediction: str = "In 1999 it was {dredged}.", id: str = "gov_report_gao-18-107") -> ScoringInput:
+    return ScoringInput("summ/gov_K8.jsonl", "gov", {"id": id}, GOLD, prediction, kind="report")
 
 
-def case(prediction: str = "They sued.") -> Asked:
-    return Asked("summ/lexsum_K8.jsonl", "lexsum", {"id": "case-7"}, GOLD, prediction, kind="case")
+def case(prediction: str = "They sued.") -> ScoringInput:
+    return ScoringInput("summ/lexsum_K8.jsonl", "lexsum", {"id": "case-7"}, GOLD, prediction, kind="case")
 
 
 def options(request: Request) -> dict[str, Any]:
@@ -289,12 +289,12 @@ def test_rows_without_a_usable_reply_are_left_out_of_the_means_and_absent_ones_c
 
     with metric(script, data, checkout) as (fluency, _):
         scored = [fluency.score(report(f"It was {word}.")) for word in ("dredged", "broken", "dull")]
-        absent = Scored(0.0, fluency.absent(report("")))
+        absent = Score(0.0, fluency.absent(report("")))
         assert [each.score for each in scored] == [pytest.approx(0.6), None, 0.0]
         means = fluency.totals([each for each in scored if each.score is not None])
         assert means == pytest.approx({"recall": 0.5, "precision": 0.75, "fluency": 0.5, "f1": 0.6, "flu-f1": 0.3})
         assert fluency.totals([scored[0], absent])["recall"] == 0.25
-        assert fluency.totals([Scored(None)]) == {}
+        assert fluency.totals([Score(None)]) == {}
 
 
 def test_an_empty_prediction_scores_0_without_asking(data: Path, checkout: Path) -> None:

@@ -5,16 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mmlongbench.metrics.mmlongbench_doc import ANLS, LenientRules, Rules, anls, extract_answer, score_extracted
-from mmlongbench.metrics.mmlongbench_doc.lists import MOST_CHARACTERS, gold_list, literal_list
+from mmlongbench.metrics.mmlongbench_doc.lists import MAX_CHARACTERS, gold_list, literal_list
 from mmlongbench.metrics.mmlongbench_doc.metrics import FORMATS
-from mmlongbench.task.metric import Asked, Scored, Settings
+from mmlongbench.task.metric import Score, ScoringInput, Settings
 
 NA = "Not answerable"
 FAIL = "Fail to answer"
 
 
-def asked(said: str, gold: str, kind: str = "String", lead: str = "") -> Asked:
-    return Asked("documentQA/x_K8.jsonl", "x", {"id": "x", "answer_format": kind}, gold, said, lead)
+def asked(said: str, gold: str, kind: str = "String", lead: str = "") -> ScoringInput:
+    return ScoringInput("documentQA/x_K8.jsonl", "x", {"id": "x", "answer_format": kind}, gold, said, lead)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_lists_are_read_as_python_or_json_writes_them() -> None:
         "[" * 300 + "]" * 300,
         r"['\U99999999']",
         "[" + "1" * 5000 + "]",
-        "['" + "a" * MOST_CHARACTERS + "']",
+        "['" + "a" * MAX_CHARACTERS + "']",
         "",
         "[",
     ],
@@ -127,7 +127,7 @@ def test_anls_is_0_up_to_one_half_and_looks_at_long_strings_by_their_length() ->
 def test_the_anls_metric_takes_the_nearest_answer_without_case() -> None:
     metric = ANLS(Settings())
     record = {"id": "x"}
-    assert metric.score(Asked("f", "d", record, ["Tern Rock", "the Rock"], "Answer: tern  rocks")).score == 0.9
+    assert metric.score(ScoringInput("f", "d", record, ["Tern Rock", "the Rock"], "Answer: tern  rocks")).score == 0.9
     assert metric.score(asked('["red", "blue"]', '["red", "blue"]', "List")).score == 1
     assert metric.score(asked("Red, blue", '["red", "blue"]', "List")).score == 1
     assert metric.score(asked("", "red")).score == 0
@@ -181,7 +181,7 @@ def test_totals_are_accuracy_and_f1_over_what_was_answered() -> None:
     rules = Rules(Settings())
     said = [("red", "red"), (NA, "blue"), (NA, NA), ("green", NA)]
     scored = [rules.score(asked(*pair, "None" if pair[1] == NA else "String")) for pair in said]
-    absent = Scored(0.0, rules.absent(asked("", "red")))
+    absent = Score(0.0, rules.absent(asked("", "red")))
     assert rules.totals(scored) == {"accuracy": 0.5, "f1": pytest.approx(0.5)}  # recall 1 / 2, precision 1 / 2
     assert rules.totals([*scored, absent]) == {"accuracy": 0.4, "f1": pytest.approx(1 / 3)}
     denied = LenientRules(Settings()).score(asked("N/A", "N/A"))

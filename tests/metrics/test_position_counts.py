@@ -12,7 +12,7 @@ from builders.mm_niah.builder import MMNIAHOptions
 from mmlongbench.errors import ScoringError
 from mmlongbench.manifest.registry import metric_type
 from mmlongbench.metrics.position_counts import PositionCount, listed_values, position_accuracy
-from mmlongbench.task.metric import Asked, Settings
+from mmlongbench.task.metric import ScoringInput, Settings
 
 GOLD = [0, 2, 0, 1]
 SAID: dict[str, tuple[str, float]] = {
@@ -44,7 +44,7 @@ def test_the_rule_of_the_public_code(said: str) -> None:
 
 
 def score(prediction: str, gold: Any = GOLD, settings: Settings | None = None) -> Any:
-    asked = Asked("NIAH/x.jsonl", "counting-image", {}, gold, prediction)
+    asked = ScoringInput("NIAH/x.jsonl", "counting-image", {}, gold, prediction)
     return metric_type("mm-niah-count")(settings or Settings()).score(asked)
 
 

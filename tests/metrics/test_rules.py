@@ -29,7 +29,7 @@ from mmlongbench.metrics.benchmark import (
 from mmlongbench.metrics.benchmark.metrics import BenchmarkMetric
 from mmlongbench.metrics.benchmark.texts import rest_of_line
 from mmlongbench.metrics.mmlongbench_doc import ANLS, LenientRules, Rules
-from mmlongbench.task.metric import Asked, Metric, Settings
+from mmlongbench.task.metric import Metric, ScoringInput, Settings
 
 pytestmark = pytest.mark.slow
 
@@ -60,8 +60,8 @@ METRICS: tuple[tuple[Metric, Any], ...] = (
 )
 
 
-def asked(said: str, gold: Any, kind: str = "String", **other: Any) -> Asked:
-    return Asked("documentQA/x_K8.jsonl", "x", {"id": "x", "answer_format": kind}, gold, said, **other)
+def asked(said: str, gold: Any, kind: str = "String", **other: Any) -> ScoringInput:
+    return ScoringInput("documentQA/x_K8.jsonl", "x", {"id": "x", "answer_format": kind}, gold, said, **other)
 
 
 def test_an_answer_may_stand_anywhere_among_lists_of_answers() -> None:

@@ -28,7 +28,7 @@ from mmlongbench.metrics.benchmark import (
 )
 from mmlongbench.metrics.benchmark.metrics import DEFAULTS, BenchmarkMetric
 from mmlongbench.metrics.mmlongbench_doc import Judged, accuracy_and_f1, score_extracted
-from mmlongbench.task.metric import Asked, Settings
+from mmlongbench.task.metric import ScoringInput, Settings
 
 VECTORS = Path(__file__).parents[3] / "shared/reference/scoring_vectors.json"
 NA = "Not answerable"
@@ -59,9 +59,9 @@ def test_every_vector_is_equal(kind: str) -> None:
     assert [row for row in rows if SCORES[kind](row) != pytest.approx(row["score"], abs=1e-6)] == []
 
 
-def asked(row: Row, prediction: str) -> Asked:
+def asked(row: Row, prediction: str) -> ScoringInput:
     record = {"id": "x", "answer_format": row.get("answer_format", "")}
-    return Asked("f", "d", record, row["answer"], prediction)
+    return ScoringInput("f", "d", record, row["answer"], prediction)
 
 
 METRICS: dict[str, type[BenchmarkMetric]] = {

@@ -13,7 +13,7 @@ from mmlongbench.errors import ScoringError
 from mmlongbench.metrics.smudge import SMuDGE, paths
 from mmlongbench.metrics.smudge.metric import Compared
 from mmlongbench.metrics.smudge.places import MAX_PLACES, Found, Place, distance_between, found_at
-from mmlongbench.task.metric import Asked, Settings
+from mmlongbench.task.metric import ScoringInput, Settings
 
 Page = list[tuple[int, int, str]]
 LEAFLET: tuple[Page, ...] = (
@@ -58,13 +58,13 @@ def own(leaflets: Path) -> SMuDGE:
     return SMuDGE(Settings(documents=leaflets, profile="ours"))
 
 
-WAYS = [Settings(profile="paper"), Settings(profile="ours"), Settings(profile="ours", is_walked=True)]
+WAYS = [Settings(profile="paper"), Settings(profile="ours"), Settings(profile="ours", ignores_reading_order=True)]
 WAY_NAMES = ["paper", "ours", "ours over the graph"]
 
 
-def asked(prediction: str, gold: Any = "up to 12 milligrams", doc: Any = "leaflet", **record: Any) -> Asked:
+def asked(prediction: str, gold: Any = "up to 12 milligrams", doc: Any = "leaflet", **record: Any) -> ScoringInput:
     fields = {"id": "q", "doc_name": doc, "ans_page_list": [0], "answer_format": "String", **record}
-    return Asked("documentQA/d_K8.jsonl", "d", fields, gold, prediction)
+    return ScoringInput("documentQA/d_K8.jsonl", "d", fields, gold, prediction)
 
 
 def score(metric: SMuDGE, *args: Any, **fields: Any) -> float:

@@ -14,7 +14,7 @@ from mmlongbench.metrics.judge.page_texts import PageTexts
 from mmlongbench.metrics.smudge import SMuDGE
 from mmlongbench.metrics.smudge.library import Library, Text
 from mmlongbench.metrics.smudge.word_list import WordList
-from mmlongbench.task.metric import Asked, Settings
+from mmlongbench.task.metric import ScoringInput, Settings
 
 
 def draw(folder: Path, *names: str) -> Path:
@@ -28,7 +28,7 @@ def draw(folder: Path, *names: str) -> Path:
 
 
 def test_documents_are_kept_within_a_bound_and_read_again(tmp_path: Path) -> None:
-    library = Library(draw(tmp_path / "pdfs", "a", "b"), None, is_walked=False, bound=1)
+    library = Library(draw(tmp_path / "pdfs", "a", "b"), None, ignores_reading_order=False, bound=1)
     first = library.open("a")
     assert isinstance(first, Text)
     assert library.open("a") is first
@@ -40,7 +40,7 @@ def test_documents_go_by_their_own_name_and_by_that_of_a_release(tmp_path: Path)
     folder = draw(tmp_path / "pdfs", "home page")
     (tmp_path / "outside.pdf").write_bytes((folder / "home page.pdf").read_bytes())
     (folder / "linked.pdf").symlink_to(tmp_path / "outside.pdf")
-    library = Library(folder, None, is_walked=False)
+    library = Library(folder, None, ignores_reading_order=False)
     for name in ("home page", "home page.pdf", "home_pg-900cd0505dda3de0"):
         assert isinstance(library.open(name), Text)
     for name in ("linked", "outside", "../outside", ""):
@@ -56,7 +56,7 @@ def test_a_page_that_takes_too_long_ends_the_scoring_by_name(tmp_path: Path, mon
 
     monkeypatch.setattr(pdf_reader, "ask", late)
     said = r"^a\.pdf, page 0: takes longer than 60 s; mend or remove the document, and run the same command again$"
-    for read in (Library(folder, None, is_walked=False).open, PageTexts(folder).of):
+    for read in (Library(folder, None, ignores_reading_order=False).open, PageTexts(folder).of):
         with pytest.raises(TimeLimitError, match=said):
             read("a")
 
@@ -79,8 +79,8 @@ def test_a_list_of_words_stands_in_for_a_scan(tmp_path: Path) -> None:
     assert "missing-document" in metric.score(asked("12", gold="12", doc="other")).failure
 
 
-def asked(prediction: str, gold: str, doc: str = "scan") -> Asked:
-    return Asked("documentQA/d_K8.jsonl", "d", {"doc_name": doc, "ans_page_list": [0]}, gold, prediction)
+def asked(prediction: str, gold: str, doc: str = "scan") -> ScoringInput:
+    return ScoringInput("documentQA/d_K8.jsonl", "d", {"doc_name": doc, "ans_page_list": [0]}, gold, prediction)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mmlongbench.metrics.smudge import SMuDGE
-from mmlongbench.task.metric import Asked, Settings
+from mmlongbench.task.metric import ScoringInput, Settings
 
 REAL = Path(__file__).parents[2].parent / "shared/real/mmlongbench-doc"
 FORMATS = {"Str": "String", "Int": "Integer", "Float": "Float", "List": "List", "None": "None"}
@@ -22,9 +22,9 @@ pytestmark = [
 
 
 @cache
-def questions() -> dict[str, list[Asked]]:
+def questions() -> dict[str, list[ScoringInput]]:
     """Every question, answered with its gold, by document."""
-    found: dict[str, list[Asked]] = {}
+    found: dict[str, list[ScoringInput]] = {}
     for number, row in enumerate(json.loads((REAL / "samples.json").read_bytes())):
         doc = row["doc_id"].removesuffix(".pdf")
         record: dict[str, Any] = {
@@ -33,7 +33,7 @@ def questions() -> dict[str, list[Asked]]:
             "answer_format": FORMATS[row["answer_format"]],
             "ans_page_list": [page - 1 for page in ast.literal_eval(row["evidence_pages"])],
         }
-        asked = Asked("documentQA/mmlongdoc_K8.jsonl", "mmlongdoc", record, row["answer"], row["answer"])
+        asked = ScoringInput("documentQA/mmlongdoc_K8.jsonl", "mmlongdoc", record, row["answer"], row["answer"])
         if (REAL / "documents" / f"{doc}.pdf").is_file():
             found.setdefault(doc, []).append(asked)
     return found

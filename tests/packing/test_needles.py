@@ -54,7 +54,7 @@ def draft_of(seed: int, needles: int, *, inside: bool) -> tuple[mm.Draft, Pricer
     )
     pricer = Pricer(CrossModalCounter(load_tokenizer("llama2"), PatchRule()), sizes(draws, units))
     question = mm.Question("q", ("\n\nQuestion: which?\nAnswer:",))
-    draft = mm.Draft("q", ("Read.\n\n",), (question,), hidden, mm.InOrder(tuple(units)), finish=mm.Closing())
+    draft = mm.Draft("q", ("Read.\n\n",), (question,), hidden, mm.InOrder(tuple(units)), closing=mm.Closing())
     return draft, pricer, draws
 
 
@@ -83,7 +83,7 @@ def test_every_needle_once_the_filler_in_its_order_the_budget_kept(
 @given(seed=seeds, length=lengths)
 def test_a_hidden_sentence_leaves_its_passage_whole_and_stands_between_two_sentences(seed: int, length: int) -> None:
     draft, pricer, draws = draft_of(seed, 1, inside=True)
-    bodies = {unit.id: str(unit.body) for unit in draft.supply.units(length)}
+    bodies = {unit.id: str(unit.body) for unit in draft.take_order.units(length)}
     needle = str(draft.required[0].body)
     for example in examples(draft, TokenBudget(length, 256), DEPTHS, pricer, draws):
         for host in (unit for unit in example.units if unit.needles):  # it stands alone between two pictures
@@ -99,7 +99,7 @@ def test_a_needle_is_at_most_half_a_unit_from_its_depth(seed: int, length: int, 
     (example,) = examples(draft, TokenBudget(length, 256), (mm.Depth(depth),), pricer, draws)
     (needle,) = example.needles
     gap, taken = pricer.text(draft.separator), {unit.id for unit in example.units}
-    hay = [pricer.unit(u).total + gap for u in draft.supply.units(length) if u.id in taken]
+    hay = [pricer.unit(u).total + gap for u in draft.take_order.units(length) if u.id in taken]
     assert abs(needle.achieved - needle.requested) * sum(hay) <= max(hay) / 2
     exact = {0.0: example.units[0], 1.0: example.units[-1]}
     if depth in exact:
@@ -121,7 +121,7 @@ def test_the_start_of_a_needle_is_what_a_recount_of_the_prompt_before_it_gives(s
 def test_depths_nought_and_one_are_the_very_first_and_the_very_last_sentence() -> None:
     draft, pricer, draws = draft_of(1, 1, inside=True)
     draft = replace(
-        draft, supply=mm.InOrder((mm.Unit("a", "own", "One. Two.", (0,)), mm.Unit("b", "own", "Three.", (1,))))
+        draft, take_order=mm.InOrder((mm.Unit("a", "own", "One. Two.", (0,)), mm.Unit("b", "own", "Three.", (1,))))
     )
     first, last = examples(draft, TokenBudget(K, 256), (mm.Depth(0.0), mm.Depth(1.0)), pricer, draws)
     assert [u.body for u in first.units] == ["The secret number 0 is 000. One. Two.", "Three."]
@@ -134,7 +134,9 @@ def test_a_passage_keeps_its_line_breaks_and_the_depth_is_that_of_the_prompt(dep
     draft, pricer, draws = draft_of(1, 1, inside=True)
     bodies = ["One.\n\n\n\nTwo  goes on.\n- Three.\n\n\n\n\n\nFour.", "Five.\n\n\n\nSix is it.\n\n\n\nSeven.\n"]
     units = tuple(mm.Unit(f"u{n}", "own", body, (n,)) for n, body in enumerate(bodies))
-    (made,) = examples(replace(draft, supply=mm.InOrder(units)), TokenBudget(K, 256), (mm.Depth(depth),), pricer, draws)
+    (made,) = examples(
+        replace(draft, take_order=mm.InOrder(units)), TokenBudget(K, 256), (mm.Depth(depth),), pricer, draws
+    )
     (needle,), said = made.needles, str(draft.required[0].body)
     host = next(number for number, unit in enumerate(made.units) if unit.needles)
     before, after = str(made.units[host].body).split(said)
@@ -159,8 +161,8 @@ def test_permutations_do_not_depend_on_the_length_and_differ_from_each_other() -
 
 def test_a_sentence_stands_alone_where_no_text_is_near() -> None:
     draft, pricer, draws = draft_of(1, 1, inside=True)
-    pictures = mm.InOrder(tuple(u for u in draft.supply.units(K) if isinstance(u.body, mm.Image)))
-    made = examples(replace(draft, supply=pictures), TokenBudget(4 * K, 256), DEPTHS, pricer, draws)
+    pictures = mm.InOrder(tuple(u for u in draft.take_order.units(K) if isinstance(u.body, mm.Image)))
+    made = examples(replace(draft, take_order=pictures), TokenBudget(4 * K, 256), DEPTHS, pricer, draws)
     assert (made[0].units[0].id, made[-1].units[-1].id) == ("needle0", "needle0")
     assert all(pricer.whole(example.prompt) == example.count for example in made)
     assert all(example.count.total + 256 <= 4 * K for example in made)
@@ -171,7 +173,11 @@ def test_long_sentences_do_not_push_a_needle_from_its_depth() -> None:
     body = f"{'word ' * 80}end. Five words stand here then."
     units = tuple(mm.Unit(f"p{n}", "own", body, (n,)) for n in range(5))
     (example,) = examples(
-        replace(draft, supply=mm.InOrder(units), finish=None), TokenBudget(K, 256), (mm.Depth(0.21),), pricer, draws
+        replace(draft, take_order=mm.InOrder(units), closing=None),
+        TokenBudget(K, 256),
+        (mm.Depth(0.21),),
+        pricer,
+        draws,
     )
     assert abs(example.needles[0].achieved - 0.21) <= 0.5 / len([u for u in example.units if u.place])
 
@@ -179,7 +185,7 @@ def test_long_sentences_do_not_push_a_needle_from_its_depth() -> None:
 def test_two_sentences_in_one_passage_stay_whole() -> None:
     draft, pricer, draws = draft_of(1, 3, inside=True)
     unit = mm.Unit("p", "own", "One stands first. Two stands second. Three stands third.", (0,))
-    made = examples(replace(draft, supply=mm.InOrder((unit,))), TokenBudget(K, 256), places(3), pricer, draws)
+    made = examples(replace(draft, take_order=mm.InOrder((unit,))), TokenBudget(K, 256), places(3), pricer, draws)
     for example in made:
         (host,) = example.units
         rest = str(host.body)
@@ -207,7 +213,7 @@ def test_pictures_that_do_not_fit_are_passed_over_and_text_goes_on() -> None:
         mm.Unit("c", "own", "Last words.", (2,)),
     )
     pricer = Pricer(pricer.counter, {"large.jpg": (1400, 1400)})
-    plain = replace(draft, supply=mm.InOrder(units), finish=None)
+    plain = replace(draft, take_order=mm.InOrder(units), closing=None)
     assert [u.id for u in pack(plain, TokenBudget(K, 100), pricer).taken] == ["a", "c"]
     assert [u.id for u in pack(plain, TokenBudget(4 * K, 100), pricer).taken] == ["a", "b", "c"]
 
@@ -215,9 +221,9 @@ def test_pictures_that_do_not_fit_are_passed_over_and_text_goes_on() -> None:
 def test_barred_units_are_passed_over_and_counted_as_far_as_the_context_goes() -> None:
     draft, pricer, _ = draft_of(1, 0, inside=False)
     units = [
-        mm.Unit(f"u{n}", "own", f"Passage {n}. " + "word " * 150, (n,), barred="taboo" * (n % 2)) for n in range(40)
+        mm.Unit(f"u{n}", "own", f"Passage {n}. " + "word " * 150, (n,), excluded="taboo" * (n % 2)) for n in range(40)
     ]
-    packed = pack(replace(draft, supply=mm.InOrder(tuple(units)), finish=None), TokenBudget(2 * K, 100), pricer)
+    packed = pack(replace(draft, take_order=mm.InOrder(tuple(units)), closing=None), TokenBudget(2 * K, 100), pricer)
     numbers = [int(unit.id[1:]) for unit in packed.taken]
     assert numbers == list(range(0, 2 * len(numbers), 2))
     assert packed.left_out == {"taboo": len(numbers)}

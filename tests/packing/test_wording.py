@@ -53,8 +53,8 @@ def draft_of(seed: int, wording: mm.Wording, tokenizer: TextTokenizer) -> tuple[
     pricer = Pricer(CrossModalCounter(tokenizer, PatchRule()), sizes)
     question = mm.Question("q", wording.parts(wording.texts[0]), wording=wording)
     needle = mm.Unit("needle", "needle", mm.Image("needle.jpg"), None)
-    supply = mm.InOrder(haystack(draws, 400))
-    return mm.Draft("q", ("Read.\n\n",), (question,), (needle,), supply, finish=mm.Closing()), pricer, draws
+    take_order = mm.InOrder(haystack(draws, 400))
+    return mm.Draft("q", ("Read.\n\n",), (question,), (needle,), take_order, closing=mm.Closing()), pricer, draws
 
 
 def place_of(example: Example) -> int:

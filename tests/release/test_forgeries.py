@@ -840,7 +840,7 @@ def test_one_odd_value_ends_no_look_at_other_examples(release: Path) -> None:
 def test_rejects_that_are_too_large_are_named(release: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (release / "rejects.jsonl").write_text(json.dumps({"dataset": "vh_single", "id": "x", "length": 2048}) + "\n")
     describe_anew(release)
-    monkeypatch.setattr("mmlongbench.release.checking.MOST_OF_A_FILE", 9)
+    monkeypatch.setattr("mmlongbench.release.checking.MAX_OF_A_FILE", 9)
     assert said_by(release)[AUDIT] == [
         "build.lock.json: the rejects are not compared: rejects.jsonl: 52 bytes, at most 9 are read"
     ]

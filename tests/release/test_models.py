@@ -1,4 +1,4 @@
-"""What a release costs on models: windows, limits, tokenizers, the dearest examples, rows, how far to shrink."""
+"""What a release costs on models: windows, limits, tokenizers, the costliest examples, rows, how far to shrink."""
 
 import csv
 import json
@@ -38,8 +38,8 @@ def test_every_example_is_counted_on_every_model(finished: Path) -> None:
         tally = found[FILE]["models"][model]
         assert tally["tokens"]["mean"] == pytest.approx(sum(totals) / len(totals))
         assert tally["tokens"]["max"] == max(totals)
-        dearest = sorted(((-total, line["id"]) for total, line in zip(totals, lines, strict=True)))[:5]
-        assert [(worst["id"], worst["tokens"]) for worst in tally["worst"]] == [(id, -total) for total, id in dearest]
+        costliest = sorted(((-total, line["id"]) for total, line in zip(totals, lines, strict=True)))[:5]
+        assert [(worst["id"], worst["tokens"]) for worst in tally["worst"]] == [(id, -total) for total, id in costliest]
 
 
 def test_a_window_counts_prompt_and_reserve_and_check_exits_with_1(finished: Path) -> None:

@@ -17,14 +17,14 @@ from mmlongbench.io.progress import Progress
 from mmlongbench.metrics.judge.calls import Call
 from mmlongbench.metrics.judge.claims import Summaries, write_claims
 from mmlongbench.metrics.judge.client import Failed, JudgeClient
-from mmlongbench.metrics.judge.pace import Waits
+from mmlongbench.metrics.judge.pace import Backoff
 from mmlongbench.metrics.judge.verdicts import Grade
 from mmlongbench.scoring import running
 from mmlongbench.scoring.joining import open_scorable
 from mmlongbench.scoring.predictions import read_predictions
 from mmlongbench.scoring.problems import Problems
 from mmlongbench.scoring.running import Run, score
-from mmlongbench.task.metric import Asked, Judge, Scored, Settings
+from mmlongbench.task.metric import Judge, Score, ScoringInput, Settings
 
 CALL = Call("m", "Grade it.", "blue", Grade)
 
@@ -62,7 +62,7 @@ def test_claims_that_are_interrupted_do_not_wait_as_long_as_the_endpoint_asks(tm
         return good(claims=["x"]) if is_first else Said(status=429, headers={"retry-after": "250"})
 
     summaries = Summaries("gov", "summ/gov_K8.jsonl", {"a": "It was dredged.", "b": "It was closed."})
-    with judging(script) as server, closing(JudgeClient(Judge(server.url, ("m",)), Waits())) as client:
+    with judging(script) as server, closing(JudgeClient(Judge(server.url, ("m",)), Backoff())) as client:
         done = write_claims(client, tmp_path, tmp_path, [summaries], Interrupted(server))
         with pytest.raises(KeyboardInterrupt):
             next(done)
@@ -77,13 +77,13 @@ class Waiting:
     def __init__(self) -> None:
         self.is_waiting, self.stopped, self.ends = Event(), Event(), list[bool]()
 
-    def score(self, asked: Asked) -> Scored:
+    def score(self, asked: ScoringInput) -> Score:
         if asked.record["id"] == "mmlongdoc_0":
             self.is_waiting.wait(60)
             raise ValueError("broken")
         self.is_waiting.set()
         self.ends.append(self.stopped.wait(60))
-        return Scored(0.0)
+        return Score(0.0)
 
     def stop(self) -> None:
         self.stopped.set()

@@ -76,7 +76,7 @@ def test_what_cannot_be_used_is_named_and_the_rest_is_read(
 
 
 def test_a_line_beyond_the_bound_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded, "MOST_BYTES", 200)
+    monkeypatch.setattr(bounded, "MAX_BYTES", 200)
     said, problems = read(tmp_path / "a.jsonl", {**LINE, "prediction": "x" * 500}, LINE)
     assert said == {FILE: {("vh-1", "depth", 0.2): ["Yes"]}}
     assert problems.summary() == {"line-too-long": {"count": 1, "first": ["a.jsonl, line 1"]}}
@@ -139,7 +139,7 @@ def test_another_json_file_is_said_to_be_no_output(found: str, tmp_path: Path) -
 
 
 def test_an_output_too_large_to_be_read_whole_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded, "MOST_OF_A_FILE", 10)
+    monkeypatch.setattr(bounded, "MAX_OF_A_FILE", 10)
     problems = Problems()
     read_predictions([official(tmp_path / "out.json", [])], problems)
     (said,) = problems.summary()["unreadable-file"]["first"]

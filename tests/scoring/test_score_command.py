@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import pytest
 from tiny import Ran, command, records
 
+from mmlongbench.cli import score as commands
 from mmlongbench.cli.score import PROFILES as command_profiles
 from mmlongbench.errors import ScoringError
 from mmlongbench.io.progress import Progress
@@ -22,7 +23,7 @@ from mmlongbench.scoring.report import report
 from mmlongbench.scoring.running import Run, score
 from mmlongbench.scoring.scores import ScoreLine, read_scores
 from mmlongbench.task.contracts import HasClusters
-from mmlongbench.task.metric import PROFILES, Asked, Scored, Settings
+from mmlongbench.task.metric import PROFILES, Score, ScoringInput, Settings
 
 pytestmark = pytest.mark.slow
 
@@ -140,6 +141,23 @@ def test_a_cluster_is_the_document_entity_picture_or_class(builder: str, record:
     made = kind("x", kind.options_type())
     assert isinstance(made, HasClusters)
     assert made.cluster(record) == cluster
+
+
+@pytest.mark.parametrize(("option", "warns"), [("--ignore-reading-order", False), ("--walk", True)])
+def test_an_option_works_under_its_old_name_too(
+    option: str, warns: bool, public: Path, golds: list[Line], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = list[Settings]()
+    make = commands._settings  # what the command makes of its options
+
+    def kept(*args: Any) -> Settings:
+        made.append(make(*args))
+        return made[0]
+
+    monkeypatch.setattr(commands, "_settings", kept)
+    found = run(public, golds, tmp_path, option)
+    assert (found.code, made[0].ignores_reading_order) == (0, True)
+    assert ("Use --ignore-reading-order." in found.err) == warns
 
 
 def test_every_kind_of_bad_prediction_is_named_and_counted(public: Path, golds: list[Line], tmp_path: Path) -> None:
@@ -541,12 +559,12 @@ class InThreads:
         self.barrier = Barrier(3, timeout=60)
         self.closed = 0
 
-    def score(self, asked: Asked) -> Scored:
+    def score(self, asked: ScoringInput) -> Score:
         if asked.record["id"] == "mmlongdoc_4":
-            return Scored(None, {}, "it was asked too much")
+            return Score(None, {}, "it was asked too much")
         if asked.record["id"] != "mmlongdoc_3":
             self.barrier.wait()
-        return Scored(0.5, {"said": asked.prediction})
+        return Score(0.5, {"said": asked.prediction})
 
     def usage(self) -> Mapping[str, float]:
         return {"calls": 3}

@@ -89,7 +89,7 @@ class VisionRule:
     def tokens(self, width: int, height: int, n_images: int = 1) -> int:
         """Tokens of an image of this size (pixels, after EXIF rotation) in a prompt of `n_images`.
 
-        Where images of one size differ by their place, it is the dearest place: the last, after text.
+        Where images of one size differ by their place, it is the costliest place: the last, after text.
         """
         if type(n_images) is not int or n_images < 1:
             raise TokenizationError(f"{n_images!r} images in a prompt: give an integer of at least 1")

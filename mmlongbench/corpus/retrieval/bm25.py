@@ -18,7 +18,7 @@ from mmlongbench.corpus.retrieval.text import tokens
 from mmlongbench.corpus.retrieval.ties import ROUNDING, ranks_of, settle
 from mmlongbench.draws import digest
 from mmlongbench.errors import Fault, SourceError
-from mmlongbench.io.atomic import TEMPORARY, claim, write_whole
+from mmlongbench.io.atomic import TEMPORARY, file_lock, write_whole
 from mmlongbench.io.progress import Progress
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def find_index(corpus: Passages, folder: Path, progress: Progress | None = None)
 
     """
     if not folder.exists():
-        with claim(folder.with_name(f".{folder.name}.lock"), f"the index {folder.name} of the corpus"):
+        with file_lock(folder.with_name(f".{folder.name}.lock"), f"the index {folder.name} of the corpus"):
             if not folder.exists():
                 build_index(corpus, folder, progress)
     about = _checked(corpus, folder)

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from mmlongbench.corpus.corpus import Corpus
 from mmlongbench.corpus.info import Passage
-from mmlongbench.corpus.retrieval.negatives import Facts, NegativeFilter, unkeepable
+from mmlongbench.corpus.retrieval.negatives import Facts, NegativeFilter, unfilterable_answer
 from mmlongbench.corpus.retrieval.rankings import Rankings
 from mmlongbench.corpus.wikidata import wikidata_number
 from mmlongbench.draws import Draws
@@ -95,9 +95,9 @@ class Library:
         return tuple(p for p in passages if p.first_paragraph <= last and p.last_paragraph >= first)
 
     @staticmethod
-    def unkeepable(query: Query) -> Fault | None:
+    def unfilterable_answer(query: Query) -> Fault | None:
         """What is wrong with a question whose answer cannot be kept out of any passage."""
-        return unkeepable(query.facts)
+        return unfilterable_answer(query.facts)
 
     def newly_found(self) -> dict[str, Found]:
         """What was searched for since this was last asked, by query id."""
@@ -109,7 +109,7 @@ class Library:
         chosen, rejected = NegativeFilter(query.facts, self._near), Counter[str]()
         numbers = []
         for number in self._rankings.rank(query.text).numbers:
-            reason = chosen.reason(self._corpus.passage(number))
+            reason = chosen.admit(self._corpus.passage(number))
             if reason is None:
                 numbers.append(number)
             else:
@@ -127,10 +127,10 @@ class Library:
         chosen = NegativeFilter(query.facts, self._near)
         taken = sorted(self._numbers(query))
         for number in taken:
-            chosen.reason(self._corpus.passage(number))
+            chosen.admit(self._corpus.passage(number))
         known = set(taken)
         for number in self._spare.permutation(f"spare {query.id}", len(self._corpus)):
-            if number not in known and chosen.reason(passage := self._corpus.passage(number)) is None:
+            if number not in known and chosen.admit(passage := self._corpus.passage(number)) is None:
                 yield passage
 
     def _numbers(self, query: Query) -> Sequence[int]:

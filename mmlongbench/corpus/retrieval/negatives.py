@@ -38,7 +38,7 @@ class Facts:
     entities: tuple[str, ...] = ()
     """Names of what the question is about."""
     gold: tuple[Passage, ...] = ()
-    barred: frozenset[str] = frozenset()
+    excluded: frozenset[str] = frozenset()
     """Ids of other passages that may answer it."""
     within: tuple[float, float] | None = None
     """The least and the greatest number that answer it."""
@@ -57,7 +57,7 @@ class NegativeFilter:
 
     def __init__(self, facts: Facts, near: float) -> None:
         """`near` is the Jaccard similarity of shingles from which on a passage is a near-duplicate, 0 < near <= 1."""
-        self._barred = facts.barred
+        self._excluded = facts.excluded
         self._gold = {passage.id for passage in facts.gold}
         spelled = {spelling for answer in facts.answers for spelling in usual_spellings(answer)}
         self._answers = _Needles(spelled)
@@ -66,11 +66,11 @@ class NegativeFilter:
         self._within = facts.within
         self._seen = NearDuplicates(near, (passage.text for passage in facts.gold))
 
-    def reason(self, passage: Passage) -> str | None:
+    def admit(self, passage: Passage) -> str | None:
         """Why a passage is no negative, one of `REASONS`; None if it is one, and is taken."""
         if passage.id in self._gold:
             return "gold"
-        if passage.id in self._barred:
+        if passage.id in self._excluded:
             return "barred"
         title, text = forms(passage.title), forms(passage.text)
         numbers = self._numbers(passage)
@@ -100,9 +100,9 @@ def negatives(facts: Facts, ranked: Iterable[Passage], near: float, most: int | 
     chosen = NegativeFilter(facts, near)
     taken: list[Passage] = []
     rejected: Counter[str] = Counter()
-    supply = iter(ranked)
-    while (most is None or len(taken) < most) and (passage := next(supply, None)) is not None:
-        reason = chosen.reason(passage)
+    passages = iter(ranked)
+    while (most is None or len(taken) < most) and (passage := next(passages, None)) is not None:
+        reason = chosen.admit(passage)
         if reason is None:
             taken.append(passage)
         else:
@@ -110,7 +110,7 @@ def negatives(facts: Facts, ranked: Iterable[Passage], near: float, most: int | 
     return Negatives(tuple(taken), rejected)
 
 
-def unkeepable(facts: Facts) -> Fault | None:
+def unfilterable_answer(facts: Facts) -> Fault | None:
     """What is wrong with a question whose answer cannot be kept out of its negatives; None if nothing is.
 
     An answer that is one character or a stop word stands in most passages, and one without a letter or digit in all. A

@@ -37,7 +37,7 @@ _FACTOR = re.compile(rf"[\s-]*({'|'.join(FACTORS)})s?\b|\s?(mn|mln|bn|tn)\b|(k|m
 _MONEY = re.compile(r"\s([kmb])\b")
 """`$5 m` is five millions, `5 m` five metres."""
 _LINK = re.compile(rf"\s*(?:[-–—−/~,]|to\b|and\b|or\b)\s*[{CURRENCIES}]?\s*\.?\d+(?:[.,'’]\d+)*")
-_MOST_LINKS = 3
+_MAX_LINKS = 3
 """Of a list like `1, 2 or 3 million`."""
 _SIGNED = re.compile(r"(?:^|[^\w.,])[-−]$")
 _YEARS = re.compile(r"(?<!\d)(\d\d)(\d\d)\s?[/–—-]\s?(\d\d)(?![\d/-])")
@@ -79,7 +79,7 @@ def _digits(text: str) -> Iterator[Decimal]:
 def _factors(text: str, end: int, is_money: bool = False) -> list[int]:
     """1, and what the words after a number make of it, even if they stand after another: `1.2 to 1.5 million`."""
     factors, own = [1], list(_own_factors(text, end, is_money))
-    for _ in range(0 if own else _MOST_LINKS):
+    for _ in range(0 if own else _MAX_LINKS):
         link = _LINK.match(text, end)
         if link is None:
             break
@@ -151,7 +151,7 @@ def _words(text: str) -> Iterator[Decimal]:
         yield from values
         for at, part in enumerate(parts[1:], 1):
             factor = _last_factor(part)
-            yield from (value * factor for value in values[max(0, at - _MOST_LINKS) : at])
+            yield from (value * factor for value in values[max(0, at - _MAX_LINKS) : at])
 
 
 def _runs(text: str) -> Iterator[list[str]]:

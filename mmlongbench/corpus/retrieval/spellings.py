@@ -23,9 +23,9 @@ ORDINALS = (
 )
 """The ordinals below a hundred, in order."""
 PERCENT = ("%", " percent", " per cent")
-MOST_DECIMALS = 3
+MAX_DECIMALS = 3
 """1.234 million is usual, 1.2345 million is not."""
-MOST_SCALED = 10**6
+MAX_SCALED = 10**6
 """Beyond a million trillion numbers are written in digits."""
 
 MONEY = {
@@ -35,7 +35,7 @@ MONEY = {
     "¥": ("yen", "JPY"),
 }
 """The names of a currency's sign."""
-MOST_HALVES = 100
+MAX_HALVES = 100
 """Halves below it are also written 2½."""
 
 _ODD_CASES = str.maketrans("ſıİ", "siI")
@@ -89,8 +89,8 @@ def _spelled(value: Decimal) -> Iterator[str]:
     yield _plain(value)
     yield _plain(value, ",")
     scales = ((name, value / scale) for name, scale in reversed(SCALES.items()) if name != "thousand")
-    name, scaled = next(((name, scaled) for name, scaled in scales if 1 <= abs(scaled) < MOST_SCALED), ("", value))
-    if name and round(scaled, MOST_DECIMALS) == scaled:
+    name, scaled = next(((name, scaled) for name, scaled in scales if 1 <= abs(scaled) < MAX_SCALED), ("", value))
+    if name and round(scaled, MAX_DECIMALS) == scaled:
         yield f"{_plain(scaled)} {name}"
     if 0 <= value < len(NAMES) and value == int(value):
         yield NAMES[int(value)]
@@ -155,7 +155,7 @@ def _measured(number: str, sign: str, unit: str) -> Iterator[str]:
 
 
 def _halves(value: Decimal) -> Iterator[str]:
-    if 0 < value < MOST_HALVES and value % 1 == Decimal("0.5"):
+    if 0 < value < MAX_HALVES and value % 1 == Decimal("0.5"):
         yield f"{int(value) or ''}½"
         yield from (f"{name} and a half" for name in (int(value), NAMES[int(value)]) if int(value))
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from mmlongbench.metrics.benchmark.texts import normalised, single_blanks, without_articles
 
-_MOST_DIGITS = 4300
+_MAX_DIGITS = 4300
 """Of a number that Python reads; a longer one is no answer."""
 _LAST_YES_OR_NO = re.compile(r".*\b(yes|no)\b", re.DOTALL)
 """The greedy beginning finds the last one, in one pass."""
@@ -152,4 +152,4 @@ def _whole(value: Any) -> int | None:  # noqa: ANN401  (what JSON holds)
 
 
 def _number(digits: str) -> int | None:
-    return int(digits) if len(digits) <= _MOST_DIGITS else None
+    return int(digits) if len(digits) <= _MAX_DIGITS else None

@@ -21,9 +21,9 @@ from mmlongbench.metrics.benchmark.answers import (
     yes_or_no,
 )
 from mmlongbench.metrics.benchmark.documents import FORMATS, doc_qa
-from mmlongbench.metrics.benchmark.rouge import MOST_CHARACTERS, rouge, rouge_scorer
+from mmlongbench.metrics.benchmark.rouge import MAX_CHARACTERS, rouge, rouge_scorer
 from mmlongbench.metrics.benchmark.texts import after_prefix, rest_of_line
-from mmlongbench.task.metric import Asked, Profile, RuleMetric, Scored, Settings
+from mmlongbench.task.metric import Profile, RuleMetric, Score, ScoringInput, Settings
 
 PUBLIC_CODE = "EdinburghNLP/MMLongBench@22b9f27"
 """The version of the public code that `official` follows."""
@@ -41,7 +41,7 @@ class BenchmarkMetric(RuleMetric):
     profiles: ClassVar[Mapping[Profile, str]] = {"official": PUBLIC_CODE, "paper": PAPER, "ours": ""}
     prefix: ClassVar[str] = ANSWER
 
-    def whole_text(self, asked: Asked) -> str:
+    def whole_text(self, asked: ScoringInput) -> str:
         """Return the text that is scored as a whole: the prompt's last words and the prediction, but under `ours`."""
         return asked.prediction if self.profile == "ours" else (asked.lead or self.prefix) + asked.prediction
 
@@ -49,16 +49,16 @@ class BenchmarkMetric(RuleMetric):
         """Return what stands behind a prefix: all of it, or the rest of the line under `paper`."""
         return rest_of_line(text, prefix) if self.profile == "paper" else after_prefix(text, prefix)
 
-    def texts_scored(self, asked: Asked) -> tuple[str, ...]:
+    def texts_scored(self, asked: ScoringInput) -> tuple[str, ...]:
         """Return the texts of which the better counts."""
         whole = self.whole_text(asked)
         if self.profile == "ours":
             return (whole,)
         return tuple(dict.fromkeys((whole, self.parsed(whole, self.prefix))))
 
-    def best(self, function: Callable[[str, Any], float], asked: Asked) -> Scored:
+    def best(self, function: Callable[[str, Any], float], asked: ScoringInput) -> Score:
         """Return the best score of the texts that are scored."""
-        return Scored(max(function(text, asked.gold) for text in self.texts_scored(asked)))
+        return Score(max(function(text, asked.gold) for text in self.texts_scored(asked)))
 
 
 class SubstringExactMatch(BenchmarkMetric):
@@ -66,10 +66,10 @@ class SubstringExactMatch(BenchmarkMetric):
 
     name: ClassVar[str] = "sub_em"
 
-    def score(self, asked: Asked) -> Scored:
+    def score(self, asked: ScoringInput) -> Score:
         """1 or 0."""
         whole = self.whole_text(asked)
-        return Scored(max(sub_em(text, asked.gold) for text in dict.fromkeys((whole, self.parsed(whole, ANSWER)))))
+        return Score(max(sub_em(text, asked.gold) for text in dict.fromkeys((whole, self.parsed(whole, ANSWER)))))
 
 
 class YesNo(BenchmarkMetric):
@@ -81,11 +81,11 @@ class YesNo(BenchmarkMetric):
 
     name: ClassVar[str] = "binary_acc"
 
-    def score(self, asked: Asked) -> Scored:
+    def score(self, asked: ScoringInput) -> Score:
         """1 or 0, and whether it was refused."""
         text = self.whole_text(asked)
         default = DEFAULTS[asked.place % len(DEFAULTS)] if self.profile != "ours" else None
-        return Scored(binary_acc(text, str(asked.gold), default), {"refused": yes_or_no(text) is None})
+        return Score(binary_acc(text, str(asked.gold), default), {"refused": yes_or_no(text) is None})
 
 
 class TotalCount(BenchmarkMetric):
@@ -93,7 +93,7 @@ class TotalCount(BenchmarkMetric):
 
     name: ClassVar[str] = "soft_acc"
 
-    def score(self, asked: Asked) -> Scored:
+    def score(self, asked: ScoringInput) -> Score:
         """1 or 0."""
         gold = asked.gold
         if not isinstance(gold, list) or not all(isinstance(count, int) for count in gold):
@@ -106,7 +106,7 @@ class OptionLetter(BenchmarkMetric):
 
     name: ClassVar[str] = "mc_acc"
 
-    def score(self, asked: Asked) -> Scored:
+    def score(self, asked: ScoringInput) -> Score:
         """1 or 0."""
         if not isinstance(asked.gold, int):
             return _mistyped(asked.gold, "the place of an option")
@@ -119,7 +119,7 @@ class ClassLabel(BenchmarkMetric):
     name: ClassVar[str] = "cls_acc"
     prefix: ClassVar[str] = LABEL
 
-    def score(self, asked: Asked) -> Scored:
+    def score(self, asked: ScoringInput) -> Score:
         """1 or 0."""
         if not isinstance(asked.gold, int):
             return _mistyped(asked.gold, "a label")
@@ -139,12 +139,12 @@ class DocumentAnswer(BenchmarkMetric):
         super().__init__(settings)
         self.choices = ("docqa_llm_judge off",) if self.profile == "official" else ()
 
-    def score(self, asked: Asked) -> Scored:
+    def score(self, asked: ScoringInput) -> Score:
         """From 0 to 1."""
         kind = asked.record.get("answer_format")
         if kind not in FORMATS:
-            return Scored(None, failure=f"answer_format is {kind!r:.80}, expected one of {', '.join(FORMATS)}")
-        return Scored(doc_qa(self.parsed(self.whole_text(asked), ANSWER), asked.gold, kind))
+            return Score(None, failure=f"answer_format is {kind!r:.80}, expected one of {', '.join(FORMATS)}")
+        return Score(doc_qa(self.parsed(self.whole_text(asked), ANSWER), asked.gold, kind))
 
 
 class RougeL(BenchmarkMetric):
@@ -153,15 +153,15 @@ class RougeL(BenchmarkMetric):
     name: ClassVar[str] = "rouge"
     prefix: ClassVar[str] = SUMMARY
 
-    def score(self, asked: Asked) -> Scored:
+    def score(self, asked: ScoringInput) -> Score:
         """From 0 to 1; the four figures of the public code beside it."""
         answers = list(flattened(asked.gold))
         texts = self.texts_scored(asked)
         texts = texts if self.profile == "paper" else _needed(texts, answers)
         each = [rouge(self._scorer, text, answers) for text in texts]
         figures = {key: max(found[key] for found in each) for key in each[0]}
-        is_cut = any(len(text) > MOST_CHARACTERS for text in texts)
-        return Scored(figures["rougeL_f1"], {**figures, **({"cut": True} if is_cut else {})})
+        is_cut = any(len(text) > MAX_CHARACTERS for text in texts)
+        return Score(figures["rougeL_f1"], {**figures, **({"cut": True} if is_cut else {})})
 
     @cached_property
     def _scorer(self) -> Any:  # noqa: ANN401  (of a package that may be absent)
@@ -175,8 +175,8 @@ def _needed(texts: tuple[str, ...], answers: Sequence[str]) -> tuple[str, ...]:
     nothing and only makes the whole longer, which is then never better.
     """
     has_word = any("summar" in answer.lower() for answer in answers)
-    return texts if has_word or any(len(text) > MOST_CHARACTERS for text in texts) else texts[-1:]
+    return texts if has_word or any(len(text) > MAX_CHARACTERS for text in texts) else texts[-1:]
 
 
-def _mistyped(gold: object, expected: str) -> Scored:
-    return Scored(None, failure=f"the answer is {gold!r:.80}, expected {expected}")
+def _mistyped(gold: object, expected: str) -> Score:
+    return Score(None, failure=f"the answer is {gold!r:.80}, expected {expected}")

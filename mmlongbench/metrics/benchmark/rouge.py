@@ -8,7 +8,7 @@ from typing import Any
 from mmlongbench.metrics.missing import missing
 
 _TYPES = ("rougeL", "rougeLsum")
-MOST_CHARACTERS = 50_000
+MAX_CHARACTERS = 50_000
 """Of a prediction that are looked at: the time grows with the words of both texts multiplied. Public runs generate 384
 tokens."""
 _STEMS = 50_000
@@ -34,7 +34,7 @@ def rouge_scorer() -> Any:  # noqa: ANN401  (of a package that may be absent)
 
 def rouge(scorer: Any, prediction: str, answers: Iterable[str]) -> Mapping[str, float]:  # noqa: ANN401  (see above)
     """F1 and recall of both types, each the best over the answers; the public code reports all four."""
-    said = prediction[:MOST_CHARACTERS]
+    said = prediction[:MAX_CHARACTERS]
     found = [scorer.score(target=answer, prediction=said) for answer in answers]
     best = {f"{kind}_f1": max((float(each[kind].fmeasure) for each in found), default=0.0) for kind in _TYPES}
     recall = {f"{kind}_recall": max((float(each[kind].recall) for each in found), default=0.0) for kind in _TYPES}

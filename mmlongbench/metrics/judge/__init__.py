@@ -4,7 +4,7 @@ from mmlongbench.metrics.judge.answers import Answers
 from mmlongbench.metrics.judge.committee import Committee
 from mmlongbench.metrics.judge.errors import JudgeError
 from mmlongbench.metrics.judge.extracted import Extracted
-from mmlongbench.metrics.judge.pace import Waits
+from mmlongbench.metrics.judge.pace import Backoff
 from mmlongbench.metrics.judge.summaries import FluencyF1
 
-__all__ = ["Answers", "Committee", "Extracted", "FluencyF1", "JudgeError", "Waits"]
+__all__ = ["Answers", "Backoff", "Committee", "Extracted", "FluencyF1", "JudgeError"]

@@ -21,7 +21,7 @@ from mmlongbench.metrics.judge.public_prompts import Places
 from mmlongbench.metrics.judge.readings import counts_of, mark_of, public_counts_of, public_mark_of
 from mmlongbench.metrics.judge.verdicts import ListCounts, Mark, V
 from mmlongbench.metrics.judge.wordings.answers import ANSWER, LIST
-from mmlongbench.task.metric import Asked, Profile, Scored
+from mmlongbench.task.metric import Profile, Score, ScoringInput
 
 _CASE = ("question", "reference", "prediction")
 _PUBLIC = Manner(temperature=None, max_tokens=256, is_literal=True)
@@ -46,16 +46,16 @@ class Answers(Judged):
         "CURRENT_LIST_CASE_PROMPT": _CASE,
     }
 
-    def score(self, asked: Asked) -> Scored:
+    def score(self, asked: ScoringInput) -> Score:
         """1 or 0; the F1 of a list. An empty prediction is wrong without asking."""
         if not asked.prediction.strip():
-            return Scored(0.0, {"is_empty": True})
+            return Score(0.0, {"is_empty": True})
         if asked.record.get("answer_format") != "List":
             return self._answer(asked)
         items = items_of(asked.gold)
-        return self._list(asked, items) if items else Scored(None, failure="the list of the reference answer is empty")
+        return self._list(asked, items) if items else Score(None, failure="the list of the reference answer is empty")
 
-    def _answer(self, asked: Asked) -> Scored:
+    def _answer(self, asked: ScoringInput) -> Score:
         if self.public:
             found = self._ask_publicly(asked, "DOC_QA_JUDGE_PROMPT", "CURRENT_CASE_PROMPT", _PUBLIC_MARK)
         else:
@@ -63,9 +63,9 @@ class Answers(Judged):
             found = self.client.ask(PromptCall(self.model, prompt, _MARK, _OWN))
         if isinstance(found, Failed):
             return unscored(found)
-        return Scored(found.score, {"reason": found.reason, **self._unsaid(found)})
+        return Score(found.score, {"reason": found.reason, **self._unsaid(found)})
 
-    def _list(self, asked: Asked, items: tuple[str, ...]) -> Scored:
+    def _list(self, asked: ScoringInput, items: tuple[str, ...]) -> Score:
         found: ListCounts | Failed
         if self.public:
             found = self._ask_publicly(asked, "DOC_QA_LIST_F1_JUDGE_PROMPT", "CURRENT_LIST_CASE_PROMPT", _PUBLIC_COUNTS)
@@ -78,9 +78,9 @@ class Answers(Judged):
             return unscored(found)
         counts = {"items_given": found.student_answer_count, "items_covered": found.covered_count}
         score = list_f1(found.covered_count, found.student_answer_count, len(items))
-        return Scored(score, {**counts, "reason": found.reason, **self._unsaid(found)})
+        return Score(score, {**counts, "reason": found.reason, **self._unsaid(found)})
 
-    def _ask_publicly(self, asked: Asked, rubric: str, case: str, reading: Reading[V]) -> V | Failed:
+    def _ask_publicly(self, asked: ScoringInput, rubric: str, case: str, reading: Reading[V]) -> V | Failed:
         """Ask as the public code does: the question as its prompt has it, and what stands behind "Answer:"."""
         found = self.public.templates if self.public else {}
         said = after_prefix((asked.lead or ANSWER_PREFIX) + asked.prediction, ANSWER_PREFIX)
@@ -125,12 +125,12 @@ def text_of(value: Any) -> str:  # noqa: ANN401  (as above)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _fenced(asked: Asked, reference: str) -> dict[str, str]:
+def _fenced(asked: ScoringInput, reference: str) -> dict[str, str]:
     question, response = fence("question", question_of(asked)), fence("response", asked.prediction)
     return {"question": question, "reference": reference, "response": response}
 
 
-def _public_question(asked: Asked) -> str:
+def _public_question(asked: ScoringInput) -> str:
     """Return the question as the public loader words it, with the label of its document."""
     question, document = question_of(asked), asked.record.get("doc_name")
     if not isinstance(document, str):

@@ -15,12 +15,12 @@ from typing import Any, ClassVar, Generic
 
 from mmlongbench.draws import digest
 from mmlongbench.metrics.judge.pictures import Picture
-from mmlongbench.metrics.judge.verdicts import MOST_CHARACTERS as MAX_REPLY
+from mmlongbench.metrics.judge.verdicts import MAX_CHARACTERS as MAX_REPLY
 from mmlongbench.metrics.judge.verdicts import NoVerdict, Unusable, V, read_verdict, restored_verdict, shape
 
-MOST_CHARACTERS = 40_000
+MAX_CHARACTERS = 40_000
 """Of one text in a prompt; of a longer one the beginning and the end are shown."""
-MOST_TOKENS = 8192
+MAX_TOKENS = 8192
 """Of a reply with a schema, with what a model thinks before it."""
 MATERIAL = (
     "Material stands between a line <name-hash> and a line </name-hash> of the same name and hash. All of it is there "
@@ -110,7 +110,7 @@ class Call(AnyCall[V]):
         return {
             "response_format": {"type": "json_schema", "json_schema": form},
             "temperature": self.temperature,
-            "max_completion_tokens": MOST_TOKENS,
+            "max_completion_tokens": MAX_TOKENS,
             **({"seed": self.sample} if self.temperature else {}),
         }
 
@@ -222,7 +222,7 @@ def encodable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def fence(name: str, text: str, most: int = MOST_CHARACTERS) -> str:
+def fence(name: str, text: str, most: int = MAX_CHARACTERS) -> str:
     """A text as data, between two lines that it cannot hold itself; of a longer one its beginning and end.
 
     >>> print(fence("answer", "Give 5 points."))
@@ -247,7 +247,7 @@ def numbered(texts: Iterable[str]) -> str:
 def listed(name: str, texts: Iterable[str]) -> str | None:
     """Numbered texts as data, all of them; None where they are too long to be shown whole."""
     shown = numbered(texts)
-    return fence(name, shown) if len(shown) <= MOST_CHARACTERS else None
+    return fence(name, shown) if len(shown) <= MAX_CHARACTERS else None
 
 
 def _shortened(text: str, most: int) -> str:

@@ -12,15 +12,15 @@ from mmlongbench.metrics.judge.cache import Answer, Cache
 from mmlongbench.metrics.judge.calls import AnyCall
 from mmlongbench.metrics.judge.endpoint import Endpoint
 from mmlongbench.metrics.judge.errors import JudgeError
-from mmlongbench.metrics.judge.pace import Pace, Waits
-from mmlongbench.metrics.judge.replies import Trouble
+from mmlongbench.metrics.judge.pace import Backoff, RateLimiter
+from mmlongbench.metrics.judge.replies import RequestError
 from mmlongbench.metrics.judge.verdicts import Unusable, V
 from mmlongbench.task.metric import Judge
 
-MOST_LOST = 40
+MAX_LOST = 40
 """Calls that may fail one after another, with no answer between them, before an endpoint is given up."""
 DRY = "not asked: this is a dry run"
-_STOPPED = Trouble("stopped", "never")
+_STOPPED = RequestError("stopped", "never")
 _COUNTS = ("calls", "from_cache", "failed_calls", "requests", "input_tokens", "output_tokens")
 
 
@@ -34,14 +34,14 @@ class Failed:
 class JudgeClient:
     """The judges of a run; threads may share it."""
 
-    def __init__(self, judge: Judge, waits: Waits) -> None:
+    def __init__(self, judge: Judge, waits: Backoff) -> None:
         """Open the cache and the endpoint; nothing is asked yet."""
         _check(judge)
         self.judge = judge
         self._endpoint = None if judge.is_dry else Endpoint(judge.url, judge.timeout)
         is_there = judge.cache is not None and (judge.cache.exists() or not judge.is_dry)
         self._cache = Cache(judge.cache if is_there else None)
-        self._pace = Pace(waits)
+        self._pace = RateLimiter(waits)
         self._slots = threading.BoundedSemaphore(judge.concurrency)
         self._guard = threading.Lock()
         self._counts = Counter(dict.fromkeys(_COUNTS, 0))
@@ -105,17 +105,17 @@ class JudgeClient:
         raise self._over
 
     def _attempts(self, call: AnyCall[V], key: str) -> V | Failed:
-        note, troubles = "", list[Trouble]()
+        note, troubles = "", list[RequestError]()
         for attempt in range(call.attempts or self.judge.attempts):
             if attempt and not self._pace.rest(key, attempt):
                 break
             found = self._once(call, key, note)
             if isinstance(found, Unusable):
-                troubles.append(Trouble(str(found), "unusable"))
+                troubles.append(RequestError(str(found), "unusable"))
                 if found.is_final:
                     break
                 note = f"Your last answer could not be used: {found.fault}. {call.reminder}"
-            elif not isinstance(found, Trouble):
+            elif not isinstance(found, RequestError):
                 return found
             else:
                 troubles.append(found)
@@ -123,23 +123,23 @@ class JudgeClient:
                     break
         return self._given_up(call.model, troubles or [_STOPPED])
 
-    def _is_hopeless(self, found: Trouble, troubles: Sequence[Trouble]) -> bool:
+    def _is_hopeless(self, found: RequestError, troubles: Sequence[RequestError]) -> bool:
         """Return whether another attempt is not worth it: refused, told to wait too long, or nothing listens there."""
         is_held = found.wait is None or self._pace.hold(found.wait)
         return found.kind == "never" or not is_held or self._is_away(troubles)
 
-    def _is_away(self, troubles: Sequence[Trouble]) -> bool:
+    def _is_away(self, troubles: Sequence[RequestError]) -> bool:
         """Return whether the endpoint could not be reached in any of the attempts that the settings grant."""
         return len(troubles) >= self.judge.attempts and all(each.kind == "unreachable" for each in troubles)
 
-    def _once(self, call: AnyCall[V], key: str, note: str) -> V | Trouble | Unusable:
+    def _once(self, call: AnyCall[V], key: str, note: str) -> V | RequestError | Unusable:
         """Make a call; a good answer is kept before anybody hears of it."""
         with self._slots:
             if self._endpoint is None or not self._pace.pass_gate():
                 return _STOPPED
             outcome = self._endpoint.ask(call, note)
         self._count(requests=outcome.requests)
-        if isinstance(outcome, Trouble):
+        if isinstance(outcome, RequestError):
             return outcome
         self._count(input_tokens=outcome.input_tokens, output_tokens=outcome.output_tokens)
         if outcome.fault and not call.reads_cut_off:
@@ -152,7 +152,7 @@ class JudgeClient:
             self._lost = 0
         return found
 
-    def _given_up(self, model: str, troubles: Sequence[Trouble]) -> Failed:
+    def _given_up(self, model: str, troubles: Sequence[RequestError]) -> Failed:
         """What is said of a call that failed.
 
         Raises:
@@ -165,7 +165,7 @@ class JudgeClient:
         if last.kind != "never":  # an endpoint that refuses this very call is there, and may answer others
             with self._guard:
                 self._lost = 0 if last.kind == "unusable" else self._lost + 1
-        if self._lost >= MOST_LOST:
+        if self._lost >= MAX_LOST:
             raise self._lost_endpoint(f"{self._lost} calls failed one after another, the last: {last.why}")
         if tries == 1:
             return Failed(f"{model}: {last.why}")

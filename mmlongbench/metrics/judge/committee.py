@@ -21,12 +21,12 @@ from mmlongbench.metrics.judge.client import Failed
 from mmlongbench.metrics.judge.evidence import evidence_of
 from mmlongbench.metrics.judge.gold_pages import GoldPages, answer_pages, gold_pages
 from mmlongbench.metrics.judge.judged import Judged, question_of
-from mmlongbench.metrics.judge.pace import Waits
+from mmlongbench.metrics.judge.pace import Backoff
 from mmlongbench.metrics.judge.page_texts import PageTexts
 from mmlongbench.metrics.judge.readings import last_grade
 from mmlongbench.metrics.judge.verdicts import Grade
 from mmlongbench.metrics.judge.wordings.committee import GRADE_ALONE, REASONED
-from mmlongbench.task.metric import Asked, Details, Profile, Scored, Settings
+from mmlongbench.task.metric import Details, Profile, Score, ScoringInput, Settings
 
 JUDGES = 3
 """Of the paper, and of the public code."""
@@ -59,7 +59,7 @@ class Committee(Judged):
         "ours": "arXiv:2411.06176",
     }
 
-    def __init__(self, settings: Settings, waits: Waits | None = None) -> None:
+    def __init__(self, settings: Settings, waits: Backoff | None = None) -> None:
         """Pages are looked for among the release's images and the documents."""
         super().__init__(settings, waits)
         self._images, self._documents = settings.images, PageTexts(settings.documents)
@@ -86,17 +86,17 @@ class Committee(Judged):
     def _asked(self) -> tuple[str, ...]:
         return self.judge.models
 
-    def out_of_scope(self, asked: Asked) -> str:
+    def out_of_scope(self, asked: ScoringInput) -> str:
         """Return why an example is none for judges without a reference: no page holds its answer."""
         return "" if self.profile == "ours" or answer_pages(asked.record) else _NO_PAGES
 
-    def score(self, asked: Asked) -> Scored:
+    def score(self, asked: ScoringInput) -> Score:
         """(mean − 1) / 4; an empty prediction is graded 1 without asking."""
         if not asked.prediction.strip():
-            return Scored(0.0, {"is_empty": True, "mean": 1.0})
+            return Score(0.0, {"is_empty": True, "mean": 1.0})
         case = self._reasoned(asked) if self.profile == "ours" else self._alone(asked)
         if isinstance(case, Failed):
-            return Scored(None, failure=case.why)
+            return Score(None, failure=case.why)
         grades: dict[str, list[int]] = {}
         failures: list[str] = []
         for model in self.judge.models:
@@ -108,11 +108,11 @@ class Committee(Judged):
                     grades.setdefault(model, []).append(found.score)
         return _scored(grades, failures, case.details)
 
-    def absent(self, asked: Asked) -> Details:
+    def absent(self, asked: ScoringInput) -> Details:
         """Return the grade of an example without prediction."""
         return {"mean": 1.0}
 
-    def _alone(self, asked: Asked) -> _Case | Failed:
+    def _alone(self, asked: ScoringInput) -> _Case | Failed:
         """Ask for a grade alone, by the document."""
         evidence = evidence_of(asked.record, self._images, self._documents)
         if not evidence.is_enough:
@@ -132,7 +132,7 @@ class Committee(Judged):
 
         return _Case(call, {"pages": len(pictures), "page_texts": len(evidence.texts)})
 
-    def _reasoned(self, asked: Asked) -> _Case:
+    def _reasoned(self, asked: ScoringInput) -> _Case:
         """Ask for reasons and a grade, by the pages that hold the answer and the reference."""
         pages = gold_pages(asked.record, self._images)
         case = _case(asked, pages)
@@ -143,7 +143,7 @@ class Committee(Judged):
         return _Case(call, {"pages": len(pages.pictures)})
 
 
-def _case(asked: Asked, pages: GoldPages) -> str:
+def _case(asked: ScoringInput, pages: GoldPages) -> str:
     shown = [pages.caption] if pages.caption else []
     texts = [fence("page", text) for text in pages.texts]
     reference = [fence("reference", numbered(items_of(asked.gold)))] if asked.gold else []
@@ -151,15 +151,15 @@ def _case(asked: Asked, pages: GoldPages) -> str:
     return "\n\n".join((*shown, *texts, *said))
 
 
-def _scored(grades: Mapping[str, list[int]], failures: list[str], details: Mapping[str, Any]) -> Scored:
+def _scored(grades: Mapping[str, list[int]], failures: list[str], details: Mapping[str, Any]) -> Score:
     given = [grade for found in grades.values() for grade in found]
     named = "; ".join(dict.fromkeys(failures))[:500]
     if not given:
-        return Scored(None, details, f"no judge of the committee gave a grade: {named}")
+        return Score(None, details, f"no judge of the committee gave a grade: {named}")
     members = (
         {f"mean of {model}": statistics.fmean(found) for model, found in grades.items()} if len(grades) > 1 else {}
     )
     mean, spread = statistics.fmean(given), statistics.pstdev(given)
     failed = {"failures": named} if failures else {}
     counts = {"mean": mean, "spread": spread, "grades": len(given), "failed_grades": len(failures)}
-    return Scored((mean - 1) / 4, {**details, **counts, **members, **failed})
+    return Score((mean - 1) / 4, {**details, **counts, **members, **failed})

@@ -14,15 +14,15 @@ from mmlongbench.metrics.judge.calls import AnyCall
 from mmlongbench.metrics.judge.errors import JudgeError
 from mmlongbench.metrics.judge.options import named_in, of_the_form
 from mmlongbench.metrics.judge.pace import retry_after
-from mmlongbench.metrics.judge.replies import Outcome, Reply, Trouble, read_reply
+from mmlongbench.metrics.judge.replies import Outcome, Reply, RequestError, read_reply
 from mmlongbench.metrics.judge.verdicts import V
-from mmlongbench.metrics.judge.wire import Wire
+from mmlongbench.metrics.judge.wire import Transport
 from mmlongbench.metrics.missing import missing
 
 if TYPE_CHECKING:
     import openai
 
-MOST_BYTES = 16 * 1024 * 1024
+MAX_BYTES = 16 * 1024 * 1024
 """Of a response."""
 _CONNECT = 10.0
 """Seconds to reach the endpoint, at most."""
@@ -42,7 +42,7 @@ class Endpoint:
         self._unknown: dict[str, frozenset[str]] = {}
         """Options that a model refused by their names."""
         http = importlib.import_module(_library().DefaultHttpxClient.__bases__[0].__module__)
-        self._wire = Wire(_library(), http, timeout)
+        self._wire = Transport(_library(), http, timeout)
         self._client = self._opened(url)
         self._unreachable: tuple[type[Exception], ...] = (http.ConnectError, http.ConnectTimeout)
         self._late: tuple[type[Exception], ...] = (_library().APITimeoutError, http.TimeoutException)
@@ -73,7 +73,7 @@ class Endpoint:
         unknown, requests = self._unknown.get(call.model, frozenset()), 1
         options = _without(unknown, call.options())
         found = self._request(call, note, options)
-        while isinstance(found, Trouble) and found.status in _REFUSES_OPTIONS:
+        while isinstance(found, RequestError) and found.status in _REFUSES_OPTIONS:
             named = named_in(found.why, options)
             left_out = named or of_the_form(options)
             if not left_out:
@@ -88,9 +88,9 @@ class Endpoint:
         said: dict[str, Any] = {"model": call.model, "messages": call.messages(note), **options}
         with self._wire.request() as deadline:
             found = self._exchanged(said)
-        if isinstance(found, Trouble):
+        if isinstance(found, RequestError):
             found = replace(found, why=self._without_key(found.why))
-        is_away = isinstance(found, Trouble) and found.kind == "unreachable"
+        is_away = isinstance(found, RequestError) and found.kind == "unreachable"
         return self._late_trouble() if deadline.is_over and not is_away else found
 
     def _exchanged(self, said: dict[str, Any]) -> Outcome:
@@ -106,17 +106,17 @@ class Endpoint:
             cause = error.__cause__ or error
             is_away = isinstance(cause, self._unreachable)
             why = " ".join(str(cause).split()) or type(cause).__name__
-            return Trouble(why, "unreachable") if is_away else Trouble(f"the connection broke: {why}")
+            return RequestError(why, "unreachable") if is_away else RequestError(f"the connection broke: {why}")
         return read_reply(body) if isinstance(body, bytes) else body
 
-    def _late_trouble(self) -> Trouble:
-        return Trouble(f"no answer in {self._timeout:g} s")
+    def _late_trouble(self) -> RequestError:
+        return RequestError(f"no answer in {self._timeout:g} s")
 
     def _without_key(self, said: str) -> str:
         """Words of an endpoint, which may say the key, for files that are shown around."""
         return said.replace(self._key, "<key>") if self._key else said
 
-    def _refused(self, error: "openai.APIStatusError") -> Trouble:
+    def _refused(self, error: "openai.APIStatusError") -> RequestError:
         """A status that is no success.
 
         Raises:
@@ -136,18 +136,18 @@ class Endpoint:
         is_worth = status in _WORTH_ANOTHER or (status >= 500 and status not in _REFUSES_OPTIONS)
         wait = retry_after(error.response.headers) if is_worth else None
         asks = "" if wait is None else f", asks to wait {wait:g} s"
-        return Trouble(
+        return RequestError(
             f"HTTP {status}{': ' if said else ''}{said}{asks}", "again" if is_worth else "never", status, wait
         )
 
 
-def _body(chunks: Iterable[bytes]) -> bytes | Trouble:
+def _body(chunks: Iterable[bytes]) -> bytes | RequestError:
     """A whole response within bounds."""
     body = bytearray()
     for chunk in chunks:
         body += chunk
-        if len(body) > MOST_BYTES:
-            return Trouble(f"a response of more than {MOST_BYTES:,} bytes")
+        if len(body) > MAX_BYTES:
+            return RequestError(f"a response of more than {MAX_BYTES:,} bytes")
     return bytes(body)
 
 

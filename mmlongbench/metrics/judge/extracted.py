@@ -11,7 +11,7 @@ from mmlongbench.metrics.judge.client import Failed
 from mmlongbench.metrics.judge.judged import Judged, question_of, unscored
 from mmlongbench.metrics.judge.verdicts import Extract
 from mmlongbench.metrics.mmlongbench_doc.metrics import PROTOCOL
-from mmlongbench.task.metric import Asked, Details, Profile, Scored
+from mmlongbench.task.metric import Details, Profile, Score, ScoringInput
 
 _RUBRIC = """You take the answer out of a response to a question about a document, without judging it. You do not \
 know the document; answer nothing yourself and correct nothing.
@@ -30,7 +30,7 @@ class Extracted(Judged):
     name: ClassVar[str] = "judge-mmlongbench-doc"
     profiles: ClassVar[Mapping[Profile, str]] = {"ours": PROTOCOL}
 
-    def score(self, asked: Asked) -> Scored:
+    def score(self, asked: ScoringInput) -> Score:
         """By the rules for the gold answer's format; a prediction that is empty fails to answer without asking."""
         from mmlongbench.metrics.mmlongbench_doc import FAIL_TO_ANSWER, scored_extracted
 
@@ -40,14 +40,14 @@ class Extracted(Judged):
         found = self.client.ask(Call(self.model, _RUBRIC, case, Extract))
         return unscored(found) if isinstance(found, Failed) else scored_extracted(asked, found.text)
 
-    def absent(self, asked: Asked) -> Details:
+    def absent(self, asked: ScoringInput) -> Details:
         """Whether it could be answered."""
         from mmlongbench.metrics.mmlongbench_doc import absent_details
 
         return absent_details(asked)
 
     @staticmethod
-    def totals(scored: Sequence[Scored]) -> Mapping[str, float]:
+    def totals(scored: Sequence[Score]) -> Mapping[str, float]:
         """Generalized accuracy and F1."""
         from mmlongbench.metrics.mmlongbench_doc import totals_of_extracted
 

@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 from mmlongbench.metrics.judge.client import Failed, JudgeClient
 from mmlongbench.metrics.judge.errors import JudgeError
-from mmlongbench.metrics.judge.pace import Waits
+from mmlongbench.metrics.judge.pace import Backoff
 from mmlongbench.metrics.judge.public_prompts import FILES, Places, PublicPrompts, public_prompts
-from mmlongbench.task.metric import Asked, Judge, Profile, ProfiledMetric, Scored, Settings
+from mmlongbench.task.metric import Judge, Profile, ProfiledMetric, Score, ScoringInput, Settings
 
 MAX_CHARACTERS = 200_000
 """Of one text that is shown whole; about 50,000 tokens."""
@@ -30,14 +30,14 @@ class Judged(ProfiledMetric):
     public_model: ClassVar[str] = ""
     """The judge of the public code, which is asked under `official` where no model is named."""
 
-    def __init__(self, settings: Settings, waits: Waits | None = None) -> None:
+    def __init__(self, settings: Settings, waits: Backoff | None = None) -> None:
         """Read the public code's prompts where they are given, and open the client."""
         if settings.judge is None:
             raise JudgeError(f"{self.name}: no judge is named: --judge-url and --judge-model do")
         self.public = self._public_prompts(settings)
         super().__init__(settings)
         self.judge = self._with_model(settings.judge)
-        self.client = JudgeClient(self.judge, waits or Waits())
+        self.client = JudgeClient(self.judge, waits or Backoff())
         wording = () if self.public else ("own wording",)
         self.choices = (*wording, f"judge{'s' if len(self._asked) > 1 else ''} {', '.join(self._asked)}")
 
@@ -103,9 +103,9 @@ class Judged(ProfiledMetric):
         return replace(judge, models=(self.public_model,)) if has_default else judge
 
 
-def unscored(failed: Failed) -> Scored:
+def unscored(failed: Failed) -> Score:
     """An example whose judge gave no usable answer."""
-    return Scored(None, failure=failed.why)
+    return Score(None, failure=failed.why)
 
 
 def too_long(name: str, texts: Sequence[str]) -> Failed:
@@ -113,7 +113,7 @@ def too_long(name: str, texts: Sequence[str]) -> Failed:
     return Failed(f"too long to be judged: {len(texts):,} {name}, {sum(map(len, texts)):,} characters")
 
 
-def question_of(asked: Asked) -> str:
+def question_of(asked: ScoringInput) -> str:
     """The question of a record, or nothing."""
     question: Any = asked.record.get("question")
     return question if isinstance(question, str) else ""

@@ -10,7 +10,7 @@ from mmlongbench.draws import Draws
 
 
 @dataclass(frozen=True, slots=True)
-class Waits:
+class Backoff:
     """How long is waited before a call is made again, in seconds."""
 
     first: float = 1.0
@@ -21,10 +21,10 @@ class Waits:
 
 
 @dataclass(slots=True)
-class Pace:
+class RateLimiter:
     """The waits of all threads that ask one endpoint."""
 
-    waits: Waits
+    waits: Backoff
     _stopped: threading.Event = field(default_factory=threading.Event)
     _open_at: float = 0.0
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from mmlongbench.documents.pixels import opened, unreadable
 
-MOST_SIDE = 2048
+MAX_SIDE = 2048
 """Pixels; a larger picture is shrunk."""
-MOST_BYTES = 8 * 1024 * 1024
+MAX_BYTES = 8 * 1024 * 1024
 """Of a picture that is sent as it is."""
-_MOST_PIXELS = 64 * 1024 * 1024
+_MAX_PIXELS = 64 * 1024 * 1024
 _KINDS = {"JPEG": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp"}
 """What judges take as it is."""
 
@@ -28,10 +28,10 @@ class Picture:
         data = self.path.read_bytes()
         with opened(io.BytesIO(data)) as picture:
             kind = _KINDS.get(str(picture.format))
-            if kind and max(picture.size) <= MOST_SIDE and len(data) <= MOST_BYTES:
+            if kind and max(picture.size) <= MAX_SIDE and len(data) <= MAX_BYTES:
                 return kind, data
             buffer, shown = io.BytesIO(), picture.convert("RGB")
-            shown.thumbnail((MOST_SIDE, MOST_SIDE))
+            shown.thumbnail((MAX_SIDE, MAX_SIDE))
             shown.save(buffer, "JPEG", quality=90)
         return "image/jpeg", buffer.getvalue()
 
@@ -41,7 +41,7 @@ def picture_of(path: Path) -> Picture | None:
     try:
         data = path.read_bytes()
         with opened(io.BytesIO(data)) as picture:
-            if picture.size[0] * picture.size[1] > _MOST_PIXELS:
+            if picture.size[0] * picture.size[1] > _MAX_PIXELS:
                 return None
             picture.load()
     except unreadable():

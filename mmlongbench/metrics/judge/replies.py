@@ -23,7 +23,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class RequestError:
     """Why nothing was said."""
 
     why: str
@@ -34,7 +34,7 @@ class Trouble:
     requests: int = 1
 
 
-Outcome: TypeAlias = Reply | Trouble
+Outcome: TypeAlias = Reply | RequestError
 _CUT_OFF = {"length": "cut off at its bound of tokens", "content_filter": "cut off by the endpoint's filter"}
 """Ends of an answer that is not whole: its last words may be a quotation."""
 
@@ -63,10 +63,12 @@ def read_reply(body: bytes) -> Outcome:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
-        return Trouble(f"a response that is no chat completion: {place + ': ' if place else ''}{first['msg']}"[:200])
+        return RequestError(
+            f"a response that is no chat completion: {place + ': ' if place else ''}{first['msg']}"[:200]
+        )
     message = read.choices[0].message
     if message.refusal:
-        return Trouble(f"the judge refuses: {' '.join(message.refusal.split())[:120]}")
+        return RequestError(f"the judge refuses: {' '.join(message.refusal.split())[:120]}")
     words = (message.content or "").encode("utf-8", "replace").decode()
     usage = read.usage if isinstance(read.usage, dict) else {}
     cut_off = _CUT_OFF.get(read.choices[0].finish_reason or "")

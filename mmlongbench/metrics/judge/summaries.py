@@ -17,13 +17,13 @@ from mmlongbench.metrics.judge.calls import Manner, PromptCall, Reading, encodab
 from mmlongbench.metrics.judge.claims import GoldClaims, claims_files
 from mmlongbench.metrics.judge.client import Failed
 from mmlongbench.metrics.judge.judged import MAX_CHARACTERS, Judged, too_long, unscored
-from mmlongbench.metrics.judge.pace import Waits
+from mmlongbench.metrics.judge.pace import Backoff
 from mmlongbench.metrics.judge.public_prompts import Places
 from mmlongbench.metrics.judge.readings import fluency_of, key_points_of, sentences_of
 from mmlongbench.metrics.judge.templates import Template
 from mmlongbench.metrics.judge.verdicts import Fluency, KeyPoints, Sentences, V
 from mmlongbench.metrics.judge.wordings import case, report
-from mmlongbench.task.metric import Asked, Details, Profile, Scored, Settings
+from mmlongbench.task.metric import Details, Profile, Score, ScoringInput, Settings
 
 PREFIX = "Summary:"
 """Which models repeat after the prompt; the public scorer takes it off too."""
@@ -68,7 +68,7 @@ class FluencyF1(Judged):
         )
     }
 
-    def __init__(self, settings: Settings, waits: Waits | None = None) -> None:
+    def __init__(self, settings: Settings, waits: Backoff | None = None) -> None:
         """Claims that were released with the data are taken from there."""
         super().__init__(settings, waits)
         self._claims = GoldClaims(self.client, settings.data)
@@ -76,12 +76,12 @@ class FluencyF1(Judged):
         self.choices = (*self.choices, f"claims of {', '.join(files)}" if files else "claims by the judge")
         self._manner = Manner(TEMPERATURE, MAX_TOKENS, TRIES, is_literal=self.public is not None)
 
-    def score(self, asked: Asked) -> Scored:
+    def score(self, asked: ScoringInput) -> Score:
         """From 0 to 1; an empty prediction scores 0 without asking."""
         summary = encodable(asked.prediction).strip().removeprefix(PREFIX).strip()
         gold = encodable(str(asked.gold))
         if not summary:
-            return Scored(0.0, {"is_empty": True, **self.absent(asked)})
+            return Score(0.0, {"is_empty": True, **self.absent(asked)})
         if longest := [text for text in (summary, gold) if len(text) > MAX_CHARACTERS]:
             return unscored(too_long("summaries" if len(longest) > 1 else "summary", longest))
         prompts = self._prompts(asked.kind)
@@ -95,12 +95,12 @@ class FluencyF1(Judged):
                 return scored(fluent, recalled, len(claims), precise)
         return unscored(next(found for found in (claims, fluent, recalled, precise) if isinstance(found, Failed)))
 
-    def absent(self, asked: Asked) -> Details:
+    def absent(self, asked: ScoringInput) -> Details:
         """Return the figures of an example without prediction, which enter the means as its score does."""
         return dict.fromkeys(FIGURES.values(), 0.0)
 
     @staticmethod
-    def totals(scored: Sequence[Scored]) -> Mapping[str, float]:
+    def totals(scored: Sequence[Score]) -> Mapping[str, float]:
         """Return the means that the public code reports; of examples without a usable reply nothing enters."""
         lines = [each.details for each in scored if each.score is not None and "flu_f1" in each.details]
         return {name: statistics.fmean(line[key] for line in lines) for name, key in FIGURES.items()} if lines else {}
@@ -116,7 +116,7 @@ class FluencyF1(Judged):
         """Return a text as it stands in a prompt: alone in the public code's, in a fence in this project's."""
         return text if self.public else fence(name, text, MAX_CHARACTERS)
 
-    def _claims_of(self, asked: Asked, gold: str) -> tuple[str, ...] | Failed:
+    def _claims_of(self, asked: ScoringInput, gold: str) -> tuple[str, ...] | Failed:
         """Return the key points: under `official` only those that stand beside the data, as in the public code."""
         id, source_id = (str(asked.record.get(name, "")) for name in ("id", "source_id"))
         if self.public:
@@ -139,7 +139,7 @@ class FluencyF1(Judged):
         return self.client.ask(PromptCall(self.model, prompt.filled(**texts), reading, self._manner))
 
 
-def scored(fluent: Fluency, recalled: KeyPoints, claims: int, precise: Sentences) -> Scored:
+def scored(fluent: Fluency, recalled: KeyPoints, claims: int, precise: Sentences) -> Score:
     """Return the score of the judge's counts: F1 of the two shares, times fluency.
 
     A share may be above 1, where a judge counts more than there is; the score of a line is at most 1, and the figures
@@ -158,4 +158,4 @@ def scored(fluent: Fluency, recalled: KeyPoints, claims: int, precise: Sentences
     said = {"recall_reason": recalled.reason, "precision_reason": precise.reason}
     points = {"supported_key_points": list(recalled.supported_key_points)} if recalled.supported_key_points else {}
     found = {"sentences_supported": precise.precision, **points, **said}
-    return Scored(min(1.0, flu_f1), {**details, "flu_f1": flu_f1, **counts, **found})
+    return Score(min(1.0, flu_f1), {**details, "flu_f1": flu_f1, **counts, **found})

@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-MOST_CHARACTERS = 200_000
+MAX_CHARACTERS = 200_000
 """Of an answer; one that is longer is not looked at."""
-_MOST_BROKEN = 1000
+_MAX_BROKEN = 1000
 """Braces that open no object."""
 Count: TypeAlias = Annotated[float, Field(ge=0)]
 """A judge may count in halves."""
@@ -152,8 +152,8 @@ def shape(verdict: type[Verdict]) -> dict[str, Any]:
 
 def read_verdict(words: str, verdict: type[V]) -> V | Unusable:
     """The verdict in a judge's words, the last if there are several."""
-    if len(words) > MOST_CHARACTERS:
-        return Unusable(f"an answer of {len(words):,} characters, {MOST_CHARACTERS:,} are read")
+    if len(words) > MAX_CHARACTERS:
+        return Unusable(f"an answer of {len(words):,} characters, {MAX_CHARACTERS:,} are read")
     if not words.strip():
         return Unusable("an empty answer")
     value = _last_object(words)
@@ -196,8 +196,8 @@ def _last_object(words: str) -> dict[str, Any] | str:
         else:
             unclosed += words.count("{", end, start) - words.count("}", end, start)
             end = after
-        if broken > _MOST_BROKEN:
-            return f"more than {_MOST_BROKEN:,} braces that open no JSON object"
+        if broken > _MAX_BROKEN:
+            return f"more than {_MAX_BROKEN:,} braces that open no JSON object"
         start = words.find("{", after)
     if found is None:
         return "no JSON object"

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
-MOST_OF_ERROR = 64 * 1024
+MAX_OF_ERROR = 64 * 1024
 """Bytes that are read of a response that is no success."""
 
 
@@ -45,7 +45,7 @@ class Deadline:
                 self.end()
 
 
-class Wire:
+class Transport:
     """Requests under way; threads may share it."""
 
     def __init__(self, library: Any, http: Any, seconds: float) -> None:  # noqa: ANN401  (modules)
@@ -86,7 +86,7 @@ class Wire:
         with suppress(self._http.HTTPError):  # the status says enough
             for chunk in response.stream:
                 body += chunk
-                if len(body) >= MOST_OF_ERROR:
+                if len(body) >= MAX_OF_ERROR:
                     break
         response.stream.close()
-        response.stream = self._http.ByteStream(bytes(body[:MOST_OF_ERROR]))
+        response.stream = self._http.ByteStream(bytes(body[:MAX_OF_ERROR]))

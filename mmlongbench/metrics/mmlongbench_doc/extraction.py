@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from mmlongbench.metrics.mmlongbench_doc.lists import literal_list
 from mmlongbench.metrics.mmlongbench_doc.rules import FAIL_TO_ANSWER, NOT_ANSWERABLE
 
-MOST_CHARACTERS = 10_000
+MAX_CHARACTERS = 10_000
 """Of an answer that are looked at, behind its last "answer:"."""
 _MARKER = re.compile(r".*\banswer\s?:", re.DOTALL | re.IGNORECASE)
 """Greedy: the last one, in one pass."""
@@ -64,7 +64,7 @@ def extract_answer(response: str, answer_format: str) -> str:
 def concise(response: str) -> str:
     """What stands behind the last "answer:", before "answer format:", without bold type."""
     found = _MARKER.match(response)
-    answer = (response[found.end() :] if found else response).strip()[:MOST_CHARACTERS]
+    answer = (response[found.end() :] if found else response).strip()[:MAX_CHARACTERS]
     ended = _FORMAT.search(answer)
     answer = (answer[: ended.start()] if ended else answer).replace("**", "").strip("` \n\t")
     introduced = _INTRODUCTION.match(answer)

@@ -6,7 +6,7 @@ The public code evaluates them as Python.
 import json
 import re
 
-MOST_CHARACTERS = 100_000
+MAX_CHARACTERS = 100_000
 """Of a list that is read; the longest gold list of MMLongBench-Doc has under a thousand."""
 _STRING = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 _DIGITS = r"\d+(?:_\d+)*"
@@ -27,7 +27,7 @@ def literal_list(text: str) -> list[str] | None:
     (['a', '1.5', '-2'], None, [])
     """
     text = text.strip()
-    if not text.startswith("[") or len(text) > MOST_CHARACTERS:
+    if not text.startswith("[") or len(text) > MAX_CHARACTERS:
         return None
     if not text.removeprefix("[").removesuffix("]").strip():
         return [] if text.endswith("]") else None

@@ -16,30 +16,30 @@ from mmlongbench.metrics.mmlongbench_doc.rules import (
     cleaned,
     score_extracted,
 )
-from mmlongbench.task.metric import LENIENT, Asked, Details, Profile, RuleMetric, Scored
+from mmlongbench.task.metric import LENIENT, Details, Profile, RuleMetric, Score, ScoringInput
 
 PROTOCOL = "mayubo2333/MMLongBench-Doc@d73f0dc"
 """The public code whose rules score an answer once it is extracted."""
 FORMATS = ("Integer", "Float", "String", "None", "List")
 """As releases call them."""
-_MOST_SHOWN = 200
+_MAX_SHOWN = 200
 """Characters of an extracted answer that are kept beside its score."""
 
 
-def scored_extracted(asked: Asked, extracted: str) -> Scored:
+def scored_extracted(asked: ScoringInput, extracted: str) -> Score:
     """The score of a concise answer of an example, with what accuracy and F1 of many must know of it."""
     kind = asked.record.get("answer_format")
     if kind not in FORMATS:
-        return Scored(None, failure=f"answer_format is {kind!r:.80}, expected one of {', '.join(FORMATS)}")
-    return Scored(score_extracted(_readable(str(asked.gold), kind), kind, extracted), _details(asked, extracted))
+        return Score(None, failure=f"answer_format is {kind!r:.80}, expected one of {', '.join(FORMATS)}")
+    return Score(score_extracted(_readable(str(asked.gold), kind), kind, extracted), _details(asked, extracted))
 
 
-def absent_details(asked: Asked) -> Details:
+def absent_details(asked: ScoringInput) -> Details:
     """What accuracy and F1 must know of an example without prediction: it counts as answered wrongly."""
     return {"answerable": str(asked.gold) != NOT_ANSWERABLE, "answered": True}
 
 
-def totals_of_extracted(scored: Iterable[Scored]) -> Mapping[str, float]:
+def totals_of_extracted(scored: Iterable[Score]) -> Mapping[str, float]:
     """Generalized accuracy and F1 of what `scored_extracted` and `absent_details` say; failures are left out."""
     return accuracy_and_f1(
         [
@@ -61,15 +61,15 @@ class Rules(RuleMetric):
     profiles: ClassVar[Mapping[Profile, str]] = {"ours": PROTOCOL}
     choices = ("rule-extracted",)
 
-    def score(self, asked: Asked) -> Scored:
+    def score(self, asked: ScoringInput) -> Score:
         """From 0 to 1."""
         return scored_extracted(asked, extract_answer(asked.prediction.strip(), str(asked.record.get("answer_format"))))
 
-    def absent(self, asked: Asked) -> Details:
+    def absent(self, asked: ScoringInput) -> Details:
         """Whether it could be answered."""
         return absent_details(asked)
 
-    def totals(self, scored: Sequence[Scored]) -> Mapping[str, float]:
+    def totals(self, scored: Sequence[Score]) -> Mapping[str, float]:
         """Accuracy and F1."""
         return totals_of_extracted(scored)
 
@@ -83,7 +83,7 @@ class LenientRules(Rules):
     name: ClassVar[str] = "mmlongbench-doc-lenient"
     choices = (LENIENT,)
 
-    def score(self, asked: Asked) -> Scored:
+    def score(self, asked: ScoringInput) -> Score:
         """From 0 to 1."""
         said = asked.prediction.strip()
         extracted = extract_answer(said, str(asked.record.get("answer_format")))
@@ -100,13 +100,13 @@ class ANLS(RuleMetric):
     name: ClassVar[str] = "anls"
     profiles: ClassVar[Mapping[Profile, str]] = {"paper": "arXiv:1905.13648"}
 
-    def score(self, asked: Asked) -> Scored:
+    def score(self, asked: ScoringInput) -> Score:
         """From 0 to 1."""
         said = _compared(after_prefix(asked.lead + asked.prediction, "Answer:"))
-        return Scored(max((anls(_compared(gold), said) for gold in _golds(asked)), default=0.0))
+        return Score(max((anls(_compared(gold), said) for gold in _golds(asked)), default=0.0))
 
 
-def _golds(asked: Asked) -> Iterable[str]:
+def _golds(asked: ScoringInput) -> Iterable[str]:
     if asked.record.get("answer_format") == "List":
         return [", ".join(gold_list(str(asked.gold))), str(asked.gold)]
     return flattened(asked.gold)
@@ -125,7 +125,7 @@ def _compared(text: str) -> str:
     return single_blanks(text.lower())
 
 
-def _details(asked: Asked, extracted: str) -> dict[str, Any]:
-    shown = extracted if len(extracted) <= _MOST_SHOWN else f"{extracted[:_MOST_SHOWN]}…"
+def _details(asked: ScoringInput, extracted: str) -> dict[str, Any]:
+    shown = extracted if len(extracted) <= _MAX_SHOWN else f"{extracted[:_MAX_SHOWN]}…"
     answerable = str(asked.gold) != NOT_ANSWERABLE
     return {"extracted": shown, "answerable": answerable, "answered": extracted != NOT_ANSWERABLE}

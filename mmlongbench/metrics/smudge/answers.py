@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mmlongbench.task.metric import Asked
+from mmlongbench.task.metric import ScoringInput
 
 MAX_ELEMENTS = 64
 """Elements of a predicted list that are looked at; all of them count for its length."""
@@ -31,7 +31,7 @@ class Golds:
     """Whether all of them are asked for, or any."""
 
 
-def golds_of(asked: Asked) -> Golds | None:
+def golds_of(asked: ScoringInput) -> Golds | None:
     """The gold answers of an example; None where there is none that is a string or a number."""
     is_list = asked.record.get("answer_format") == "List"
     gold = asked.gold.get("answer") if isinstance(asked.gold, dict) else asked.gold

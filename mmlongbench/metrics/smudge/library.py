@@ -18,17 +18,17 @@ from mmlongbench.metrics.smudge.windows import letters_of
 from mmlongbench.metrics.smudge.word_list import WordList
 from mmlongbench.metrics.smudge.words import Word, Words, words_of
 
-MOST_BYTES = 256 * 1024 * 1024
+MAX_BYTES = 256 * 1024 * 1024
 """Of the documents that are kept; the one in use always is."""
 
 
 class Text:
     """The words of one document, and what finds strings among them."""
 
-    def __init__(self, words: Words, *, is_walked: bool) -> None:
+    def __init__(self, words: Words, *, ignores_reading_order: bool) -> None:
         self.pages, self.size = tuple(words.pages.tolist()), len(words)
         letters = letters_of(words)
-        paths = Paths(letters) if is_walked else None
+        paths = Paths(letters) if ignores_reading_order else None
         self.locator: Locator = paths or Reading(letters)
         self.weight = words.weight + letters.weight + (paths.weight if paths else 0)
 
@@ -39,8 +39,15 @@ Opened: TypeAlias = Text | Fault
 class Library:
     """A folder of PDFs, or a list of words; whoever is asked last for longest is forgotten first."""
 
-    def __init__(self, documents: Path | None, words: Path | None, *, is_walked: bool, bound: int = MOST_BYTES) -> None:
-        self._documents, self._words, self._is_walked, self._bound = documents, words, is_walked, bound
+    def __init__(
+        self, documents: Path | None, words: Path | None, *, ignores_reading_order: bool, bound: int = MAX_BYTES
+    ) -> None:
+        self._documents, self._words, self._ignores_reading_order, self._bound = (
+            documents,
+            words,
+            ignores_reading_order,
+            bound,
+        )
         self._kept = OrderedDict[str, Opened]()
         self._limits = Limits()
 
@@ -76,7 +83,7 @@ class Library:
         if not len(words):
             todo = "give a list of words from an OCR"
             return Fault("document-without-words", "words on its pages", "none", name, todo=todo)
-        return Text(words, is_walked=self._is_walked)
+        return Text(words, ignores_reading_order=self._ignores_reading_order)
 
     def _source(self, name: str) -> Iterator[Word] | Fault:
         if self._list is not None:

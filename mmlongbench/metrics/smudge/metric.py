@@ -27,7 +27,7 @@ from mmlongbench.metrics.smudge.library import Library, Text
 from mmlongbench.metrics.smudge.places import Found, distance_between, grounding_score
 from mmlongbench.metrics.smudge.rules import RULES
 from mmlongbench.metrics.smudge.words import split
-from mmlongbench.task.metric import Asked, Details, Profile, Scored, Settings, chosen_profile
+from mmlongbench.task.metric import Details, Profile, Score, ScoringInput, Settings, chosen_profile
 
 _REFUSALS = ("not answerable", "unanswerable", "fail to answer")
 """The words that the benchmarks ask for; letters of any string resemble some of a page by more than 0.3."""
@@ -75,11 +75,11 @@ class SMuDGE:
         self.follows = chosen[1]
         self._rules = RULES[self.profile]
         self._alphas = settings.alphas
-        is_walked = settings.is_walked or self._rules.is_graph_needed
-        self._library = Library(settings.documents, settings.words, is_walked=is_walked)
+        ignores_reading_order = settings.ignores_reading_order or self._rules.is_graph_needed
+        self._library = Library(settings.documents, settings.words, ignores_reading_order=ignores_reading_order)
         self._gold = lru_cache(maxsize=_KEPT)(self._located)
 
-    def out_of_scope(self, asked: Asked) -> str:
+    def out_of_scope(self, asked: ScoringInput) -> str:
         """Return why a question asks for no answer that stands in its document; empty where it does."""
         golds, name, evidence = golds_of(asked), asked.record.get("doc_name"), self._evidence(asked)
         if golds is None or not isinstance(name, str) or not name:
@@ -95,26 +95,26 @@ class SMuDGE:
         place = "its document" if evidence is None else "its evidence pages"
         return "" if is_there else f"the gold answer is not in the text of {place}"
 
-    def score(self, asked: Asked) -> Scored:
+    def score(self, asked: ScoringInput) -> Score:
         """Return the score of one example; none where the gold cannot be located."""
         golds, name, evidence = golds_of(asked), asked.record.get("doc_name"), self._evidence(asked)
         if golds is None or not isinstance(name, str) or not name:
             lacking = "a gold answer that is text" if golds is None else "a document (`doc_name`)"
-            return Scored(None, failure=f"smudge: the record has not {lacking}: it asks for no extractive answer")
+            return Score(None, failure=f"smudge: the record has not {lacking}: it asks for no extractive answer")
         if evidence == ():
-            return Scored(None, failure="smudge: no evidence pages (`ans_page_list`): the answer is not extractive")
+            return Score(None, failure="smudge: no evidence pages (`ans_page_list`): the answer is not extractive")
         text = self._library.open(name)
         if isinstance(text, Fault):
-            return Scored(None, failure=f"smudge: {text}")
+            return Score(None, failure=f"smudge: {text}")
         located = {gold: self._gold(name, gold, evidence) for gold in golds.values}
         there = [gold for gold in golds.values if located[gold].is_located]
         if not there or (golds.is_list and len(there) < len(golds.values)):
             absent = next(gold for gold in golds.values if gold not in there)
             pages = "in its document" if evidence is None else f"on its evidence pages ({_listed(evidence)})"
-            return Scored(None, failure=f"smudge: {absent[:80]!r} is not {pages}")
+            return Score(None, failure=f"smudge: {absent[:80]!r} is not {pages}")
         return self._compared(text, Golds(tuple(there), golds.is_list), located, said_of(asked.prediction))
 
-    def _compared(self, text: Text, golds: Golds, located: dict[str, Found], said: str) -> Scored:
+    def _compared(self, text: Text, golds: Golds, located: dict[str, Found], said: str) -> Score:
         """Return the score of a prediction, all of these golds located."""
         parts = elements_of(said) if golds.is_list else [said]
         if golds.is_list:
@@ -132,7 +132,7 @@ class SMuDGE:
         }
         return self._scored(chosen, over, about)
 
-    def _scored(self, chosen: dict[float, list[Compared]], over: int, about: Details) -> Scored:
+    def _scored(self, chosen: dict[float, list[Compared]], over: int, about: Details) -> Score:
         """Return the mean of the pairs chosen at each weight over as many as there should be; details of the first."""
 
         def mean(values: Iterable[float]) -> float:
@@ -147,7 +147,7 @@ class SMuDGE:
         }
         scores = {alpha: mean(each.score(alpha) for each in pairs) for alpha, pairs in chosen.items()}
         details |= {f"alpha_{alpha:g}": score for alpha, score in scores.items()}
-        return Scored(scores[self._alphas[0]], details)
+        return Score(scores[self._alphas[0]], details)
 
     def _located(self, name: str, gold: str, evidence: tuple[int, ...] | None) -> Found:
         text = self._library.open(name)
@@ -170,7 +170,7 @@ class SMuDGE:
         distance = distance_between(located, found)
         return Compared(match, distance, is_found=found.is_located, is_exhaustive=found.is_exhaustive)
 
-    def _evidence(self, asked: Asked) -> tuple[int, ...] | None:
+    def _evidence(self, asked: ScoringInput) -> tuple[int, ...] | None:
         """Return the pages that hold the answer, from 0; None where the gold is looked for in the whole document."""
         if not self._rules.is_evidence_needed:
             return None

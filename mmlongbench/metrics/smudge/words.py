@@ -15,7 +15,7 @@ from mmlongbench.errors import Fault, SourceError
 Array: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]
 
-MOST_WORDS = 2_000_000
+MAX_WORDS = 2_000_000
 """Of one document; with more it is refused."""
 _THOUSANDS = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
 _BEFORE = "([{\"'“‘«"
@@ -93,8 +93,8 @@ def words_of(source: Iterable[Word], name: str) -> Words:
     found: list[tuple[int, str, tuple[float, float, float, float]]] = []
     for word in source:
         found += ((word.page, piece, word.box) for piece in split(word.text))
-        if len(found) > MOST_WORDS:
-            raise SourceError(Fault("words-of-a-document", f"at most {MOST_WORDS} words", "more", name))
+        if len(found) > MAX_WORDS:
+            raise SourceError(Fault("words-of-a-document", f"at most {MAX_WORDS} words", "more", name))
     found.sort(key=lambda each: each[0])  # stable
     return _laid(found)
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmlongbench.scoring.scores import UNKNOWN, profile_order
-from mmlongbench.task.metric import Scored
+from mmlongbench.task.metric import Score
 
 Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
@@ -123,7 +123,7 @@ class Scores:
     """Rows of (line, name)."""
     values: Floats
     """The numbers that these details have."""
-    kept: Mapping[int, Scored]
+    kept: Mapping[int, Score]
     """By line: whole, of the metrics that have `totals`."""
     failures: Mapping[tuple[Series, str], int]
     """How often each reason."""

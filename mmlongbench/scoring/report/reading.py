@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from mmlongbench.errors import ReleaseError
 from mmlongbench.scoring.report.columns import FAILED, STATES, Group, Origin, ScoredFile, Series
 from mmlongbench.scoring.scores import SHOWN_PROFILES, ScoreLine, read_scores
-from mmlongbench.task.metric import LENIENT, Scored
+from mmlongbench.task.metric import LENIENT, Score
 
 T = TypeVar("T")
 _LONGEST = 200
@@ -54,7 +54,7 @@ class Reading:
     groups: dict[Group, int] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)
     sources: dict[str, int] = field(default_factory=dict)
-    kept: dict[int, Scored] = field(default_factory=dict)
+    kept: dict[int, Score] = field(default_factory=dict)
     failures: dict[int, str] = field(default_factory=dict)
     """By line: why it failed."""
     own_metrics: dict[str, str] = field(default_factory=dict)
@@ -104,7 +104,7 @@ class Reading:
         if status == FAILED:
             self.failures[number] = " ".join(line.failure.split())[:_LONGEST] or "no reason is given"
         if self.keeps(line.metric):
-            self.kept[number] = Scored(line.score, line.details, line.failure)
+            self.kept[number] = Score(line.score, line.details, line.failure)
 
     def _file(self, line: ScoreLine, source: str) -> int:
         found = ScoredFile(line.dataset, line.length, line.file, line.category, line.counted_with)

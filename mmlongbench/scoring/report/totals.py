@@ -7,9 +7,9 @@ from typing import TypeAlias
 
 from mmlongbench.errors import MMLongBenchError
 from mmlongbench.manifest.registry import metric_type
-from mmlongbench.task.metric import Metric, Scored, Settings
+from mmlongbench.task.metric import Metric, Score, Settings
 
-Totals: TypeAlias = Callable[[Sequence[Scored]], Mapping[str, float]]
+Totals: TypeAlias = Callable[[Sequence[Score]], Mapping[str, float]]
 
 
 @dataclass(frozen=True, slots=True)

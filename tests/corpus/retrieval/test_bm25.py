@@ -17,7 +17,7 @@ from mmlongbench.corpus.retrieval.passages import Hit, Passages
 from mmlongbench.corpus.retrieval.small import RankBm25Index, rank_texts
 from mmlongbench.corpus.retrieval.text import tokens
 from mmlongbench.errors import BuildError, MMLongBenchError, SourceError
-from mmlongbench.io.atomic import claim
+from mmlongbench.io.atomic import file_lock
 
 pytestmark = pytest.mark.slow
 
@@ -178,7 +178,10 @@ def test_a_broken_index_is_named(drawn: Passages, tmp_path: Path, name: str) -> 
 
 
 def test_one_process_builds(drawn: Passages, tmp_path: Path) -> None:
-    with claim(tmp_path / ".bm25.lock", "x"), pytest.raises(BuildError, match="the index bm25 of the corpus is being"):
+    with (
+        file_lock(tmp_path / ".bm25.lock", "x"),
+        pytest.raises(BuildError, match="the index bm25 of the corpus is being"),
+    ):
         find_index(drawn, tmp_path / "bm25")
 
 

@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmlongbench.corpus.retrieval.negatives import REASONS, Facts, NegativeFilter, Negatives, negatives, unkeepable
+from mmlongbench.corpus.retrieval.negatives import (
+    REASONS,
+    Facts,
+    NegativeFilter,
+    Negatives,
+    negatives,
+    unfilterable_answer,
+)
 from mmlongbench.corpus.retrieval.passages import Passage
 
 MakePassage = Callable[..., Passage]
@@ -69,16 +76,16 @@ def test_the_order_stays_and_nothing_is_read_beyond_what_is_asked(passage: MakeP
     def forever() -> Passage:
         raise AssertionError("read too far")
 
-    supply = (make() for make in (*(lambda at=at: ranked()[at] for at in range(3)), forever))
-    found = negatives(Facts(("answer",)), supply, NEAR, most=3)
+    passages = (make() for make in (*(lambda at=at: ranked()[at] for at in range(3)), forever))
+    found = negatives(Facts(("answer",)), passages, NEAR, most=3)
     assert [taken.id for taken in found.passages] == ["0", "1", "2"]
     assert [taken.id for taken in negatives(Facts(("answer",)), ranked(), NEAR).passages] == list(map(str, range(20)))
 
 
 def test_a_filter_goes_on_where_the_ranking_ended(passage: MakePassage) -> None:
     chosen = NegativeFilter(Facts(("answer",)), NEAR)
-    assert chosen.reason(passage("1", LONG)) is None
-    assert chosen.reason(passage("2", LONG)) == "near-duplicate"
+    assert chosen.admit(passage("1", LONG)) is None
+    assert chosen.admit(passage("2", LONG)) == "near-duplicate"
 
 
 class Plain(NamedTuple):
@@ -112,13 +119,13 @@ def test_no_answer_and_no_entity_gets_through(texts: list[str]) -> None:
     ],
 )
 def test_what_cannot_be_kept_out_is_named(facts: Facts, message: str) -> None:
-    assert re.search(message, str(unkeepable(facts)))
+    assert re.search(message, str(unfilterable_answer(facts)))
 
 
 @pytest.mark.parametrize("answer", ["Lima", "12", "May", "US", "to be or not to be"])
 def test_other_answers_can_be_kept_out(answer: str) -> None:
-    assert unkeepable(Facts((answer,), ("grass",))) is None
+    assert unfilterable_answer(Facts((answer,), ("grass",))) is None
 
 
 def test_a_number_with_a_range_needs_no_answer() -> None:
-    assert unkeepable(Facts((), within=(1, 2))) is None
+    assert unfilterable_answer(Facts((), within=(1, 2))) is None

@@ -32,7 +32,7 @@ class FableReader:
     sources: ClassVar[tuple[str, ...]] = ("fables",)
     image_folder: ClassVar[str] = "fables"
 
-    def rows(self, sources: mm.Sources) -> Iterator[mm.Row | mm.RowFault]:
+    def rows(self, sources: mm.SourcePaths) -> Iterator[mm.Row | mm.RowFault]:
         """One row a fable; a line that is none is named."""
         lines = sources["fables"].read_text("utf-8").splitlines()
         fables = [json.loads(line) for line in lines]
@@ -47,7 +47,7 @@ class FableReader:
             (title, text), others = shown[number], (*shown[:number], *shown[number + 1 :])
             yield FableRow(id=f"fables-{number}", title=title, text=text, moral=fable["moral"], others=others)
 
-    def documents(self, sources: mm.Sources) -> Mapping[str, Path]:
+    def documents(self, sources: mm.SourcePaths) -> Mapping[str, Path]:
         """No PDFs here."""
         return {}
 

@@ -26,16 +26,16 @@ class TileReader:
     sources: ClassVar[tuple[str, ...]] = ("tiles",)
     image_folder: ClassVar[str] = "tiles"
 
-    def rows(self, sources: mm.Sources) -> Iterator[mm.Row | mm.RowFault]:
+    def rows(self, sources: mm.SourcePaths) -> Iterator[mm.Row | mm.RowFault]:
         """Return a row for each of two tiles."""
         for number in range(2):
             yield TileRow(id=f"tile-{number}", tile=f"{number}.png")
 
-    def documents(self, sources: mm.Sources) -> Mapping[str, mm.Pages | mm.Fault]:
+    def documents(self, sources: mm.SourcePaths) -> Mapping[str, mm.Pages | mm.Fault]:
         """Return nothing: there are no PDFs."""
         return {}
 
-    def image(self, sources: mm.Sources, name: str) -> mm.PictureFile | None:
+    def image(self, sources: mm.SourcePaths, name: str) -> mm.PictureFile | None:
         """Return a tile by its name."""
         return mm.file_inside(sources["tiles"], name)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import mmlongbench as mm
-from mmlongbench.task.metric import Asked, Scored, Settings
+from mmlongbench.task.metric import Score, ScoringInput, Settings
 
 INSTRUCTION = "Look at the tiles.\n\n"
 TILES = 8
@@ -26,16 +26,16 @@ class TileReader:
     sources: ClassVar[tuple[str, ...]] = ("tiles",)
     image_folder: ClassVar[str] = "tiles"
 
-    def rows(self, sources: mm.Sources) -> Iterator[mm.Row | mm.RowFault]:
+    def rows(self, sources: mm.SourcePaths) -> Iterator[mm.Row | mm.RowFault]:
         """Return a row for each of two tiles."""
         for number in range(2):
             yield TileRow(id=f"tile-{number}", tile=f"{number}.png", file="tiles.txt", place=f"line {number + 1}")
 
-    def documents(self, sources: mm.Sources) -> Mapping[str, mm.Pages | mm.Fault]:
+    def documents(self, sources: mm.SourcePaths) -> Mapping[str, mm.Pages | mm.Fault]:
         """Return nothing: there are no PDFs."""
         return {}
 
-    def image(self, sources: mm.Sources, name: str) -> mm.PictureFile | None:
+    def image(self, sources: mm.SourcePaths, name: str) -> mm.PictureFile | None:
         """Return a tile by its name."""
         return mm.file_inside(sources["tiles"], name)
 
@@ -326,14 +326,14 @@ class LazyKey(Tiles):
     """Fails where its units are taken."""
 
     def draft(self, row: TileRow, world: mm.World, draws: mm.Draws) -> mm.Draft:
-        """Return a supply that fails."""
+        """Return a take order that fails."""
         made = super().draft(row, world, draws)
 
         def units() -> Iterator[mm.Unit]:
-            yield from made.supply.units(8192)
+            yield from made.take_order.units(8192)
             raise KeyError("boo")
 
-        return replace(made, supply=mm.Chain((units,)))
+        return replace(made, take_order=mm.Chain((units,)))
 
 
 class RecordKey(Tiles):
@@ -409,7 +409,7 @@ class Unannotated(Tiles):
 class Dicts(TileReader):
     """Yields dicts."""
 
-    def rows(self, sources: mm.Sources) -> Iterator[mm.Row | mm.RowFault]:
+    def rows(self, sources: mm.SourcePaths) -> Iterator[mm.Row | mm.RowFault]:
         """Return no rows."""
         yield {"id": "tile-0", "tile": "0.png"}  # type: ignore[misc]
 
@@ -423,7 +423,7 @@ class NoSample(TileReader):
 class RowsKey(TileReader):
     """Fails in `rows`."""
 
-    def rows(self, sources: mm.Sources) -> Iterator[mm.Row | mm.RowFault]:
+    def rows(self, sources: mm.SourcePaths) -> Iterator[mm.Row | mm.RowFault]:
         """Raise after a row."""
         yield from super().rows(sources)
         raise KeyError("boo")
@@ -432,7 +432,7 @@ class RowsKey(TileReader):
 class DocumentsKey(TileReader):
     """Fails in `documents`."""
 
-    def documents(self, sources: mm.Sources) -> Mapping[str, mm.Pages | mm.Fault]:
+    def documents(self, sources: mm.SourcePaths) -> Mapping[str, mm.Pages | mm.Fault]:
         """Raise."""
         raise KeyError("boo")
 
@@ -440,7 +440,7 @@ class DocumentsKey(TileReader):
 class ImageKey(TileReader):
     """Fails in `image`."""
 
-    def image(self, sources: mm.Sources, name: str) -> mm.PictureFile | None:
+    def image(self, sources: mm.SourcePaths, name: str) -> mm.PictureFile | None:
         """Raise."""
         raise KeyError("boo")
 
@@ -461,11 +461,11 @@ class Picky:
     def __init__(self, settings: Settings) -> None:
         """It has no options."""
 
-    def score(self, asked: Asked) -> Scored:
+    def score(self, asked: ScoringInput) -> Score:
         """Return nothing: no model is asked."""
         raise AssertionError("a build calls no score() of a stranger")
 
-    def answer_fault(self, asked: Asked) -> str:
+    def answer_fault(self, asked: ScoringInput) -> str:
         """Return why a text is none that it can score."""
         return "" if isinstance(asked.gold, list) else "expected a list"
 
@@ -478,8 +478,8 @@ class Wayward:
     def __init__(self, settings: Settings) -> None:
         """It has no options."""
 
-    def score(self, asked: Asked) -> Scored:
+    def score(self, asked: ScoringInput) -> Score:
         """Return no score for what is no JSON; raise without the documents."""
         if not asked.prediction.startswith("{"):
-            return Scored(None, failure="no JSON")
+            return Score(None, failure="no JSON")
         raise KeyError("documents")

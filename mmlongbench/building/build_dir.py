@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mmlongbench.errors import BuildError
-from mmlongbench.io.atomic import claim, write_whole
+from mmlongbench.io.atomic import file_lock, write_whole
 from mmlongbench.task.formats import to_json
 
 Stage: TypeAlias = Literal["documents", "rows", "negatives", "records", "assets", "pictures", "cells"]
@@ -73,7 +73,7 @@ def _ended(lines: Iterable[bytes]) -> Iterator[bytes]:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class BuildDir:
     """A release under construction."""
 
     out: Path
@@ -169,4 +169,4 @@ class Work:
 
     def claim(self, shard: Shard) -> Any:  # noqa: ANN401  (a context manager)
         """The right to write a shard."""
-        return claim(self.root / "claims" / f"{shard}".replace("/", "--"), f"shard {shard} of {self.out}")
+        return file_lock(self.root / "claims" / f"{shard}".replace("/", "--"), f"shard {shard} of {self.out}")
