@@ -25,8 +25,8 @@ from mmlongbench.lengths import parse_length
 from mmlongbench.manifest.builtin_manifests import find_manifest
 from mmlongbench.manifest.model import Manifest, load_manifest
 from mmlongbench.packing.pack import Example
-from mmlongbench.task.contracts import Row
 from mmlongbench.task.formats import to_json
+from mmlongbench.task.rows import Row
 
 NAMES = ("vh_single", "retrieval-text")
 QUESTIONS = 12

@@ -31,7 +31,7 @@ from mmlongbench.release.images import ImageSizes
 from mmlongbench.release.layout import DATA, IMAGES
 from mmlongbench.release.loading import AuditedDataset, LoadedRelease, PublicFile, locked_dataset
 from mmlongbench.release.lock import read_lock
-from mmlongbench.task.contracts import Options
+from mmlongbench.task.spec import Options
 from tokenization import TokenCount
 from tokenization.text import LLAMA2_ASSET
 

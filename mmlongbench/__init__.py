@@ -28,25 +28,12 @@ from mmlongbench.packing.pack import Example, PlacedNeedle, assemble
 from mmlongbench.packing.place import DEPTHS, Depth, Permutation
 from mmlongbench.prompt import Image, Part, Prompt, escape_markers
 from mmlongbench.sentences import sentences
-from mmlongbench.task.contracts import (
-    Builder,
-    Bundle,
-    FullPrompt,
-    Options,
-    Placements,
-    RawRow,
-    Reader,
-    Record,
-    Remark,
-    Row,
-    RowFault,
-    SourcePaths,
-    Suspect,
-    TaskSpec,
-    at_place,
-)
+from mmlongbench.task.builder import Builder
 from mmlongbench.task.formats import FileFormat, FilePattern, JsonLines
+from mmlongbench.task.reader import Reader
+from mmlongbench.task.rows import RawRow, Record, Row, RowFault, SourcePaths, Suspect, at_place
 from mmlongbench.task.sources import Document, ImageClass, ImageClasses, Page, World
+from mmlongbench.task.spec import Bundle, FullPrompt, Options, Placements, Remark, TaskSpec
 from mmlongbench.task.take_orders import Chain, InOrder, Rounds, alternate_sides, by_divisor, inside_out
 
 __all__ = [

@@ -22,7 +22,7 @@ from mmlongbench.manifest.calling import calling
 from mmlongbench.manifest.model import SAMPLE, DatasetSpec, Manifest, PageSpec
 from mmlongbench.manifest.registry import reader_type
 from mmlongbench.release.lock import versions
-from mmlongbench.task.contracts import Reader
+from mmlongbench.task.reader import Reader
 
 ERRATA = "errata"
 """What the file of corrections is called among the files of a dataset."""

@@ -12,8 +12,9 @@ from mmlongbench.draft import Draft, Role
 from mmlongbench.manifest.calling import PluginCallError, broken, calling
 from mmlongbench.packing.pack import Example
 from mmlongbench.prompt import Image, Part, Prompt
-from mmlongbench.task.contracts import HasVariants, Record, Row, gold_of, needles_of
+from mmlongbench.task.builder import HasVariants, gold_of, needles_of
 from mmlongbench.task.formats import FileFormat, to_json
+from mmlongbench.task.rows import Record, Row
 
 ROLES: frozenset[str] = frozenset(get_args(Role))
 NEEDLES = ("gold", "needle")

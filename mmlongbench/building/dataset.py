@@ -23,7 +23,9 @@ from mmlongbench.manifest.registry import reader_type
 from mmlongbench.manifest.resolve import bind_builder, placements_of
 from mmlongbench.packing.place import Placement
 from mmlongbench.packing.pricing import Pricer
-from mmlongbench.task.contracts import Builder, Reader, Row
+from mmlongbench.task.builder import Builder
+from mmlongbench.task.reader import Reader
+from mmlongbench.task.rows import Row
 from mmlongbench.task.sources import Document, Page, World
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.manifest.registry import reader_type
 from mmlongbench.manifest.resolve import bind_builder
-from mmlongbench.task.contracts import RawRow, Row, RowFault, Suspect, at_place
+from mmlongbench.task.rows import RawRow, Row, RowFault, Suspect, at_place
 from mmlongbench.task.sources import Document, Page, World
 
 _HEAD = """\

@@ -23,8 +23,8 @@ from mmlongbench.documents.page_store import images_of
 from mmlongbench.errors import Interrupted, MMLongBenchError, Rejected
 from mmlongbench.manifest.model import DatasetSpec, Manifest
 from mmlongbench.packing.pack import DoesNotFitError, Example
-from mmlongbench.task.contracts import Row
 from mmlongbench.task.formats import to_json
+from mmlongbench.task.rows import Row
 
 Shown: TypeAlias = dict[str, set[str]]
 """The probed questions that show each image, by path."""

@@ -7,9 +7,10 @@ from mmlongbench.errors import ScoringError
 from mmlongbench.lengths import K
 from mmlongbench.manifest.calling import calling
 from mmlongbench.manifest.registry import metric_type
-from mmlongbench.task.contracts import Builder, HasGold, Record, gold_of
+from mmlongbench.task.builder import Builder, HasGold, gold_of
 from mmlongbench.task.formats import to_json
 from mmlongbench.task.metric import ChecksAnswers, Metric, ScoringInput, Settings
+from mmlongbench.task.rows import Record
 
 JUDGED = "judge-"
 """How the name of a metric begins that asks a model; its answers are not scored here."""

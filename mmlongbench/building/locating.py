@@ -9,7 +9,7 @@ from mmlongbench.io.hub import downloaded
 from mmlongbench.manifest.calling import calling
 from mmlongbench.manifest.errata import load_errata
 from mmlongbench.manifest.model import HUB, SAMPLE, DatasetSpec
-from mmlongbench.task.contracts import Reader
+from mmlongbench.task.reader import Reader
 
 
 def find_sources(spec: DatasetSpec, reader: Reader, folder: Path, drawn: dict[str, dict[str, Path]]) -> dict[str, Path]:

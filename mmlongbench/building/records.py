@@ -21,7 +21,7 @@ from mmlongbench.manifest.calling import broken, calling
 from mmlongbench.packing.pack import DoesNotFitError, Example, NothingAskedError, examples
 from mmlongbench.packing.place import Depth
 from mmlongbench.prompt import Image
-from mmlongbench.task.contracts import Row
+from mmlongbench.task.rows import Row
 from mmlongbench.task.take_orders import Without
 
 BLOCK = 32

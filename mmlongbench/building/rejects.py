@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from mmlongbench.errors import Fault
-from mmlongbench.task.contracts import Row
+from mmlongbench.task.rows import Row
 
 
 def reject(dataset: str, id: str, fault: Fault, length: int | None = None) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from mmlongbench.lengths import format_length
 from mmlongbench.manifest.calling import broken, calling
 from mmlongbench.manifest.errata import load_errata, read_rows
 from mmlongbench.packing.pack import DoesNotFitError, examples
-from mmlongbench.task.contracts import Row, RowFault
+from mmlongbench.task.rows import Row, RowFault
 from mmlongbench.task.take_orders import InOrder
 
 

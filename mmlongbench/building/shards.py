@@ -21,7 +21,7 @@ from mmlongbench.documents.page_store import Pages, keys_and_texts_of, keys_of, 
 from mmlongbench.errors import SourceError
 from mmlongbench.manifest.model import DatasetSpec
 from mmlongbench.manifest.resolve import bind_builder
-from mmlongbench.task.contracts import TaskSpec
+from mmlongbench.task.spec import TaskSpec
 
 
 def run_shard(out: Path, shard: Shard) -> float:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mmlongbench.errors import DraftError, MMLongBenchError
 from mmlongbench.manifest.registry import described
-from mmlongbench.task.contracts import Row
+from mmlongbench.task.rows import Row
 from tokenization import TokenizationError
 
 _MAX_SHOWN = 300

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 from mmlongbench.errors import Fault, ManifestError, SourceError
 from mmlongbench.io.safe_read import read_whole
 from mmlongbench.io.yaml_text import load_yaml
-from mmlongbench.task.contracts import RawRow, Row, RowFault, SourcePaths, at_place
+from mmlongbench.task.rows import RawRow, Row, RowFault, SourcePaths, at_place
 
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})(?:\.\d{1,17})?")
 REPAIR = "corrected-by-errata"

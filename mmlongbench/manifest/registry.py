@@ -6,8 +6,9 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from mmlongbench.errors import PluginError, nearest
-from mmlongbench.task.contracts import Builder, Reader
+from mmlongbench.task.builder import Builder
 from mmlongbench.task.metric import PROFILES, Metric, ProfiledMetric, Settings
+from mmlongbench.task.reader import Reader
 
 _PARTS = {
     "builder": ("options_type", "draft", "record", "prompt"),

@@ -11,7 +11,8 @@ from mmlongbench.manifest.model import DatasetSpec
 from mmlongbench.manifest.registry import builder_type, is_installed, metric_type, reader_type
 from mmlongbench.manifest.validation import explain
 from mmlongbench.packing.place import Depth, Placement
-from mmlongbench.task.contracts import Builder, Row
+from mmlongbench.task.builder import Builder
+from mmlongbench.task.rows import Row
 
 MAX_PLACEMENTS = 1000
 """Depths or permutations of a dataset: a bound for mistyped numbers."""

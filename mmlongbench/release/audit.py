@@ -24,7 +24,9 @@ from mmlongbench.release.loading import AuditedDataset, LoadedRelease, PublicFil
 from mmlongbench.release.lock_faults import lock_faults
 from mmlongbench.release.measuring import Measured, measure
 from mmlongbench.release.models import Model, ModelOptions
-from mmlongbench.task.contracts import Record, Remark, RemarkingBuilder
+from mmlongbench.task.builder import RemarkingBuilder
+from mmlongbench.task.rows import Record
+from mmlongbench.task.spec import Remark
 from tokenization import TokenizationError
 
 Visit = Callable[[PublicFile, Measured], None]

@@ -19,8 +19,9 @@ from mmlongbench.release.loading import AuditedDataset, PublicFile
 from mmlongbench.release.measuring import Measured
 from mmlongbench.release.positions import Found, Layout, Ruler, find_needles, ids_of, items_faults, needle_items
 from mmlongbench.release.tables import Items
-from mmlongbench.task.contracts import Record, gold_of, needles_of
+from mmlongbench.task.builder import gold_of, needles_of
 from mmlongbench.task.formats import JSON_LINES, to_json
+from mmlongbench.task.rows import Record
 
 Item = Mapping[str, Any]
 Problem = tuple[str, str]

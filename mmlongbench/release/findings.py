@@ -5,7 +5,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from mmlongbench.task.contracts import Remark
+from mmlongbench.task.spec import Remark
 
 
 @dataclass(slots=True)

@@ -20,8 +20,9 @@ from mmlongbench.release.inventory import files_below
 from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, LOCK
 from mmlongbench.release.lock import read_lock
 from mmlongbench.release.positions import Prices
-from mmlongbench.task.contracts import Builder, Record
+from mmlongbench.task.builder import Builder
 from mmlongbench.task.formats import FileFormat
+from mmlongbench.task.rows import Record
 from tokenization import CrossModalCounter
 from tokenization.text import LLAMA2
 

@@ -6,7 +6,7 @@ from mmlongbench.errors import ReleaseError
 from mmlongbench.prompt import Image, Prompt
 from mmlongbench.release.images import ImageSizes
 from mmlongbench.release.models import Model
-from mmlongbench.task.contracts import Record
+from mmlongbench.task.rows import Record
 from tokenization import CrossModalCounter, TokenCount
 
 MAX_RESERVE = 2**40

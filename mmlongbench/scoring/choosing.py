@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from mmlongbench.errors import ScoringError, nearest
-from mmlongbench.task.contracts import Builder, TaskSpec
+from mmlongbench.task.builder import Builder
+from mmlongbench.task.spec import TaskSpec
 
 DEFAULT = "default"
 """The metric of the benchmark for each dataset."""

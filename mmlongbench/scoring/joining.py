@@ -13,7 +13,8 @@ from mmlongbench.scoring.official import is_called
 from mmlongbench.scoring.predictions import Key, Prediction, Predictions, key_of
 from mmlongbench.scoring.problems import Problems
 from mmlongbench.scoring.rows import shared_out, told_by
-from mmlongbench.task.contracts import Builder, Record
+from mmlongbench.task.builder import Builder
+from mmlongbench.task.rows import Record
 
 
 @dataclass(frozen=True, slots=True)

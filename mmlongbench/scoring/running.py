@@ -31,9 +31,11 @@ from mmlongbench.scoring.reasoning import Reasoning, Said, without_reasoning
 from mmlongbench.scoring.replacing import refuse_other_choices
 from mmlongbench.scoring.scores import ScoreLine
 from mmlongbench.scoring.tallies import Tallies
-from mmlongbench.task.contracts import Record, TaskSpec, clusters_of
+from mmlongbench.task.builder import clusters_of
 from mmlongbench.task.formats import to_json
 from mmlongbench.task.metric import HasNotes, Metric, Provenance, Score, ScoringInput, Settings, provenance_of
+from mmlongbench.task.rows import Record
+from mmlongbench.task.spec import TaskSpec
 
 REASONING_KEPT = "reasoning kept"
 """The choice in the lines of a run that keeps reasoning."""

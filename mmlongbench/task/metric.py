@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
 from mmlongbench.errors import ScoringError
-from mmlongbench.task.contracts import Record
+from mmlongbench.task.rows import Record
 
 Profile: TypeAlias = Literal["official", "paper", "ours"]
 """Whose rules a score follows: what the public code does today, what the paper prints, or what this project does."""

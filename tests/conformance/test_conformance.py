@@ -37,8 +37,9 @@ from mmlongbench.release.images import ImageSizes
 from mmlongbench.release.layout import DATA, IMAGES, ITEMS
 from mmlongbench.release.loading import open_release
 from mmlongbench.scoring.joining import scorable_files
-from mmlongbench.task.contracts import HasClusters, Row
+from mmlongbench.task.builder import HasClusters
 from mmlongbench.task.metric import ScoringInput, Settings
+from mmlongbench.task.rows import Row
 
 GOLDENS = Path(__file__).parent / "goldens"
 HASHES = Path(__file__).parent / "hashes.json"

@@ -15,8 +15,8 @@ from mmlongbench.io.folders import pdfs_by_name
 from mmlongbench.io.json_lines import json_lines, load_json
 from mmlongbench.io.safe_read import bounded_lines
 from mmlongbench.manifest.registry import installed, reader_type
-from mmlongbench.task.contracts import RowFault
 from mmlongbench.task.formats import JSON_LINES
+from mmlongbench.task.rows import RowFault
 
 READERS = [plugin.name for plugin in installed("reader") if not plugin.problem]
 

@@ -17,7 +17,7 @@ from builders.visual_haystacks.fields import asked_objects
 from builders.vrag.viquae import named_apart
 from mmlongbench.errors import Fault, SourceError
 from mmlongbench.manifest.registry import reader_type
-from mmlongbench.task.contracts import RowFault
+from mmlongbench.task.rows import RowFault
 
 LONG = 1_000_000
 

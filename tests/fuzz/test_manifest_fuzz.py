@@ -14,7 +14,7 @@ from mmlongbench.manifest.builtin_manifests import installed_manifests
 from mmlongbench.manifest.errata import Erratum, load_errata, read_rows
 from mmlongbench.manifest.model import DatasetSpec, load_manifest, narrowed
 from mmlongbench.manifest.registry import installed, reader_type
-from mmlongbench.task.contracts import RawRow, Row, RowFault, SourcePaths
+from mmlongbench.task.rows import RawRow, Row, RowFault, SourcePaths
 
 MANIFESTS = [path.read_bytes() for path in installed_manifests().values()]
 ERRATA = b"""

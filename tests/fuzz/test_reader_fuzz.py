@@ -16,7 +16,8 @@ from mmlongbench.documents.page_store import Pages, keys_of, sizes_of, texts_of
 from mmlongbench.documents.pictures import Pictures
 from mmlongbench.errors import Fault, Rejected
 from mmlongbench.manifest.registry import installed, reader_type
-from mmlongbench.task.contracts import Reader, Row, RowFault
+from mmlongbench.task.reader import Reader
+from mmlongbench.task.rows import Row, RowFault
 
 pytestmark = pytest.mark.slow
 

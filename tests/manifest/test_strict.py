@@ -12,7 +12,7 @@ from mmlongbench.documents.limits import MAX_PIXELS
 from mmlongbench.errors import ManifestError
 from mmlongbench.manifest.model import DatasetSpec, ImageSpec, Manifest, load_manifest, narrowed
 from mmlongbench.manifest.resolve import bind_builder
-from mmlongbench.task.contracts import Options
+from mmlongbench.task.spec import Options
 
 LEAST = {"name": "mmlongdoc", "builder": "docvqa", "reader": "mmlongbench_doc", "source": "sample"}
 

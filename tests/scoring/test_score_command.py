@@ -22,7 +22,7 @@ from mmlongbench.scoring.problems import Problems
 from mmlongbench.scoring.report import report
 from mmlongbench.scoring.running import Run, score
 from mmlongbench.scoring.scores import ScoreLine, read_scores
-from mmlongbench.task.contracts import HasClusters
+from mmlongbench.task.builder import HasClusters
 from mmlongbench.task.metric import PROFILES, Score, ScoringInput, Settings
 
 pytestmark = pytest.mark.slow

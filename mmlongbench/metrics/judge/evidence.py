@@ -13,7 +13,7 @@ from mmlongbench.metrics.judge.calls import fence
 from mmlongbench.metrics.judge.gold_pages import MOST, GoldPages, answer_pages, own_pages, own_texts, page_path
 from mmlongbench.metrics.judge.page_texts import PageTexts
 from mmlongbench.metrics.judge.pictures import Picture, picture_of
-from mmlongbench.task.contracts import Record
+from mmlongbench.task.rows import Record
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Any
 
 from mmlongbench.io.folders import file_inside
 from mmlongbench.metrics.judge.pictures import Picture, picture_of
-from mmlongbench.task.contracts import Record
+from mmlongbench.task.rows import Record
 
 MOST = 20
 """Pages that a judge is shown, the first of them."""
