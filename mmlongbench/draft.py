@@ -99,7 +99,7 @@ class Question:
 
 
 class TakeOrder(Protocol):
-    """The take order beyond the required units; may be lazy, must be the same at every iteration."""
+    """The order in which units beyond the required ones are taken; may be lazy, is the same at every iteration."""
 
     def units(self, length: int) -> Iterable[Unit]:
         """Units in the order of being taken; only a class table (ICL) looks at the length (tokens)."""

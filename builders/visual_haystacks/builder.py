@@ -100,7 +100,7 @@ class VisualHaystack:
 
 @dataclass(frozen=True, slots=True)
 class _Distractors:
-    """Photographs that are no needles and lack the anchor object, each once; broken ones are excluded."""
+    """Photographs that are no needles and lack the anchor object, each once; what cannot be opened is excluded."""
 
     row: PhotographQuestion
     world: mm.World

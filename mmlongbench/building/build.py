@@ -51,7 +51,7 @@ def build(manifest: Manifest, out: Path, engine: Engine, *, is_strict: bool = Fa
 
     """
     check_manifest(manifest)
-    with _claimed(out) as build_dir:
+    with _locked(out) as build_dir:
         if (build_dir.out / LOCK).is_file():
             return _complete(manifest, build_dir, engine)
         plans = plan_build(manifest, build_dir, engine)
@@ -178,7 +178,7 @@ def _whole(files: dict[str, Any], out: Path) -> None:
 
 
 @contextmanager
-def _claimed(out: Path) -> Iterator[BuildDir]:
+def _locked(out: Path) -> Iterator[BuildDir]:
     """The right to build in a folder. A build that came to no plan leaves nothing, where nothing stood before."""
     build_dir, new = _usable(out)
     with file_lock(build_dir.root / "claims" / "build", f"the release {out}"):

@@ -167,6 +167,6 @@ class BuildDir:
         path.unlink(missing_ok=True)
         return BuildError(f"{path}: is not what was written there, and was removed; run the command again to go on")
 
-    def claim(self, shard: Shard) -> Any:  # noqa: ANN401  (a context manager)
+    def lock_shard(self, shard: Shard) -> Any:  # noqa: ANN401  (a context manager)
         """The right to write a shard."""
         return file_lock(self.root / "claims" / f"{shard}".replace("/", "--"), f"shard {shard} of {self.out}")

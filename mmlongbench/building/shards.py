@@ -27,7 +27,7 @@ from mmlongbench.task.spec import TaskSpec
 def run_shard(out: Path, shard: Shard) -> float:
     """Do one shard, unless it is done; the seconds it took."""
     build_dir, begun = BuildDir(out), time.perf_counter()
-    with build_dir.claim(shard), _collected_seldom():
+    with build_dir.lock_shard(shard), _collected_seldom():
         if not build_dir.is_done(shard):
             build_dir.write(shard, _unchanged(build_dir, shard))
     return time.perf_counter() - begun

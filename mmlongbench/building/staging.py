@@ -71,10 +71,10 @@ def run_stage(manifest: Manifest, out: Path, engine: Engine, stage: str, share: 
     if stage == "prepare":
         if share != WHOLE:
             raise BuildError("--stage prepare reads all rows at once: leave --shard out")
-        with _claimed(build_dir, is_alone=True):
+        with _locked(build_dir, is_alone=True):
             plans = prepare(manifest, build_dir, engine)
             return sum(len(STAGES[each](plan, build_dir)) for plan in plans for each in PREPARED)
-    with _claimed(build_dir, is_alone=False):
+    with _locked(build_dir, is_alone=False):
         plans = _saved(build_dir)
         save_page_seconds(build_dir, {spec.name: spec.limits.seconds_a_page for spec in manifest.datasets})
         shards = [shard for plan in plans for shard in _shards(stage, plan, build_dir)]
@@ -92,7 +92,7 @@ def finish_release(out: Path, engine: Engine) -> dict[str, Any]:
 
     """
     build_dir = BuildDir(resolved(out))
-    with _claimed(build_dir, is_alone=True):
+    with _locked(build_dir, is_alone=True):
         plans = _saved(build_dir)
         for plan in plans:
             _shards("images", plan, build_dir, is_done=True)
@@ -148,7 +148,7 @@ def _saved(build_dir: BuildDir) -> list[DatasetPlan]:
 
 
 @contextmanager
-def _claimed(build_dir: BuildDir, *, is_alone: bool) -> Iterator[None]:
+def _locked(build_dir: BuildDir, *, is_alone: bool) -> Iterator[None]:
     """The right to work in a folder: alone, or beside others that each do shards of their own."""
     if not is_alone and not build_dir.root.is_dir():
         raise BuildError(f"--out {build_dir.out}: nothing is prepared there; begin with --stage prepare")

@@ -119,7 +119,7 @@ def audit(
 
 
 def _unfit(found: Sequence["FileAudit"]) -> Iterator[str]:
-    """For each file and model that some examples do not fit: how many, and the costliest example."""
+    """For each file and model that some examples do not fit: how many, and the dearest example."""
     for each in found:
         for name, tally in each.models.items():
             if tally.summary(each.examples)["fits"] < 1:
@@ -127,7 +127,7 @@ def _unfit(found: Sequence["FileAudit"]) -> Iterator[str]:
                 counts["refused"] = tally.refused
                 said = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
                 worst = f"{tally.worst[0][0]} ({tally.worst[0][1]:,} tokens)" if tally.worst else tally.first_refused
-                yield f"{each.file}: {name}: {each.examples} examples, {said}; the costliest is {worst}"
+                yield f"{each.file}: {name}: {each.examples} examples, {said}; the dearest is {worst}"
 
 
 @click.command()
@@ -258,7 +258,7 @@ def _say_fit(target: "Target", asked: Sequence["ModelOptions"], name: str, *, is
         said = f"fits {window} as it is; {at.where} has {at.tokens:,}"
     else:
         said = (
-            f"resize images by {found.factor:.2f}; the costliest example ({at.where}) then has {at.tokens:,} of "
+            f"resize images by {found.factor:.2f}; the dearest example ({at.where}) then has {at.tokens:,} of "
             f"{window}, now it is up to {found.as_it_is.tokens:,}"
         )
     say(f"{name}: {said}", err=is_aside)

@@ -142,7 +142,7 @@ def audit_rows(audits: list[FileAudit], models: Sequence[Model]) -> Iterator[lis
 
 
 def show_models(audits: list[FileAudit], models: Sequence[Model]) -> None:
-    """Mean and most tokens of each file on each model, what does not fit, and the costliest examples."""
+    """Mean and most tokens of each file on each model, what does not fit, and the dearest examples."""
     if not models:
         return
     title = "tokens of an example on models: mean / max; share over the window"
@@ -160,7 +160,7 @@ def show_models(audits: list[FileAudit], models: Sequence[Model]) -> None:
             tally = found.models[model.name]
             if tally.over_window:
                 worst = ", ".join(f"{id} {tokens:,}" for id, tokens in tally.worst)
-                say(f"{model.name}: {found.file}: {tally.over_window:,} over {model.window:,}; the costliest: {worst}")
+                say(f"{model.name}: {found.file}: {tally.over_window:,} over {model.window:,}; the dearest: {worst}")
             if tally.over_images:
                 say(
                     f"{model.name}: {found.file}: {tally.over_images:,} have up to {found.images.most:.0f} images, a "

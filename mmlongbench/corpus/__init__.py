@@ -1,4 +1,4 @@
-"""Passages: articles read from any source, cut, and kept as a corpus that is opened without being loaded."""
+"""Corpora: articles read from any source, cut, and kept as a corpus that is opened without being loaded."""
 
 from mmlongbench.corpus.articles import Article
 from mmlongbench.corpus.corpus import Corpus, build_corpus

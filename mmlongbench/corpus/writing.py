@@ -50,29 +50,29 @@ def build_corpus(
     if (found := existing(out, wanted)) is not None:
         return found
     is_new = not out.exists()
-    work = open_place(out)
-    with file_lock(work / CLAIM, f"the corpus {out}"):
+    folder = open_place(out)
+    with file_lock(folder / CLAIM, f"the corpus {out}"):
         clear(out)
         try:
-            written = _write(articles, work, mode, words, limit)
+            written = _write(articles, folder, mode, words, limit)
         except BaseException:
             leave_nothing(out, is_new=is_new)
             raise
-        for path in sorted(work.iterdir()):
+        for path in sorted(folder.iterdir()):
             if path.name in (PASSAGES, INDEX, REJECTS):
                 path.replace(out / path.name)
         versions = {name: version(name) for name in _MAKERS}
         info = CorpusInfo.model_validate({**wanted, **written, "versions": versions})
         write_whole(out / INFO, [info.model_dump_json(indent=1).encode(), b"\n"])
-        shutil.rmtree(work)
+        shutil.rmtree(folder)
     return info
 
 
 def _write(
-    articles: Iterable[Article | Fault], work: Path, mode: Mode, words: int, limit: int | None
+    articles: Iterable[Article | Fault], folder: Path, mode: Mode, words: int, limit: int | None
 ) -> dict[str, Any]:
     """Write the files of a corpus into the working folder; returns the counts."""
-    with _corpus_files(work) as corpus:
+    with _corpus_files(folder) as corpus:
         for article in fit(articles):
             if isinstance(article, Fault):
                 corpus.reject(article)
@@ -95,11 +95,11 @@ def _nothing(corpus: "_Corpus") -> str:
 
 
 @contextmanager
-def _corpus_files(work: Path) -> Iterator["_Corpus"]:
+def _corpus_files(folder: Path) -> Iterator["_Corpus"]:
     with (
-        atomic_write(work / REJECTS) as rejects,
-        writing(work / INDEX, work / "spool") as index,
-        atomic_write(work / PASSAGES) as passages,
+        atomic_write(folder / REJECTS) as rejects,
+        writing(folder / INDEX, folder / "spool") as index,
+        atomic_write(folder / PASSAGES) as passages,
         table_writer(passages) as table,
     ):
         yield _Corpus(table, index, rejects)

@@ -27,7 +27,7 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def atomic_replace(path: Path) -> Iterator[Path]:
-    """Give the path of a new file, which gets its name when the block ends well: as `whole`, for other writers."""
+    """Give the path of a new file, named when the block ends well: as `atomic_write`, for other writers."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{TEMPORARY}{socket.gethostname()}-{os.getpid()}-{path.name}"[:200])
     try:

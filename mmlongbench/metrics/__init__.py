@@ -1,1 +1,1 @@
-"""The metrics that ship, each an entry point: the benchmark's, MMLongBench-Doc's, SMuDGE, judges. They know no file."""
+"""The metrics that ship, each an entry point: the benchmark's, MMLongBench-Doc's, SMuDGE, judges."""

@@ -1,4 +1,4 @@
-"""What scoring says where a package is not installed that it needs."""
+"""What a metric says where a package is not installed that it needs."""
 
 from mmlongbench.errors import ScoringError
 

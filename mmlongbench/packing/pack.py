@@ -149,7 +149,7 @@ def pack(draft: Draft, budget: TokenBudget, pricer: Pricer, slack: int = 0) -> P
 def _refuse_unshown(
     draft: Draft, groups: frozenset[str], taken: Sequence[Unit], budget: TokenBudget, left_out: Mapping[str, int]
 ) -> None:
-    """Refuse a context that cannot show every group it asks about; `left_out` says why its take order ended."""
+    """Refuse a context that cannot show every group it asks about; `left_out` says why its take order ended, if so."""
     if unshown := sorted(groups - {unit.group for unit in taken}):
         if left_out:
             said = ", ".join(f"{count} × {reason}" for reason, count in left_out.items())
@@ -171,7 +171,7 @@ def _missing(costs: Sequence[int], room: int) -> int:
 def _take(
     draft: Draft, length: int, room: int, separator: int, pricer: Pricer
 ) -> tuple[tuple[Unit, ...], bool, Mapping[str, int]]:
-    """The longest prefix of the take order that fits, closed as the draft says; whether it ran dry; what was left."""
+    """The longest prefix of the take order that fits, closed as drafted; whether it ran dry; what was excluded."""
     taken: list[Unit] = []
     spare: list[Unit] = []
     left_out: Counter[str] = Counter()
@@ -203,12 +203,12 @@ def _take(
 
 
 def _close(
-    taken: list[Unit], spare: list[Unit], room: int, finish: Closing, separator: int, pricer: Pricer
+    taken: list[Unit], spare: list[Unit], room: int, closing: Closing, separator: int, pricer: Pricer
 ) -> tuple[Unit, ...]:
     """Exchange the last units for the ones that fill the room best; fewer are given up where that fills it better."""
     spared = [pricer.unit(unit).total + separator for unit in spare]
     best, least = tuple(taken), room + 1
-    givable = [number for number, unit in enumerate(taken) if not unit.is_optional][-finish.last :]
+    givable = [number for number, unit in enumerate(taken) if not unit.is_optional][-closing.last :]
     for last in reversed(range(len(givable) + 1)):
         gone = set(givable[len(givable) - last :])
         kept = [unit for number, unit in enumerate(taken) if number not in gone]
@@ -216,7 +216,7 @@ def _close(
         choice = given + spare
         costs = [pricer.unit(unit).total + separator for unit in given] + spared
         space = room + sum(costs[:last])
-        chosen = closest_sum(costs, space, finish.last)
+        chosen = closest_sum(costs, space, closing.last)
         gap = space - sum(costs[i] for i in chosen)
         if gap < least:
             best, least = (*kept, *(choice[i] for i in chosen)), gap

@@ -15,7 +15,7 @@ STEPS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Dearest:
+class Costliest:
     """The costliest example at one size of images."""
 
     tokens: int
@@ -36,9 +36,9 @@ class Fit:
     window: int
     factor: float | None
     """By which both sides of every image are to be multiplied; None where none of a hundredth and more would do."""
-    at: Dearest
+    at: Costliest
     """At that factor; at a hundredth where none would do."""
-    as_it_is: Dearest
+    as_it_is: Costliest
 
 
 def fit(target: Target, asked: ModelOptions) -> Fit:
@@ -80,7 +80,7 @@ def resized(size: tuple[int, int], hundredths: int) -> tuple[int, int]:
     return max(1, math.floor(size[0] * hundredths / STEPS)), max(1, math.floor(size[1] * hundredths / STEPS))
 
 
-def _most(opened: LoadedRelease, model: Model, hundredths: int) -> Dearest:
+def _most(opened: LoadedRelease, model: Model, hundredths: int) -> Costliest:
     """The costliest example at a size; headers are read once for all sizes."""
     most, where, too_many, refused = 0, "", 0, 0
     for file in opened.files:
@@ -94,4 +94,4 @@ def _most(opened: LoadedRelease, model: Model, hundredths: int) -> Dearest:
                 continue
             if total > most:
                 most, where = total, f"{file.name}, {made.id}"
-    return Dearest(most, where, too_many, refused)
+    return Costliest(most, where, too_many, refused)

@@ -158,7 +158,7 @@ def _worst(audits: Sequence[FileAudit], models: Sequence[Model]) -> str:
         if audit.models[model.name].over_window
     ]
     heads = ["model", "file", "id", "tokens"]
-    return f"<h2>The costliest examples of files that overflow</h2>{_table(heads, rows)}" if rows else ""
+    return f"<h2>The dearest examples of files that overflow</h2>{_table(heads, rows)}" if rows else ""
 
 
 def _strip(counts: Sequence[int]) -> str:

@@ -36,7 +36,7 @@ class Joined:
     record: Record
     prediction: Prediction | None
     place: int
-    """See `Asked.place`."""
+    """See `ScoringInput.place`."""
     turn: int | None = None
     """Of rows at several placements that do not say which: their number among those of the same id, from 0."""
 

@@ -41,7 +41,7 @@ class Prediction:
     text: str | None = None
     """Of an output of the public code, which is read whole."""
     lead: str = ""
-    """See `Asked.lead`."""
+    """See `ScoringInput.lead`."""
     told: bytes | None = None
     """Of an output of the public code: see `told_by`."""
     skipped: str = ""

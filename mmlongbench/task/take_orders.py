@@ -153,7 +153,7 @@ def by_divisor(documents: Sequence[Sequence[Unit]]) -> InOrder:
 class Rounds:
     """Many-shot rounds (ICL): each round shows every class once; the last one is cut where the room ends.
 
-    A excluded unit is followed by the next picture of its class. Where a class has no more pictures the rounds end: no
+    An excluded unit is followed by the next picture of its class. Where a class has no more pictures the rounds end: no
     picture comes twice, and no class is shown more often than another by more than one.
     """
 

@@ -210,7 +210,7 @@ def test_a_needle_is_never_a_distractor_of_its_own_question(tiny: World) -> None
     assert sorted(id for id, _ in found) == ["f.png", "g.png", "h.png"]
 
 
-def test_distractors_that_cannot_be_opened_are_barred_with_the_reason(tiny: World) -> None:
+def test_distractors_that_cannot_be_opened_are_excluded_with_the_reason(tiny: World) -> None:
     found = taken(builder(), asked(negatives=["none.png", "../q.jsonl"]), tiny)
     excluded = {id: reason for id, reason in found if reason}
     assert excluded == {"none.png": "missing-image", "../q.jsonl": "missing-image", "f.png": "broken-image"}

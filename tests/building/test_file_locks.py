@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from crash_harness import struck
+from crash_harness import signalled
 from tiny import Ran, build, command, hashes, leftovers
 
 pytestmark = pytest.mark.slow
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 @contextmanager
 def stopped(source: Path, out: Path, part: str, *args: str) -> Iterator[subprocess.Popen[str]]:
     """A build that has stopped in the middle of a shard: it lives, and holds what it has claimed."""
-    with struck(source, out, part, signal.SIGSTOP, "--workers", 1, *args) as process:
+    with signalled(source, out, part, signal.SIGSTOP, "--workers", 1, *args) as process:
         _, status = os.waitpid(process.pid, os.WUNTRACED)
         assert os.WIFSTOPPED(status)
         yield process

@@ -33,8 +33,8 @@ pytestmark = pytest.mark.slow
 HOLDER = """
 import sys
 from pathlib import Path
-from mmlongbench.io.atomic import claim
-with claim(Path(sys.argv[1]), "it"):
+from mmlongbench.io.atomic import file_lock
+with file_lock(Path(sys.argv[1]), "it"):
     print("held", flush=True)
     sys.stdin.read()
 """

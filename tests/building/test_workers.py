@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from crash_harness import HEARD, of_session, started, struck, wait_for
+from crash_harness import HEARD, of_session, signalled, started, wait_for
 from tiny import build, hashes, leftovers
 
 from mmlongbench.building.build import build as make_release
@@ -23,12 +23,12 @@ import mmlongbench.building.shards as shards
 
 render = shards._STAGES["assets"]
 
-def die(work, shard):
+def die(build_dir, shard):
     if shard.name == "cedar" and not Path({marker!r}).exists():
         if Path({marker!r}).parent.is_dir():
             Path({marker!r}).touch()
         os.kill(os.getpid(), signal.SIGKILL)
-    return render(work, shard)
+    return render(build_dir, shard)
 
 shards._STAGES["assets"] = die
 
@@ -46,7 +46,7 @@ def test_an_interrupt_ends_a_build_at_once_with_one_line_and_it_goes_on(
 ) -> None:
     out = tmp_path / "out"
     args = ("--workers", workers)
-    with struck(source, out, "cedar_page1.jpg", signal.SIGINT, *args, is_for_all=is_for_all) as process:
+    with signalled(source, out, "cedar_page1.jpg", signal.SIGINT, *args, is_for_all=is_for_all) as process:
         _, said = process.communicate()
     assert process.returncode == 130
     assert re.fullmatch(
@@ -66,7 +66,7 @@ def test_a_signal_that_ends_a_build_leaves_no_process_and_it_goes_on(
     by: signal.Signals, source: Path, finished: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    with struck(source, out, "cedar_page1.jpg", by, "--workers", 2) as process:
+    with signalled(source, out, "cedar_page1.jpg", by, "--workers", 2) as process:
         process.communicate()
     assert process.returncode == -by
     wait_for(lambda: not of_session(process.pid))
@@ -77,7 +77,7 @@ def test_a_signal_that_ends_a_build_leaves_no_process_and_it_goes_on(
 
 def test_an_interrupt_ends_workers_that_ignore_sigterm(source: Path, tmp_path: Path) -> None:
     deaf, args = [signal.SIGTERM], ("--workers", 2)
-    with struck(source, tmp_path / "out", "cedar_page1.jpg", signal.SIGINT, *args, ignored=deaf) as process:
+    with signalled(source, tmp_path / "out", "cedar_page1.jpg", signal.SIGINT, *args, ignored=deaf) as process:
         _, said = process.communicate()
     assert process.returncode == 130
     assert "interrupted at images: " in said  # in good order, not by the limit of a second and a half

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from crash_harness import Lives, held_claims, lives_of, of_session, struck, wait_for
+from crash_harness import Lives, held_locks, lives_of, of_session, signalled, wait_for
 from tiny import build, hashes, leftovers
 
 from mmlongbench.draws import Draws
@@ -77,10 +77,10 @@ def test_workers_of_a_killed_build_end_free_their_locks_and_it_goes_on(
     part: str, source: Path, finished: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    with struck(source, out, part, signal.SIGKILL, "--workers", 2) as process:
+    with signalled(source, out, part, signal.SIGKILL, "--workers", 2) as process:
         assert process.wait() == -signal.SIGKILL
         wait_for(lambda: not of_session(process.pid))
-    assert not held_claims(out)
+    assert not held_locks(out)
     assert not (out / "build.lock.json").exists()
     assert build(source, out).code == 0
     assert hashes(out) == hashes(finished)

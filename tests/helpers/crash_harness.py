@@ -16,7 +16,7 @@ from typing import IO, Any
 import pytest
 from tiny import environment
 
-SCRIPT, STRUCK = (Path(__file__).with_name(name) for name in ("crash_worker.py", "signal_worker.py"))
+SCRIPT, SIGNALLED = (Path(__file__).with_name(name) for name in ("crash_worker.py", "signal_worker.py"))
 HEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 """Signals that end a process, unless it was started so that it ignores them."""
 ON_A_SMALL_DISK = ("unshare", "-m", "sh", "-c", 'mount -t tmpfs -o size=4m none "$0" && exec "$@"')
@@ -72,7 +72,7 @@ def lives_of(manifest: Path, *before: str) -> Iterator[Lives]:
 
 
 @contextmanager
-def struck(
+def signalled(
     source: Path,
     out: Path,
     part: str,
@@ -85,7 +85,7 @@ def struck(
 
     With `is_for_all` its workers are struck too, as by a terminal.
     """
-    words = [sys.executable, STRUCK, "build", source / "tiny.yaml", "--out", out, "-q", *args]
+    words = [sys.executable, SIGNALLED, "build", source / "tiny.yaml", "--out", out, "-q", *args]
     given = environment(PART=part, SIGNAL=int(by), **({"GROUP": ""} if is_for_all else {}))
     options = {"env": given, "start_new_session": True, "stderr": subprocess.PIPE, "text": True}
     with started([*map(str, words)], ignored, **options) as process:
@@ -136,7 +136,7 @@ def of_session(session: int) -> list[int]:
     return found
 
 
-def held_claims(out: Path) -> list[str]:
+def held_locks(out: Path) -> list[str]:
     """The claims of a build that some process holds."""
     return [path.name for path in (out / ".build" / "claims").glob("*") if is_held(path)]
 

@@ -28,12 +28,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from mmlongbench.metrics.judge.calls import Call
 from mmlongbench.metrics.judge.client import JudgeClient
-from mmlongbench.metrics.judge.pace import Waits
+from mmlongbench.metrics.judge.pace import Backoff
 from mmlongbench.metrics.judge.verdicts import Grade
 from mmlongbench.task.metric import Judge
 
 url, cache, calls, at_once = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
-client = JudgeClient(Judge(url, ("m",), cache, at_once), Waits())
+client = JudgeClient(Judge(url, ("m",), cache, at_once), Backoff())
 with ThreadPoolExecutor(at_once) as pool:
     list(pool.map(client.ask, [Call("m", "Grade it.", str(number), Grade) for number in range(calls)]))
 sys.stdout.write(str(client.usage()["calls"]))

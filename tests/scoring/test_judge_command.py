@@ -116,7 +116,7 @@ def test_the_figures_of_the_public_code_stand_beside_the_score_of_100(
 def test_an_example_without_a_usable_reply_is_left_out_of_the_mean_and_counted(
     release: Path, golds: list[Line], tmp_path: Path, server: JudgeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mmlongbench.metrics.judge.judged.Waits", lambda: QUICK)
+    monkeypatch.setattr("mmlongbench.metrics.judge.judged.Backoff", lambda: QUICK)
 
     def mute_once(request: Request) -> Said:
         return Said("It is right.") if "\n18.29%\n" in text_of(request) else script(request)

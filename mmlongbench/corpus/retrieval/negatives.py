@@ -67,7 +67,7 @@ class NegativeFilter:
         self._seen = NearDuplicates(near, (passage.text for passage in facts.gold))
 
     def admit(self, passage: Passage) -> str | None:
-        """Why a passage is no negative, one of `REASONS`; None if it is one, and is taken."""
+        """Admit a passage as a negative, or return why it is none, one of `REASONS`."""
         if passage.id in self._gold:
             return "gold"
         if passage.id in self._excluded:

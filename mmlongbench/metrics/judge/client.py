@@ -34,14 +34,14 @@ class Failed:
 class JudgeClient:
     """The judges of a run; threads may share it."""
 
-    def __init__(self, judge: Judge, waits: Backoff) -> None:
+    def __init__(self, judge: Judge, backoff: Backoff) -> None:
         """Open the cache and the endpoint; nothing is asked yet."""
         _check(judge)
         self.judge = judge
         self._endpoint = None if judge.is_dry else Endpoint(judge.url, judge.timeout)
         is_there = judge.cache is not None and (judge.cache.exists() or not judge.is_dry)
         self._cache = Cache(judge.cache if is_there else None)
-        self._pace = RateLimiter(waits)
+        self._pace = RateLimiter(backoff)
         self._slots = threading.BoundedSemaphore(judge.concurrency)
         self._guard = threading.Lock()
         self._counts = Counter(dict.fromkeys(_COUNTS, 0))

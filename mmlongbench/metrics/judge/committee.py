@@ -59,9 +59,9 @@ class Committee(Judged):
         "ours": "arXiv:2411.06176",
     }
 
-    def __init__(self, settings: Settings, waits: Backoff | None = None) -> None:
+    def __init__(self, settings: Settings, backoff: Backoff | None = None) -> None:
         """Pages are looked for among the release's images and the documents."""
-        super().__init__(settings, waits)
+        super().__init__(settings, backoff)
         self._images, self._documents = settings.images, PageTexts(settings.documents)
         self.samples = self.judge.samples or SAMPLES[self.profile]
         self.temperature = DRAWN if self.samples > 1 else 0.0

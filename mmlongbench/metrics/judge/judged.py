@@ -30,14 +30,14 @@ class Judged(ProfiledMetric):
     public_model: ClassVar[str] = ""
     """The judge of the public code, which is asked under `official` where no model is named."""
 
-    def __init__(self, settings: Settings, waits: Backoff | None = None) -> None:
+    def __init__(self, settings: Settings, backoff: Backoff | None = None) -> None:
         """Read the public code's prompts where they are given, and open the client."""
         if settings.judge is None:
             raise JudgeError(f"{self.name}: no judge is named: --judge-url and --judge-model do")
         self.public = self._public_prompts(settings)
         super().__init__(settings)
         self.judge = self._with_model(settings.judge)
-        self.client = JudgeClient(self.judge, waits or Backoff())
+        self.client = JudgeClient(self.judge, backoff or Backoff())
         wording = () if self.public else ("own wording",)
         self.choices = (*wording, f"judge{'s' if len(self._asked) > 1 else ''} {', '.join(self._asked)}")
 

@@ -24,13 +24,13 @@ class Backoff:
 class RateLimiter:
     """The waits of all threads that ask one endpoint."""
 
-    waits: Backoff
+    backoff: Backoff
     _stopped: threading.Event = field(default_factory=threading.Event)
     _open_at: float = 0.0
 
     def hold(self, seconds: float) -> bool:
         """Let no request go out for so long: the endpoint has asked for it; False where that is too long."""
-        if seconds > self.waits.asked:
+        if seconds > self.backoff.asked:
             return False
         self._open_at = max(self._open_at, time.monotonic() + seconds)
         return True
@@ -44,7 +44,7 @@ class RateLimiter:
 
     def rest(self, key: str, attempt: int) -> bool:
         """Wait before an attempt, from 1, for a time that differs from call to call; False when all was stopped."""
-        longest = min(self.waits.first * 2.0 ** (attempt - 1), self.waits.most)
+        longest = min(self.backoff.first * 2.0 ** (attempt - 1), self.backoff.most)
         share = 0.75 + 0.25 * Draws(("judge", key)).fraction(f"wait {attempt}")
         return not self._stopped.wait(longest * share)
 

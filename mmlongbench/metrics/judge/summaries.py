@@ -68,9 +68,9 @@ class FluencyF1(Judged):
         )
     }
 
-    def __init__(self, settings: Settings, waits: Backoff | None = None) -> None:
+    def __init__(self, settings: Settings, backoff: Backoff | None = None) -> None:
         """Claims that were released with the data are taken from there."""
-        super().__init__(settings, waits)
+        super().__init__(settings, backoff)
         self._claims = GoldClaims(self.client, settings.data)
         files = claims_files(settings.data)
         self.choices = (*self.choices, f"claims of {', '.join(files)}" if files else "claims by the judge")
