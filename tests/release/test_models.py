@@ -54,7 +54,7 @@ def test_a_window_counts_prompt_and_reserve_and_check_exits_with_1(finished: Pat
     checked = command("audit", *args, "--check", "-q")
     assert checked.code == 1
     worst = found[FILE]["models"]["qwen2.5-vl"]["worst"][0]
-    said = f"6 examples, {over} over the window; the costliest is {worst['id']} ({worst['tokens']:,} tokens)"
+    said = f"6 examples, {over} over the window; the dearest is {worst['id']} ({worst['tokens']:,} tokens)"
     assert f"{FILE}: qwen2.5-vl: {said}\n" in checked.err
     assert command("audit", finished, "--models", "qwen2.5-vl", "--window", "qwen2.5-vl=1M", "--check", "-q").code == 0
 
