@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 from passages import Passages, read_pages, write_passages
@@ -31,6 +31,8 @@ from mmlongbench.release.images import ImageSizes
 from mmlongbench.release.layout import DATA, IMAGES
 from mmlongbench.release.loading import AuditedDataset, LoadedRelease, PublicFile, locked_dataset
 from mmlongbench.release.lock import read_lock
+from mmlongbench.task.builder import Builder
+from mmlongbench.task.rows import Row
 from mmlongbench.task.spec import Options
 from tokenization import TokenCount
 from tokenization.text import LLAMA2_ASSET
@@ -73,7 +75,7 @@ def main(release: Path | None, pdfs: Path | None, examples: int, rounds: int) ->
 def _generated(pdfs: Path | None, count: int) -> Iterator[Case]:
     """Examples that are nearly all text."""
     builder = Passages("pages", Options())
-    dataset = AuditedDataset(builder, CounterSpec().open(), builder.spec.reserve, is_locked=False)
+    dataset = AuditedDataset(cast("Builder[Row]", builder), CounterSpec().open(), builder.spec.reserve, is_locked=False)
     with tempfile.TemporaryDirectory() as root, open_pdfs(pdfs) as paths:
         path = write_passages(Path(root), builder, read_pages(paths, LIMITS), LENGTH, count)
 

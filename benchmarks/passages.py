@@ -1,11 +1,8 @@
 """A task made of text: pages of PDFs as passages with a few pictures, for measuring what text costs to count."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
-
-from pydantic import BaseModel
 
 import mmlongbench as mm
 from mmlongbench import Draws, Image, Part, Record, Unit, World, escape_markers
@@ -34,15 +31,11 @@ class Passage(mm.Row):
     pictures: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Passages:
+class Passages(mm.Builder[Passage]):
     """Passages in a drawn order behind a few pictures."""
 
-    dataset: str
-    options: mm.Options
-
-    options_type: ClassVar[type[BaseModel]] = mm.Options
-    spec: ClassVar[mm.TaskSpec] = mm.TaskSpec(mm.FilePattern("passages/{name}_K{k}.jsonl"), metric="none")
+    row_type: ClassVar[type[mm.Row]] = Passage
+    spec = mm.TaskSpec(mm.FilePattern("passages/{name}_K{k}.jsonl"), metric="none")
 
     def draft(self, row: Passage, world: World, draws: Draws) -> mm.Draft:
         """The pictures, then as many passages as fit."""

@@ -23,15 +23,14 @@ from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError, Fault, Rejected, ReleaseError, SourceError
 from mmlongbench.io.folders import file_inside, pdfs_by_name, two_of_one_name, visible_files
 from mmlongbench.io.json_lines import json_line_at, json_lines, json_object, load_json
-from mmlongbench.manifest.errata import read_rows
 from mmlongbench.packing.pack import Example, PlacedNeedle, assemble
 from mmlongbench.packing.place import DEPTHS, Depth, Permutation
 from mmlongbench.prompt import Image, Part, Prompt, escape_markers
 from mmlongbench.sentences import sentences
-from mmlongbench.task.builder import Builder
+from mmlongbench.task.builder import Builder, ExaminingBuilder, SharedContextBuilder
 from mmlongbench.task.formats import FileFormat, FilePattern, JsonLines
 from mmlongbench.task.reader import Reader
-from mmlongbench.task.rows import RawRow, Record, Row, RowFault, SourcePaths, Suspect, at_place
+from mmlongbench.task.rows import RawRow, Record, Row, RowFault, SourcePaths, Suspect, raw_row
 from mmlongbench.task.sources import Document, ImageClass, ImageClasses, Page, World
 from mmlongbench.task.spec import Bundle, FullPrompt, Options, Placements, Remark, TaskSpec
 from mmlongbench.task.take_orders import Chain, InOrder, Rounds, alternate_sides, by_divisor, inside_out
@@ -48,6 +47,7 @@ __all__ = [
     "Draft",
     "DraftError",
     "Draws",
+    "ExaminingBuilder",
     "Example",
     "Facts",
     "Fault",
@@ -85,6 +85,7 @@ __all__ = [
     "Rounds",
     "Row",
     "RowFault",
+    "SharedContextBuilder",
     "SourceError",
     "SourcePaths",
     "Suspect",
@@ -95,7 +96,6 @@ __all__ = [
     "World",
     "alternate_sides",
     "assemble",
-    "at_place",
     "by_divisor",
     "contains",
     "escape_markers",
@@ -115,7 +115,7 @@ __all__ = [
     "ordinal_words",
     "pdfs_by_name",
     "rank_texts",
-    "read_rows",
+    "raw_row",
     "sentences",
     "two_of_one_name",
     "visible_files",

@@ -6,7 +6,7 @@ A builder never sees the length, the depth or the counter, so it cannot cut, cou
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from mmlongbench.prompt import Part
 
@@ -98,24 +98,26 @@ class Question:
         return replace(self, parts=self.wording.parts(text), chosen=text) if self.wording else self
 
 
-class TakeOrder(Protocol):
+class TakeOrder(ABC):
     """The order in which units beyond the required ones are taken; may be lazy, is the same at every iteration."""
 
+    __slots__ = ()
+
+    @abstractmethod
     def units(self, length: int) -> Iterable[Unit]:
-        """Units in the order of being taken; only a class table (ICL) looks at the length (tokens)."""
-        ...
+        """Return the units in the order of being taken; only a table of classes looks at the length, in tokens."""
 
     def groups(self, length: int) -> frozenset[str] | None:
-        """The groups a context of this length must show, or None where every question is asked at every length."""
-        ...
+        """Return the groups that a context of this length must show; None: every question is asked at every length."""
+        return None
 
     def missing_groups(self, length: int) -> int:
-        """How many groups a context of this length should show and the source does not have."""
-        ...
+        """Return how many groups a context of this length should show and the source does not have."""
+        return 0
 
     def wider(self, length: int) -> "TakeOrder | None":
-        """One that shows more groups, where this one may run dry before a room of this length is full (ICL)."""
-        ...
+        """Return an order that shows more groups, where this one may end before a context of this length is full."""
+        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ the first 15 characters of its folder, so no two in one context may agree in the
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
@@ -27,11 +27,10 @@ PAPER_IMAGES = {"mmlongdoc": (3.3, 6.9, 13.8, 28.0, 56.4), "slidevqa": (7.5, 16.
 """Table 3."""
 
 
-@dataclass(frozen=True, slots=True)
-class DocVQA:
+class DocVQA(mm.ExaminingBuilder[DocumentQuestion]):
     """Long-document QA over page images, or over their text."""
 
-    dataset: str
+    row_type: ClassVar[type[mm.Row]] = DocumentQuestion
     options: DocVQAOptions
 
     options_type: ClassVar[type[mm.Options]] = DocVQAOptions
@@ -126,6 +125,10 @@ class DocVQA:
     def suspects(self, rows: Sequence[DocumentQuestion], world: mm.World) -> Iterable[mm.Suspect]:
         """Questions whose answer pages may be wrong."""
         return find_suspects(rows, world)
+
+    def examined_documents(self, rows: Sequence[DocumentQuestion]) -> Iterable[str]:
+        """The documents that are asked about."""
+        return (row.doc for row in rows)
 
     def _page(self, world: mm.World, document: mm.Document, page: mm.Page, role: mm.Role) -> mm.Unit:
         unit = page_unit(page.path, page.index, self.options.page_label, role)

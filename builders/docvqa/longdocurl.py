@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from builders.docvqa.cleaning import clean, faulty_text, texts_in
 from builders.docvqa.rows import DocumentQuestion
@@ -18,13 +18,14 @@ from mmlongbench import (
     PageImages,
     Pages,
     RawRow,
+    Reader,
     Row,
     RowFault,
     SourceError,
     SourcePaths,
     json_lines,
     pdfs_by_name,
-    read_rows,
+    raw_row,
     visible_files,
 )
 
@@ -33,7 +34,7 @@ DPI = 72
 _IMAGE = re.compile(r"(.+)_(\d+)\.png", re.IGNORECASE)
 
 
-class LongDocURL:
+class LongDocURL(Reader[DocumentQuestion]):
     """LongDocURL: 2,325 questions over 396 documents."""
 
     row_type: ClassVar[type[Row]] = DocumentQuestion
@@ -42,32 +43,29 @@ class LongDocURL:
     image_folder: ClassVar[str] = "longdocurl"
     fixed_fields: ClassVar[tuple[str, ...]] = ("total_pages",)
 
-    def rows(self, sources: SourcePaths) -> Iterator[Row | RowFault]:
-        """Each row of the source; its id is `longdocurl_<row>`, from 0."""
-        return read_rows(self, sources)
-
-    def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow]:
-        """Each row of the source as it stands there."""
+    def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
+        """Each row of the source as it stands there; its id is `longdocurl_<row>`, from 0."""
         path = sources["questions"]
         for number, (line, _, raw) in enumerate(json_lines(path)):
-            yield RawRow(f"longdocurl_{number}", raw, path.name, f"line {line}")
+            yield raw_row(f"longdocurl_{number}", raw, path.name, f"line {line}")
 
-    def row(self, id: str, raw: dict[str, Any]) -> DocumentQuestion | Fault:
+    def row(self, raw: RawRow, sources: SourcePaths) -> DocumentQuestion | Fault:
         """One row cleaned."""
-        if fault := faulty_text(raw, ("doc_no", "question", "answer_format")):
+        fields = raw.fields
+        if fault := faulty_text(fields, ("doc_no", "question", "answer_format")):
             return fault
-        window = _window(raw.get("start_end_idx"))
+        window = _window(fields.get("start_end_idx"))
         if isinstance(window, Fault):
             return window
         return clean(
-            id,
-            raw["doc_no"],
-            raw["question"],
-            raw.get("answer"),
-            raw["answer_format"],
-            raw.get("evidence_pages"),
-            question_type=": ".join(str(raw[key]) for key in ("task_tag", "question_type") if raw.get(key)),
-            sources=texts_in(raw.get("evidence_sources")),
+            raw.id,
+            fields["doc_no"],
+            fields["question"],
+            fields.get("answer"),
+            fields["answer_format"],
+            fields.get("evidence_pages"),
+            question_type=": ".join(str(fields[key]) for key in ("task_tag", "question_type") if fields.get(key)),
+            sources=texts_in(fields.get("evidence_sources")),
             window=window,
         )
 

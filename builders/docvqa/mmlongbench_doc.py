@@ -13,55 +13,54 @@ from builders.docvqa.cleaning import clean, faulty_text, texts_in
 from builders.docvqa.rows import DocumentQuestion
 from mmlongbench import (
     Fault,
+    Pages,
     RawRow,
+    Reader,
     Row,
     RowFault,
     SourceError,
     SourcePaths,
     load_json,
     pdfs_by_name,
-    read_rows,
+    raw_row,
 )
 
 FIELDS = ("doc_id", "doc_type", "question", "answer", "evidence_pages", "evidence_sources", "answer_format")
 
 
-class MMLongBenchDoc:
+class MMLongBenchDoc(Reader[DocumentQuestion]):
     """MMLongBench-Doc: 1,082 questions over 135 PDFs."""
 
     row_type: ClassVar[type[Row]] = DocumentQuestion
     sources: ClassVar[tuple[str, ...]] = ("samples", "documents")
     image_folder: ClassVar[str] = "mmlongbench-doc"
 
-    def rows(self, sources: SourcePaths) -> Iterator[Row | RowFault]:
-        """Each row of the source; its id is `mmlongdoc_<row>`, from 0."""
-        return read_rows(self, sources)
-
-    def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow]:
-        """Each row of the source as it stands there."""
+    def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
+        """Each row of the source as it stands there; its id is `mmlongdoc_<row>`, from 0."""
         for number, raw in enumerate(_load(sources["samples"])):
             fault = Fault("not-a-row", "an object of seven fields", type(raw).__name__)
             value = raw if isinstance(raw, dict) else fault
-            yield RawRow(f"mmlongdoc_{number}", value, sources["samples"].name, f"row {number}")
+            yield raw_row(f"mmlongdoc_{number}", value, sources["samples"].name, f"row {number}")
 
-    def row(self, id: str, raw: dict[str, Any]) -> DocumentQuestion | Fault:
+    def row(self, raw: RawRow, sources: SourcePaths) -> DocumentQuestion | Fault:
         """One row cleaned."""
-        if fault := faulty_text(raw, FIELDS):
+        fields = raw.fields
+        if fault := faulty_text(fields, FIELDS):
             return fault
-        name, named = raw["doc_id"], literal_list(raw["evidence_sources"])
+        name, named = fields["doc_id"], literal_list(fields["evidence_sources"])
         return clean(
-            id,
+            raw.id,
             name[:-4] if name.lower().endswith(".pdf") else name,
-            raw["question"],
-            raw["answer"],
-            raw["answer_format"],
-            raw["evidence_pages"],
-            doc_type=raw["doc_type"],
+            fields["question"],
+            fields["answer"],
+            fields["answer_format"],
+            fields["evidence_pages"],
+            doc_type=fields["doc_type"],
             sources=texts_in(named),
             repairs=() if named is not None else ("unreadable-evidence-sources-dropped",),
         )
 
-    def documents(self, sources: SourcePaths) -> Mapping[str, Path | Fault]:
+    def documents(self, sources: SourcePaths) -> Mapping[str, Pages | Fault]:
         """Every visible PDF of the folder, by its name without the ending; those that share one are refused."""
         return pdfs_by_name(sources["documents"], is_deep=False)
 

@@ -21,6 +21,7 @@ from mmlongbench import (
     Fault,
     Pages,
     RawRow,
+    Reader,
     Row,
     RowFault,
     SourceError,
@@ -29,7 +30,7 @@ from mmlongbench import (
     json_object,
     load_json,
     pdfs_by_name,
-    read_rows,
+    raw_row,
 )
 
 _MAX_BYTES = 256 * 1024 * 1024
@@ -43,41 +44,39 @@ _MAX_NAMED = 20
 FIELDS = ("doc", "question", "answer", "pages")
 
 
-class OwnDocuments:
+class OwnDocuments(Reader[DocumentQuestion]):
     """PDFs and questions of your own."""
 
     row_type: ClassVar[type[Row]] = DocumentQuestion
     sources: ClassVar[tuple[str, ...]] = ("questions", "documents")
     image_folder: ClassVar[str] = "own-documents"
+    fixed_fields: ClassVar[tuple[str, ...]] = ("id",)
 
-    def rows(self, sources: SourcePaths) -> Iterator[Row | RowFault]:
-        """Each question; its id is its own, or `own_<row>`, from 0."""
-        return read_rows(self, sources)
-
-    def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow]:
-        """Each question as it stands there."""
+    def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
+        """Each question as it stands there; its id is its own, or `own_<row>`, from 0."""
         path = sources["questions"]
         for number, (place, raw) in enumerate(_rows(path)):
             given = None if isinstance(raw, Fault) else raw.get("id")
             id = str(given) if isinstance(given, str | int) and str(given).strip() else f"own_{number}"
-            yield RawRow(id, raw, path.name, place)
+            yield raw_row(id, raw, path.name, place)
 
-    def row(self, id: str, raw: dict[str, Any]) -> DocumentQuestion | Fault:
+    def row(self, raw: RawRow, sources: SourcePaths) -> DocumentQuestion | Fault:
         """One question cleaned."""
-        if fault := faulty_text(raw, ("doc", "question")):
+        fields = raw.fields
+        if fault := faulty_text(fields, ("doc", "question")):
             return fault
-        if fault := _faulty_pages(raw.get("pages")):
+        if fault := _faulty_pages(fields.get("pages")):
             return fault
-        name = raw["doc"].strip()
+        name = fields["doc"].strip()
         return clean(
-            id,
+            raw.id,
             name[:-4] if name.lower().endswith(".pdf") else name,
-            raw["question"],
-            raw.get("answer"),
-            format_of(raw.get("answer")),
-            _pages(raw.get("pages")),
+            fields["question"],
+            fields.get("answer"),
+            format_of(fields.get("answer")),
+            _pages(fields.get("pages")),
             pages_field="pages",
-            doc_type=str(raw.get("doc_type") or ""),
+            doc_type=str(fields.get("doc_type") or ""),
         )
 
     def documents(self, sources: SourcePaths) -> Mapping[str, Pages | Fault]:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from builders.docvqa.answers import format_of
 from builders.docvqa.cleaning import clean, faulty_text
@@ -18,20 +18,21 @@ from mmlongbench import (
     PageImages,
     Pages,
     RawRow,
+    Reader,
     Row,
     RowFault,
     SourceError,
     SourcePaths,
     file_inside,
     json_lines,
-    read_rows,
+    raw_row,
 )
 
 _SLIDE = re.compile(r"(.+)-(\d+)-\d+\.(?:jpe?g|png)", re.IGNORECASE)
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,150}")
 
 
-class SlideVQA:
+class SlideVQA(Reader[DocumentQuestion]):
     """SlideVQA: decks of twenty slides."""
 
     row_type: ClassVar[type[Row]] = DocumentQuestion
@@ -39,29 +40,26 @@ class SlideVQA:
     image_folder: ClassVar[str] = "slideVQA"
     fixed_fields: ClassVar[tuple[str, ...]] = ("image_urls",)
 
-    def rows(self, sources: SourcePaths) -> Iterator[Row | RowFault]:
-        """Each row of the source; its id is `slideVQA_<row>`, from 0."""
-        return read_rows(self, sources)
-
-    def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow]:
-        """Each row of the source as it stands there."""
+    def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
+        """Each row of the source as it stands there; its id is `slideVQA_<row>`, from 0."""
         path = sources["questions"]
         for number, (line, _, raw) in enumerate(json_lines(path)):
-            yield RawRow(f"slideVQA_{number}", raw, path.name, f"line {line}")
+            yield raw_row(f"slideVQA_{number}", raw, path.name, f"line {line}")
 
-    def row(self, id: str, raw: dict[str, Any]) -> DocumentQuestion | Fault:
+    def row(self, raw: RawRow, sources: SourcePaths) -> DocumentQuestion | Fault:
         """One row cleaned; the answer's format is derived from the answer."""
-        if fault := faulty_text(raw, ("deck_name", "question")):
+        fields = raw.fields
+        if fault := faulty_text(fields, ("deck_name", "question")):
             return fault
-        answer = raw.get("answer")
+        answer = fields.get("answer")
         return clean(
-            id,
-            raw["deck_name"],
-            raw["question"],
+            raw.id,
+            fields["deck_name"],
+            fields["question"],
             answer,
             format_of(answer),
-            raw.get("evidence_pages"),
-            question_type=str(raw.get("reasoning_type") or ""),
+            fields.get("evidence_pages"),
+            question_type=str(fields.get("reasoning_type") or ""),
         )
 
     def documents(self, sources: SourcePaths) -> Mapping[str, Pages | Fault]:

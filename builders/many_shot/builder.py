@@ -41,11 +41,10 @@ class ManyShotOptions(mm.Options):
     """Above 128K there are more only where the pictures of a class run out."""
 
 
-@dataclass(frozen=True, slots=True)
-class ManyShot:
+class ManyShot(mm.SharedContextBuilder[ClassifiedImage]):
     """Classification by exemplars."""
 
-    dataset: str
+    row_type: ClassVar[type[mm.Row]] = ClassifiedImage
     options: ManyShotOptions
 
     options_type: ClassVar[type[mm.Options]] = ManyShotOptions

@@ -1,28 +1,39 @@
 """Pictures in folders of their classes: `<class>/<file>`, one folder of classes for exemplars, one for tests."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
 from builders.many_shot.rows import ClassifiedImage, is_unicode
-from mmlongbench import Fault, ImageClass, ImageClasses, Row, RowFault, SourcePaths, at_place, file_inside
+from mmlongbench import (
+    Fault,
+    ImageClass,
+    ImageClasses,
+    RawRow,
+    Reader,
+    Row,
+    RowFault,
+    SourcePaths,
+    file_inside,
+    raw_row,
+)
 
 ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 
 
-class ImageFolders:
+class ImageFolders(Reader[ClassifiedImage]):
     """One's own classified pictures."""
 
     row_type: ClassVar[type[Row]] = ClassifiedImage
     sources: ClassVar[tuple[str, ...]] = ("train", "test")
     image_folder: ClassVar[str] = "image-folders"
     names_images_by_content: ClassVar[bool] = True
+    fixed_fields: ClassVar[tuple[str, ...]] = ("image", "class")
 
-    def rows(self, sources: SourcePaths) -> Iterator[Row | RowFault]:
+    def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
         """Each picture of the folder of tests, numbered in the order of their paths; then the files that are none."""
         for number, (kind, name) in enumerate(_pictures(sources["test"])):
-            row = ClassifiedImage(id=f"test-{number}", image=f"test/{name}", kind=kind)
-            yield at_place(row.id, row, name, "picture")
+            yield raw_row(f"test-{number}", {"image": f"test/{name}", "class": kind}, name, "picture")
         for split in self.sources:
             for name in _files(sources[split]):
                 path = PurePosixPath(name)
@@ -30,18 +41,18 @@ class ImageFolders:
                     fault = Fault(
                         "unknown-ending", f"a picture that ends in {', '.join(ENDINGS)}", path.suffix or "none"
                     )
-                    yield at_place(f"{split}/{name}", fault, name, "file")
+                    yield raw_row(f"{split}/{name}", fault, name, "file")
                 elif not is_unicode(name):
                     found = name.encode("ascii", "backslashreplace").decode()
                     fault = Fault("invalid-unicode", "a name in UTF-8", found)
-                    yield at_place(f"{split}/{found}", fault, found, "name")
+                    yield raw_row(f"{split}/{found}", fault, found, "name")
                 elif len(path.parts) < 2:
                     fault = Fault("no-class", f"{split}/<class>/{name}", f"{split}/{name}")
-                    yield at_place(f"{split}/{name}", fault, name, "picture")
+                    yield raw_row(f"{split}/{name}", fault, name, "picture")
 
-    def documents(self, sources: SourcePaths) -> Mapping[str, Path]:
-        """No PDFs."""
-        return {}
+    def row(self, raw: RawRow, sources: SourcePaths) -> ClassifiedImage:
+        """One picture of the tests; its class is its folder."""
+        return ClassifiedImage(id=raw.id, image=raw.fields["image"], kind=str(raw.fields["class"]))
 
     def image(self, sources: SourcePaths, name: str) -> Path | None:
         """A picture by `<split>/<class>/<file>`; a name that leads out of its folder has none."""

@@ -15,13 +15,15 @@ from mmlongbench import (
     Fault,
     ImageClass,
     ImageClasses,
+    RawRow,
+    Reader,
     Row,
     RowFault,
     SourceError,
     SourcePaths,
-    at_place,
     file_inside,
     load_json,
+    raw_row,
 )
 
 _PARTS = ("images", "annotations", "categories")
@@ -41,27 +43,29 @@ class Annotated:
     """Images of several categories."""
 
 
-class INaturalist:
+class INaturalist(Reader[ClassifiedImage]):
     """iNaturalist's own files."""
 
     row_type: ClassVar[type[Row]] = ClassifiedImage
     sources: ClassVar[tuple[str, ...]] = ("images", "train", "test")
     image_folder: ClassVar[str] = "inat2021"
     names_images_by_content: ClassVar[bool] = True
+    fixed_fields: ClassVar[tuple[str, ...]] = ("image_id", "category_id")
 
-    def rows(self, sources: SourcePaths) -> Iterator[Row | RowFault]:
+    def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
         """Each annotated picture of the tests, by `inat-<image id>`; and exemplars that have no class or no file."""
         for split in ("test", "train"):
-            found = _annotated(sources[split])
+            file, found = sources[split].name, _annotated(sources[split])
             for number, (image, category) in enumerate(found.pairs):
-                id = f"inat-{image}" if split == "test" else f"{split}-{image}"
-                row = _row(id, found, image, category)
-                if split == "test" or isinstance(row, Fault):
-                    yield at_place(id, row, sources[split].name, f"annotation {number}")
+                place, fields = f"annotation {number}", {"image_id": image, "category_id": category}
+                if split == "test":
+                    yield raw_row(f"inat-{image}", fields, file, place)
+                elif isinstance(fault := _row("", found, image, category), Fault):
+                    yield raw_row(f"train-{image}", fault, file, place)
 
-    def documents(self, sources: SourcePaths) -> Mapping[str, Path]:
-        """No PDFs."""
-        return {}
+    def row(self, raw: RawRow, sources: SourcePaths) -> ClassifiedImage | Fault:
+        """One picture of the tests with its class."""
+        return _row(raw.id, _annotated(sources["test"]), raw.fields["image_id"], raw.fields["category_id"])
 
     def image(self, sources: SourcePaths, name: str) -> Path | None:
         """A picture below the folder; a name that leads out of it has none."""
@@ -95,7 +99,7 @@ class INaturalist:
         return draw_inaturalist(folder)
 
 
-def _row(id: str, found: Annotated, image: int, category: int) -> Row | Fault:
+def _row(id: str, found: Annotated, image: int, category: int) -> ClassifiedImage | Fault:
     if category not in found.kinds:
         expected = "a category with a name and a supercategory"
         return Fault("no-supercategory", expected, f"category {category}", field="category_id")

@@ -14,7 +14,7 @@ from typing import Any
 import mmlongbench as mm
 
 
-class OneObject:
+class OneObject(mm.FileFormat):
     """How frozen records become the public object, and how that becomes one record for each set and test image."""
 
     def bundle(self, records: Iterable[mm.Record]) -> Iterator[bytes]:

@@ -18,11 +18,13 @@ from mmlongbench import (
     Fault,
     ImageClass,
     ImageClasses,
+    RawRow,
+    Reader,
     Row,
     RowFault,
     SourceError,
     SourcePaths,
-    at_place,
+    raw_row,
     visible_files,
 )
 
@@ -69,7 +71,7 @@ class Split:
         return f"{label:05}" if is_label else None
 
 
-class ImageTables:
+class ImageTables(Reader[ClassifiedImage]):
     """Parquet files of a dataset of the hub."""
 
     row_type: ClassVar[type[Row]] = ClassifiedImage
@@ -77,26 +79,27 @@ class ImageTables:
     image_folder: ClassVar[str] = "image-tables"
     hub_files: ClassVar[tuple[str, ...]] = ("*.parquet", "**/*.parquet")
     names_images_by_content: ClassVar[bool] = True
+    fixed_fields: ClassVar[tuple[str, ...]] = ("image", "label")
 
-    def rows(self, sources: SourcePaths) -> Iterator[Row | RowFault]:
+    def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
         """Each picture of the split of tests by `<split>-<row>`; and rows of exemplars that have no label."""
         exemplars, tests = _splits(sources["data"])
         for number, label in enumerate(tests.labels):
-            id, kind = f"{tests.name}-{number}", tests.kind(label)
-            row = (
-                _unlabelled(label, tests)
-                if kind is None
-                else ClassifiedImage(id=id, image=f"tests/{number}", kind=kind)
-            )
-            yield at_place(id, row, *_place(tests.cells[number]))
+            fields = {"image": f"tests/{number}", "label": label}
+            yield raw_row(f"{tests.name}-{number}", fields, *_place(tests.cells[number]))
         for number, label in enumerate(exemplars.labels):
             if exemplars.kind(label) is None:
                 fault = _unlabelled(label, exemplars)
-                yield at_place(f"{exemplars.name}-{number}", fault, *_place(exemplars.cells[number]))
+                yield raw_row(f"{exemplars.name}-{number}", fault, *_place(exemplars.cells[number]))
 
-    def documents(self, sources: SourcePaths) -> Mapping[str, Path]:
-        """No PDFs."""
-        return {}
+    def row(self, raw: RawRow, sources: SourcePaths) -> ClassifiedImage | Fault:
+        """One picture of the tests with its class."""
+        _, tests = _splits(sources["data"])
+        label = raw.fields["label"]
+        kind = tests.kind(label)
+        if kind is None:
+            return _unlabelled(label, tests)
+        return ClassifiedImage(id=raw.id, image=raw.fields["image"], kind=kind)
 
     def image(self, sources: SourcePaths, name: str) -> Cell | None:
         """A picture by `exemplars/<row>` or `tests/<row>`."""

@@ -5,7 +5,6 @@ stands at six depths, several in three permutations; a counting answer is made a
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import mmlongbench as mm
@@ -53,11 +52,10 @@ class MMNIAHOptions(mm.Options):
     `neutral` leaves the place out and keeps the description, `source` keeps the place in the source's document."""
 
 
-@dataclass(frozen=True, slots=True)
-class MMNIAH:
+class MMNIAH(mm.Builder[HaystackQuestion]):
     """Needles among interleaved text and images."""
 
-    dataset: str
+    row_type: ClassVar[type[mm.Row]] = HaystackQuestion
     options: MMNIAHOptions
 
     options_type: ClassVar[type[mm.Options]] = MMNIAHOptions

@@ -21,22 +21,23 @@ from builders.mm_niah.annotations import (
 from builders.mm_niah.obelics import obelics_faults, obelics_pages
 from builders.mm_niah.pages import Pages, WebPage, picture_file, picture_root
 from builders.mm_niah.rows import HaystackQuestion
-from mmlongbench import Fault, Row, RowFault, SourcePaths, at_place, json_line_at, json_lines
+from mmlongbench import Fault, RawRow, Reader, Row, RowFault, SourcePaths, json_line_at, json_lines, raw_row
 
 
-class MMNIAHRows:
+class MMNIAHRows(Reader[HaystackQuestion]):
     """MM-NIAH: questions about needles in interleaved web pages, each with a context of its own."""
 
     row_type: ClassVar[type[Row]] = HaystackQuestion
     sources: ClassVar[tuple[str, ...]] = ("questions", "images")
     optional_sources: ClassVar[tuple[str, ...]] = ("obelics",)
     image_folder: ClassVar[str] = "mm-niah"
+    fixed_fields: ClassVar[tuple[str, ...]] = ("id", "question", "answer", "context", "images_list", "meta")
 
     def __init__(self) -> None:
         """Know no folder of pictures yet; each is looked for once, and again when rows are read."""
         self._roots: dict[Path, Path] = {}
 
-    def rows(self, sources: SourcePaths) -> Iterator[Row | RowFault]:
+    def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
         """Each question, `mm-niah-<id>`; then the pages of `obelics` that cannot be read.
 
         Raises:
@@ -46,15 +47,14 @@ class MMNIAHRows:
         path = sources["questions"]
         self._roots[sources["images"]] = picture_root(sources["images"])
         for number, _, raw in json_lines(path):
-            found = read_annotation(raw)
-            row = found.question if isinstance(found, Annotation) else found
-            yield at_place(f"mm-niah-{_id(raw, number)}", row, path.name, f"line {number}")
+            yield raw_row(f"mm-niah-{_id(raw, number)}", raw, path.name, f"line {number}")
         for id, fault in obelics_faults(sources["obelics"]) if "obelics" in sources else ():
-            yield at_place(id, fault, sources["obelics"].name, id)
+            yield raw_row(id, fault, sources["obelics"].name, id)
 
-    def documents(self, sources: SourcePaths) -> Mapping[str, Path]:
-        """No PDFs."""
-        return {}
+    def row(self, raw: RawRow, sources: SourcePaths) -> HaystackQuestion | Fault:
+        """One question cleaned."""
+        found = read_annotation(raw.fields)
+        return found.question if isinstance(found, Annotation) else found
 
     def image(self, sources: SourcePaths, name: str) -> Path | None:
         """A picture of a context, a question or a web page."""

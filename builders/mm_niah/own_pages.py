@@ -19,13 +19,15 @@ from builders.mm_niah.rows import HaystackQuestion, HiddenNeedle
 from mmlongbench import (
     Fault,
     Image,
+    RawRow,
+    Reader,
     Row,
     RowFault,
     SourceError,
     SourcePaths,
-    at_place,
     file_inside,
     json_lines,
+    raw_row,
     visible_files,
 )
 
@@ -38,29 +40,30 @@ _PICTURE = re.compile(r"!\[[^\[\]\n]*\]\(<?([^()>\s]{1,2000})(?:>|(?=[\s)]))[^)\
 _LISTS = ("needles", "choices", "shown")
 
 
-class OwnPages:
+class OwnPages(Reader[HaystackQuestion]):
     """Your own pages and pictures as a haystack, with needles of your own."""
 
     row_type: ClassVar[type[Row]] = HaystackQuestion
     sources: ClassVar[tuple[str, ...]] = ("questions", "documents")
     optional_sources: ClassVar[tuple[str, ...]] = ("images",)
     image_folder: ClassVar[str] = "mm-niah"
+    fixed_fields: ClassVar[tuple[str, ...]] = ("id", *_LISTS)
 
-    def rows(self, sources: SourcePaths) -> Iterator[Row | RowFault]:
+    def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
         """Each question; its id is its own, or `mm-niah-<line from 0>`; then the pages that are no text."""
         path = sources["questions"]
         for number, _, raw in json_lines(path):
             given = None if isinstance(raw, Fault) else raw.get("id")
             id = given if isinstance(given, str) and given.strip() else f"mm-niah-{number - 1}"
-            yield at_place(id, raw if isinstance(raw, Fault) else _row(id, raw), path.name, f"line {number}")
+            yield raw_row(id, raw, path.name, f"line {number}")
         for page, file in _files(sources["documents"]).items():
             found = _text(sources["documents"], file)
             if isinstance(found, Fault):
-                yield at_place(page, found, page, "page")
+                yield raw_row(page, found, page, "page")
 
-    def documents(self, sources: SourcePaths) -> Mapping[str, Path]:
-        """No PDFs."""
-        return {}
+    def row(self, raw: RawRow, sources: SourcePaths) -> HaystackQuestion | Fault:
+        """One question cleaned."""
+        return _row(raw.id, raw.fields)
 
     def asked_pictures(self, sources: SourcePaths) -> Iterator[str]:
         """The needles, choices and shown pictures of all questions, also of those that are refused."""

@@ -4,7 +4,7 @@ Pages are cut from the end, of several documents each evenly; only examples whos
 the same at every length. A report's own summary pages are taken out first.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -20,11 +20,10 @@ _PAPER_IMAGES = {"gov": (2.0, 6.0, 12.0, 25.0, 50.7), "lexsum": (3.0, 6.0, 12.1,
 """Table 3."""
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(mm.Builder[Summarised]):
     """Summarization of page images, or of their text."""
 
-    dataset: str
+    row_type: ClassVar[type[mm.Row]] = Summarised
     options: SummaryOptions
 
     options_type: ClassVar[type[mm.Options]] = SummaryOptions

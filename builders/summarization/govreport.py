@@ -13,16 +13,19 @@ from typing import Any, ClassVar
 from builders.summarization.rows import Section, Summarised
 from mmlongbench import (
     Fault,
+    Pages,
+    RawRow,
+    Reader,
     Rejected,
     Row,
     RowFault,
     SourceError,
     SourcePaths,
-    at_place,
     escape_markers,
     json_lines,
     json_object,
     pdfs_by_name,
+    raw_row,
     visible_files,
 )
 
@@ -32,27 +35,37 @@ _PREFIX = "gov_report_"
 """What the ids of the benchmark's public rows and claims begin with."""
 
 
-class GovReport:
+class GovReport(Reader[Summarised]):
     """GAO's reports."""
 
     row_type: ClassVar[type[Row]] = Summarised
     sources: ClassVar[tuple[str, ...]] = ("reports", "documents")
     image_folder: ClassVar[str] = "gov-report/bg_pdf_img"
+    fixed_fields: ClassVar[tuple[str, ...]] = ("id",)
 
-    def rows(self, sources: SourcePaths) -> Iterator[Row | RowFault]:
+    def __init__(self) -> None:
+        """Know no PDFs yet; while rows are read, the list of a folder is kept."""
+        self._stems: dict[Path, Mapping[str, Sequence[str]]] = {}
+
+    def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
         """Each report; its id is the public one, `gov_report_` and the number of the report in lower case."""
-        stems: dict[str, list[str]] = {}
-        for stem in pdfs_by_name(sources["documents"]):
-            stems.setdefault(stem.casefold(), []).append(stem)
-        for file, place, raw in _reports(sources["reports"]):
-            id = None if isinstance(raw, Fault) else _id(raw)
-            try:
-                found: Row | Fault = raw if isinstance(raw, Fault) else _row(id, raw, stems)
-            except Rejected as refused:
-                found = refused.fault
-            yield at_place(public_id(id) if id else f"{file}, {place}", found, file, place)
+        folder = sources["documents"]
+        self._stems[folder] = _stems(folder)
+        try:
+            for file, place, raw in _reports(sources["reports"]):
+                id = None if isinstance(raw, Fault) else _id(raw)
+                yield raw_row(public_id(id) if id else f"{file}, {place}", raw, file, place)
+        finally:
+            self._stems.pop(folder, None)
 
-    def documents(self, sources: SourcePaths) -> Mapping[str, Path | Fault]:
+    def row(self, raw: RawRow, sources: SourcePaths) -> Summarised:
+        """One report cleaned; raises Rejected."""
+        folder = sources["documents"]
+        if folder not in self._stems:
+            self._stems[folder] = _stems(folder)
+        return _row(_id(raw.fields), raw.fields, self._stems[folder])
+
+    def documents(self, sources: SourcePaths) -> Mapping[str, Pages | Fault]:
         """Every PDF of the folder, by its name without the ending."""
         return pdfs_by_name(sources["documents"])
 
@@ -61,6 +74,14 @@ class GovReport:
         from builders.summarization.sample import draw_reports
 
         return draw_reports(folder)
+
+
+def _stems(folder: Path) -> Mapping[str, Sequence[str]]:
+    """The names of PDFs without their endings, by the same in lower case."""
+    found: dict[str, list[str]] = {}
+    for stem in pdfs_by_name(folder):
+        found.setdefault(stem.casefold(), []).append(stem)
+    return found
 
 
 def _reports(source: Path) -> Iterator[tuple[str, str, dict[str, Any] | Fault]]:

@@ -9,29 +9,44 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from builders.summarization.rows import Section, Summarised
-from mmlongbench import Fault, Rejected, Row, RowFault, SourcePaths, at_place, escape_markers, json_lines, pdfs_by_name
+from mmlongbench import (
+    Fault,
+    Pages,
+    RawRow,
+    Reader,
+    Rejected,
+    Row,
+    RowFault,
+    SourcePaths,
+    escape_markers,
+    json_lines,
+    pdfs_by_name,
+    raw_row,
+)
 
 LENGTHS = ("short", "long", "tiny")
 
 
-class MultiLexSum:
+class MultiLexSum(Reader[Summarised]):
     """Cases of the Civil Rights Litigation Clearinghouse."""
 
     row_type: ClassVar[type[Row]] = Summarised
     sources: ClassVar[tuple[str, ...]] = ("cases", "documents")
     image_folder: ClassVar[str] = "multi-lexsum"
+    fixed_fields: ClassVar[tuple[str, ...]] = ("case_id",)
 
-    def rows(self, sources: SourcePaths) -> Iterator[Row | RowFault]:
+    def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
         """Each case, by its own id."""
-        for number, _, raw in json_lines(sources["cases"]):
+        path = sources["cases"]
+        for number, _, raw in json_lines(path):
             id = None if isinstance(raw, Fault) else _id(raw.get("case_id"))
-            try:
-                found: Row | Fault = raw if isinstance(raw, Fault) else _row(id, raw)
-            except Rejected as refused:
-                found = refused.fault
-            yield at_place(id or f"line-{number}", found, sources["cases"].name, f"line {number}")
+            yield raw_row(id or f"line-{number}", raw, path.name, f"line {number}")
 
-    def documents(self, sources: SourcePaths) -> Mapping[str, Path | Fault]:
+    def row(self, raw: RawRow, sources: SourcePaths) -> Summarised:
+        """One case cleaned; raises Rejected."""
+        return _row(_id(raw.fields.get("case_id")), raw.fields)
+
+    def documents(self, sources: SourcePaths) -> Mapping[str, Pages | Fault]:
         """Every PDF below the folder, by its name without the ending."""
         return pdfs_by_name(sources["documents"])
 

@@ -33,11 +33,10 @@ class HaystackOptions(mm.Options):
     """With distractors, or the needles alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class VisualHaystack:
+class VisualHaystack(mm.Builder[PhotographQuestion]):
     """Retrieval of, and reasoning over, photographs."""
 
-    dataset: str
+    row_type: ClassVar[type[mm.Row]] = PhotographQuestion
     options: HaystackOptions
 
     options_type: ClassVar[type[mm.Options]] = HaystackOptions

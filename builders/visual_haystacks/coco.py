@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mmlongbench import Fault, SourceError, file_inside
+from mmlongbench import Fault, SourceError, SourcePaths, file_inside, load_json
 
 _KEPT = ("images", "annotations", "categories", "id", "file_name", "name")
 
@@ -103,3 +103,23 @@ def _is_text(value: object) -> bool:
 
 def _fault(file: str, place: str, expected: str, found: object) -> SourceError:
     return SourceError(Fault("invalid-annotations", expected, ascii(found)[:200], file, place))
+
+
+class Annotations:
+    """The annotations of sources, read once; for the readers, of which each has its own."""
+
+    def __init__(self) -> None:
+        self._read: dict[tuple[Path | None, Path], Objects | None] = {}
+
+    def read(self, sources: SourcePaths) -> Objects | None:
+        """Read what the annotations say, where there are any."""
+        path, images = sources.get("annotations"), sources["images"]
+        data = load_json(path, "instance annotations of COCO", slim) if path else None
+        found = objects_of(data, path.name, placing(path, images)) if path else None
+        self._read[path, images] = found
+        return found
+
+    def of(self, sources: SourcePaths) -> Objects | None:
+        """Return what the annotations say, as it was read the last time."""
+        key = sources.get("annotations"), sources["images"]
+        return self._read[key] if key in self._read else self.read(sources)

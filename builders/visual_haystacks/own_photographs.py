@@ -10,41 +10,41 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from builders.visual_haystacks.coco import Objects
+from builders.visual_haystacks.coco import Annotations, Objects
 from builders.visual_haystacks.fields import against, answer_of, asked_objects, pictures_in, question_of, text_in
 from builders.visual_haystacks.rows import PhotographQuestion
-from builders.visual_haystacks.visual_haystacks import annotated
-from mmlongbench import Fault, Rejected, Row, RowFault, SourcePaths, at_place, file_inside, json_lines
+from mmlongbench import Fault, RawRow, Reader, Rejected, Row, RowFault, SourcePaths, file_inside, json_lines, raw_row
 
 _ENDINGS = (".jpg", ".jpeg", ".png", ".webp")
 
 
-class Photographs:
+class Photographs(Reader[PhotographQuestion]):
     """One's own photographs and questions about them."""
 
     row_type: ClassVar[type[Row]] = PhotographQuestion
     sources: ClassVar[tuple[str, ...]] = ("questions", "images")
     optional_sources: ClassVar[tuple[str, ...]] = ("annotations",)
     image_folder: ClassVar[str] = "vh"
+    fixed_fields: ClassVar[tuple[str, ...]] = ("id", "needles")
 
-    def rows(self, sources: SourcePaths) -> Iterator[Row | RowFault]:
+    def __init__(self) -> None:
+        """Know no annotations yet."""
+        self._annotations = Annotations()
+
+    def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
         """Each question; without an id of its own it is `vh-<line>`."""
-        objects = annotated(sources)
+        self._annotations.read(sources)
         for number, _, raw in json_lines(sources["questions"]):
-            id = f"vh-{number}"
-            if isinstance(raw, Fault):
-                yield at_place(id, raw, sources["questions"].name, f"line {number}")
-                continue
+            id, fields = f"vh-{number}", raw
             try:
-                id = _id(raw, id)
-                found: Row | Fault = _row(id, raw, objects)
+                id = id if isinstance(raw, Fault) else _id(raw, id)
             except Rejected as refused:
-                found = refused.fault
-            yield at_place(id, found, sources["questions"].name, f"line {number}")
+                fields = refused.fault
+            yield raw_row(id, fields, sources["questions"].name, f"line {number}")
 
-    def documents(self, sources: SourcePaths) -> Mapping[str, Path]:
-        """No PDFs."""
-        return {}
+    def row(self, raw: RawRow, sources: SourcePaths) -> PhotographQuestion:
+        """One question cleaned, as the annotations have it; raises Rejected."""
+        return _row(raw.id, raw.fields, self._annotations.of(sources))
 
     def image(self, sources: SourcePaths, name: str) -> Path | None:
         """A photograph; a name that leads out of the folder has none."""
@@ -52,7 +52,7 @@ class Photographs:
 
     def shows(self, sources: SourcePaths) -> Mapping[str, frozenset[str]]:
         """The annotated pictures with their objects, or all pictures but the needles, with no object known."""
-        if objects := annotated(sources):
+        if objects := self._annotations.of(sources):
             return objects.shown
         needles = set(_needles(sources["questions"]))
         return {name: frozenset() for name in _pictures(sources["images"]) if name not in needles}
@@ -71,7 +71,7 @@ def _id(raw: Mapping[str, Any], otherwise: str) -> str:
     return otherwise if given is None else text_in(raw, "id")
 
 
-def _row(id: str, raw: Mapping[str, Any], objects: Objects | None) -> Row:
+def _row(id: str, raw: Mapping[str, Any], objects: Objects | None) -> PhotographQuestion:
     question = question_of(text_in(raw, "question"), "question")
     return against(
         objects,

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from builders.visual_haystacks.coco import Objects, objects_of, placing, slim
+from builders.visual_haystacks.coco import Annotations, Objects
 from builders.visual_haystacks.fields import (
     against,
     answer_of,
@@ -18,10 +18,22 @@ from builders.visual_haystacks.fields import (
     text_in,
 )
 from builders.visual_haystacks.rows import PhotographQuestion
-from mmlongbench import Fault, Rejected, Row, RowFault, SourceError, SourcePaths, at_place, file_inside, load_json
+from mmlongbench import (
+    Fault,
+    RawRow,
+    Reader,
+    Rejected,
+    Row,
+    RowFault,
+    SourceError,
+    SourcePaths,
+    file_inside,
+    load_json,
+    raw_row,
+)
 
 
-class VisualHaystacks:
+class VisualHaystacks(Reader[PhotographQuestion]):
     """Visual Haystacks: questions about photographs of COCO, with one needle or several."""
 
     row_type: ClassVar[type[Row]] = PhotographQuestion
@@ -29,21 +41,22 @@ class VisualHaystacks:
     optional_sources: ClassVar[tuple[str, ...]] = ("annotations",)
     image_folder: ClassVar[str] = "vh"
 
-    def rows(self, sources: SourcePaths) -> Iterator[Row | RowFault]:
+    def __init__(self) -> None:
+        """Know no annotations yet."""
+        self._annotations = Annotations()
+
+    def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
         """Each question; its id is `vh_single-<index>` or, with several needles, `vh_multi-<index>`, from 0."""
-        objects, file = annotated(sources), sources["questions"].name
+        self._annotations.read(sources)
         for index, raw in enumerate(_items(sources["questions"])):
             needles = raw.get("pos_image") if isinstance(raw, dict) else None
             id = f"vh_{'multi' if isinstance(needles, list) and len(needles) > 1 else 'single'}-{index}"
-            try:
-                found: Row | Fault = _row(id, raw, objects)
-            except Rejected as refused:
-                found = refused.fault
-            yield at_place(id, found, file, f"item {index}")
+            fields = raw if isinstance(raw, dict) else Fault("not-a-row", "an object", type(raw).__name__)
+            yield raw_row(id, fields, sources["questions"].name, f"item {index}")
 
-    def documents(self, sources: SourcePaths) -> Mapping[str, Path]:
-        """No PDFs."""
-        return {}
+    def row(self, raw: RawRow, sources: SourcePaths) -> PhotographQuestion:
+        """One question cleaned, as the annotations have it; raises Rejected."""
+        return _row(raw.id, raw.fields, self._annotations.of(sources))
 
     def image(self, sources: SourcePaths, name: str) -> Path | None:
         """A photograph; a name that leads out of the folder has none."""
@@ -51,7 +64,7 @@ class VisualHaystacks:
 
     def shows(self, sources: SourcePaths) -> Mapping[str, frozenset[str]]:
         """The annotated photographs, with the objects that each shows; none without annotations."""
-        objects = annotated(sources)
+        objects = self._annotations.of(sources)
         return objects.shown if objects else {}
 
     def draw_sample(self, folder: Path) -> dict[str, Path]:
@@ -61,15 +74,6 @@ class VisualHaystacks:
         return draw_single(folder)
 
 
-def annotated(sources: SourcePaths) -> Objects | None:
-    """What the annotations say, where there are any."""
-    if "annotations" not in sources:
-        return None
-    path = sources["annotations"]
-    data = load_json(path, "instance annotations of COCO", slim)
-    return objects_of(data, path.name, placing(path, sources["images"]))
-
-
 def _items(path: Path) -> list[Any]:
     data = load_json(path, "a JSON array of questions")
     if not isinstance(data, list):
@@ -77,9 +81,7 @@ def _items(path: Path) -> list[Any]:
     return data
 
 
-def _row(id: str, raw: object, objects: Objects | None) -> Row:
-    if not isinstance(raw, dict):
-        raise Rejected(Fault("not-a-row", "an object", type(raw).__name__))
+def _row(id: str, raw: Mapping[str, Any], objects: Objects | None) -> PhotographQuestion:
     asked, said = _turns(raw.get("conversations"))
     question = question_of(asked, "conversations[0].value")
     return against(

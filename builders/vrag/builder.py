@@ -6,7 +6,7 @@ provenance span that holds an answer is gold (6 depths).
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -18,7 +18,6 @@ _USE = "Use the given documents to write a concise and short answer to the quest
 INSTRUCTION = f"{_USE}the entity shown in the image. {_WRITE}"
 NAMED_INSTRUCTION = f"{_USE}a named entity. {_WRITE}"
 Gold = Literal["lead", "span"]
-Variant = Literal["plain", "with_name", "occluded", "oracle"]
 
 
 class VRAGOptions(mm.Options):
@@ -35,11 +34,10 @@ _AT_DEPTHS = mm.Placements(mm.Depth, mm.DEPTHS)
 _FILES = mm.FilePattern("vrag/{name}_K{k}_dep{placements}.jsonl")
 
 
-@dataclass(frozen=True, slots=True)
-class VRAG:
+class VRAG(mm.Builder[EntityQuestion]):
     """Visual retrieval-augmented generation with hard negatives."""
 
-    dataset: str
+    row_type: ClassVar[type[mm.Row]] = EntityQuestion
     options: VRAGOptions
 
     options_type: ClassVar[type[mm.Options]] = VRAGOptions
@@ -100,21 +98,24 @@ class VRAG:
             "random_passages": sum(unit.data["is_random"] for unit in example.units),
         }
 
-    def prompt(self, record: mm.Record, variant: Variant = "plain") -> mm.Prompt:
-        """The prompt of a released line, or one of its variants, which are renderings, not files.
+    def prompt(self, record: mm.Record) -> mm.Prompt:
+        """The prompt of a released line."""
+        return mm.assemble((INSTRUCTION,), _units(record["ctxs"]), "\n\n", _ask(record["image"], record["question"]))
+
+    def render_variant(self, record: mm.Record, variant: str) -> mm.Prompt:
+        """Another rendering of a released line.
 
         with_name: the question that names the entity, without a picture; occluded: without the gold passages; oracle:
         with the gold passages alone.
         """
-        shown = record["ctxs"]
-        if variant in ("occluded", "oracle"):
-            gold = {passage["doc_id"] for passage in record["positive_ctxs"]}
-            shown = [passage for passage in shown if (passage["doc_id"] in gold) == (variant == "oracle")]
-        units = [_unit(mm.Passage(str(n), "", p["title"], p["text"], 0), "negative", ()) for n, p in enumerate(shown)]
         if variant == "with_name":
             named = (f"\n\nQuestion: {record['original_question']}\nAnswer:",)
-            return mm.assemble((NAMED_INSTRUCTION,), units, "\n\n", named)
-        return mm.assemble((INSTRUCTION,), units, "\n\n", _ask(record["image"], record["question"]))
+            return mm.assemble((NAMED_INSTRUCTION,), _units(record["ctxs"]), "\n\n", named)
+        if variant not in ("occluded", "oracle"):
+            return super().render_variant(record, variant)
+        gold = {passage["doc_id"] for passage in record["positive_ctxs"]}
+        shown = [passage for passage in record["ctxs"] if (passage["doc_id"] in gold) == (variant == "oracle")]
+        return self.prompt({**record, "ctxs": shown})
 
     def needles(self, record: mm.Record) -> list[mm.Part]:
         """Return the gold passages, with the titles that stand before them."""
@@ -142,6 +143,11 @@ class VRAG:
         found = next((passage for passage in over if _holds(passage, row)), None)
         _require_answer(found is not None, "a provenance span")
         return _Gold(tuple(p for p in (found,) if p), tuple(p for p in over if p != found))
+
+
+def _units(passages: Sequence[Mapping[str, str]]) -> list[mm.Unit]:
+    """Passages of a record as units."""
+    return [_unit(mm.Passage(str(n), "", p["title"], p["text"], 0), "negative", ()) for n, p in enumerate(passages)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,20 +7,22 @@ the OVEN folder, flat or in folders by the first two of a picture's eight digits
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from builders.vrag.fields import faulty_text
 from builders.vrag.rows import EntityQuestion
 from mmlongbench import (
     Fault,
+    RawRow,
+    Reader,
     Row,
     RowFault,
     SourcePaths,
-    at_place,
     escape_markers,
     file_inside,
     json_lines,
     number_spellings,
+    raw_row,
 )
 
 _ENDINGS = (".jpg", ".JPEG", ".jpeg", ".JPG", ".png", ".PNG")
@@ -29,26 +31,38 @@ _MAX_DIGITS = 18
 _MOST = 1e300
 """No number of an answer is as large; neither infinity nor NaN is below it."""
 
+Entities: TypeAlias = Mapping[str, tuple[str, str, str]]
+"""data_id → (Wikidata id, name, summary)."""
 
-class InfoSeek:
+
+class InfoSeek(Reader[EntityQuestion]):
     """InfoSeek: questions about the entity in a picture, of Wikidata and Wikipedia."""
 
     row_type: ClassVar[type[Row]] = EntityQuestion
     sources: ClassVar[tuple[str, ...]] = ("questions", "entities", "images")
     image_folder: ClassVar[str] = "infoseek"
 
-    def rows(self, sources: SourcePaths) -> Iterator[Row | RowFault]:
-        """Each question that has an entity; its id is `infoseek-<n>`, n being the number in its data_id."""
-        entities = _entities(sources["entities"])
-        for number, _, raw in json_lines(sources["questions"]):
-            place = f"line {number}"
-            id = _id(raw, place)
-            found = raw if isinstance(raw, Fault) else _row(id, raw, entities)
-            yield at_place(id, found, sources["questions"].name, place)
+    def __init__(self) -> None:
+        """Know no entities yet; while rows are read, those of a file are kept."""
+        self._entities: dict[Path, Entities] = {}
 
-    def documents(self, sources: SourcePaths) -> Mapping[str, Path]:
-        """No PDFs."""
-        return {}
+    def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
+        """Each question; its id is `infoseek-<n>`, n being the number in its data_id."""
+        path, entities = sources["questions"], sources["entities"]
+        self._entities[entities] = _entities(entities)
+        try:
+            for number, _, raw in json_lines(path):
+                place = f"line {number}"
+                yield raw_row(_id(raw, place), raw, path.name, place)
+        finally:
+            self._entities.pop(entities, None)
+
+    def row(self, raw: RawRow, sources: SourcePaths) -> EntityQuestion | Fault:
+        """One question cleaned, with its entity."""
+        path = sources["entities"]
+        if path not in self._entities:
+            self._entities[path] = _entities(path)
+        return _row(raw.id, raw.fields, self._entities[path])
 
     def image(self, sources: SourcePaths, name: str) -> Path | None:
         """The picture of a question, whatever its ending; a name that leads out of the folder has none."""
@@ -72,8 +86,8 @@ def _id(raw: Mapping[str, Any] | Fault, place: str) -> str:
     return f"infoseek-{int(digits) if is_number else place.replace(' ', '-')}"
 
 
-def _entities(path: Path) -> dict[str, tuple[str, str, str]]:
-    """data_id → (Wikidata id, name, summary); the first of duplicates."""
+def _entities(path: Path) -> Entities:
+    """The entities of a file; the first of duplicates."""
     found: dict[str, tuple[str, str, str]] = {}
     for _, _, raw in json_lines(path):
         if not isinstance(raw, Fault) and all(isinstance(raw.get(key), str) for key in ("data_id", "entity_text")):
@@ -83,7 +97,7 @@ def _entities(path: Path) -> dict[str, tuple[str, str, str]]:
     return found
 
 
-def _row(id: str, raw: Mapping[str, Any], entities: Mapping[str, tuple[str, str, str]]) -> EntityQuestion | Fault:
+def _row(id: str, raw: Mapping[str, Any], entities: Entities) -> EntityQuestion | Fault:
     if fault := faulty_text(raw, ("data_id", "image_id", "question")):
         return fault
     digits, shown = raw["data_id"].rpartition("_")[2], raw["data_id"][:80]
@@ -118,7 +132,7 @@ def _answers(raw: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[float, floa
         return _number(numbers[0])
     named = [raw["answer"]] if isinstance(raw.get("answer"), str) else raw.get("answer")
     if not isinstance(named, list) or not named or not all(isinstance(text, str) for text in (*named, *values)):
-        shown = json.dumps(named)[:200]
+        shown = json.dumps(named, default=repr)[:200]
         return Fault("no-answer", "a list of strings, or a number with a range", shown, field="answer")
     answers = dict.fromkeys(escape_markers(text.strip()) for text in (*named, *values) if text.strip())
     if not answers:
@@ -131,7 +145,7 @@ def _number(value: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[float, flo
     exact = value.get("wikidata")
     is_pair = isinstance(bounds, list) and len(bounds) == 2
     if not is_pair or not all(_is_number(n) for n in (exact, *(bounds or ()))):
-        shown = json.dumps(value)[:200]
+        shown = json.dumps(value, default=repr)[:200]
         return Fault("numerical-answer", "a number `wikidata` and a pair `range`", shown, field="answer_eval")
     low, high = sorted(float(bound) for bound in bounds or ())
     return tuple(number_spellings(float(exact or 0))), (low, high)

@@ -13,29 +13,39 @@ from typing import Any, ClassVar
 
 from builders.vrag.fields import faulty_text
 from builders.vrag.rows import EntityQuestion
-from mmlongbench import Fault, Row, RowFault, SourcePaths, at_place, escape_markers, file_inside, json_lines
+from mmlongbench import (
+    Fault,
+    RawRow,
+    Reader,
+    Row,
+    RowFault,
+    SourcePaths,
+    escape_markers,
+    file_inside,
+    json_lines,
+    raw_row,
+)
 
 _MAX_PAIRS = 100_000
 """Words of one question times words of the other; more are not compared, which takes the square of it."""
 
 
-class ViQuAE:
+class ViQuAE(Reader[EntityQuestion]):
     """ViQuAE: knowledge questions about people, places and things in pictures."""
 
     row_type: ClassVar[type[Row]] = EntityQuestion
     sources: ClassVar[tuple[str, ...]] = ("questions", "images")
     image_folder: ClassVar[str] = "viquae"
 
-    def rows(self, sources: SourcePaths) -> Iterator[Row | RowFault]:
+    def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
         """Each question; its id is `viquae-<row>`, from 0: the source's own ids are no numbers."""
-        for number, (line, _, raw) in enumerate(json_lines(sources["questions"])):
-            id = f"viquae-{number}"
-            found = raw if isinstance(raw, Fault) else _row(id, raw)
-            yield at_place(id, found, sources["questions"].name, f"line {line}")
+        path = sources["questions"]
+        for number, (line, _, raw) in enumerate(json_lines(path)):
+            yield raw_row(f"viquae-{number}", raw, path.name, f"line {line}")
 
-    def documents(self, sources: SourcePaths) -> Mapping[str, Path]:
-        """No PDFs."""
-        return {}
+    def row(self, raw: RawRow, sources: SourcePaths) -> EntityQuestion | Fault:
+        """One question cleaned."""
+        return _row(raw.id, raw.fields)
 
     def image(self, sources: SourcePaths, name: str) -> Path | None:
         """The picture of a question; a name that leads out of the folder has none."""
@@ -57,7 +67,7 @@ def _row(id: str, raw: Mapping[str, Any]) -> EntityQuestion | Fault:
     given = [output.get("original_answer"), *_listed(output.get("answer"))]
     answers = dict.fromkeys(escape_markers(text.strip()) for text in given if isinstance(text, str) and text.strip())
     if not answers:
-        return Fault("no-answer", "an answer", json.dumps(given)[:200], field="output.answer")
+        return Fault("no-answer", "an answer", json.dumps(given, default=repr)[:200], field="output.answer")
     spans = tuple(_spans(output.get("provenance")))
     if not spans:
         return Fault("no-provenance", "a span of a page", "nothing", field="output.provenance")

@@ -154,7 +154,7 @@ def needed_pictures(build_dir: BuildDir, dataset: Dataset) -> tuple[tuple[str, s
 @cache
 def _needed(out: Path, name: str, lengths: tuple[int, ...]) -> tuple[frozenset[str], tuple[tuple[str, str], ...]]:
     build_dir = BuildDir(out)
-    by_content = getattr(open_dataset(out, name).reader, "names_images_by_content", False)
+    by_content = open_dataset(out, name).reader.names_images_by_content
     pages: set[str] = set()
     pictures: dict[str, str] = {}
     for shard in record_shards(out, name, lengths):

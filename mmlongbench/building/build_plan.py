@@ -23,6 +23,7 @@ from mmlongbench.manifest.model import SAMPLE, DatasetSpec, Manifest, PageSpec
 from mmlongbench.manifest.registry import reader_type
 from mmlongbench.release.lock import versions
 from mmlongbench.task.reader import Reader
+from mmlongbench.task.rows import Row
 
 ERRATA = "errata"
 """What the file of corrections is called among the files of a dataset."""
@@ -124,7 +125,7 @@ def _read_to_plan(spec: DatasetSpec, sources: Mapping[str, Path], articles: Path
 
 def _read_plan(
     spec: DatasetSpec,
-    reader: Reader,
+    reader: Reader[Row],
     sources: dict[str, Path],
     articles: Path | None,
     build_dir: BuildDir,

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any, get_args
 
 from mmlongbench.building.dataset import Dataset
-from mmlongbench.draft import Draft, Role
+from mmlongbench.draft import Draft, Role, TakeOrder
 from mmlongbench.manifest.calling import PluginCallError, broken, calling
 from mmlongbench.packing.pack import Example
 from mmlongbench.prompt import Image, Part, Prompt
-from mmlongbench.task.builder import HasVariants, gold_of, needles_of
 from mmlongbench.task.formats import FileFormat, to_json
 from mmlongbench.task.rows import Record, Row
 
@@ -27,16 +26,25 @@ _AROUND = 24
 
 
 def check_draft(dataset: Dataset, draft: Draft, row: Row) -> None:
-    """Refuse a draft that is not about its row alone.
+    """Refuse a draft that is not about its row alone, or has no take order.
 
     Raises:
-        PluginCallError: it has no question, or one of another id than the row's.
+        PluginCallError: it has no question, or one of another id than the row's, or something else for a take order.
 
     """
+    if fault := order_fault(draft):
+        raise _broken(dataset, "draft()", fault, row)
     ids = [question.id for question in draft.questions]
     if ids != [row.id]:
         fault = f"expected one question with the id of the row, found {', '.join(map(repr, ids[:3])) or 'none'}"
         raise _broken(dataset, "draft()", fault, row)
+
+
+def order_fault(draft: Draft) -> str:
+    """Return why the units of a draft cannot be taken; empty if they can."""
+    if isinstance(draft.take_order, TakeOrder):
+        return ""
+    return f"take_order is a {type(draft.take_order).__name__}, expected a TakeOrder such as mm.InOrder(units)"
 
 
 def check_units(dataset: Dataset, example: Example, row: Row) -> None:
@@ -103,8 +111,6 @@ class SameAnswers:
     def __init__(self, dataset: Dataset) -> None:
         """`dataset` is the one whose records are checked; those of a length, one after the other."""
         self._dataset = dataset
-        self._gold = gold_of(dataset.builder)
-        self._needles = needles_of(dataset.builder)
         self._first: dict[str, tuple[str, bytes, str, bytes]] = {}
 
     def check(self, example: Example, record: Record, row: Row) -> None:
@@ -117,9 +123,8 @@ class SameAnswers:
         placement = example.placement
         at = f"{placement.field} {placement.value}" if placement else "none"
         with calling("builder", self._dataset.spec.builder, "gold()", row):
-            gold, needles = self._gold(record), b""
-        if self._needles is not None:
-            needles = self._needles_at(record, example, row)
+            gold = self._dataset.builder.gold(record)
+        needles = self._needles_at(record, example, row)
         ours = (at, to_json(gold), f"{gold!r:.80}", needles)
         other, answer, said, theirs = self._first.setdefault(example.id, ours)
         if answer != ours[1] and not self._dataset.builder.spec.is_answer_of_context:
@@ -129,9 +134,11 @@ class SameAnswers:
             raise _broken(self._dataset, "needles()", f"the needles at {other} are others than at {at}", row)
 
     def _needles_at(self, record: Record, example: Example, row: Row) -> bytes:
-        """A digest of the needles of a record, all of which are in the prompt."""
+        """A digest of the needles of a record, all of which are in the prompt; empty if the record does not tell."""
         with calling("builder", self._dataset.spec.builder, "needles()", row):
-            given = self._needles(record) if self._needles else []
+            given = self._dataset.builder.needles(record)
+            if given is None:
+                return b""
             found = given if isinstance(given, str) else list(given)
             if isinstance(found, str) or not all(isinstance(part, str | Image) for part in found):
                 raise TypeError(f"expected a list of texts and images, found {found!r:.80}")
@@ -149,12 +156,10 @@ def check_variants(dataset: Dataset, example: Example, record: Record, row: Row)
         PluginCallError: with the variant.
 
     """
-    if not isinstance(dataset.builder, HasVariants):
-        return
     for variant in dataset.builder.variants:
-        about = f"prompt(variant={variant!r})"
+        about = f"render_variant({variant!r})"
         with calling("builder", dataset.spec.builder, about, row):
-            made = dataset.builder.prompt(record, variant)
+            made = dataset.builder.render_variant(record, variant)
         if not isinstance(made, Prompt) or not made.text.strip():
             raise _broken(dataset, about, f"expected a Prompt with a text, found {type(made).__name__}", row)
         if other := sorted(set(made.images) - set(example.prompt.images)):

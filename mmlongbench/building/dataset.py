@@ -1,10 +1,10 @@
 """A dataset opened for work: its builder bound, its documents known, its counter ready. One per process."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mmlongbench.building.build_dir import BuildDir, Shard
 from mmlongbench.building.build_plan import DatasetPlan, load_plan
@@ -25,11 +25,14 @@ from mmlongbench.packing.place import Placement
 from mmlongbench.packing.pricing import Pricer
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.reader import Reader
-from mmlongbench.task.rows import Row
+from mmlongbench.task.rows import Row, SourcePaths
 from mmlongbench.task.sources import Document, Page, World
 
 if TYPE_CHECKING:
     from mmlongbench.corpus.retrieval.library import Library
+
+
+_FoundT = TypeVar("_FoundT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +40,8 @@ class Dataset:
     """Everything a shard of this dataset needs."""
 
     plan: DatasetPlan
-    reader: Reader
-    builder: Builder
+    reader: Reader[Row]
+    builder: Builder[Row]
     world: World
     pricer: Pricer
     golds: Golds
@@ -95,29 +98,29 @@ def kept_rows(dataset: Dataset, build_dir: BuildDir) -> Iterator[Row]:
 def _world(plan: DatasetPlan, build_dir: BuildDir) -> World:
     """The documents as their shards have read them."""
     documents, faults = {}, dict(plan.refused)
-    folder = reader_type(plan.spec.reader).image_folder
+    reader = reader_type(plan.spec.reader)()
     for file in plan.documents.values():
         read = _read_document(build_dir, plan, file.name)
         if "fault" in read:
             faults[file.id] = Fault(**read["fault"])
             continue
         pages = tuple(
-            Page(number, f"{folder}/{file.name}/{file.image_name(number)}", width, height)
+            Page(number, f"{reader.image_folder}/{file.name}/{file.image_name(number)}", width, height)
             for number, (width, height) in enumerate(read["pages"])
         )
         documents[file.id] = Document(file.id, file.name, file.sha256, pages, tuple(read.get("keys", ())))
     return World(
         documents,
         faults,
-        _pictures(plan, build_dir),
+        _pictures(plan, reader, build_dir),
         _library(plan, build_dir),
-        _found(plan, "web_pages", {}),
-        _found(plan, "shows", {}),
-        _found(plan, "image_classes", None),
+        _found(plan, reader.web_pages, "web_pages"),
+        _found(plan, reader.shows, "shows"),
+        _found(plan, reader.image_classes, "image_classes"),
         Draws((plan.spec.seed, plan.spec.drawn_name)),
         sample_draws(plan.spec),
         _Texts(build_dir, plan),
-        _found(plan, "asked_pictures", ()),
+        _found(plan, reader.asked_pictures, "asked_pictures"),
     )
 
 
@@ -142,29 +145,21 @@ def sample_draws(spec: DatasetSpec) -> Draws:
     return Draws((spec.seed if spec.sample.seed is None else spec.sample.seed, spec.drawn_name, "sample"))
 
 
-def _found(plan: DatasetPlan, what: str, otherwise: Any) -> Any:  # noqa: ANN401  (what the method gives)
-    """What an optional method of the reader finds in the sources; otherwise where it has no such method."""
-    find = getattr(reader_type(plan.spec.reader)(), what, None)
-    if find is None:
-        return otherwise
-    with calling("reader", plan.spec.reader, f"{what}()"):
+def _found(plan: DatasetPlan, find: Callable[[SourcePaths], _FoundT], method: str) -> _FoundT:
+    """What a method of the reader finds in the sources."""
+    with calling("reader", plan.spec.reader, f"{method}()"):
         return find(plan.sources)
 
 
-def _pictures(plan: DatasetPlan, build_dir: BuildDir) -> Pictures | None:
-    """The pictures that the reader can find, if it has any; each is compared with the fingerprints as it is read."""
-    reader = reader_type(plan.spec.reader)()
-    find = getattr(reader, "image", None)
-    if find is None:
-        return None
+def _pictures(plan: DatasetPlan, reader: Reader[Row], build_dir: BuildDir) -> Pictures:
+    """The pictures that the reader can find; each is compared with the fingerprints as it is read."""
     own, asked = bind_builder(plan.spec).spec, plan.spec.pictures
     most = asked.most_tokens or own.most_tokens
     cap = Cap(most, asked.above, plan.spec.counter.open().image.tokens) if most else None
 
     def found(name: str) -> PictureFile | None:
         with calling("reader", plan.spec.reader, "image()", about=f"picture {name!r}"):
-            file: PictureFile | None = find(plan.sources, name)
-            return file
+            return reader.image(plan.sources, name)
 
     return Pictures(
         reader.image_folder,
@@ -172,7 +167,7 @@ def _pictures(plan: DatasetPlan, build_dir: BuildDir) -> Pictures | None:
         plan.spec.limits.pixels,
         asked.longest_side or own.longest_side,
         cap,
-        by_content=getattr(reader, "names_images_by_content", False),
+        by_content=reader.names_images_by_content,
         reading=source_files(build_dir.out).unchanged,
     )
 

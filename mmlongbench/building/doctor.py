@@ -13,12 +13,14 @@ from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.building.build_plan import DatasetPlan, plan_datasets
 from mmlongbench.building.dataset import limits_of
 from mmlongbench.documents.page_store import sizes_of, texts_of
-from mmlongbench.errors import Fault, ManifestError, SourceError
+from mmlongbench.errors import ManifestError, SourceError
 from mmlongbench.io.progress import Progress
+from mmlongbench.manifest.errata import cleaned, raw_rows
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.manifest.registry import reader_type
 from mmlongbench.manifest.resolve import bind_builder
-from mmlongbench.task.rows import RawRow, Row, RowFault, Suspect, at_place
+from mmlongbench.task.builder import ExaminingBuilder
+from mmlongbench.task.rows import RawRow, Row, RowFault, Suspect
 from mmlongbench.task.sources import Document, Page, World
 
 _HEAD = """\
@@ -43,17 +45,18 @@ def examine(manifest: Manifest, progress: Progress) -> Iterator[Diagnosis]:
     """Examine every dataset whose builder can tell suspects.
 
     Raises:
-        ManifestError: none can, or a reader cannot correct rows.
+        ManifestError: no builder of the manifest can.
 
     """
     with tempfile.TemporaryDirectory() as folder:
         plans = plan_datasets(manifest, BuildDir(Path(folder)), progress)
-        able = [plan for plan in plans if hasattr(bind_builder(plan.spec), "suspects")]
+        builders = [bind_builder(plan.spec) for plan in plans]
+        able = [(plan, own) for plan, own in zip(plans, builders, strict=True) if isinstance(own, ExaminingBuilder)]
         if not able:
             names = ", ".join(sorted({plan.spec.builder for plan in plans}))
             raise ManifestError(f"doctor: no builder of this manifest can examine its source ({names})")
-        for plan in able:
-            yield _examine(plan, progress)
+        for plan, builder in able:
+            yield _examine(plan, builder, progress)
 
 
 def errata_file(errata: Mapping[str, Mapping[str, Any]]) -> str:
@@ -64,37 +67,29 @@ def errata_file(errata: Mapping[str, Mapping[str, Any]]) -> str:
     )
 
 
-def _examine(plan: DatasetPlan, progress: Progress) -> Diagnosis:
-    reader: Any = reader_type(plan.spec.reader)()
-    if not hasattr(reader, "raw_rows"):
-        raise ManifestError(f"dataset {plan.spec.name!r}: the reader {plan.spec.reader!r} cannot correct rows")
-    raw: dict[str, RawRow] = {}
-    for each in reader.raw_rows(plan.sources):
+def _examine(plan: DatasetPlan, builder: ExaminingBuilder[Row], progress: Progress) -> Diagnosis:
+    reader = reader_type(plan.spec.reader)()
+    raw: dict[str, RawRow | RowFault] = {}
+    for each in raw_rows(reader, plan.sources, plan.spec.reader):
         raw.setdefault(each.id, each)  # of two rows of one id a build takes the first
     rows, suspects = [], dict[str, Suspect]()
     for each in raw.values():
-        found = _cleaned(reader, each)
+        found = each if isinstance(each, RowFault) else cleaned(reader, plan.sources, each, plan.spec.reader)
         if isinstance(found, RowFault):
             suspects[each.id] = Suspect(each.id, found.fault.reason, str(found.fault))
         else:
             rows.append(found)
-    world = _world(plan, {str(doc) for row in rows if (doc := getattr(row, "doc", None))}, progress)
-    builder: Any = bind_builder(plan.spec)
+    world = _world(plan, set(builder.examined_documents(rows)), progress)
     suspects |= {suspect.id: suspect for suspect in builder.suspects(rows, world)}
     ordered = tuple(suspects[id] for id in raw if id in suspects)
     return Diagnosis(plan.spec.name, len(raw), ordered, dict(_errata(ordered, raw)))
 
 
-def _cleaned(reader: Any, raw: RawRow) -> Row | RowFault:  # noqa: ANN401  (a CorrectableReader)
-    found = raw.value if isinstance(raw.value, Fault) else reader.row(raw.id, raw.value)
-    return at_place(raw.id, found, raw.file, raw.place)
-
-
-def _errata(suspects: Sequence[Suspect], raw: Mapping[str, RawRow]) -> Iterable[tuple[str, dict[str, Any]]]:
+def _errata(suspects: Sequence[Suspect], raw: Mapping[str, RawRow | RowFault]) -> Iterable[tuple[str, dict[str, Any]]]:
     for suspect in suspects:
-        fields = raw[suspect.id].value
-        if suspect.correction and not isinstance(fields, Fault):
-            was = {field: fields.get(field) for field in suspect.correction}
+        found = raw[suspect.id]
+        if suspect.correction and isinstance(found, RawRow):
+            was = {field: found.fields.get(field) for field in suspect.correction}
             said = f"mmlongbench doctor: {suspect.kind}: {suspect.evidence}"
             yield suspect.id, {"source": said, "set": dict(suspect.correction), "was": was}
 

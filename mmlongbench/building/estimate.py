@@ -23,6 +23,7 @@ from mmlongbench.documents.page_store import images_of
 from mmlongbench.errors import Interrupted, MMLongBenchError, Rejected
 from mmlongbench.manifest.model import DatasetSpec, Manifest
 from mmlongbench.packing.pack import DoesNotFitError, Example
+from mmlongbench.task.builder import SharedContextBuilder
 from mmlongbench.task.formats import to_json
 from mmlongbench.task.rows import Row
 
@@ -129,7 +130,7 @@ def _cell(dataset: Dataset, rows: Sequence[Row], probed: Sequence[Row], length: 
     for example in made:
         for path in example.prompt.images:
             shown.setdefault(path, set()).add(example.id)
-    is_shared = hasattr(dataset.builder, "contexts")
+    is_shared = isinstance(dataset.builder, SharedContextBuilder)
     examples = len(made) if is_shared else len(rows) * len(dataset.placements())
     scale = examples / len(made) if made else 0.0
     dry = [example for example in made if example.ran_dry]
@@ -151,7 +152,7 @@ def _packed(dataset: Dataset, rows: Sequence[Row], probed: Sequence[Row], length
     """The examples of the probed questions, and how many do not fit; of shared contexts all."""
     made: list[Example] = []
     rejected = 0
-    if hasattr(dataset.builder, "contexts"):
+    if isinstance(dataset.builder, SharedContextBuilder):
         for _, found in pack_contexts(dataset, rows, length):
             made += [e for e in found if e.question.is_home] if isinstance(found, list) else []
         return made, 0

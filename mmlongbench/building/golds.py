@@ -7,10 +7,10 @@ from mmlongbench.errors import ScoringError
 from mmlongbench.lengths import K
 from mmlongbench.manifest.calling import calling
 from mmlongbench.manifest.registry import metric_type
-from mmlongbench.task.builder import Builder, HasGold, gold_of
+from mmlongbench.task.builder import Builder
 from mmlongbench.task.formats import to_json
-from mmlongbench.task.metric import ChecksAnswers, Metric, ScoringInput, Settings
-from mmlongbench.task.rows import Record
+from mmlongbench.task.metric import Metric, ScoringInput, Settings
+from mmlongbench.task.rows import Record, Row
 
 JUDGED = "judge-"
 """How the name of a metric begins that asks a model; its answers are not scored here."""
@@ -20,7 +20,7 @@ _UNKNOWN = "unknown"
 class Golds:
     """Checks the answers of one dataset; an answer that a question had before is not scored again."""
 
-    def __init__(self, builder: Builder) -> None:
+    def __init__(self, builder: Builder[Row]) -> None:
         """`builder` is bound to the dataset."""
         self._builder = builder
         self._metric: Metric | str | None = _UNKNOWN
@@ -28,9 +28,9 @@ class Golds:
 
     def problem(self, record: Record) -> str:
         """Return what is wrong with the answer of a record as its file has it; empty if nothing is."""
-        if not isinstance(self._builder, HasGold) and "answer" not in record:
-            return "the record has no 'answer', and the builder no gold()"
-        gold = gold_of(self._builder)(record)
+        gold = self._builder.gold(record)
+        if gold is None and "answer" not in record:
+            return "the record has no 'answer', and gold() gives none"
         if _is_empty(gold):
             return f"the answer is empty: {gold!r:.80}"
         id, digest = str(record.get("id")), blake2b(to_json(gold), digest_size=16).digest()
@@ -43,7 +43,7 @@ class Golds:
 
     def _score(self, record: Record, gold: object) -> str:
         metric, spec = self._rules(), self._builder.spec
-        if not isinstance(metric, ChecksAnswers):
+        if metric is None:
             return ""
         file = spec.files.write(self._builder.dataset, K, 1, 1)  # a name of the form that its files have
         try:

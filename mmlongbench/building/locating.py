@@ -1,6 +1,7 @@
 """Where the sources of a dataset lie: named by the manifest, drawn as a sample, or downloaded; none is read yet."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from mmlongbench.building.build_dir import BuildDir
@@ -10,9 +11,15 @@ from mmlongbench.manifest.calling import calling
 from mmlongbench.manifest.errata import load_errata
 from mmlongbench.manifest.model import HUB, SAMPLE, DatasetSpec
 from mmlongbench.task.reader import Reader
+from mmlongbench.task.rows import Row
 
 
-def find_sources(spec: DatasetSpec, reader: Reader, folder: Path, drawn: dict[str, dict[str, Path]]) -> dict[str, Path]:
+def find_sources(
+    spec: DatasetSpec,
+    reader: Reader[Row],
+    folder: Path,
+    drawn: dict[str, dict[str, Path]],
+) -> dict[str, Path]:
     """Return the paths of a dataset's sources, by the reader's names for them.
 
     A sample is drawn into the folder and added to `drawn`, by the name of its reader, unless it is there already.
@@ -21,7 +28,7 @@ def find_sources(spec: DatasetSpec, reader: Reader, folder: Path, drawn: dict[st
         if spec.reader not in drawn:
             drawn[spec.reader] = _drawn(spec, reader, folder)
         return dict(drawn[spec.reader])
-    optional: tuple[str, ...] = getattr(reader, "optional_sources", ())
+    optional = reader.optional_sources
     for name in spec.source:
         if name not in (*reader.sources, *optional):
             hint = nearest(name, (*reader.sources, *optional))
@@ -30,7 +37,7 @@ def find_sources(spec: DatasetSpec, reader: Reader, folder: Path, drawn: dict[st
     for name in (*reader.sources, *(name for name in optional if name in spec.source)):
         path = spec.source.get(name)
         if path is not None and str(path).startswith(HUB):
-            found[name] = downloaded(str(path).removeprefix(HUB), getattr(reader, "hub_files", ()), name)
+            found[name] = downloaded(str(path).removeprefix(HUB), reader.hub_files, name)
             continue
         if path is None:
             raise ManifestError(f"dataset {spec.name!r}: source.{name} is missing; --set source.{name}=PATH gives it")
@@ -56,31 +63,31 @@ def refuse_own_output(spec: DatasetSpec, sources: Mapping[str, Path], build_dir:
             )
 
 
-def _drawn(spec: DatasetSpec, reader: Reader, folder: Path) -> dict[str, Path]:
+def _drawn(spec: DatasetSpec, reader: Reader[Row], folder: Path) -> dict[str, Path]:
     """The sources of a miniature that the reader draws."""
-    if not hasattr(reader, "draw_sample"):
+    folder.mkdir(parents=True, exist_ok=True)
+    with calling("reader", spec.reader, "draw_sample()"):
+        drawn = reader.draw_sample(folder)
+    if not drawn:
+        with suppress(OSError):  # it is not empty
+            folder.rmdir()
         given = ", ".join(f"{name}: PATH" for name in reader.sources)
         raise ManifestError(
             f"dataset {spec.name!r}: source: {SAMPLE}: the reader {spec.reader!r} has no draw_sample() and so no "
             f"sample; name its sources: source: {{{given}}}"
         )
-    folder.mkdir(parents=True, exist_ok=True)
-    with calling("reader", spec.reader, "draw_sample()"):
-        return reader.draw_sample(folder)
+    return drawn
 
 
-def check_errata(spec: DatasetSpec, reader: Reader) -> None:
+def check_errata(spec: DatasetSpec, reader: Reader[Row]) -> None:
     """Refuse corrections that are not there, or that the reader cannot make."""
     if spec.errata is None:
         return
     if not spec.errata.is_file():
         raise ManifestError(f"dataset {spec.name!r}: errata: no such file: {spec.errata}")
-    if not hasattr(reader, "raw_rows"):
-        raise ManifestError(f"dataset {spec.name!r}: errata: the reader {spec.reader!r} cannot correct rows")
-    fixed = getattr(reader, "fixed_fields", ())
     for id, erratum in load_errata(spec.errata).items():
-        if field := next((field for field in erratum.set if field in fixed), None):
+        if field := next((field for field in erratum.set if field in reader.fixed_fields), None):
             raise ManifestError(
-                f"dataset {spec.name!r}: errata: {id}: {field!r} says which pages a document has; "
-                "mend the document instead"
+                f"dataset {spec.name!r}: errata: {id}: {field!r} cannot be corrected, for "
+                "ids, pages or pictures are read from it, too; mend the source instead"
             )

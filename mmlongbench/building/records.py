@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from mmlongbench.building.build_dir import BuildDir, Shard
-from mmlongbench.building.checks import SameAnswers, check_draft, check_record, check_units, check_variants
+from mmlongbench.building.checks import SameAnswers, check_record, check_units, check_variants, order_fault
 from mmlongbench.building.dataset import Dataset, kept_rows, open_dataset
 from mmlongbench.building.rejects import reject_row
 from mmlongbench.building.widening import wider
@@ -21,6 +21,7 @@ from mmlongbench.manifest.calling import broken, calling
 from mmlongbench.packing.pack import DoesNotFitError, Example, NothingAskedError, examples
 from mmlongbench.packing.place import Depth
 from mmlongbench.prompt import Image
+from mmlongbench.task.builder import SharedContextBuilder
 from mmlongbench.task.rows import Row
 from mmlongbench.task.take_orders import Without
 
@@ -45,7 +46,7 @@ def record_shards(out: Path, name: str, lengths: tuple[int, ...]) -> list[Shard]
 
     So what a process has read and priced for some questions serves all their lengths, and none is idle at the end.
     """
-    is_shared, rows = hasattr(open_dataset(out, name).builder, "contexts"), len(rows_of(out, name))
+    is_shared, rows = isinstance(open_dataset(out, name).builder, SharedContextBuilder), len(rows_of(out, name))
     blocks = {TOGETHER: rows} if is_shared else {block: questions_of(block, rows) for block in blocks_of(rows)}
     return [
         Shard("records", name, f"{format_length(length)}/{block}", steps)
@@ -89,7 +90,7 @@ def _and_shown(lines: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 def pack_lines(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[Any]:
     """The lines of some questions at a length; of all together, where questions share contexts."""
-    if hasattr(dataset.builder, "contexts"):
+    if isinstance(dataset.builder, SharedContextBuilder):
         yield from _shared(dataset, rows, length)
         return
     same = SameAnswers(dataset)
@@ -111,7 +112,6 @@ def pack_row(dataset: Dataset, row: Row, length: int) -> list[Example]:
     draws = dataset.draws(row.id)
     with calling("builder", dataset.spec.builder, "draft()", row):
         draft = dataset.builder.draft(row, dataset.world, draws)
-        check_draft(dataset, draft, row)
         return _packed(dataset, draft, draws, length)
 
 
@@ -143,6 +143,8 @@ def _shown_units(made: Sequence[list[Example] | DoesNotFitError], *, must_be_dry
 def _contexts(dataset: Dataset, rows: Sequence[Row]) -> Sequence[Draft]:
     with calling("builder", dataset.spec.builder, "contexts()"):
         found: Sequence[Draft] = dataset.builder.contexts(rows, dataset.world)  # type: ignore[attr-defined]
+    if fault := next(filter(None, map(order_fault, found)), ""):
+        raise broken("builder", dataset.spec.builder, "contexts()", fault)
     asked = {question.id for draft in found for question in draft.questions}
     if unknown := sorted(asked - {row.id for row in rows}):
         raise broken("builder", dataset.spec.builder, "contexts()", f"a question {unknown[0]!r} is of no row")

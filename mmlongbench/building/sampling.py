@@ -5,13 +5,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from mmlongbench.building.checks import check_draft
 from mmlongbench.building.dataset import Dataset, sample_draws
 from mmlongbench.building.rejects import reject, reject_row
 from mmlongbench.draft import Draft
 from mmlongbench.draws import Draws
 from mmlongbench.errors import Fault, ManifestError, Rejected, nearest
 from mmlongbench.lengths import format_length
-from mmlongbench.manifest.calling import broken, calling
+from mmlongbench.manifest.calling import calling
 from mmlongbench.manifest.errata import load_errata, read_rows
 from mmlongbench.packing.pack import DoesNotFitError, examples
 from mmlongbench.task.rows import Row, RowFault
@@ -26,9 +27,8 @@ def choose_rows(dataset: Dataset) -> Iterator[dict[str, Any]]:
     name = dataset.spec.name
     rows, rejects = _read(dataset)
     read = len(rows) + len(rejects)
-    if selects := getattr(dataset.builder, "selects", None):
-        with calling("builder", dataset.spec.builder, "selects()"):
-            is_asked = selects(dataset.world)
+    with calling("builder", dataset.spec.builder, "selects()"):
+        if is_asked := dataset.builder.selects(dataset.world):
             rows = {number: row for number, row in rows.items() if is_asked(row)}
     place = {row.id: number for number, row in rows.items()}
     chosen: set[str] = set()
@@ -53,26 +53,9 @@ def choose_rows(dataset: Dataset) -> Iterator[dict[str, Any]]:
 
 def _rows(dataset: Dataset) -> Iterator[Row | RowFault]:
     """The rows as the reader gives them, corrected where the manifest names errata."""
-    path, reader = dataset.spec.errata, dataset.reader
-    if path is None:
-        return reader.rows(dataset.plan.sources)
-    return read_rows(reader, dataset.plan.sources, load_errata(path))  # type: ignore[arg-type]  # the plan has checked
-
-
-def _typed(dataset: Dataset) -> Iterator[Row | RowFault]:
-    """The rows that the reader gives.
-
-    Raises:
-        PluginCallError: the reader fails, or one of them is neither a row of its type nor a fault.
-
-    """
-    name, kind = dataset.spec.reader, dataset.reader.row_type
-    with calling("reader", name, "rows()"):
-        for number, found in enumerate(_rows(dataset), 1):
-            if not isinstance(found, kind | RowFault):
-                fault = f"item {number} is a {type(found).__name__}, expected {kind.__name__} or RowFault"
-                raise broken("reader", name, "rows()", fault)
-            yield found
+    spec = dataset.spec
+    errata = load_errata(spec.errata) if spec.errata else None
+    return read_rows(dataset.reader, dataset.plan.sources, errata, spec.reader)
 
 
 def _read(dataset: Dataset) -> tuple[dict[int, Row], dict[int, dict[str, Any]]]:
@@ -80,7 +63,7 @@ def _read(dataset: Dataset) -> tuple[dict[int, Row], dict[int, dict[str, Any]]]:
     rows: dict[int, Row] = {}
     rejects = {}
     known = set()
-    for number, found in enumerate(_typed(dataset)):
+    for number, found in enumerate(_rows(dataset)):
         if isinstance(found, RowFault):
             rejects[number] = reject(dataset.spec.name, found.id, found.fault)
             known.add(found.id)
@@ -131,6 +114,7 @@ def _admission(row: Row, dataset: Dataset) -> _Admission:
     try:
         with calling("builder", dataset.spec.builder, "draft()", row):
             full = dataset.builder.draft(row, dataset.world, draws)
+            check_draft(dataset, full, row)
     except Rejected as error:
         return _Admission(error.fault, error.noted)
     try:

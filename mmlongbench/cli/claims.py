@@ -87,8 +87,11 @@ def _summaries(release: Path) -> Iterator["Summaries"]:
         if file.dataset is None or file.form is None or _METRIC not in file.dataset.builder.spec.further_metrics:
             continue
         builder = file.dataset.builder
-        gold = getattr(builder, "gold", lambda record: record["answer"])
-        golds = {str(record["id"]): str(gold(record)) for _, record in file.form.unbundle(file.path)}
+        golds = dict[str, str]()
+        for where, record in file.form.unbundle(file.path):
+            if (gold := builder.gold(record)) is None:
+                raise ReleaseError(f"{file.name}, {where}: expected a gold summary, found none")
+            golds[str(record["id"])] = str(gold)
         before = found.get(builder.dataset)
         found[builder.dataset] = Summaries(builder.dataset, file.name, {**(before.golds if before else {}), **golds})
     if not found:

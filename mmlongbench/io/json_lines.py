@@ -20,7 +20,7 @@ class JsonLine(NamedTuple):
     offset: int
     """Its first byte."""
     value: dict[str, Any] | Fault
-    """The object, or what is wrong with the line; without file and place, which `at_place` adds."""
+    """The object, or what is wrong with the line; without file and place, which `raw_row` adds."""
 
 
 def json_lines(path: Path) -> Iterator[JsonLine]:

@@ -11,16 +11,19 @@ drop: true
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
-from mmlongbench.errors import Fault, ManifestError, SourceError
+from mmlongbench.errors import Fault, ManifestError, Rejected, SourceError
 from mmlongbench.io.safe_read import read_whole
 from mmlongbench.io.yaml_text import load_yaml
-from mmlongbench.task.rows import RawRow, Row, RowFault, SourcePaths, at_place
+from mmlongbench.manifest.calling import broken, calling
+from mmlongbench.task.reader import Reader
+from mmlongbench.task.rows import RawRow, Row, RowFault, SourcePaths, placed
 
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})(?:\.\d{1,17})?")
 REPAIR = "corrected-by-errata"
@@ -61,18 +64,6 @@ _Loader.yaml_implicit_resolvers = {}
 _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|false)$"), list("tf"))
 
 
-class CorrectableReader(Protocol):
-    """A reader whose rows can be corrected before they are cleaned."""
-
-    def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow]:
-        """Every row as the source has it."""
-        ...
-
-    def row(self, id: str, raw: dict[str, Any]) -> Row | Fault:
-        """One of them cleaned."""
-        ...
-
-
 def load_errata(path: Path) -> Errata:
     """The errata of a file.
 
@@ -93,52 +84,120 @@ def load_errata(path: Path) -> Errata:
 
 
 def read_rows(
-    reader: CorrectableReader, sources: SourcePaths, errata: Errata | None = None
+    reader: Reader[Row], sources: SourcePaths, errata: Errata | None = None, name: str = ""
 ) -> Iterator[Row | RowFault]:
-    """Every row of a source, corrected and cleaned, or what is wrong with it.
+    """Return every row of a source, corrected and cleaned, or what is wrong with it.
+
+    Args:
+        reader: what reads the source.
+        sources: the files and folders that the reader asks for, by its names for them.
+        errata: the corrections, by the id of a row.
+        name: the reader's name in the manifest, for errors of the reader itself.
 
     Raises:
-        SourceError: an erratum is about a row that the source does not have.
+        SourceError: the source cannot be read, or an erratum is about a row that the source does not have.
+        PluginCallError: the reader fails, or gives something else than rows and faults.
 
     """
     left = dict(errata or {})
-    for raw in reader.raw_rows(sources):
-        yield at_place(raw.id, _row(reader, raw, left.pop(raw.id, None)), raw.file, raw.place)
+    for raw in raw_rows(reader, sources, name):
+        yield _row(reader, sources, raw, left.pop(raw.id, None), name)
     if left:
         expected = "ids of rows of the source"
         raise SourceError(Fault("erratum-without-row", expected, ", ".join(sorted(left)[:5]), todo="take it out"))
 
 
-def _row(reader: CorrectableReader, raw: RawRow, erratum: Erratum | None) -> Row | Fault:
+def raw_rows(reader: Reader[Row], sources: SourcePaths, name: str = "") -> Iterator[RawRow | RowFault]:
+    """Return every row of a source as it stands there.
+
+    Raises:
+        PluginCallError: the reader fails, or gives something else than raw rows and faults.
+
+    """
+    with calling("reader", name, "raw_rows()"):
+        for number, found in enumerate(reader.raw_rows(sources), 1):
+            if not isinstance(found, RawRow | RowFault):
+                fault = f"item {number} is a {type(found).__name__}, expected RawRow or RowFault"
+                raise broken("reader", name, "raw_rows()", fault)
+            yield found
+
+
+def cleaned(reader: Reader[Row], sources: SourcePaths, raw: RawRow, name: str = "") -> Row | RowFault:
+    """Return what the reader makes of a raw row, with the place where that stands.
+
+    Raises:
+        PluginCallError: the reader fails, or gives something else than a row of its type or a fault.
+
+    """
+    at = ", ".join(part for part in (raw.file, raw.place) if part)
+    about = f"row {raw.id!r}{f' ({at})' if at else ''}"
+    with calling("reader", name, "row()", about=about):
+        try:
+            found = reader.row(raw, sources)
+        except Rejected as refused:
+            found = refused.fault
+    if not isinstance(found, reader.row_type | Fault):
+        fault = f"gave a {type(found).__name__}, expected {reader.row_type.__name__} or Fault"
+        raise broken("reader", name, "row()", fault, about=about)
+    if isinstance(found, Row) and found.id != raw.id:
+        raise broken("reader", name, "row()", f"the row's id must be the raw row's, found {found.id!r}", about=about)
+    return placed(found, raw)
+
+
+def _row(
+    reader: Reader[Row], sources: SourcePaths, raw: RawRow | RowFault, erratum: Erratum | None, name: str
+) -> Row | RowFault:
+    """Return one row cleaned, after what its erratum says of it."""
+    if erratum and erratum.drop:
+        fault = Fault("dropped-by-errata", "a row that can be asked", erratum.source)
+        if isinstance(raw, RawRow):
+            return placed(fault, raw)
+        return RowFault(raw.id, replace(fault, file=raw.fault.file, place=raw.fault.place))
+    if isinstance(raw, RowFault):
+        return raw
     if erratum is None:
-        return raw.value if isinstance(raw.value, Fault) else reader.row(raw.id, raw.value)
-    if erratum.drop:
-        return Fault("dropped-by-errata", "a row that can be asked", erratum.source)
-    if isinstance(raw.value, Fault):
-        return raw.value
-    fields = raw.value
+        return cleaned(reader, sources, raw, name)
+    if unfit := _unfit(erratum, raw):
+        return placed(unfit, raw)
+    corrected = {field: _like(value, raw.fields.get(field)) for field, value in erratum.set.items()}
+    row = cleaned(reader, sources, replace(raw, fields={**raw.fields, **corrected}), name)
+    is_other = any(corrected[field] != raw.fields[field] for field in corrected)
+    return row.model_copy(update={"repairs": (*row.repairs, REPAIR)}) if isinstance(row, Row) and is_other else row
+
+
+def _unfit(erratum: Erratum, raw: RawRow) -> Fault | None:
+    """Return why an erratum cannot be about a row as it stands in the source; None if it can."""
+    fields = raw.fields
     if unknown := [field for field in (*erratum.set, *erratum.was) if field not in fields]:
         return Fault("erratum-of-no-field", f"one of {', '.join(fields)}", unknown[0], todo="mend the erratum")
     for field, value in erratum.was.items():
         if fields.get(field) != _like(value, fields.get(field)):
-            expected, found = repr(value), repr(fields.get(field))[:120]
+            expected, found = repr(value)[:120], repr(fields.get(field))[:120]
             return Fault("erratum-of-another-version", expected, found, field=field, todo="check the erratum")
-    corrected = {field: _like(value, fields.get(field)) for field, value in erratum.set.items()}
-    row = reader.row(raw.id, {**fields, **corrected})
-    is_other = any(corrected[field] != fields[field] for field in corrected)
-    return row.model_copy(update={"repairs": (*row.repairs, REPAIR)}) if isinstance(row, Row) and is_other else row
+    return None
 
 
 def _like(value: object, other: object) -> object:
-    """A value in the type of what it corrects: text as it is written where that is text, else numbers as numbers."""
+    """Return a value in the type of what it corrects.
+
+    Text stays as it is written where the source has text, also at the same place of a list and under the same key of an
+    object. Elsewhere a text that spells a number, or null, becomes that.
+    """
     if isinstance(other, str):
-        plain = [_number(item) for item in value] if isinstance(value, list) else value
+        plain = [_plain(item) for item in value] if isinstance(value, list) else value
         return str(plain).lower() if isinstance(plain, bool) else str(plain)
-    return [_number(item) for item in value] if isinstance(value, list) else _number(value)
+    if isinstance(value, dict):
+        known = other if isinstance(other, dict) else {}
+        return {key: _like(item, known.get(key)) for key, item in value.items()}
+    if isinstance(value, list):
+        items = other if isinstance(other, list) else []
+        further = items[0] if len({type(item) for item in items}) == 1 else None  # where items are added
+        return [_like(item, items[at] if at < len(items) else further) for at, item in enumerate(value)]
+    return None if value == "null" else _plain(value)
 
 
-def _number(value: object) -> object:
-    """The number that a text spells, or the text."""
+def _plain(value: object) -> object:
+    """Return the number that a text spells, or the text."""
     if isinstance(value, str) and _NUMBER.fullmatch(value):
         return float(value) if "." in value else int(value)
     return value

@@ -1,21 +1,16 @@
 """Builders, readers and metrics by name, through entry points; the built-in ones are found exactly as a stranger's."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from mmlongbench.errors import PluginError, nearest
+from mmlongbench.manifest.contracts import contract_fault
 from mmlongbench.task.builder import Builder
-from mmlongbench.task.metric import PROFILES, Metric, ProfiledMetric, Settings
+from mmlongbench.task.metric import PROFILES, Metric
 from mmlongbench.task.reader import Reader
+from mmlongbench.task.rows import Row
 
-_PARTS = {
-    "builder": ("options_type", "draft", "record", "prompt"),
-    "reader": ("row_type", "sources", "image_folder", "rows", "documents"),
-    "metric": ("name", "score"),
-}
-"""What a plug-in must have to be called one."""
 GROUPS = {"builder": "mmlongbench.builders", "reader": "mmlongbench.readers", "metric": "mmlongbench.metrics"}
 
 
@@ -34,21 +29,21 @@ class Plugin:
     """Of a metric that says so: whose rules it can follow, its default first."""
 
 
-def builder_type(name: str) -> type[Builder]:
+def builder_type(name: str) -> type[Builder[Row]]:
     """The class of a builder."""
-    found: type[Builder] = _load("builder", name)
+    found: type[Builder[Row]] = _load("builder", name)
     return found
 
 
-def reader_type(name: str) -> type[Reader]:
+def reader_type(name: str) -> type[Reader[Row]]:
     """The class of a reader."""
-    found: type[Reader] = _load("reader", name)
+    found: type[Reader[Row]] = _load("reader", name)
     return found
 
 
-def metric_type(name: str) -> Callable[[Settings], Metric]:
+def metric_type(name: str) -> type[Metric]:
     """The class of a metric."""
-    found: Callable[[Settings], Metric] = _load("metric", name)
+    found: type[Metric] = _load("metric", name)
     return found
 
 
@@ -82,8 +77,8 @@ def _load(kind: str, name: str) -> Any:  # noqa: ANN401  (a class, typed by the 
         loaded = point.load()
     except (Exception, SystemExit) as error:  # a stranger's module may fail in any way; the cause is kept
         raise PluginError(f"{broken}{type(error).__name__}: {' '.join(str(error).split())}") from error
-    if missing := [part for part in _PARTS[kind] if not hasattr(loaded, part)]:
-        raise PluginError(f"{broken}{loaded!r} has no {missing[0]!r}, which a {kind} needs")
+    if fault := contract_fault(kind, loaded):
+        raise PluginError(f"{broken}{fault}")
     return loaded
 
 
@@ -97,8 +92,8 @@ def _try(kind: str, point: EntryPoint, points: list[EntryPoint]) -> Plugin:
 
 
 def _profiles(loaded: object) -> tuple[str, ...]:
-    """The profiles that a metric offers, its default first; none of a metric that says nothing about them."""
-    if not (isinstance(loaded, type) and issubclass(loaded, ProfiledMetric)):
+    """The profiles that a metric offers, its default first; none of another plug-in."""
+    if not (isinstance(loaded, type) and issubclass(loaded, Metric)):
         return ()
     return tuple(profile for profile in PROFILES if profile in loaded.profiles)
 

@@ -1,7 +1,5 @@
 """Binding a builder to a dataset of a manifest: its options and placements, checked."""
 
-import typing
-
 from pydantic import ValidationError
 
 from mmlongbench.errors import ManifestError, PluginError
@@ -12,13 +10,15 @@ from mmlongbench.manifest.registry import builder_type, is_installed, metric_typ
 from mmlongbench.manifest.validation import explain
 from mmlongbench.packing.place import Depth, Placement
 from mmlongbench.task.builder import Builder
+from mmlongbench.task.formats import FileFormat
 from mmlongbench.task.rows import Row
+from mmlongbench.task.spec import TaskSpec
 
 MAX_PLACEMENTS = 1000
 """Depths or permutations of a dataset: a bound for mistyped numbers."""
 
 
-def bind_builder(spec: DatasetSpec) -> Builder:
+def bind_builder(spec: DatasetSpec) -> Builder[Row]:
     """The builder of a dataset, bound to its name and options."""
     kind = builder_type(spec.builder)
     try:
@@ -29,16 +29,19 @@ def bind_builder(spec: DatasetSpec) -> Builder:
         return kind(spec.name, options)
 
 
-def check_plugins(spec: DatasetSpec, builder: Builder) -> None:
+def check_plugins(spec: DatasetSpec, builder: Builder[Row]) -> None:
     """Refuse plug-ins of a dataset that cannot work together, before anything is read.
 
     Raises:
-        ManifestError: the rows of the reader lack what the builder takes.
+        ManifestError: the rows of the reader are not of the type that the builder takes.
         PluginError: the metric of the builder is not installed, or is broken.
+        PluginCallError: the builder's `spec` is no `TaskSpec`, or names something else than a file format.
 
     """
     with calling("builder", spec.builder, "spec", about=f"dataset {spec.name!r}"):
         task = builder.spec
+    if fault := _spec_fault(task):
+        raise broken("builder", spec.builder, "spec", fault)
     try:
         metric_type(task.metric)
     except PluginError as error:
@@ -46,33 +49,34 @@ def check_plugins(spec: DatasetSpec, builder: Builder) -> None:
     _check_rows(spec, builder)
 
 
-def missing_metrics(builder: Builder) -> list[str]:
+def _spec_fault(task: object) -> str:
+    """Return what of a task's declaration is of another type than the engine calls; empty if nothing is."""
+    if not isinstance(task, TaskSpec):
+        return f"it is a {type(task).__name__}, expected a TaskSpec"
+    formats = {"format": task.format, **({"bundle.format": task.bundle.format} if task.bundle else {})}
+    for name, found in formats.items():
+        if not isinstance(found, FileFormat):
+            shown = found.__name__ if isinstance(found, type) else type(found).__name__
+            return f"{name}: {shown} is no object of a subclass of {FileFormat.__module__}.FileFormat"
+    return ""
+
+
+def missing_metrics(builder: Builder[Row]) -> list[str]:
     """Return the further metrics of a builder that are not installed; a build does not need them."""
     return [name for name in builder.spec.further_metrics if not is_installed("metric", name)]
 
 
-def _check_rows(spec: DatasetSpec, builder: Builder) -> None:
-    """Refuse a reader whose rows lack fields of the row type that the builder's `draft` is annotated with."""
-    given, taken = reader_type(spec.reader).row_type, _row_taken(builder)
-    if taken is None or issubclass(given, taken):
-        return
-    if missing := sorted(taken.model_fields.keys() - given.model_fields.keys()):
+def _check_rows(spec: DatasetSpec, builder: Builder[Row]) -> None:
+    """Refuse a reader whose rows are not of the type that the builder takes."""
+    given, taken = reader_type(spec.reader).row_type, builder.row_type
+    if not issubclass(given, taken):
         raise ManifestError(
             f"dataset {spec.name!r}: builder {spec.builder!r} takes rows of {taken.__name__}, reader {spec.reader!r} "
-            f"gives rows of {given.__name__}, which have no {missing[0]!r}; choose a reader and a builder that fit"
+            f"gives rows of {given.__name__}; choose a reader and a builder that fit"
         )
 
 
-def _row_taken(builder: Builder) -> type[Row] | None:
-    """The row type that a builder's `draft` is annotated with; None where it is not, or cannot be told."""
-    try:
-        hints = typing.get_type_hints(type(builder).draft)
-    except (NameError, TypeError):  # an annotation that is a name for type checkers only
-        return None
-    return next((hint for hint in hints.values() if isinstance(hint, type) and issubclass(hint, Row)), None)
-
-
-def check_reserve(spec: DatasetSpec, builder: Builder) -> None:
+def check_reserve(spec: DatasetSpec, builder: Builder[Row]) -> None:
     """Refuse a reserve that leaves a prompt no room."""
     reserve = builder.spec.reserve if spec.reserve is None else spec.reserve
     for what, length in (("length", min(spec.lengths)), ("admission_length", spec.admission_length)):
@@ -83,7 +87,7 @@ def check_reserve(spec: DatasetSpec, builder: Builder) -> None:
             )
 
 
-def placements_of(spec: DatasetSpec, builder: Builder) -> tuple[Placement, ...]:
+def placements_of(spec: DatasetSpec, builder: Builder[Row]) -> tuple[Placement, ...]:
     """The placements of a dataset: the manifest's where it names any, else the task's own."""
     own = builder.spec.placements
     if spec.placements is None:

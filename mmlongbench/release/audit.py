@@ -24,7 +24,6 @@ from mmlongbench.release.loading import AuditedDataset, LoadedRelease, PublicFil
 from mmlongbench.release.lock_faults import lock_faults
 from mmlongbench.release.measuring import Measured, measure
 from mmlongbench.release.models import Model, ModelOptions
-from mmlongbench.task.builder import RemarkingBuilder
 from mmlongbench.task.rows import Record
 from mmlongbench.task.spec import Remark
 from tokenization import TokenizationError
@@ -242,7 +241,7 @@ def measured_examples(
         return
     try:
         form = file.form or dataset.builder.spec.format
-        for where, record in getattr(form, "lines", form.unbundle)(file.path):
+        for where, record in form.read(file.path):
             found.examples += 1
             if isinstance(record, ReleaseError):
                 found.problem("the record cannot be read", str(record))
@@ -273,7 +272,7 @@ def _measured(
     reserve = None if dataset.is_locked else dataset.reserve
     try:
         made = measure(str(record.get("id")), record, dataset.prompt(record), dataset.counter, sizes, reserve)
-        remarks = tuple(dataset.builder.remarks(record)) if isinstance(dataset.builder, RemarkingBuilder) else ()
+        remarks = tuple(dataset.builder.remarks(record))
     except KeyError as error:
         found.problem(f"the field {error} is missing", where)
         return None

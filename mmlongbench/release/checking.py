@@ -19,7 +19,7 @@ from mmlongbench.release.loading import AuditedDataset, PublicFile
 from mmlongbench.release.measuring import Measured
 from mmlongbench.release.positions import Found, Layout, Ruler, find_needles, ids_of, items_faults, needle_items
 from mmlongbench.release.tables import Items
-from mmlongbench.task.builder import gold_of, needles_of
+from mmlongbench.task.builder import SharedContextBuilder
 from mmlongbench.task.formats import JSON_LINES, to_json
 from mmlongbench.task.rows import Record
 
@@ -42,7 +42,6 @@ class RecordChecks:
         self._file, self._dataset = file, dataset
         is_bundle = file.is_bundle
         self.facts = Facts(is_bundle)
-        self._gold_of, self._needles_of = gold_of(dataset.builder), needles_of(dataset.builder)
         self._placements = _placements(dataset)
         self._prices = dataset.prices
         path = root / ITEMS / Path(file.name).with_suffix(".parquet")
@@ -108,13 +107,13 @@ class RecordChecks:
         """What is the same in all records of a question, and here is another."""
         builder = self._dataset.builder
         key = f"{made.id}" if not builder.spec.is_answer_of_context else f"{made.id} {made.placement}"
-        gold = self._gold_of(record)
+        gold = builder.gold(record)
         if gold is None or gold in ("", []):
             yield "the record has no answer", made.id
         if self.facts.answers.setdefault(key, _digest(gold)) != _digest(gold):
             yield "the answer differs from another placement", made.id
-        if self._needles_of is not None:
-            needles = _digest(sorted(map(str, self._needles_of(record))))
+        if (parts := builder.needles(record)) is not None:
+            needles = _digest(sorted(map(str, parts)))
             if self.facts.needles.setdefault(made.id, needles) != needles:
                 yield "the needles differ from another placement", made.id
 
@@ -161,8 +160,8 @@ class RecordChecks:
         """
         if layout is None:
             return None
-        if self._needles_of is not None:
-            parts: Sequence[Part] = tuple(self._needles_of(record))
+        if (needles := self._dataset.builder.needles(record)) is not None:
+            parts: Sequence[Part] = tuple(needles)
             if not parts:
                 raise ReleaseError("the record has no needle")
             return find_needles(parts, layout)
@@ -179,7 +178,7 @@ class RecordChecks:
         said, spec = record.get("depth_requested"), self._dataset.spec
         if not isinstance(said, list) or len(said) != len(ids):
             return f"depth_requested is {said!r:.80}, the context has {len(ids)} needles"
-        if spec is None or hasattr(self._dataset.builder, "contexts"):
+        if spec is None or isinstance(self._dataset.builder, SharedContextBuilder):
             return ""
         draws, starts = Draws((spec.seed, spec.drawn_name, id)), record.get("needle_start")
         drawn = [draws.fraction(f"permutation {placement.value}: {needle}") for needle in ids]
@@ -285,7 +284,7 @@ def rejects_of(release: Path) -> frozenset[tuple[str, str, int | None]]:
         return frozenset()
     if (size := path.stat().st_size) > MAX_OF_A_FILE:
         raise ReleaseError(f"{REJECTS}: {size:,} bytes, at most {MAX_OF_A_FILE:,} are read")
-    for _, line in JSON_LINES.lines(path):
+    for _, line in JSON_LINES.read(path):
         if isinstance(line, dict):
             length = line.get("length")
             found.add((str(line.get("dataset")), str(line.get("id")), length if isinstance(length, int) else None))

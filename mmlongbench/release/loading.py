@@ -22,7 +22,7 @@ from mmlongbench.release.lock import read_lock
 from mmlongbench.release.positions import Prices
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.formats import FileFormat
-from mmlongbench.task.rows import Record
+from mmlongbench.task.rows import Record, Row
 from tokenization import CrossModalCounter
 from tokenization.text import LLAMA2
 
@@ -31,7 +31,7 @@ from tokenization.text import LLAMA2
 class AuditedDataset:
     """What an audit needs to know of a dataset."""
 
-    builder: Builder
+    builder: Builder[Row]
     counter: CrossModalCounter
     reserve: int | None = None
     """What is kept free, in tokens; None where that is not known."""
@@ -49,7 +49,7 @@ class AuditedDataset:
 
     def prompt(self, record: Record) -> Prompt:
         """The prompt of a record, or the variant of it."""
-        return self.builder.prompt(record, self.variant) if self.variant else self.builder.prompt(record)  # type: ignore[call-arg]
+        return self.builder.render_variant(record, self.variant) if self.variant else self.builder.prompt(record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ def _varied(datasets: Iterable[AuditedDataset], variant: str) -> list[AuditedDat
     listed = list(datasets)
     if not variant:
         return listed
-    offered = [getattr(dataset.builder, "variants", ()) for dataset in listed]
+    offered = [dataset.builder.variants for dataset in listed]
     if not any(variant in names for names in offered):
         names = sorted({name for found in offered for name in found})
         raise ReleaseError(f"--variant {variant}: no builder of this release offers it; offered: {', '.join(names)}")

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from mmlongbench.errors import ScoringError, nearest
 from mmlongbench.task.builder import Builder
+from mmlongbench.task.rows import Row
 from mmlongbench.task.spec import TaskSpec
 
 DEFAULT = "default"
@@ -12,7 +13,7 @@ JUDGE = "judge"
 """All that ask a judge."""
 
 
-def chosen_metrics(names: Sequence[str], builders: Sequence[Builder]) -> dict[str, tuple[str, ...]]:
+def chosen_metrics(names: Sequence[str], builders: Sequence[Builder[Row]]) -> dict[str, tuple[str, ...]]:
     """The metrics of each dataset, by its name.
 
     Raises:
@@ -45,7 +46,7 @@ def _of_spec(name: str, spec: TaskSpec) -> tuple[str, ...]:
     return (name,) if name in (spec.metric, *spec.further_metrics) else ()
 
 
-def _what_there_is(name: str, builders: Sequence[Builder]) -> str:
+def _what_there_is(name: str, builders: Sequence[Builder[Row]]) -> str:
     declared: dict[str, list[str]] = {}
     for builder in builders:
         for metric in (builder.spec.metric, *builder.spec.further_metrics):

@@ -14,7 +14,7 @@ from mmlongbench.scoring.predictions import Key, Prediction, Predictions, key_of
 from mmlongbench.scoring.problems import Problems
 from mmlongbench.scoring.rows import shared_out, told_by
 from mmlongbench.task.builder import Builder
-from mmlongbench.task.rows import Record
+from mmlongbench.task.rows import Record, Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class ScorableFile:
     """A public file whose examples can be scored."""
 
     file: PublicFile
-    builder: Builder
+    builder: Builder[Row]
     names: tuple[str, ...]
     """What predictions may call it: its name, and that of another shape of the same records (many-shot)."""
     is_repeated: bool = False

@@ -4,9 +4,9 @@ Examples go by one after another; held are the places of predictions, the exampl
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, Literal
 from mmlongbench.io.atomic import atomic_write
 from mmlongbench.io.progress import Progress
 from mmlongbench.io.threads import threads
+from mmlongbench.manifest.calling import calling
 from mmlongbench.manifest.registry import metric_type
 from mmlongbench.release.loading import LoadedRelease
 from mmlongbench.scoring.choosing import chosen_metrics, said_of_choice
@@ -31,10 +32,8 @@ from mmlongbench.scoring.reasoning import Reasoning, Said, without_reasoning
 from mmlongbench.scoring.replacing import refuse_other_choices
 from mmlongbench.scoring.scores import ScoreLine
 from mmlongbench.scoring.tallies import Tallies
-from mmlongbench.task.builder import clusters_of
 from mmlongbench.task.formats import to_json
-from mmlongbench.task.metric import HasNotes, Metric, Provenance, Score, ScoringInput, Settings, provenance_of
-from mmlongbench.task.rows import Record
+from mmlongbench.task.metric import Metric, Provenance, Score, ScoringInput, Settings, provenance_of
 from mmlongbench.task.spec import TaskSpec
 
 REASONING_KEPT = "reasoning kept"
@@ -94,15 +93,15 @@ def score(
         metrics = _open_metrics(sorted({name for names in choice.values() for name in names}), run, stack)
         if out:
             refuse_other_choices(out, {name: each.provenance for name, each in metrics.items()})
-        at_once = max((_concurrency(each.metric) for each in metrics.values()), default=1)
-        stops = [each.metric.stop for each in metrics.values() if hasattr(each.metric, "stop")]
+        at_once = max((each.metric.concurrency for each in metrics.values()), default=1)
+        stops = [each.metric.stop for each in metrics.values()]
         pool = stack.enter_context(threads(at_once, stops))
         writer = stack.enter_context(atomic_write(out)) if out else None
         asked = [file for file in files if choice[file.builder.dataset] and _is_asked(file, run, predictions, problems)]
         advance = stack.enter_context(progress.bar("files scored", len(asked)))
         for file in asked:
             chosen = [metrics[name] for name in choice[file.builder.dataset]]
-            lines = _Lines(run.model, file, file.builder.spec, clusters_of(file.builder))
+            lines = _Lines(run.model, file, file.builder.spec)
             jobs = _jobs(chosen, _answers(file, run, predictions, problems, counts), outside)
             for job, scored in _in_threads(jobs, pool, _AHEAD * at_once):
                 if writer:
@@ -111,10 +110,10 @@ def score(
                     _write(writer, line)
             tallies.end_cell()
             advance()
-        usage = {name: dict(each.metric.usage()) for name, each in metrics.items() if hasattr(each.metric, "usage")}
+        usage = {name: dict(used) for name, each in metrics.items() if (used := each.metric.usage())}
     left_out = [f"{name}: {count:,} examples left out: {why}" for (name, why), count in sorted(outside.items())]
     provenances = {name: each.provenance for name, each in metrics.items()}
-    said = [f"{name}: {note}" for name, each in metrics.items() for note in _notes(each.metric)]
+    said = [f"{name}: {note}" for name, each in metrics.items() for note in each.metric.notes]
     notes = [*said_of_choice(run.metrics, choice), *left_out, *said]
     return Outcome(tallies, notes, usage, provenances, counts.reasoning, counts.skipped)
 
@@ -178,8 +177,7 @@ def _jobs(metrics: Sequence[_Chosen], answers: Iterable[_Answer], outside: Count
     """What is to be scored; `outside` counts, by metric and reason, examples that are none for a metric."""
     for answer in answers:
         for chosen in metrics:
-            out_of_scope = getattr(chosen.metric, "out_of_scope", None)
-            if why := out_of_scope(answer.asked) if out_of_scope else "":
+            if why := chosen.metric.out_of_scope(answer.asked):
                 outside[chosen.metric.name, why] += 1
             else:
                 yield _Job(chosen, answer)
@@ -187,17 +185,16 @@ def _jobs(metrics: Sequence[_Chosen], answers: Iterable[_Answer], outside: Count
 
 def _asked(file: ScorableFile, joined: Joined, said: str) -> ScoringInput:
     builder, record = file.builder, joined.record
-    gold = builder.gold(record) if hasattr(builder, "gold") else record.get("answer")
     lead = joined.prediction.lead if joined.prediction else ""
-    return ScoringInput(file.file.name, builder.dataset, record, gold, said, lead, joined.place, builder.spec.kind)
+    gold, kind = builder.gold(record), builder.spec.kind
+    return ScoringInput(file.file.name, builder.dataset, record, gold, said, lead, joined.place, kind)
 
 
 def _scored(job: _Job) -> Score:
     if job.answer.state == "skipped":
         return Score(None)
     if job.answer.state == "absent":
-        absent = getattr(job.chosen.metric, "absent", None)
-        return Score(0.0, absent(job.answer.asked) if absent else {})
+        return Score(0.0, job.chosen.metric.absent(job.answer.asked))
     return job.chosen.metric.score(job.answer.asked)
 
 
@@ -205,7 +202,7 @@ def _in_threads(jobs: Iterable[_Job], pool: ThreadPoolExecutor, ahead: int) -> I
     """Each job with its score, in order; those of metrics that are asked one at a time are done here and now."""
     under_way: deque[tuple[_Job, Future[Score]]] = deque()
     for job in jobs:
-        if _concurrency(job.chosen.metric) > 1 and job.answer.state == "answered":
+        if job.chosen.metric.concurrency > 1 and job.answer.state == "answered":
             under_way.append((job, pool.submit(_scored, job)))
         else:
             done: Future[Score] = Future()
@@ -225,7 +222,6 @@ class _Lines:
     model: str
     file: ScorableFile
     spec: TaskSpec
-    cluster: Callable[[Record], str]
 
     def of(self, job: _Job, scored: Score) -> ScoreLine:
         """Return the line of one score."""
@@ -252,8 +248,8 @@ class _Lines:
             score=scored.score,
             reasoning=job.answer.reasoning,
             details=dict(scored.details),
-            cluster=self.cluster(record),
-            facets=builder.facets(record) if hasattr(builder, "facets") else {},
+            cluster=builder.cluster(record),
+            facets=builder.facets(record),
             failure=scored.failure,
         )
 
@@ -269,28 +265,12 @@ def _write(writer: BinaryIO, line: ScoreLine) -> None:
     writer.write(to_json(fields))
 
 
-def _notes(metric: Metric) -> Sequence[str]:
-    return metric.notes if isinstance(metric, HasNotes) else ()
-
-
-def _concurrency(metric: Metric) -> int:
-    return int(getattr(metric, "concurrency", 1))
-
-
-@contextmanager
-def _closed(metric: Metric) -> Iterator[Metric]:
-    try:
-        yield metric
-    finally:
-        if hasattr(metric, "close"):
-            metric.close()
-
-
 def _open_metrics(names: Sequence[str], run: Run, stack: ExitStack) -> dict[str, _Chosen]:
     found = {}
     for name in names:
-        metric = stack.enter_context(_closed(metric_type(name)(run.settings)))
-        provenance = provenance_of(metric, run.settings)
+        with calling("metric", name, "__init__()"):
+            metric = stack.enter_context(closing(metric_type(name)(run.settings)))
+            provenance = provenance_of(metric, run.settings)
         choices = (*provenance.choices, REASONING_KEPT) if run.keeps_reasoning else provenance.choices
         found[name] = _Chosen(metric, replace(provenance, choices=choices))
     return found

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mmlongbench.scoring.scores import ScoreLine
-from mmlongbench.task.metric import Metric, Score, totals_of
+from mmlongbench.task.metric import Metric, MetricWithTotals, Score
 
 
 @dataclass(slots=True)
@@ -48,7 +48,7 @@ class Tallies:
 
     def __init__(self) -> None:
         self.cells: dict[tuple[str, str, int], Tally] = {}
-        self._held: dict[tuple[str, str, int], tuple[Metric, list[Score]]] = {}
+        self._held: dict[tuple[str, str, int], tuple[MetricWithTotals, list[Score]]] = {}
 
     def add(self, line: ScoreLine, scored: Score, metric: Metric) -> None:
         """Count one more score; it is held until the cell ends where the metric has totals."""
@@ -62,12 +62,12 @@ class Tallies:
             tally.first_failure = tally.first_failure or f"{line.file}: {line.id}: {line.failure}"
         if line.status == "skipped":
             tally.skipped += 1
-        elif hasattr(metric, "totals"):
+        elif isinstance(metric, MetricWithTotals):
             self._held.setdefault(key, (metric, []))[1].append(scored)
 
     def end_cell(self) -> None:
         """Work out the totals of the file that is done."""
         for key, (metric, scored) in self._held.items():
             if not self.cells[key].skipped:
-                self.cells[key].further = totals_of(metric, scored)
+                self.cells[key].further = metric.totals(scored)
         self._held.clear()

@@ -1,134 +1,119 @@
-"""What a builder is: the protocol that the engine calls and a task family meets.
+"""What a builder is: a task family, bound to one dataset. The engine knows every task through this class alone.
 
 A builder declares: what it writes, how a row becomes a draft, how an example becomes the public record, how the record
-becomes the prompt again.
+becomes the prompt again. It never sees a length, a depth or a token count.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import ClassVar, Generic, TypeVar
 
 from mmlongbench.draft import Draft
 from mmlongbench.draws import Draws
+from mmlongbench.errors import DraftError
 from mmlongbench.packing.pack import Example
 from mmlongbench.prompt import Part, Prompt
-from mmlongbench.task.rows import Record
+from mmlongbench.task.rows import Record, Row, Suspect
 from mmlongbench.task.sources import World
-from mmlongbench.task.spec import Remark, TaskSpec
+from mmlongbench.task.spec import Options, Remark, TaskSpec
+
+RowT = TypeVar("RowT", bound=Row)
 
 
-@runtime_checkable
-class RemarkingBuilder(Protocol):
-    """A builder that looks at released records, its own and those that others made, beyond their counts."""
+class Builder(ABC, Generic[RowT]):
+    """A task family. Write `row_type`, `spec`, `draft`, `record`, `prompt`; the last three are pure.
 
-    def remarks(self, record: Record) -> Iterable[Remark]:
-        """Return what can be noticed about one record."""
-        ...
-
-
-class Builder(Protocol):
-    """A task family, bound to one dataset; `draft`, `record` and `prompt` are pure.
-
-    It may have more: `variants` (see the audit); `remarks` (see `RemarkingBuilder`);
-    `selects(world) -> Callable[[Row], bool]`, which rows this dataset asks about at all, before any is sampled;
-    `suspects(rows, world) -> Iterable[Suspect]`, rows whose annotation may be wrong, as far as the texts of pages tell
-    (`doctor`); and, where many questions share one context (ICL),
-    `contexts(rows, world) -> Sequence[Draft]`, all contexts of the dataset over all rows that are in. Each question is
-    at home in one of them, and every context is packed to fit every question it is asked; for scoring,
-    `gold(record) -> Any`, the answer that a metric compares with (`record["answer"]` by default),
-    `facets(record) -> Mapping[str, Sequence[str]]`, what a report breaks scores down by, the names of the groups that
-    a record is in for each (an answer's format, its evidence sources), and `cluster(record) -> str` (see
-    `HasClusters`).
+    The rest has defaults.
     """
 
-    options_type: ClassVar[type[Any]]
-    """A pydantic model of what a manifest may set."""
+    row_type: ClassVar[type[Row]]
+    """The rows that `draft` takes. A reader fits if it gives rows of this type, or of a subclass."""
+    options_type: ClassVar[type[Options]] = Options
+    """What a manifest may set under `options`."""
+    variants: ClassVar[tuple[str, ...]] = ()
+    """Names of other renderings of the released prompt, which `render_variant` gives."""
+    dataset: str
+    """The name of the dataset that it is bound to."""
+    options: Options
 
-    def __init__(self, dataset: str, options: Any) -> None:  # noqa: ANN401  (its own Options)
-        """Bind the task to a dataset's name and options."""
+    def __init__(self, dataset: str, options: Options) -> None:
+        """Bind the task to the name and the options of a dataset."""
+        self.dataset = dataset
+        self.options = options
 
     @property
+    @abstractmethod
     def spec(self) -> TaskSpec:
-        """What it declares."""
-        ...
+        """What it declares of its task: files, metric, placements, limits."""
 
-    @property
-    def dataset(self) -> str:
-        """The name it was bound to."""
-        ...
+    @abstractmethod
+    def draft(self, row: RowT, world: World, draws: Draws) -> Draft:
+        """Return a row as a draft: one example before it has a length.
 
-    def draft(self, row: Any, world: World, draws: Draws) -> Draft:  # noqa: ANN401  (its reader's Row)
-        """One row as a draft; raises Rejected where the row cannot be asked."""
-        ...
+        Raises:
+            Rejected: the row cannot be asked.
 
+        """
+
+    @abstractmethod
     def record(self, example: Example) -> Record:
-        """The public record, without `length`, `tokens` and the placement: the engine adds these."""
-        ...
+        """Return the public record of an example; the engine adds `length`, `tokens` and the placement."""
 
+    @abstractmethod
     def prompt(self, record: Record) -> Prompt:
-        """The prompt, from the public record alone; tolerant of fields it does not know."""
-        ...
+        """Return the prompt of a record, from the record alone; fields that it does not know change nothing."""
 
+    def render_variant(self, record: Record, variant: str) -> Prompt:
+        """Return the prompt of a record in one of the `variants`."""
+        raise DraftError(f"there is no variant {variant!r} of dataset {self.dataset!r}")
 
-@runtime_checkable
-class HasClusters(Protocol):
-    """A builder whose questions are no independent draws: several are about one document, entity or picture."""
+    def selects(self, world: World) -> Callable[[RowT], bool] | None:
+        """Return what tells whether a row is asked about at all, before any is sampled; None: every row is."""
+        return None
+
+    def gold(self, record: Record) -> object:
+        """Return the answer that a metric compares with."""
+        return record.get("answer")
+
+    def needles(self, record: Record) -> Sequence[Part] | None:
+        """Return every needle as the prompt shows it: an image, or a text from its first character on.
+
+        The audit looks for them in the prompt. They are the same at every length and placement of a question; their
+        order is that of the prompt where two are alike. None: the record does not tell.
+        """
+        return None
+
+    def facets(self, record: Record) -> Mapping[str, Sequence[str]]:
+        """Return what a report breaks scores down by: for each facet, the names of the groups that a record is in."""
+        return {}
 
     def cluster(self, record: Record) -> str:
-        """Return what a record's question is about; empty where the record does not tell.
+        """Return what a record's question is about, where several questions are about one thing; empty if unknown.
 
         It must be the same at every length and placement of a question. The intervals of a report resample clusters.
         """
-        ...
+        return ""
+
+    def remarks(self, record: Record) -> Iterable[Remark]:
+        """Return what can be noticed about a released record beyond its counts; the audit counts it."""
+        return ()
 
 
-def clusters_of(builder: Builder) -> Callable[[Record], str]:
-    """Return what tells the cluster of a record; empty for all records of a builder that knows no clusters."""
-    return builder.cluster if isinstance(builder, HasClusters) else lambda record: ""
+class SharedContextBuilder(Builder[RowT]):
+    """A task whose questions share contexts, as many-shot tasks do; a context is packed to fit all its questions."""
+
+    @abstractmethod
+    def contexts(self, rows: Sequence[RowT], world: World) -> Sequence[Draft]:
+        """Return all contexts of the dataset, over all rows that are in. Each question is at home in one of them."""
 
 
-@runtime_checkable
-class HasGold(Protocol):
-    """A builder whose answers are not the records' `answer`."""
+class ExaminingBuilder(Builder[RowT]):
+    """A task that can tell which annotations of its source may be wrong; `mmlongbench doctor` asks it."""
 
-    def gold(self, record: Record) -> Any:  # noqa: ANN401  (as its metric takes it)
-        """Return the answer of a record that a metric compares with."""
-        ...
+    @abstractmethod
+    def suspects(self, rows: Sequence[RowT], world: World) -> Iterable[Suspect]:
+        """Return the rows whose annotation may be wrong, as far as the texts of pages tell."""
 
-
-def gold_of(builder: Builder) -> Callable[[Record], Any]:
-    """Return what gives the answer of a record: the builder's `gold`, if that is a method, else its field `answer`."""
-    if isinstance(builder, HasGold) and callable(builder.gold):
-        return builder.gold
-    return lambda record: record.get("answer")
-
-
-@runtime_checkable
-class HasNeedles(Protocol):
-    """A builder that says what the needles of a record are; the audit looks for them in the prompt."""
-
-    def needles(self, record: Record) -> Sequence[Part]:
-        """Return every needle as the prompt shows it: an image, or a text from its first character on.
-
-        They are the same at every length and placement of a question; their order is that of the prompt where two are
-        alike.
-        """
-        ...
-
-
-def needles_of(builder: Builder) -> Callable[[Record], Sequence[Part]] | None:
-    """Return what gives the needles of a record; None of a builder whose `needles` is no method, or that has none."""
-    return builder.needles if isinstance(builder, HasNeedles) and callable(builder.needles) else None
-
-
-@runtime_checkable
-class HasVariants(Protocol):
-    """A builder that offers other renderings of its records than the released one."""
-
-    @property
-    def variants(self) -> Sequence[str]:
-        """Return the names of the renderings."""
-        ...
-
-    def prompt(self, record: Record, variant: str = ...) -> Prompt:
-        """Return the prompt of a record in one of the renderings; in the released one by default."""
-        ...
+    @abstractmethod
+    def examined_documents(self, rows: Sequence[RowT]) -> Iterable[str]:
+        """Return the ids of the documents whose texts `suspects` needs."""

@@ -2,10 +2,11 @@
 
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.io.safe_read import MAX_BYTES, bounded_lines
@@ -54,19 +55,28 @@ class FilePattern:
         return FileName(found["name"], int(found["k"])) if found else None
 
 
-class FileFormat(Protocol):
+class FileFormat(ABC):
     """How records become a file and come back."""
 
+    @abstractmethod
     def bundle(self, records: Iterable[dict[str, Any]]) -> Iterator[bytes]:
-        """The file's bytes, piece by piece."""
-        ...
+        """Return the file's bytes, piece by piece."""
 
+    @abstractmethod
     def unbundle(self, path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-        """(where in the file, record) of each example."""
-        ...
+        """Return (where in the file, record) of each example.
+
+        Raises:
+            ReleaseError: the file cannot be read.
+
+        """
+
+    def read(self, path: Path) -> Iterator[tuple[str, dict[str, Any] | ReleaseError]]:
+        """Return (where, record) as `unbundle` does. A format that can go on gives a bad record as a ReleaseError."""
+        return self.unbundle(path)
 
 
-class JsonLines:
+class JsonLines(FileFormat):
     """One object a line: the default."""
 
     def bundle(self, records: Iterable[dict[str, Any]]) -> Iterator[bytes]:
@@ -76,12 +86,12 @@ class JsonLines:
 
     def unbundle(self, path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         """Each line, with its number; memory does not grow with the file."""
-        for where, record in self.lines(path):
+        for where, record in self.read(path):
             if isinstance(record, ReleaseError):
                 raise record
             yield where, record
 
-    def lines(self, path: Path) -> Iterator[tuple[str, dict[str, Any] | ReleaseError]]:
+    def read(self, path: Path) -> Iterator[tuple[str, dict[str, Any] | ReleaseError]]:
         """Each line that is not blank, or what is wrong with it."""
         with path.open("rb") as lines:
             for number, _, line in bounded_lines(lines):

@@ -1,14 +1,14 @@
 """What a metric is: a function of one example and what a model said to it. Knows no task, no file, no metric by name.
 
 Metrics are found through the entry points `mmlongbench.metrics`, the built-in ones exactly as a stranger's: an entry is
-called with `Settings` and gives a metric.
+a subclass of `Metric`.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from mmlongbench.errors import ScoringError
 from mmlongbench.task.rows import Record
@@ -135,8 +135,8 @@ def not_offered(metric: str, asked: Profile, offered: Collection[Profile]) -> Sc
     return ScoringError(f"--profile {asked}: the metric {metric!r} does not offer it; it offers {names}")
 
 
-class ProfiledMetric(ABC):
-    """A metric that offers one profile or several; base class of the built-in metrics.
+class Metric(ABC):
+    """Scores one example at a time. Only `name` and `score` must be written.
 
     Raises:
         ScoringError: the settings ask for a profile that the metric does not offer.
@@ -144,36 +144,78 @@ class ProfiledMetric(ABC):
     """
 
     name: ClassVar[str]
-    profiles: ClassVar[Mapping[Profile, str]]
-    """The profiles that it offers, each with the code or paper that it is taken from."""
+    """As the entry point has it."""
+    profiles: ClassVar[Mapping[Profile, str]] = {"ours": ""}
+    """The profiles that it offers, each with the code or paper that its rules are taken from.
+
+    The profile says whose rules decide. A metric that uses the rules of a public code for something which that code
+    does not do, such as `mmlongbench-doc`, has the profile `ours` and names that code as its source.
+    """
     choices: tuple[str, ...] = ()
+    """What changes its scores within the profile, each in a few words, such as `rule-extracted`."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the scores must know of the settings, each in one sentence."""
+    concurrency: int = 1
+    """How many examples may be scored at once, in threads."""
+    settings: Settings
+    profile: Profile
+    """The profile that it follows, under its settings."""
+    follows: str
+    """The code or paper that the rules of the profile are taken from."""
 
     def __init__(self, settings: Settings) -> None:
+        """Keep the settings, and set `profile` and `follows` by them."""
         self.settings = settings
         self.profile, self.follows = chosen_profile(self.name, self.offered(), settings)
-
-    def offered(self) -> Mapping[Profile, str]:
-        """Return the profiles that can be chosen under these settings; all, unless one needs what is not given."""
-        return self.profiles
 
     @abstractmethod
     def score(self, asked: ScoringInput) -> Score:
         """Return the score of one example; never raises over what a model said."""
 
-
-@runtime_checkable
-class ChecksAnswers(Protocol):
-    """A metric that tells before any model is asked whether it can score an answer; a build ends where it cannot."""
+    def offered(self) -> Mapping[Profile, str]:
+        """Return the profiles that can be chosen under these settings; all, unless one needs what is not given."""
+        return self.profiles
 
     def answer_fault(self, asked: ScoringInput) -> str:
-        """Return why the answer of an example cannot be scored, whatever a model says; empty if it can.
+        """Return why the answer of an example cannot be scored, whatever a model says; empty if nothing is known.
 
-        The prediction is empty. The settings are the defaults: there is no judge, and no folder of documents.
+        A build asks this of every answer, and ends where one has a fault. The prediction is empty. The settings are the
+        defaults: there is no judge, and no folder of documents.
         """
-        ...
+        return ""
+
+    def out_of_scope(self, asked: ScoringInput) -> str:
+        """Return why an example is none that the metric could score, whatever a model said; empty if it is one.
+
+        Such an example is left out, and counted by this reason.
+        """
+        return ""
+
+    def absent(self, asked: ScoringInput) -> Details:
+        """Return what `MetricWithTotals.totals` must know of an example that has no prediction."""
+        return {}
+
+    def usage(self) -> Mapping[str, float]:
+        """Return the calls, tokens and failures so far, by name; empty of a metric that calls nobody."""
+        return {}
+
+    def stop(self) -> None:  # noqa: B027  (most metrics have nothing to stop)
+        """Let threads inside `score` give up what they wait for; called before `close` where a run is interrupted."""
+
+    def close(self) -> None:  # noqa: B027  (nor to close)
+        """Close what is open."""
 
 
-class RuleMetric(ProfiledMetric):
+class MetricWithTotals(Metric):
+    """A metric with figures of a whole file that are no mean of its examples, such as F1."""
+
+    @classmethod
+    @abstractmethod
+    def totals(cls, scored: Sequence[Score]) -> Mapping[str, float]:
+        """Return the figures of the examples of a file, by name. Scores that were read from a file give the same."""
+
+
+class RuleMetric(Metric):
     """A metric that scores by rules alone, so that it has a score for every text, as long as it takes the answer."""
 
     def answer_fault(self, asked: ScoringInput) -> str:
@@ -182,45 +224,6 @@ class RuleMetric(ProfiledMetric):
         said = str(gold[0] if isinstance(gold, list) and gold else gold)
         found = self.score(replace(asked, prediction=said))
         return found.failure or "it has no score" if found.score is None else ""
-
-
-@runtime_checkable
-class HasProfile(Protocol):
-    """A metric that says which profile its scores have.
-
-    The profile says whose rules decide, `follows` where they were taken from: a metric that uses the rules of a public
-    code for something which that code does not do, such as `mmlongbench-doc`, has the profile `ours` and follows it.
-    """
-
-    @property
-    def profile(self) -> Profile:
-        """Whose rules it follows."""
-        ...
-
-    @property
-    def follows(self) -> str:
-        """The code or paper that the rules are taken from, with its version; empty where there is none."""
-        ...
-
-
-@runtime_checkable
-class HasChoices(Protocol):
-    """A metric that says which choices change its scores within the profile."""
-
-    @property
-    def choices(self) -> Sequence[str]:
-        """Each in a few words, such as `rule-extracted`."""
-        ...
-
-
-@runtime_checkable
-class HasNotes(Protocol):
-    """A metric that says what a reader of its scores must know of the settings."""
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """Each in one sentence, such as that fewer judges were asked than the paper has."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,45 +237,13 @@ class Provenance:
     """What changes scores within the profile."""
 
 
-def provenance_of(metric: "Metric", settings: Settings) -> Provenance:
-    """Return the provenance of a metric's scores; that of a metric which says nothing about it is `ours`.
+def provenance_of(metric: Metric, settings: Settings) -> Provenance:
+    """Return the provenance of a metric's scores.
 
     Raises:
         ScoringError: the settings ask for another profile.
 
     """
-    found = Provenance(metric.profile, metric.follows) if isinstance(metric, HasProfile) else Provenance()
-    if settings.profile not in (None, found.profile):
-        raise not_offered(metric.name, settings.profile, [found.profile])
-    return replace(found, choices=tuple(metric.choices)) if isinstance(metric, HasChoices) else found
-
-
-class Metric(Protocol):
-    """Scores one example at a time.
-
-    It may have more: `profile` and `follows` (see `HasProfile`; `ours` by default, `ProfiledMetric` sets both);
-    `answer_fault` (see `ChecksAnswers`; `RuleMetric` has it); `choices` (see `HasChoices`); `concurrency`, how many
-    examples may be scored at once, in threads (1 by default); `totals(scored: Sequence[Scored]) -> Mapping[str,
-    float]`, figures of a whole cell that are no mean of examples (F1); `out_of_scope(asked) -> str`, why an example
-    is none that the metric could score, whatever a model said (it is left out, and counted by reason);
-    `absent(asked) -> Details`, what `totals` must know of an example without prediction; `usage() -> Mapping[str,
-    float]`, calls, tokens and failures so far; `close()`; `stop()`, called before that where a run ends by an error
-    or Ctrl-C: threads inside `score` give up what they wait for, since they are waited for next; `notes` (see
-    `HasNotes`).
-    """
-
-    @property
-    def name(self) -> str:
-        """As the entry point has it."""
-        ...
-
-    def score(self, asked: ScoringInput) -> Score:
-        """The score of one example; never raises over what a model said."""
-        ...
-
-
-def totals_of(metric: Metric, scored: Sequence[Score]) -> Mapping[str, float]:
-    """The figures of a cell that are no mean of its examples."""
-    totals = getattr(metric, "totals", None)
-    found: Mapping[str, float] = totals(scored) if totals else {}
-    return found
+    if settings.profile not in (None, metric.profile):
+        raise not_offered(metric.name, settings.profile, [metric.profile])
+    return Provenance(metric.profile, metric.follows, tuple(metric.choices))

@@ -1,45 +1,85 @@
-"""What a reader is: it turns the raw files of one dataset into rows. None is known here by name."""
+"""What a reader is: it turns the raw files of one dataset into rows. The engine knows every source through this class.
 
-from collections.abc import Iterator, Mapping
+A reader yields rows as they stand in the source. The engine applies the errata of the manifest, then asks the reader to
+make a row of each.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import ClassVar, Generic, TypeVar
 
 from mmlongbench.documents.page_store import Pages
-from mmlongbench.errors import Fault
-from mmlongbench.task.rows import Row, RowFault, SourcePaths
+from mmlongbench.documents.pixels import PictureFile
+from mmlongbench.errors import DraftError, Fault
+from mmlongbench.prompt import Image
+from mmlongbench.task.rows import RawRow, Row, RowFault, SourcePaths
+from mmlongbench.task.sources import ImageClasses
+
+ReadRow = TypeVar("ReadRow", bound=Row, covariant=True)
 
 
-class Reader(Protocol):
-    """The raw files of one dataset; one whose rows can be corrected is a `CorrectableReader` too.
+class Reader(ABC, Generic[ReadRow]):
+    """The raw files of one dataset. Write `row_type`, `sources`, `image_folder`, `raw_rows` and `row`.
 
-    It may have more: `image(sources, name) -> PictureFile | None`, the picture that a row calls by a name, a path or a
-    cell of a table;
-    `shows(sources) -> Mapping[str, frozenset[str]]`, a pool of pictures by name, with the objects each shows;
-    `web_pages(sources) -> Mapping[str, Sequence[str | Image]]`, interleaved pages by id, in the source's order, with
-    pictures by name; `asked_pictures(sources) -> Iterable[str]`, the pictures that any row, also a refused one, asks
-    about or shows beside its question (see `World.is_asked_picture`); `image_classes(sources) -> ImageClasses`, classes
-    with their exemplars; `optional_sources`, names that a manifest may leave out; `hub_files`, which files of a dataset
-    of the hub stand in for a source's path; `names_images_by_content`, where the names of pictures would tell their
-    class.
+    The other methods say what else a source has. A method may be called again, and `row` without `raw_rows` before it.
     """
 
     row_type: ClassVar[type[Row]]
+    """The rows that `row` gives."""
     sources: ClassVar[tuple[str, ...]]
-    """The names a manifest gives paths for."""
+    """The names that a manifest must give paths for."""
+    optional_sources: ClassVar[tuple[str, ...]] = ()
+    """Names that a manifest may leave out."""
     image_folder: ClassVar[str]
     """Where its images go below `mmlb_image/`."""
+    hub_files: ClassVar[tuple[str, ...]] = ()
+    """Patterns of the files of a hub's dataset that may stand in for a source's path; none: it cannot be one."""
+    fixed_fields: ClassVar[tuple[str, ...]] = ()
+    """Fields that errata cannot correct, since pages or pictures are read from them too."""
+    names_images_by_content: ClassVar[bool] = False
+    """Whether pictures are named by their bytes in a release, because their own names would tell the answer."""
 
-    def __init__(self) -> None:
-        """A reader has no state."""
+    @abstractmethod
+    def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
+        """Return every row as the source has it, in its order; or what is wrong with one that cannot be read at all."""
 
-    def rows(self, sources: SourcePaths) -> Iterator[Row | RowFault]:
-        """Every row of the source in its order, or what is wrong with it."""
-        ...
+    @abstractmethod
+    def row(self, raw: RawRow, sources: SourcePaths) -> ReadRow | Fault:
+        """Return a raw row cleaned, or what is wrong with it. It may raise `Rejected` instead of returning a fault."""
 
     def documents(self, sources: SourcePaths) -> Mapping[str, Pages | Fault]:
-        """Document id → PDF or page images, of all documents for rows and padding; a fault refuses the document."""
-        ...
+        """Return all documents for rows and padding by id: a PDF or page images; a fault refuses the document."""
+        return {}
+
+    def image(self, sources: SourcePaths, name: str) -> PictureFile | None:
+        """Return the picture that a row calls by a name, a path or a cell of a table; None if there is none.
+
+        Raises:
+            DraftError: this method is not written, and a builder asks for a picture.
+
+        """
+        raise DraftError("the reader of this dataset has no pictures: it needs a method `image(sources, name)`")
+
+    def asked_pictures(self, sources: SourcePaths) -> Iterable[str]:
+        """Return the pictures that any row, also a refused one, asks about or shows beside its question."""
+        return ()
+
+    def shows(self, sources: SourcePaths) -> Mapping[str, frozenset[str]]:
+        """Return a pool of pictures by name, with the objects that each shows."""
+        return {}
+
+    def web_pages(self, sources: SourcePaths) -> Mapping[str, Sequence[str | Image]]:
+        """Return interleaved pages by id, in the source's order, with pictures by name."""
+        return {}
+
+    def image_classes(self, sources: SourcePaths) -> ImageClasses | None:
+        """Return the classes of pictures with their exemplars; None if it has no classes."""
+        return None
 
     def draw_sample(self, folder: Path) -> dict[str, Path]:
-        """Draw a miniature of this source in its raw format, the same bytes every time; returns its sources."""
-        ...
+        """Draw a miniature of this source in its raw format, the same bytes every time, and return its sources.
+
+        None at all: it has no sample.
+        """
+        return {}

@@ -42,14 +42,15 @@ class RowFault:
 
 @dataclass(frozen=True, slots=True)
 class RawRow:
-    """A row as its source has it, before it is cleaned."""
+    """A row as its source has it, before it is corrected and cleaned."""
 
     id: str
     """That of the row which is made of it."""
-    value: dict[str, Any] | Fault
-    """Its fields, or what is wrong with it as a whole."""
-    file: str
-    place: str
+    fields: dict[str, Any]
+    file: str = ""
+    """The name of the source file it stands in, for rejects."""
+    place: str = ""
+    """Where it stands there: a line, a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +65,15 @@ class Suspect:
     """What would be right, by the source's own field names; empty where nobody can tell."""
 
 
-def at_place(id: str, found: Row | Fault, file: str, place: str) -> Row | RowFault:
-    """What a reader made of a raw row, with the place where that stands in its source."""
+def raw_row(id: str, fields: dict[str, Any] | Fault, file: str, place: str) -> RawRow | RowFault:
+    """Return a raw row, or the fault of one whose fields cannot be read, with the place where it stands."""
+    if isinstance(fields, Fault):
+        return RowFault(id, replace(fields, file=fields.file or file, place=fields.place or place))
+    return RawRow(id, fields, file, place)
+
+
+def placed(found: Row | Fault, raw: RawRow) -> Row | RowFault:
+    """Return what a reader made of a raw row, with the place where that stands in its source."""
     if isinstance(found, Row):
-        return found.model_copy(update={"file": file, "place": place})
-    return RowFault(id, replace(found, file=found.file or file, place=found.place or place))
+        return found.model_copy(update={"file": raw.file or found.file, "place": raw.place or found.place})
+    return RowFault(raw.id, replace(found, file=found.file or raw.file, place=found.place or raw.place))

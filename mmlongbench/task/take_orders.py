@@ -14,7 +14,7 @@ from mmlongbench.prompt import Image
 
 
 @dataclass(frozen=True, slots=True)
-class InOrder:
+class InOrder(TakeOrder):
     """Units as they come: ranked passages (VRAG), web pages (MM-NIAH), pictures in a drawn order (VH)."""
 
     order: tuple[Unit, ...]
@@ -23,19 +23,9 @@ class InOrder:
         """The units, whatever the length."""
         return self.order
 
-    def groups(self, length: int) -> None:
-        """Every question is asked."""
-
-    def missing_groups(self, length: int) -> int:
-        """None."""
-        return 0
-
-    def wider(self, length: int) -> None:
-        """There is nothing more."""
-
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class Chain(TakeOrder):
     """One take order after another, for example the rest of a document and then its padding."""
 
     parts: tuple[InOrder | Callable[[], Iterable[Unit]], ...]
@@ -45,19 +35,9 @@ class Chain:
         for part in self.parts:
             yield from part.units(length) if isinstance(part, InOrder) else part()
 
-    def groups(self, length: int) -> None:
-        """Every question is asked."""
-
-    def missing_groups(self, length: int) -> int:
-        """None."""
-        return 0
-
-    def wider(self, length: int) -> None:
-        """There is nothing more."""
-
 
 @dataclass(frozen=True, slots=True)
-class Without:
+class Without(TakeOrder):
     """A take order in which units with certain pictures are excluded, each for its reason."""
 
     take_order: TakeOrder
@@ -150,7 +130,7 @@ def by_divisor(documents: Sequence[Sequence[Unit]]) -> InOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class Rounds:
+class Rounds(TakeOrder):
     """Many-shot rounds (ICL): each round shows every class once; the last one is cut where the room ends.
 
     An excluded unit is followed by the next picture of its class. Where a class has no more pictures the rounds end: no

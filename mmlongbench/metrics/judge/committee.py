@@ -10,7 +10,7 @@ profile; the public code counts it as −1. Judges who give no grade are left ou
 """
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, TypeAlias
@@ -69,9 +69,9 @@ class Committee(Judged):
         reference = "with the reference" if self.profile == "ours" else "no reference"
         asked = f"each asked {times} at temperature {self.temperature:g}"
         self.choices = (*self.choices, asked, reference)
+        self.notes = self._differences()
 
-    @property
-    def notes(self) -> Sequence[str]:
+    def _differences(self) -> tuple[str, ...]:
         """Return in what the number of judges and samples differs from the profile's."""
         if self.profile == "ours":
             return ()

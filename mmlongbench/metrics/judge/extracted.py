@@ -11,7 +11,7 @@ from mmlongbench.metrics.judge.client import Failed
 from mmlongbench.metrics.judge.judged import Judged, question_of, unscored
 from mmlongbench.metrics.judge.verdicts import Extract
 from mmlongbench.metrics.mmlongbench_doc.metrics import PROTOCOL
-from mmlongbench.task.metric import Details, Profile, Score, ScoringInput
+from mmlongbench.task.metric import Details, MetricWithTotals, Profile, Score, ScoringInput
 
 _RUBRIC = """You take the answer out of a response to a question about a document, without judging it. You do not \
 know the document; answer nothing yourself and correct nothing.
@@ -24,7 +24,7 @@ and answer is empty. If it only says that it cannot see, open or read the pages,
 answer is empty."""
 
 
-class Extracted(Judged):
+class Extracted(Judged, MetricWithTotals):
     """The answer a judge takes out of a response, scored by MMLongBench-Doc's rules."""
 
     name: ClassVar[str] = "judge-mmlongbench-doc"
@@ -46,8 +46,8 @@ class Extracted(Judged):
 
         return absent_details(asked)
 
-    @staticmethod
-    def totals(scored: Sequence[Score]) -> Mapping[str, float]:
+    @classmethod
+    def totals(cls, scored: Sequence[Score]) -> Mapping[str, float]:
         """Generalized accuracy and F1."""
         from mmlongbench.metrics.mmlongbench_doc import totals_of_extracted
 

@@ -8,13 +8,13 @@ from mmlongbench.metrics.judge.client import Failed, JudgeClient
 from mmlongbench.metrics.judge.errors import JudgeError
 from mmlongbench.metrics.judge.pace import Backoff
 from mmlongbench.metrics.judge.public_prompts import FILES, Places, PublicPrompts, public_prompts
-from mmlongbench.task.metric import Judge, Profile, ProfiledMetric, Score, ScoringInput, Settings
+from mmlongbench.task.metric import Judge, Metric, Profile, Score, ScoringInput, Settings
 
 MAX_CHARACTERS = 200_000
 """Of one text that is shown whole; about 50,000 tokens."""
 
 
-class Judged(ProfiledMetric):
+class Judged(Metric):
     """A metric that asks judges; `close` lets go of the cache and the connections.
 
     Raises:
@@ -40,6 +40,10 @@ class Judged(ProfiledMetric):
         self.client = JudgeClient(self.judge, backoff or Backoff())
         wording = () if self.public else ("own wording",)
         self.choices = (*wording, f"judge{'s' if len(self._asked) > 1 else ''} {', '.join(self._asked)}")
+        self.concurrency = self.judge.concurrency
+        if self.public and self.public_model not in ("", self.model):
+            other = f"the public code asks {self.public_model}, this run {self.model}"
+            self.notes = (f"{other}; scores of other judges may differ",)
 
     def offered(self) -> Mapping[Profile, str]:
         """Return the profiles; where `official` has prompts of its own, only if they are given, with their digest."""
@@ -48,18 +52,6 @@ class Judged(ProfiledMetric):
         found = dict(self.profiles)
         code = found.pop("official")
         return found | {"official": f"{code}, prompts {self.public.source}"} if self.public else found
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """Return that another model judges than in the public code."""
-        if not self.public or self.public_model in ("", self.model):
-            return ()
-        return (f"the public code asks {self.public_model}, this run {self.model}; scores of other judges may differ",)
-
-    @property
-    def concurrency(self) -> int:
-        """How many examples may be scored at once."""
-        return self.judge.concurrency
 
     @property
     def model(self) -> str:

@@ -23,7 +23,7 @@ from mmlongbench.metrics.judge.readings import fluency_of, key_points_of, senten
 from mmlongbench.metrics.judge.templates import Template
 from mmlongbench.metrics.judge.verdicts import Fluency, KeyPoints, Sentences, V
 from mmlongbench.metrics.judge.wordings import case, report
-from mmlongbench.task.metric import Details, Profile, Score, ScoringInput, Settings
+from mmlongbench.task.metric import Details, MetricWithTotals, Profile, Score, ScoringInput, Settings
 
 PREFIX = "Summary:"
 """Which models repeat after the prompt; the public scorer takes it off too."""
@@ -51,7 +51,7 @@ _SUFFIXES = {"report": "gov", "case": "lexsum"}
 """How the names of the public code's prompts end."""
 
 
-class FluencyF1(Judged):
+class FluencyF1(Judged, MetricWithTotals):
     """Fluency × F1 of a summary: key points of the gold summary, sentences that it supports; by a judge."""
 
     name: ClassVar[str] = "judge-fluency-f1"
@@ -99,8 +99,8 @@ class FluencyF1(Judged):
         """Return the figures of an example without prediction, which enter the means as its score does."""
         return dict.fromkeys(FIGURES.values(), 0.0)
 
-    @staticmethod
-    def totals(scored: Sequence[Score]) -> Mapping[str, float]:
+    @classmethod
+    def totals(cls, scored: Sequence[Score]) -> Mapping[str, float]:
         """Return the means that the public code reports; of examples without a usable reply nothing enters."""
         lines = [each.details for each in scored if each.score is not None and "flu_f1" in each.details]
         return {name: statistics.fmean(line[key] for line in lines) for name, key in FIGURES.items()} if lines else {}

@@ -16,7 +16,7 @@ from mmlongbench.metrics.mmlongbench_doc.rules import (
     cleaned,
     score_extracted,
 )
-from mmlongbench.task.metric import LENIENT, Details, Profile, RuleMetric, Score, ScoringInput
+from mmlongbench.task.metric import LENIENT, Details, MetricWithTotals, Profile, RuleMetric, Score, ScoringInput
 
 PROTOCOL = "mayubo2333/MMLongBench-Doc@d73f0dc"
 """The public code whose rules score an answer once it is extracted."""
@@ -50,7 +50,7 @@ def totals_of_extracted(scored: Iterable[Score]) -> Mapping[str, float]:
     )
 
 
-class Rules(RuleMetric):
+class Rules(RuleMetric, MetricWithTotals):
     """MMLongBench-Doc without a judge: the answer is read out of the response by rules, then scored by its rules.
 
     There is one reading, and it is chosen from the response and the answer format alone: `rule-extracted`, this
@@ -69,7 +69,8 @@ class Rules(RuleMetric):
         """Whether it could be answered."""
         return absent_details(asked)
 
-    def totals(self, scored: Sequence[Score]) -> Mapping[str, float]:
+    @classmethod
+    def totals(cls, scored: Sequence[Score]) -> Mapping[str, float]:
         """Accuracy and F1."""
         return totals_of_extracted(scored)
 

@@ -6,10 +6,10 @@ places alike, those count that are closest to each other; places on different pa
 is not located (a count, a sum, a page of pictures) is not scored: the answer is not extractive.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from mmlongbench.metrics.smudge.library import Library, Text
 from mmlongbench.metrics.smudge.places import Found, distance_between, grounding_score
 from mmlongbench.metrics.smudge.rules import RULES
 from mmlongbench.metrics.smudge.words import split
-from mmlongbench.task.metric import Details, Profile, Score, ScoringInput, Settings, chosen_profile
+from mmlongbench.task.metric import Details, Metric, Profile, Score, ScoringInput, Settings
 
 _REFUSALS = ("not answerable", "unanswerable", "fail to answer")
 """The words that the benchmarks ask for; letters of any string resemble some of a page by more than 0.3."""
@@ -52,10 +52,11 @@ class Compared:
         return alpha * self.match + (1 - alpha) * grounding_score(self.distance)
 
 
-class SMuDGE:
-    """Groundedness of extractive answers (a `Metric`)."""
+class SMuDGE(Metric):
+    """Groundedness of extractive answers."""
 
     name = "smudge"
+    profiles: ClassVar[Mapping[Profile, str]] = {profile: rules.follows for profile, rules in RULES.items()}
 
     def __init__(self, settings: Settings) -> None:
         """Take the profile, the folder of documents or the list of words, the weights, and what strings are found by.
@@ -70,9 +71,7 @@ class SMuDGE:
             if not 0 <= alpha <= 1:
                 found = alpha if settings.alphas else "none"
                 raise ScoringError(f"smudge: alphas: expected weights from 0 to 1, found {found}; the paper takes 0.25")
-        chosen = chosen_profile(self.name, {profile: rules.follows for profile, rules in RULES.items()}, settings)
-        self.profile: Profile = chosen[0]
-        self.follows = chosen[1]
+        super().__init__(settings)
         self._rules = RULES[self.profile]
         self._alphas = settings.alphas
         ignores_reading_order = settings.ignores_reading_order or self._rules.is_graph_needed

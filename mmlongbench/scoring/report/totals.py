@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from inspect import getattr_static
 from typing import TypeAlias
 
 from mmlongbench.errors import MMLongBenchError
 from mmlongbench.manifest.registry import metric_type
-from mmlongbench.task.metric import Metric, Score, Settings
+from mmlongbench.task.metric import MetricWithTotals, Score
 
 Totals: TypeAlias = Callable[[Sequence[Score]], Mapping[str, float]]
 
@@ -29,20 +28,11 @@ class KnownTotals:
 
     def _look_for(self, name: str) -> None:
         try:
-            totals = _totals(metric_type(name))
+            metric = metric_type(name)
         except MMLongBenchError as error:
             self.problems[name] = " ".join(str(error).split())
             return
-        if totals:
-            self.found[name] = totals
+        if issubclass(metric, MetricWithTotals):
+            self.found[name] = metric.totals
         else:
             self.without.add(name)
-
-
-def _totals(metric: Callable[[Settings], Metric]) -> Totals | None:
-    """The `totals` of a metric's class; a metric is made only where they need one, since making it may need a judge."""
-    if not hasattr(metric, "totals"):
-        return None
-    is_free = isinstance(getattr_static(metric, "totals"), (staticmethod, classmethod))
-    found: Totals = getattr(metric if is_free else metric(Settings()), "totals")  # noqa: B009  (no part of the protocol)
-    return found

@@ -1,0 +1,110 @@
+"""Whether a class keeps the contract of a builder, a reader or a metric; asked before anything calls it."""
+
+import inspect
+from abc import ABCMeta
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import FunctionType
+from typing import ClassVar, get_origin
+
+from mmlongbench.task.builder import Builder, ExaminingBuilder, SharedContextBuilder
+from mmlongbench.task.metric import Metric, MetricWithTotals
+from mmlongbench.task.reader import Reader
+from mmlongbench.task.rows import Row
+from mmlongbench.task.spec import Options
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """What a plug-in of a kind must be."""
+
+    base: ABCMeta
+    """The class that it is a subclass of."""
+    needed: tuple[str, ...]
+    """Values of the class that the base has no default for."""
+    types: Mapping[str, type]
+    """Values of the class that are classes themselves, with the class that each must be a subclass of."""
+    overwritten: tuple[str, ...] = ()
+    """What the `__init__` of the base sets, so that a value of the class would be lost."""
+    further: tuple[ABCMeta, ...] = ()
+    """Subclasses of the base that ask for more methods; these are called only on a subclass of them."""
+
+
+CONTRACTS: Mapping[str, Contract] = {
+    "builder": Contract(
+        Builder,
+        ("row_type",),
+        {"row_type": Row, "options_type": Options},
+        further=(SharedContextBuilder, ExaminingBuilder),
+    ),
+    "reader": Contract(Reader, ("row_type", "sources", "image_folder"), {"row_type": Row}),
+    "metric": Contract(Metric, ("name",), {}, ("profile", "follows"), (MetricWithTotals,)),
+}
+
+
+def contract_fault(kind: str, loaded: object) -> str:
+    """Return why something is no plug-in of its kind; empty if it is one."""
+    contract = CONTRACTS[kind]
+    if not (isinstance(loaded, ABCMeta) and contract.base in loaded.__mro__):
+        return f"{loaded!r} is no subclass of {_name(contract.base)}"
+    known = set(dir(loaded))
+    if missing := sorted({*loaded.__abstractmethods__, *(name for name in contract.needed if name not in known)}):
+        return f"{loaded!r} lacks {', '.join(missing)}, which a {kind} needs"
+    return next(_faults(kind, loaded, contract), "")
+
+
+def _faults(kind: str, loaded: type, contract: Contract) -> Iterator[str]:
+    """Yield each member of a class that is of another kind than in its contract."""
+    yield from _uncalled(loaded, contract)
+    yield from _values(kind, loaded, contract)
+    bases = (contract.base, *(further for further in contract.further if issubclass(loaded, further)))
+    for name, value in ((name, value) for base in bases for name, value in vars(base).items() if name[:2] != "__"):
+        if wanted := _wanted(value, inspect.getattr_static(loaded, name), is_callable=callable(getattr(loaded, name))):
+            yield f"{loaded!r}: {name!r} must be a {wanted}, as in every {kind}"
+    if inspect.getattr_static(loaded, "__init__") is inspect.getattr_static(contract.base, "__init__"):
+        for name in contract.overwritten:
+            if name in dir(loaded):
+                yield f"{loaded!r} sets {name!r}, which __init__ of {_name(contract.base)} sets to something else"
+
+
+def _uncalled(loaded: type, contract: Contract) -> Iterator[str]:
+    """Yield each method that only a further class has, of a plug-in that is none."""
+    for further in contract.further:
+        for name in sorted(further.__abstractmethods__ - contract.base.__abstractmethods__):
+            if not issubclass(loaded, further) and callable(getattr(loaded, name, None)):
+                yield f"{loaded!r} has a method {name!r}, and is no subclass of {_name(further)}, whose method it is"
+
+
+def _values(kind: str, loaded: type, contract: Contract) -> Iterator[str]:
+    """Yield each value of the class that is another thing, or a class of another kind."""
+    declared = {name for name, kind in inspect.get_annotations(contract.base).items() if _is_of_class(kind)}
+    for name in sorted(declared & set(dir(loaded))):
+        if isinstance(inspect.getattr_static(loaded, name), _METHODS):
+            yield f"{loaded!r}: {name!r} must be a value of the class, as in every {kind}"
+    for name, wanted in contract.types.items():
+        if not (isinstance(found := getattr(loaded, name), type) and issubclass(found, wanted)):
+            yield f"{loaded!r}: {name!r} is {found!r}, expected a subclass of {_name(wanted)}"
+
+
+def _wanted(value: object, found: object, *, is_callable: bool) -> str:
+    """Return what a member must be that is `value` in the contract; empty if `found` is that."""
+    if inspect.isfunction(value):
+        return "" if is_callable else "method"
+    if isinstance(value, classmethod):
+        return "" if isinstance(found, classmethod | staticmethod) else "class method"
+    if isinstance(value, property):
+        return "property or a value" if inspect.isfunction(found) else ""
+    return "value or a property" if inspect.isfunction(found) and not callable(value) else ""
+
+
+_METHODS = (FunctionType, property, classmethod, staticmethod, cached_property)
+
+
+def _is_of_class(kind: object) -> bool:
+    """Return whether an annotation is that of a value of the class."""
+    return get_origin(kind) is ClassVar
+
+
+def _name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__name__}"
