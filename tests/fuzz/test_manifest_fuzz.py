@@ -1,6 +1,8 @@
 """Any text, any YAML and any changed manifest or errata are loaded or refused by name."""
 
 import json
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +12,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from mutated import CHUNKS, TEXTS, changed_bytes, changed_value, fuzzing, hostile_values, refusal_or_none
 
+from mmlongbench.errors import Fault
 from mmlongbench.manifest.builtin_manifests import installed_manifests
-from mmlongbench.manifest.errata import Erratum, load_errata, read_rows
+from mmlongbench.manifest.errata import Erratum, cleaned, load_errata, raw_rows, read_rows
 from mmlongbench.manifest.model import DatasetSpec, load_manifest, narrowed
 from mmlongbench.manifest.registry import installed, reader_type
+from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import RawRow, Row, RowFault, SourcePaths
 
 MANIFESTS = [path.read_bytes() for path in installed_manifests().values()]
@@ -24,7 +28,16 @@ mmlongdoc_0:
   was: {answer: "4"}
 x: {source: me, drop: true}
 """
-CORRECTABLE = [p.name for p in installed("reader") if not p.problem and hasattr(reader_type(p.name), "raw_rows")]
+UNCORRECTABLE = ("image_folders", "image_tables", "inaturalist", "mm_niah")
+"""Readers whose rows are made of fixed fields alone."""
+READERS = [p.name for p in installed("reader") if not p.problem and p.name not in UNCORRECTABLE]
+OPTIONAL = {
+    "govreport": ("highlight", "url"),
+    "own_documents": ("doc_type", "answer_format", "evidence_sources"),
+    "own_pages": ("shown",),
+    "photographs": ("anchor", "negatives"),
+}
+"""Fields that a row may have besides those of the sample."""
 tags = (
     "",
     "!!bool ",
@@ -115,48 +128,59 @@ def test_any_errata_are_loaded_or_refused(tmp_path_factory: pytest.TempPathFacto
         load_errata(write(tmp_path_factory.getbasetemp(), text))
 
 
-@pytest.mark.parametrize("name", CORRECTABLE)
-def test_any_fields_and_errata_make_a_row_or_a_fault(name: str) -> None:
-    reader: Any = reader_type(name)()
-    fields = sorted(FIELDS)
+@pytest.mark.parametrize("name", READERS)
+def test_any_fields_and_errata_make_a_row_or_a_fault(name: str, tmp_path: Path) -> None:
+    reader = reader_type(name)()
+    sources = reader.draw_sample(tmp_path)
+    readable = (raw for raw in raw_rows(reader, sources) if isinstance(raw, RawRow))
+    sample = next(raw for raw in readable if isinstance(cleaned(reader, sources, raw), Row))
+    names = sorted({*sample.fields, *OPTIONAL.get(name, ())} - {*reader.fixed_fields})
+    reached, made = list[RawRow](), list[Row]()
 
-    class Source:
-        """The reader's rows, but for what the source says."""
+    class Source(Reader[Row]):
+        """One row of the sample, but for what its fields say."""
 
-        def __init__(self, raw: dict[str, Any]) -> None:
-            self.raw = raw
-            self.row = reader.row
+        row_type = reader.row_type
 
-        def raw_rows(self, sources: SourcePaths) -> Any:
-            yield RawRow("a", self.raw, "file", "line 1")
+        def __init__(self, fields: dict[str, Any]) -> None:
+            self.fields = fields
 
-    values = hostile_values | st.sampled_from(("[1]", [1], 3, "Int", "List", "['a']", "Not answerable"))
-    rows = st.fixed_dictionaries({}, optional=dict.fromkeys(fields, values))
+        def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
+            yield replace(sample, fields=self.fields)
+
+        def row(self, raw: RawRow, sources: SourcePaths) -> Row | Fault:
+            reached.append(raw)
+            return reader.row(raw, sources)
+
+    values = hostile_values | st.sampled_from(("[1]", [1], 3, "Int", "List", "['a']", "Not answerable", {"a": [1]}))
+    changes = st.dictionaries(st.sampled_from(names), values, max_size=2)
+    gone = st.sets(st.sampled_from(names), max_size=1)
 
     @fuzzing(examples=25)
-    @given(rows, st.dictionaries(st.sampled_from(fields), values, max_size=3), st.booleans())
-    def run(raw: dict[str, Any], changes: dict[str, Any], is_checked: bool) -> None:
-        was = {"question": raw.get("question")} if is_checked else {}
-        erratum = Erratum(source="me", set=changes, drop=not changes, was=was)
+    @given(changes, gone, changes, st.sampled_from(["", *names]))
+    def run(others: dict[str, Any], gone: set[str], corrected: dict[str, Any], checked: str) -> None:
+        fields = {key: value for key, value in {**sample.fields, **others}.items() if key not in gone}
+        was = {checked: fields.get(checked)} if checked else {}
+        errata = {sample.id: Erratum(source="me", set=corrected, was=was)} if corrected else {}
         with refusal_or_none():
-            for found in read_rows(Source(raw), {}, {"a": erratum}):
+            for found in read_rows(Source(fields), sources, errata):
                 assert isinstance(found, Row | RowFault)
-                json.dumps(found.model_dump(mode="json"), ensure_ascii=False).encode() if isinstance(found, Row) else 0
+                if isinstance(found, Row):
+                    made.append(found)
+                    json.dumps(found.model_dump(mode="json"), ensure_ascii=False).encode()
 
     run()
+    assert reached
+    assert made
 
 
-FIELDS: tuple[str, ...] = (
-    "question",
-    "answer",
-    "doc_id",
-    "doc_type",
-    "evidence_pages",
-    "evidence_sources",
-    "answer_format",
-    "doc_no",
-)
-FIELDS += ("start_end_idx", "deck_name", "doc", "pages", "reasoning_type", "task_tag", "question_type")
+def test_the_other_readers_have_no_field_that_errata_may_correct(tmp_path: Path) -> None:
+    for name in UNCORRECTABLE:
+        reader = reader_type(name)()
+        (tmp_path / name).mkdir()
+        for raw in raw_rows(reader, reader.draw_sample(tmp_path / name)):
+            assert isinstance(raw, RawRow)
+            assert raw.fields.keys() <= {*reader.fixed_fields}
 
 
 def test_the_hostile_pieces_are_hostile() -> None:

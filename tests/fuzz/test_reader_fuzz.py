@@ -15,6 +15,7 @@ from mmlongbench.documents.page_images import PageImages
 from mmlongbench.documents.page_store import Pages, keys_of, sizes_of, texts_of
 from mmlongbench.documents.pictures import Pictures
 from mmlongbench.errors import Fault, Rejected
+from mmlongbench.manifest.errata import read_rows
 from mmlongbench.manifest.registry import installed, reader_type
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import Row, RowFault
@@ -84,7 +85,7 @@ def test_a_sample_that_is_not_changed_has_rows_and_is_refused_nowhere(
 ) -> None:
     reader = reader_type(request.node.callspec.id)()
     sample.move()
-    assert any(isinstance(found, Row) for found in reader.rows(sample.sources))
+    assert any(isinstance(found, Row) for found in read_rows(reader, sample.sources))
     for step in (rows, documents, pages, classes, pools):
         step(reader, sample.sources, sample.folder / sample.files[0][0])
 
@@ -117,17 +118,17 @@ def with_surrogates(data: bytes) -> Iterator[bytes]:
         yield whole.replace(text, r'"a\ud800"').encode()
 
 
-def rows(reader: Reader, sources: dict[str, Path], changed: Path) -> None:
+def rows(reader: Reader[Row], sources: dict[str, Path], changed: Path) -> None:
     """Every row can be written as it is, and the pictures it names lie among the sources."""
     names = list(TEXTS[:10])
-    for found in reader.rows(sources):
+    for found in read_rows(reader, sources):
         assert isinstance(found, Row | RowFault)
         fields = found.model_dump(mode="json") if isinstance(found, Row) else found.fault.fields()
         json.dumps(fields, ensure_ascii=isinstance(found, RowFault)).encode()
         assert len(str(found.fault)) < 2_000 if isinstance(found, RowFault) else True
         names += texts_of_value(fields) if len(names) < 40 else ()
-    if (image := getattr(reader, "image", None)) is not None:
-        pictures = Pictures("x", lambda name: image(sources, name), LIMITS.pixels, longest=64)
+    if type(reader).image is not Reader.image:
+        pictures = Pictures("x", lambda name: reader.image(sources, name), LIMITS.pixels, longest=64)
         for name in names:
             look_at(pictures, name, sources)
 
@@ -150,7 +151,7 @@ def look_at(pictures: Pictures, name: str, sources: dict[str, Path]) -> None:
         assert any(picture.source.resolve().is_relative_to(root.resolve().parent) for root in sources.values())
 
 
-def documents(reader: Reader, sources: dict[str, Path], changed: Path) -> None:
+def documents(reader: Reader[Row], sources: dict[str, Path], changed: Path) -> None:
     """The changed document is measured and read."""
     for document in reader.documents(sources).values():
         if not isinstance(document, Fault) and changed in files_of(document):
@@ -163,22 +164,20 @@ def files_of(document: Pages) -> tuple[Path, ...]:
     return document.files if isinstance(document, PageImages) else (document,)
 
 
-def pages(reader: Any, sources: dict[str, Path], changed: Path) -> None:
+def pages(reader: Reader[Row], sources: dict[str, Path], changed: Path) -> None:
     """Web pages are texts and pictures."""
-    if hasattr(reader, "web_pages"):
-        found = reader.web_pages(sources)
-        for id in list(found)[:5]:
-            "".join(part if isinstance(part, str) else part.path for part in found[id]).encode()
+    found = reader.web_pages(sources)
+    for id in list(found)[:5]:
+        "".join(part if isinstance(part, str) else part.path for part in found[id]).encode()
 
 
-def classes(reader: Any, sources: dict[str, Path], changed: Path) -> None:
+def classes(reader: Reader[Row], sources: dict[str, Path], changed: Path) -> None:
     """The names of classes can be written."""
-    if hasattr(reader, "image_classes"):
-        for kind in reader.image_classes(sources).classes.values():
+    if found := reader.image_classes(sources):
+        for kind in found.classes.values():
             f"{kind.name}{kind.domain}".encode()
 
 
-def pools(reader: Any, sources: dict[str, Path], changed: Path) -> None:
+def pools(reader: Reader[Row], sources: dict[str, Path], changed: Path) -> None:
     """Pools of pictures have names that can be written."""
-    if hasattr(reader, "shows"):
-        "".join(reader.shows(sources)).encode()
+    "".join(reader.shows(sources)).encode()

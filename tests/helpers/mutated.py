@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from mmlongbench.errors import MMLongBenchError
+from mmlongbench.manifest.calling import PluginCallError
 
 MOST = int(os.environ.get("MMLONGBENCH_FUZZ", "0"))
 """Examples a test, for a long run; by default each test has a few that are the same everywhere."""
@@ -92,6 +93,8 @@ def refusal_or_none(file: str = "") -> Iterator[None]:
     """A block that may end with an error that a user can mend: of bounded length, and about a file."""
     try:
         yield
+    except PluginCallError:  # a task of this project has crashed
+        raise
     except MMLongBenchError as error:
         said = str(error)
     else:

@@ -1,6 +1,7 @@
 """Errata: corrections on top of a source's pinned bytes, each with who says so, all of them in the lock."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,15 @@ import pytest
 import yaml
 from tiny import command, draw_source, write_manifest
 
+from mmlongbench.errors import Fault
+from mmlongbench.manifest.calling import PluginCallError
+from mmlongbench.manifest.errata import Erratum, load_errata, raw_rows, read_rows
+from mmlongbench.manifest.registry import installed, reader_type
+from mmlongbench.task.reader import Reader
+from mmlongbench.task.rows import RawRow, Row, RowFault, SourcePaths
+
 pytestmark = pytest.mark.slow
+READERS = [plugin.name for plugin in installed("reader") if not plugin.problem]
 
 
 @pytest.fixture
@@ -91,17 +100,107 @@ def test_errata_that_say_nothing_or_too_much_are_refused(source: Path, errata: A
     assert "Traceback" not in ran.err
 
 
-def test_errata_that_are_not_there_or_not_for_this_reader_are_refused(source: Path) -> None:
+def test_errata_that_are_not_there_are_refused(source: Path) -> None:
     manifest = write_manifest(source / "own.yaml", errata="nowhere.yaml")
     ran = command("build", manifest, "--out", source.parent / "out")
     assert (ran.code, "errata: no such file" in ran.err) == (2, True)
-    (source / "errata.yaml").write_text("{}")
-    drawn = {"builder": "vrag", "reader": "infoseek", "source": "sample", "name": "infoseek", "admission_length": "8K"}
-    manifest = write_manifest(
-        source / "own.yaml", errata="errata.yaml", lengths=["8K"], options={"gold": "lead"}, **drawn
-    )
-    ran = command("build", manifest, "--out", source.parent / "other")
-    assert (ran.code, "cannot correct rows" in ran.err) == (2, True), ran.err
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_rows_of_every_reader_can_be_dropped_and_corrected(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = reader_type(name)()
+    sources = reader.draw_sample(tmp_path)
+    raw = next(raw for raw in raw_rows(reader, sources) if isinstance(raw, RawRow))
+    found = next(read_rows(reader, sources, {raw.id: Erratum(source="me", drop=True)}))
+    assert isinstance(found, RowFault)
+    assert (found.id, found.fault.reason, found.fault.place) == (raw.id, "dropped-by-errata", raw.place)
+    given = list[RawRow]()
+
+    def kept(self: object, raw: RawRow, sources: SourcePaths) -> Fault:
+        given.append(raw)
+        return Fault("looked-at", "nothing", "nothing")
+
+    monkeypatch.setattr(type(reader), "row", kept)
+    next(read_rows(reader, sources, {raw.id: Erratum(source="me", set=dict.fromkeys(raw.fields, "another"))}))
+    assert given[0].fields == dict.fromkeys(raw.fields, "another")
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_what_the_source_says_already_changes_no_row_of_any_reader(name: str, tmp_path: Path) -> None:
+    """Errata are text: what stands in the file comes back in the types of the source, whatever they are."""
+    reader = reader_type(name)()
+    sources = reader.draw_sample(tmp_path)
+    plain = {found.id: found for found in read_rows(reader, sources)}
+    raw = [raw for raw in raw_rows(reader, sources) if isinstance(raw, RawRow)]
+    said = {each.id: {"source": "me", "set": each.fields, "was": each.fields} for each in raw}
+    (tmp_path / "errata.yaml").write_text(yaml.safe_dump(said, allow_unicode=True), "utf-8")
+    errata = load_errata(tmp_path / "errata.yaml")
+    assert {found.id: found for found in read_rows(reader, sources, errata)} == plain
+
+
+class OneRow(Reader[Row]):
+    """A source of one row with fields as they are given; what reaches `row` is kept."""
+
+    row_type = Row
+    sources = ()
+    image_folder = "one"
+
+    def __init__(self, fields: dict[str, Any]) -> None:
+        self.fields, self.given = fields, list[RawRow]()
+
+    def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
+        yield RawRow("one", self.fields, "rows.jsonl", "line 1")
+
+    def row(self, raw: RawRow, sources: SourcePaths) -> Row:
+        self.given.append(raw)
+        return Row(id=str(raw.fields.get("id", raw.id)))
+
+
+@pytest.mark.parametrize(
+    ("stands", "written", "becomes"),
+    [
+        ("4", "5", "5"),
+        ("[4]", "[5, 6]", "[5, 6]"),
+        ("a", "null", "null"),
+        ("no", "true", "true"),
+        (4, "5", 5),
+        (0.5, "0.25", 0.25),
+        (None, "5", 5),
+        (None, "five", "five"),
+        (4, "null", None),
+        (False, "true", True),
+        ([4], "[5, 6]", [5, 6]),
+        (["4"], '["5", six]', ["5", "six"]),
+        ([], "[5, six]", [5, "six"]),
+        (["4", 4], "[5, six]", ["5", "six"]),
+        (["4", 4], "[5, 6, 7]", ["5", 6, 7]),
+        ([None, "4"], "[null, 5, 6]", [None, "5", 6]),
+        ([{"sections": []}, {"sections": ["1"]}], "[{sections: []}, {sections: [2]}]",
+         [{"sections": []}, {"sections": ["2"]}]),
+        ({"pages": [1], "names": ["1"], "note": "1"}, "{pages: [2], names: [2], note: 2, more: 2}",
+         {"pages": [2], "names": ["2"], "note": "2", "more": 2}),
+        ([{"page": 1, "name": "1"}], "[{page: 2, name: 2}]", [{"page": 2, "name": "2"}]),
+        ({"answer": ["1"]}, "null", None),
+    ],
+)  # fmt: skip
+def test_values_take_the_types_of_what_they_correct(
+    stands: object, written: str, becomes: object, tmp_path: Path
+) -> None:
+    (tmp_path / "errata.yaml").write_text(f"one: {{source: me, set: {{field: {written}}}}}")
+    reader = OneRow({"field": stands})
+    (row,) = read_rows(reader, {}, load_errata(tmp_path / "errata.yaml"))
+    assert reader.given[0].fields == {"field": becomes}
+    assert type(reader.given[0].fields["field"]) is type(becomes)
+    assert isinstance(row, Row)
+    assert row.repairs == ("corrected-by-errata",)
+
+
+def test_an_erratum_that_would_change_the_id_of_a_row_names_the_reader() -> None:
+    errata = {"one": Erratum(source="me", set={"id": "two"})}
+    with pytest.raises(PluginCallError, match=r"row 'one' \(rows.jsonl, line 1\): the row's id must be the raw row's"):
+        list(read_rows(OneRow({"id": "one"}), {}, errata))
 
 
 @pytest.mark.parametrize(
