@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from PIL import Image
+from rows import cleaned_row
 
 import mmlongbench as mm
 from builders.docvqa import LongDocURL, OwnDocuments, SlideVQA
@@ -18,6 +19,7 @@ from mmlongbench.building.engine import LocalEngine
 from mmlongbench.errors import ManifestError, MMLongBenchError
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K
+from mmlongbench.manifest.errata import read_rows
 from mmlongbench.manifest.model import DatasetSpec, Manifest
 
 pytestmark = pytest.mark.slow
@@ -64,7 +66,7 @@ def rejects(out: Path) -> list[dict[str, Any]]:
 
 
 def row_of(reader: Any, raw: dict[str, Any]) -> DocumentQuestion:
-    found = reader.row("id", raw)
+    found = cleaned_row(reader, "id", raw)
     assert isinstance(found, DocumentQuestion), found
     return found
 
@@ -128,7 +130,7 @@ def test_released_slides_keep_their_names_and_answer_pages_count_from_zero(tmp_p
 
 def test_a_table_of_ones_own_is_read_in_three_formats_alike(tmp_path: Path) -> None:
     source = draw_own_documents(tmp_path)
-    first = list(OwnDocuments().rows(source))
+    first = list(read_rows(OwnDocuments(), source))
     assert len(first) > 8
     import csv
 
@@ -137,7 +139,7 @@ def test_a_table_of_ones_own_is_read_in_three_formats_alike(tmp_path: Path) -> N
     (tmp_path / "q.json").write_text(json.dumps(table))
     (tmp_path / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in table))
     for name in ("q.json", "q.jsonl"):
-        again = list(OwnDocuments().rows({**source, "questions": tmp_path / name}))
+        again = list(read_rows(OwnDocuments(), {**source, "questions": tmp_path / name}))
         assert [row.model_copy(update={"file": "", "place": ""}) for row in again if isinstance(row, mm.Row)] == [
             row.model_copy(update={"file": "", "place": ""}) for row in first if isinstance(row, mm.Row)
         ]
@@ -176,7 +178,7 @@ def test_native_answers_are_brought_together_with_their_format(value: object, de
 @pytest.mark.parametrize("value", [None, float("nan"), True, {"a": 1}, [], [""], [["a"], "b"], [None]])
 def test_answers_that_are_none_are_refused(value: object) -> None:
     for reader, raw in ((LongDocURL(), LONG), (SlideVQA(), SLIDE), (OwnDocuments(), OWN)):
-        found = reader.row("id", {**raw, "answer": value})
+        found = cleaned_row(reader, "id", {**raw, "answer": value})
         assert isinstance(found, mm.Fault), (reader, found)
         assert found.field == "answer"
 
@@ -221,7 +223,7 @@ def test_the_format_of_an_answer_is_derived_where_the_source_has_none(answer: st
     ],
 )
 def test_a_row_of_longdocurl_that_cannot_be_asked_says_why(changed: dict[str, Any], reason: str) -> None:
-    found = LongDocURL().row("id", {**LONG, **changed})
+    found = cleaned_row(LongDocURL(), "id", {**LONG, **changed})
     assert isinstance(found, mm.Fault)
     assert found.reason == reason
 
@@ -306,7 +308,7 @@ def test_a_table_without_its_columns_is_an_error(tmp_path: Path, text: str | byt
     path = tmp_path / "q.csv"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(MMLongBenchError, match=r"q\.csv"):
-        list(OwnDocuments().rows({"questions": path, "documents": tmp_path}))
+        list(read_rows(OwnDocuments(), {"questions": path, "documents": tmp_path}))
 
 
 @pytest.mark.parametrize(
@@ -336,7 +338,7 @@ def test_a_table_of_another_form_is_told_by_its_cause(data: bytes, said: str, tm
     path = tmp_path / "q.csv"
     path.write_bytes(data)
     with pytest.raises(mm.SourceError) as refused:
-        list(OwnDocuments().rows({"questions": path, "documents": tmp_path}))
+        list(read_rows(OwnDocuments(), {"questions": path, "documents": tmp_path}))
     assert str(refused.value).startswith("q.csv")
     assert said in str(refused.value)
 
@@ -344,7 +346,7 @@ def test_a_table_of_another_form_is_told_by_its_cause(data: bytes, said: str, tm
 def test_a_nul_in_a_cell_is_named_and_the_other_rows_are_read(tmp_path: Path) -> None:
     path = tmp_path / "q.csv"
     path.write_bytes(b"doc,question,answer,pages\na,Who?,I\0,1\na,Who?,I,1\n")
-    first, second = OwnDocuments().rows({"questions": path, "documents": tmp_path})
+    first, second = read_rows(OwnDocuments(), {"questions": path, "documents": tmp_path})
     assert isinstance(first, mm.RowFault)
     assert str(first.fault) == "q.csv, line 2, answer: invalid-text: expected a cell of text, found a NUL character"
     assert not isinstance(second, mm.RowFault)
@@ -361,7 +363,7 @@ def test_a_nul_in_a_cell_is_named_and_the_other_rows_are_read(tmp_path: Path) ->
     ],
 )
 def test_pages_in_words_or_as_a_range_are_answered_with_how_to_write_them(pages: str, todo: str) -> None:
-    found = OwnDocuments().row("own_0", {**OWN, "pages": pages})
+    found = cleaned_row(OwnDocuments(), "own_0", {**OWN, "pages": pages})
     assert isinstance(found, mm.Fault)
     assert (found.reason, found.field, found.todo) == ("answer-pages-not-a-list", "pages", todo)
 
@@ -369,7 +371,7 @@ def test_pages_in_words_or_as_a_range_are_answered_with_how_to_write_them(pages:
 def test_a_row_of_too_few_or_too_many_cells_is_named_and_the_others_are_read(tmp_path: Path) -> None:
     path = tmp_path / "q.csv"
     path.write_text("doc,question,answer,pages\na.pdf,Who?,I,1\na.pdf,Who?\na.pdf,Who?,I,1,2\n")
-    found = list(OwnDocuments().rows({"questions": path, "documents": tmp_path}))
+    found = list(read_rows(OwnDocuments(), {"questions": path, "documents": tmp_path}))
     assert [type(row).__name__ for row in found] == ["DocumentQuestion", "RowFault", "RowFault"]
     assert [row.fault.place for row in found if isinstance(row, mm.RowFault)] == ["line 3", "line 4"]
 
@@ -434,7 +436,7 @@ def test_what_is_transparent_is_white_and_a_jpeg_stays_what_it_is(images: dict[s
 
 def test_lone_surrogates_in_a_table_of_ones_own_are_named(tmp_path: Path) -> None:
     (tmp_path / "q.json").write_text(json.dumps([{**OWN, "id": "\ud83d"}, {**OWN, "answer": "a \ud800"}, OWN]))
-    found = list(OwnDocuments().rows({"questions": tmp_path / "q.json", "documents": tmp_path}))
+    found = list(read_rows(OwnDocuments(), {"questions": tmp_path / "q.json", "documents": tmp_path}))
     assert [row.fault.reason for row in found if isinstance(row, mm.RowFault)] == ["invalid-unicode"] * 2
 
 

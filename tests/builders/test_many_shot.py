@@ -19,6 +19,7 @@ from mmlongbench.building.engine import LocalEngine
 from mmlongbench.documents.pixels import is_like_any, likeness
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K
+from mmlongbench.manifest.errata import read_rows
 from mmlongbench.manifest.model import DatasetSpec, Manifest
 from mmlongbench.release.audit import audit_release
 
@@ -342,7 +343,7 @@ def tables(folder: Path, labels: list[Any], kind: str = "int64", names: tuple[st
 
 
 def test_labels_of_a_table_that_are_none_are_named(tmp_path: Path) -> None:
-    found = list(ImageTables().rows({"data": tables(tmp_path, [0, None, -1, 3, 2])}))
+    found = list(read_rows(ImageTables(), {"data": tables(tmp_path, [0, None, -1, 3, 2])}))
     rows = [row for row in found if isinstance(row, mm.Row)]
     faults = [fault for fault in found if isinstance(fault, mm.RowFault)]
     assert [(row.id, row.kind) for row in rows] == [("validation-0", "00000"), ("validation-4", "00002")]  # type: ignore[attr-defined]
@@ -355,12 +356,12 @@ def test_labels_of_a_table_that_are_none_are_named(tmp_path: Path) -> None:
 
 def test_labels_that_are_no_integers_and_missing_splits_are_refused(tmp_path: Path) -> None:
     with pytest.raises(mm.SourceError, match=r"labels-not-integers: expected a column of integers, found string"):
-        list(ImageTables().rows({"data": tables(tmp_path, ["x", "y"], "string")}))
+        list(read_rows(ImageTables(), {"data": tables(tmp_path, ["x", "y"], "string")}))
     (tmp_path / "validation-00000-of-00001.parquet").rename(tmp_path / "other.parquet")
     with pytest.raises(
         mm.SourceError, match=r"expected files of a split `train`, and of `test` or `validation`, found"
     ):
-        list(ImageTables().rows({"data": tmp_path.parent / tmp_path.name}))
+        list(read_rows(ImageTables(), {"data": tmp_path.parent / tmp_path.name}))
 
 
 def test_a_picture_of_a_table_is_the_cell_of_its_row(tmp_path: Path) -> None:
@@ -389,7 +390,7 @@ def test_a_dataset_of_the_hub_is_read_from_the_hubs_cache(tmp_path: Path, monkey
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", _offline(str(tmp_path / "cache")))
     found = downloaded("owner/shapes", ImageTables.hub_files, "data")
-    assert len(list(ImageTables().rows({"data": found}))) == 3
+    assert len(list(read_rows(ImageTables(), {"data": found}))) == 3
     with pytest.raises(mm.SourceError, match=r"source.data: unreachable-dataset: .* found .*; download it"):
         downloaded("owner/missing@v1", ImageTables.hub_files, "data")
     with pytest.raises(mm.SourceError, match="this source cannot come from the hub"):
@@ -422,7 +423,7 @@ def test_inaturalist_without_supercategory_or_image_is_named(tmp_path: Path) -> 
         data = {"images": images, "annotations": annotations, "categories": categories}
         (tmp_path / f"{split}.json").write_text(json.dumps(data))
     sources = {"images": tmp_path, "train": tmp_path / "train.json", "test": tmp_path / "test.json"}
-    found = list(INaturalist().rows(sources))
+    found = list(read_rows(INaturalist(), sources))
     assert [row.id for row in found if isinstance(row, mm.Row)] == ["inat-0"]
     faults = [(f.id, f.fault.reason, f.fault.place) for f in found if isinstance(f, mm.RowFault)]
     assert faults[:2] == [
@@ -437,17 +438,17 @@ def test_annotations_that_are_none_are_refused(tmp_path: Path, text: str) -> Non
     path = tmp_path / "test.json"
     path.write_text(text)
     with pytest.raises(mm.SourceError, match=r"test\.json"):
-        list(INaturalist().rows({"images": tmp_path, "train": path, "test": path}))
+        list(read_rows(INaturalist(), {"images": tmp_path, "train": path, "test": path}))
 
 
 def test_a_picture_in_no_class_is_named_and_no_name_leads_out(folders: dict[str, Path]) -> None:
     (folders["test"] / "stray.jpg").write_bytes(b"")
-    faults = [found for found in ImageFolders().rows(folders) if isinstance(found, mm.RowFault)]
+    faults = [found for found in read_rows(ImageFolders(), folders) if isinstance(found, mm.RowFault)]
     assert [(fault.id, fault.fault.reason) for fault in faults] == [("test/stray.jpg", "no-class")]
     (folders["test"] / "a" / "abbey").mkdir(parents=True)
     (folders["test"] / "a" / "abbey" / "1.jpg").write_bytes(b"")
     (folders["train"] / CLASSES[0].name / "notes.jfif").write_bytes(b"")
-    found = list(ImageFolders().rows(folders))
+    found = list(read_rows(ImageFolders(), folders))
     assert "a/abbey" in {getattr(row, "kind", "") for row in found}
     assert "unknown-ending" in {row.fault.reason for row in found if isinstance(row, mm.RowFault)}
     names = ("../x.jpg", "test/../../x.jpg", "other/a.jpg", "test")

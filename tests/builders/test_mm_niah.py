@@ -17,6 +17,7 @@ from builders.mm_niah.sample import draw_hidden_pictures, draw_hidden_sentences
 from mmlongbench.building.build import build
 from mmlongbench.building.engine import LocalEngine
 from mmlongbench.io.progress import Progress
+from mmlongbench.manifest.errata import read_rows
 from mmlongbench.manifest.model import Manifest
 
 pytestmark = pytest.mark.slow
@@ -178,7 +179,7 @@ def test_what_gives_a_needle_away_is_excluded_and_counted(source: Source) -> Non
     pages.append({"texts": [None], "images": ["https://pages.invalid/gone.png"]})
     paths = source.write([row("retrieval", "text")], pages)
     reader = MMNIAHRows()
-    (found,) = reader.rows(paths)
+    (found,) = read_rows(reader, paths)
     pictures = mm.World().pictures
     assert pictures is None
     from mmlongbench.documents.pictures import Pictures
@@ -261,7 +262,7 @@ def test_text_options_and_identical_choices_are_refused(source: Source) -> None:
 
 def test_a_page_that_cannot_be_read_is_in_the_rejects(source: Source) -> None:
     paths = source.write([row("retrieval", "text")], [{"texts": ["a", None], "images": [None, None]}, page(1)])
-    faults = [found for found in MMNIAHRows().rows(paths) if isinstance(found, mm.RowFault)]
+    faults = [found for found in read_rows(MMNIAHRows(), paths) if isinstance(found, mm.RowFault)]
     assert [(fault.id, fault.fault.reason) for fault in faults] == [("obelics/o.jsonl-0", "text-or-image")]
     assert MMNIAHRows().web_pages(paths)["obelics/o.jsonl-0"] == []
 
@@ -307,7 +308,7 @@ def test_own_markdown_holds_text_and_pictures_in_order(tmp_path: Path) -> None:
     assert list(pages) == ["b.txt", "c.txt", "sub/a.md"]
     assert list(pages["sub/a.md"]) == ["One.\n\n", mm.Image("p.png"), "\n\nTwo."]
     assert list(pages["b.txt"]) == ["![x](p.png) stays"]
-    good, bad = OwnPages().rows(sources)
+    good, bad = read_rows(OwnPages(), sources)
     assert isinstance(bad, mm.RowFault)
     assert (bad.id, bad.fault.reason) == ("c.txt", "unreadable-page")
     assert good.id == "mm-niah-0"
@@ -328,7 +329,7 @@ def test_a_bad_own_question_says_its_line_and_field(tmp_path: Path, change: dict
     (tmp_path / "a.md").write_text("One.", "utf-8")
     line = {"question": "Q?", "answer": "A", "needles": ["A b."], **change}
     (tmp_path / "q.jsonl").write_text(json.dumps(line), "utf-8")
-    (found,) = OwnPages().rows({"questions": tmp_path / "q.jsonl", "documents": tmp_path})
+    (found,) = read_rows(OwnPages(), {"questions": tmp_path / "q.jsonl", "documents": tmp_path})
     assert isinstance(found, mm.RowFault)
     assert (found.fault.place, found.fault.field) == ("line 1", next(iter(change)))
 

@@ -20,6 +20,7 @@ from mmlongbench.building.engine import LocalEngine
 from mmlongbench.building.shards import forget
 from mmlongbench.documents.pictures import Pictures
 from mmlongbench.io.progress import Progress
+from mmlongbench.manifest.errata import read_rows
 from mmlongbench.manifest.model import Manifest
 
 pytestmark = pytest.mark.slow
@@ -32,7 +33,7 @@ def world_of(sources: dict[str, Path]) -> mm.World:
 
 
 def rows_of(sources: dict[str, Path]) -> list[HaystackQuestion]:
-    return [row for row in MMNIAHRows().rows(sources) if isinstance(row, HaystackQuestion)]
+    return [row for row in read_rows(MMNIAHRows(), sources) if isinstance(row, HaystackQuestion)]
 
 
 def units_of(row: HaystackQuestion, world: mm.World) -> list[mm.Unit]:

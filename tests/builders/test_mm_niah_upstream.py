@@ -30,6 +30,7 @@ from mmlongbench.building.shards import forget
 from mmlongbench.errors import StrictStop
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K
+from mmlongbench.manifest.errata import read_rows
 from mmlongbench.manifest.model import Manifest
 
 pytestmark = pytest.mark.slow
@@ -329,7 +330,7 @@ def test_pictures_that_are_unpacked_later_are_found(tmp_path: Path) -> None:
     draw_upstream(tmp_path, rows=1, pictures=1, pages=1)
     found = tmp_path / "mm_niah_dev" / "images" / "obelics" / "web0000.png"
     assert MMNIAHRows().image(sources, "obelics/web0000.png") == found
-    assert len(list(early.rows(sources))) == 1
+    assert len(list(read_rows(early, sources))) == 1
     assert early.image(sources, "obelics/web0000.png") == found
 
 
@@ -339,7 +340,7 @@ def test_a_link_to_the_folder_of_pictures_is_no_second_folder(tmp_path: Path) ->
     (tmp_path / "mm_niah_val").rmdir()
     (tmp_path / "mm_niah_val").symlink_to("mm_niah_dev")
     sources = {"images": tmp_path, "questions": tmp_path / "annotations" / "retrieval-image.jsonl"}
-    assert len(list(MMNIAHRows().rows(sources))) == 1
+    assert len(list(read_rows(MMNIAHRows(), sources))) == 1
     found = tmp_path / "mm_niah_dev" / "images" / "obelics" / "web0000.png"
     assert MMNIAHRows().image(sources, "obelics/web0000.png") == found
 
@@ -351,7 +352,7 @@ def test_two_folders_of_pictures_are_not_guessed_between(tmp_path: Path) -> None
     with pytest.raises(
         mm.SourceError, match=r"several-picture-folders: .* mm_niah_test/images and mm_niah_val/images;"
     ):
-        list(MMNIAHRows().rows(sources))
+        list(read_rows(MMNIAHRows(), sources))
 
 
 def test_a_strict_build_goes_past_rows_that_the_benchmark_leaves_out(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from builders.docvqa import MMLongBenchDoc
 from builders.docvqa.mmlongbench_doc import FIELDS
 from builders.docvqa.rows import DocumentQuestion
 from mmlongbench import Document, Fault, Rejected, RowFault, SourceError, World
+from mmlongbench.manifest.errata import read_rows
 
 REAL = Path(__file__).parents[2].parent / "shared/real/mmlongbench-doc"
 CLEAN: dict[str, Any] = {
@@ -46,7 +47,7 @@ def rows_of(folder: Path, raw: Sequence[object]) -> list[DocumentQuestion | RowF
 
 
 def read_file(path: Path) -> list[DocumentQuestion | RowFault]:
-    found = list(MMLongBenchDoc().rows({"samples": path, "documents": path.parent}))
+    found = list(read_rows(MMLongBenchDoc(), {"samples": path, "documents": path.parent}))
     assert all(isinstance(row, DocumentQuestion | RowFault) for row in found)
     return found  # type: ignore[return-value]  # just checked
 

@@ -34,6 +34,7 @@ from mmlongbench.documents.pdf import ocr_version
 from mmlongbench.documents.pdf_reader import end_readers
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K
+from mmlongbench.manifest.errata import read_rows
 from mmlongbench.manifest.model import DatasetSpec, Manifest
 from mmlongbench.release.audit import audit_release
 
@@ -531,7 +532,7 @@ def highlights(**changed: Any) -> dict[str, Any]:
 def test_a_report_of_another_shape_is_named(tmp_path: Path, raw: object, reason: str) -> None:
     (tmp_path / "reports").mkdir()
     (tmp_path / "reports/one.json").write_text(json.dumps(raw))
-    (found,) = GovReport().rows({"reports": tmp_path / "reports", "documents": tmp_path})
+    (found,) = read_rows(GovReport(), {"reports": tmp_path / "reports", "documents": tmp_path})
     assert isinstance(found, mm.RowFault)
     assert found.fault.reason == reason
     assert found.fault.file == "one.json"
@@ -543,7 +544,7 @@ def read(tmp_path: Path, text: str, *names: str, file: str = "reports.json") -> 
     (tmp_path / "pdf").mkdir()
     for number, name in enumerate(names):
         (tmp_path / "pdf" / name).write_bytes(b"%d" % number)
-    rows = list(GovReport().rows({"reports": tmp_path / file, "documents": tmp_path / "pdf"}))
+    rows = list(read_rows(GovReport(), {"reports": tmp_path / file, "documents": tmp_path / "pdf"}))
     return [row for row in rows if isinstance(row, Summarised | mm.RowFault)]
 
 
@@ -647,7 +648,7 @@ def test_a_line_that_is_no_valid_unicode_leaves_the_others_as_they_are(tmp_path:
 
 def of_case(tmp_path: Path, raw: object) -> Summarised | mm.RowFault:
     (tmp_path / "test.json").write_text(raw if isinstance(raw, str) else json.dumps(raw))
-    (found,) = MultiLexSum().rows({"cases": tmp_path / "test.json", "documents": tmp_path})
+    (found,) = read_rows(MultiLexSum(), {"cases": tmp_path / "test.json", "documents": tmp_path})
     assert isinstance(found, Summarised | mm.RowFault)
     return found
 

@@ -16,6 +16,7 @@ from builders.visual_haystacks.rows import PhotographQuestion
 from mmlongbench import Draws, Example, Rejected, World
 from mmlongbench.documents.pictures import Pictures
 from mmlongbench.lengths import K, TokenBudget
+from mmlongbench.manifest.errata import read_rows
 from mmlongbench.packing.pack import examples
 from mmlongbench.packing.pricing import Pricer
 from tokenization import CrossModalCounter, PatchRule, load_tokenizer
@@ -43,7 +44,7 @@ class Haystack:
 
 
 def builder(**options: str) -> VisualHaystack:
-    return VisualHaystack("vh", VisualHaystack.options_type.model_validate(options))  # type: ignore[arg-type]
+    return VisualHaystack("vh", VisualHaystack.options_type.model_validate(options))
 
 
 def opened(reader: Reader, sources: Mapping[str, Path]) -> World:
@@ -80,7 +81,7 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Haystack]:
     readers: dict[str, Reader] = {"single": VisualHaystacks(), "several": Photographs()}
     for kind, reader in readers.items():
         sources = reader.draw_sample(tmp_path_factory.mktemp(kind))
-        rows = tuple(row for row in reader.rows(sources) if isinstance(row, PhotographQuestion))
+        rows = tuple(row for row in read_rows(reader, sources) if isinstance(row, PhotographQuestion))
         found[kind] = Haystack(opened(reader, sources), rows, annotated(sources["annotations"]))
     return found
 

@@ -10,6 +10,7 @@ import pytest
 from builders.visual_haystacks import Photographs, VisualHaystacks
 from builders.visual_haystacks.rows import PhotographQuestion
 from mmlongbench import Fault, RowFault, SourceError
+from mmlongbench.manifest.errata import read_rows
 
 ASKED = "For the image with a truck, is there a dog?"
 ITEM = {
@@ -48,13 +49,13 @@ def sources(folder: Path, data: object, annotations: object = None) -> dict[str,
 
 
 def original(folder: Path, *items: object, annotations: object = None) -> list[Found]:
-    rows = VisualHaystacks().rows(sources(folder, items, annotations))
+    rows = read_rows(VisualHaystacks(), sources(folder, items, annotations))
     return [row.fault if isinstance(row, RowFault) else row for row in rows]  # type: ignore[misc]
 
 
 def plain(folder: Path, *lines: object, annotations: object = None) -> list[Found]:
     data = b"\n".join(line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines)
-    rows = Photographs().rows(sources(folder, data, annotations))
+    rows = read_rows(Photographs(), sources(folder, data, annotations))
     return [row.fault if isinstance(row, RowFault) else row for row in rows]  # type: ignore[misc]
 
 
@@ -84,7 +85,7 @@ def test_an_item_of_the_original_is_read_without_the_prefix_of_its_images(tmp_pa
 
 def test_ids_count_all_items_and_tell_one_needle_from_several(tmp_path: Path) -> None:
     several = {**ITEM, "pos_image": ["a.jpg", "b.jpg"]}
-    found = list(VisualHaystacks().rows(sources(tmp_path, [ITEM, 7, several, {**several, "conversations": []}])))
+    found = list(read_rows(VisualHaystacks(), sources(tmp_path, [ITEM, 7, several, {**several, "conversations": []}])))
     assert [entry.id for entry in found] == ["vh_single-0", "vh_single-1", "vh_multi-2", "vh_multi-3"]
 
 
@@ -171,7 +172,7 @@ def test_an_item_that_is_no_object_is_one_fault(tmp_path: Path, item: object) ->
 )
 def test_a_file_that_is_no_array_of_json_cannot_be_used_at_all(tmp_path: Path, data: bytes, reason: str) -> None:
     with pytest.raises(SourceError) as error:
-        list(VisualHaystacks().rows(sources(tmp_path, data)))
+        list(read_rows(VisualHaystacks(), sources(tmp_path, data)))
     assert (error.value.fault.reason, error.value.fault.file) == (reason, "q.json")
 
 
@@ -180,7 +181,7 @@ def test_a_missing_file_of_questions_is_named_without_its_folder(
     tmp_path: Path, reader: type[VisualHaystacks | Photographs]
 ) -> None:
     with pytest.raises(SourceError) as error:
-        list(reader().rows({"questions": tmp_path / "none.json", "images": tmp_path}))
+        list(read_rows(reader(), {"questions": tmp_path / "none.json", "images": tmp_path}))
     assert error.value.fault.file == "none.json"
     assert str(tmp_path) not in str(error.value)
 

@@ -12,6 +12,7 @@ from builders.visual_haystacks.fields import asked_objects
 from builders.visual_haystacks.rows import PhotographQuestion
 from mmlongbench.documents.pixels import header_size
 from mmlongbench.io.atomic import sha256_of
+from mmlongbench.manifest.errata import read_rows
 
 pytestmark = pytest.mark.slow
 
@@ -25,7 +26,7 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Sources]:
 
 
 def questions(drawn: dict[str, Sources], kind: str) -> list[PhotographQuestion]:
-    rows = list(READERS[kind]().rows(drawn[kind]))
+    rows = list(read_rows(READERS[kind](), drawn[kind]))
     assert all(isinstance(row, PhotographQuestion) for row in rows)
     return rows  # type: ignore[return-value]
 

@@ -94,7 +94,7 @@ def shown(passages: list[Record]) -> str:
 
 
 def builder(name: str) -> VRAG:
-    return VRAG(name, VRAG.options_type.model_validate({"gold": "lead" if name == "infoseek" else "span"}))  # type: ignore[arg-type]
+    return VRAG(name, VRAG.options_type.model_validate({"gold": "lead" if name == "infoseek" else "span"}))
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -106,14 +106,15 @@ def test_the_templates_are_the_published_ones_to_the_character(release: Path, na
             ("oracle", [p for p in record["ctxs"] if p in record["positive_ctxs"]]),
             ("occluded", [p for p in record["ctxs"] if p not in record["positive_ctxs"]]),
         ):
-            prompt = builder(name).prompt(record, variant=variant)  # type: ignore[arg-type]
+            made = builder(name)
+            prompt = made.prompt(record) if variant == "plain" else made.render_variant(record, variant)
             assert prompt.rendered() == f"{USE}the entity shown in the image{WRITE}{shown(passages)}{ask}"
             assert prompt.images == (record["image"],)
 
 
 def test_the_named_variant_has_no_picture_and_the_question_that_names_the_entity(release: Path) -> None:
     for record in records(release, "viquae"):
-        prompt = builder("viquae").prompt(record, variant="with_name")
+        prompt = builder("viquae").render_variant(record, "with_name")
         ask = f"\n\nQuestion: {record['original_question']}\nAnswer:"
         assert prompt.rendered() == f"{USE}a named entity{WRITE}{shown(record['ctxs'])}{ask}"
         assert not prompt.images

@@ -13,6 +13,7 @@ from builders.vrag import InfoSeek, ViQuAE
 from builders.vrag.rows import EntityQuestion
 from builders.vrag.sample import draw_viquae
 from mmlongbench import Fault, RowFault, SourceError
+from mmlongbench.manifest.errata import read_rows
 
 ASKED = {
     "data_id": "infoseek_val_00000007",
@@ -44,12 +45,12 @@ def lines(path: Path, rows: list[Any]) -> Path:
 
 def infoseek(folder: Path, *rows: Any, entities: tuple[Any, ...] = (ENTITY,)) -> list[EntityQuestion | Fault]:
     questions, known = lines(folder / "q.jsonl", list(rows)), lines(folder / "e.jsonl", list(entities))
-    found = InfoSeek().rows({"questions": questions, "entities": known, "images": folder})
+    found = read_rows(InfoSeek(), {"questions": questions, "entities": known, "images": folder})
     return [row.fault if isinstance(row, RowFault) else row for row in found]  # type: ignore[misc]
 
 
 def viquae(folder: Path, *rows: Any) -> list[EntityQuestion | Fault]:
-    found = ViQuAE().rows({"questions": lines(folder / "q.jsonl", list(rows)), "images": folder})
+    found = read_rows(ViQuAE(), {"questions": lines(folder / "q.jsonl", list(rows)), "images": folder})
     return [row.fault if isinstance(row, RowFault) else row for row in found]  # type: ignore[misc]
 
 
@@ -189,7 +190,7 @@ def test_viquae_names_a_field_that_is_missing(tmp_path: Path, field: str) -> Non
 
 def test_a_missing_file_of_questions_ends_the_build(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"none\.jsonl"):
-        list(ViQuAE().rows({"questions": tmp_path / "none.jsonl", "images": tmp_path}))
+        list(read_rows(ViQuAE(), {"questions": tmp_path / "none.jsonl", "images": tmp_path}))
 
 
 @pytest.mark.parametrize("ending", [".jpg", ".JPEG", ".jpeg", ".JPG", ".png", ".PNG"])

@@ -21,6 +21,7 @@ from mmlongbench.corpus.cutting import Cut, cut
 from mmlongbench.corpus.retrieval.negatives import Facts, negatives, unfilterable_answer
 from mmlongbench.corpus.retrieval.text import contains
 from mmlongbench.corpus.rows import article_of
+from mmlongbench.manifest.errata import read_rows
 
 pytestmark = pytest.mark.slow
 
@@ -225,7 +226,7 @@ def test_the_readers_accept_every_row(infoseek: dict[str, Path], viquae: dict[st
     from builders.vrag.viquae import ViQuAE
 
     for reader, sources, many in ((InfoSeek(), infoseek, 40), (ViQuAE(), viquae, 36)):
-        rows = list(reader.rows(sources))
+        rows = list(read_rows(reader, sources))
         assert len(rows) == many
         assert all(isinstance(row, Row) for row in rows)
         for row in rows:

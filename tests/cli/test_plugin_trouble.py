@@ -14,8 +14,10 @@ PLUGINS = Path(__file__).parents[1] / "task"
 PIP = ("-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--target")
 PROBLEMS = {
     "absent": "ModuleNotFoundError: No module named 'broken_plugins_that_are_not_there'",
-    "incomplete": "<class 'broken_plugins.Incomplete'> has no 'draft', which a builder needs",
+    "hidden": "<class 'broken_plugins.Hidden'> has an attribute 'needles' that is no method, as a builder has it",
+    "incomplete": "<class 'broken_plugins.Incomplete'> lacks draft, prompt, record, spec, which a builder needs",
     "lacking": "ModuleNotFoundError: No module named 'a_library_that_is_not_installed'",
+    "stranger": "<class 'broken_plugins.Stranger'> is no subclass of mmlongbench.task.builder.Builder",
     "quitting": "SystemExit: this plug-in wants another Python",
 }
 

@@ -14,9 +14,11 @@ from mmlongbench.errors import Fault, ReleaseError, SourceError
 from mmlongbench.io.folders import pdfs_by_name
 from mmlongbench.io.json_lines import json_lines, load_json
 from mmlongbench.io.safe_read import bounded_lines
+from mmlongbench.manifest.errata import read_rows
 from mmlongbench.manifest.registry import installed, reader_type
 from mmlongbench.task.formats import JSON_LINES
-from mmlongbench.task.rows import RowFault
+from mmlongbench.task.reader import Reader
+from mmlongbench.task.rows import Row, RowFault
 
 READERS = [plugin.name for plugin in installed("reader") if not plugin.problem]
 
@@ -40,14 +42,16 @@ def device(folder: Path, kind: str) -> Path:
     return path
 
 
-def read_all(reader: Any, sources: dict[str, Path]) -> list[Any]:
+def read_all(reader: Reader[Row], sources: dict[str, Path]) -> list[Any]:
     """Read all that a build reads, each part of which may be refused by name; return the rows and web pages."""
     read: list[Any] = []
-    for part in ("rows", "documents", "web_pages", "shows", "image_classes"):
+    with refusal_or_none():
+        read += read_rows(reader, sources)
+    with refusal_or_none():
+        read += reader.web_pages(sources)
+    for part in (reader.documents, reader.shows, reader.image_classes):
         with refusal_or_none():
-            found = getattr(reader, part)(sources) if hasattr(reader, part) else ()
-            if part in ("rows", "web_pages"):
-                read += found
+            part(sources)
     return read
 
 
@@ -56,7 +60,7 @@ def read_all(reader: Any, sources: dict[str, Path]) -> list[Any]:
 def test_a_pipe_or_a_device_in_place_of_a_source_is_not_read(name: str, kind: str, tmp_path: Path) -> None:
     reader = reader_type(name)()
     path = device(tmp_path, kind)
-    names = (*reader.sources, *getattr(reader, "optional_sources", ()))
+    names = (*reader.sources, *reader.optional_sources)
     assert [found for found in read_all(reader, dict.fromkeys(names, path)) if not isinstance(found, RowFault)] == []
 
 
@@ -98,7 +102,8 @@ def test_a_page_that_is_a_link_out_of_its_folder_is_in_no_haystack(ending: str, 
     reader: Any = reader_type("own_pages")()
     sources = {"questions": tmp_path / "q.jsonl", "documents": folder}
     assert [list(page) for page in reader.web_pages(sources).values()] == [[], ["a page"]]
-    [fault] = reader.rows(sources)
+    [fault] = read_rows(reader, sources)
+    assert isinstance(fault, RowFault)
     assert (fault.id, fault.fault.reason) == (f"out.{ending}", "path-outside-source")
 
 
@@ -131,7 +136,7 @@ def test_a_line_without_end_is_passed_over_in_pieces(long_line: Path) -> None:
 
 @pytest.mark.usefixtures("short_lines")
 def test_a_released_line_without_end_is_named(long_line: Path) -> None:
-    (_, first), (where, error), (_, last) = JSON_LINES.lines(long_line)
+    (_, first), (where, error), (_, last) = JSON_LINES.read(long_line)
     assert (first, last, where) == ({"a": 1}, {"a": 3}, "line 2")
     assert isinstance(error, ReleaseError)
     assert str(error) == "x.jsonl, line 2: expected at most 1000 bytes, found more"
@@ -161,7 +166,7 @@ def test_a_bomb_of_gzip_is_not_unpacked(tmp_path: Path) -> None:
     assert str(caught.value) == f"train.json.gz: {said}"
     reader = reader_type("inaturalist")()
     with pytest.raises(SourceError, match="size-of-a-file"):
-        list(reader.rows({"images": tmp_path, "train": path, "test": path}))
+        list(read_rows(reader, {"images": tmp_path, "train": path, "test": path}))
 
 
 @pytest.mark.usefixtures("short_lines")
@@ -194,7 +199,7 @@ def test_a_file_that_is_too_large_to_be_read_whole_is_not_read(tmp_path: Path) -
     reader = reader_type("govreport")()
     os.truncate(tmp_path / "x.json", 1 << 34)
     (tmp_path / "y.json").write_text("{}")
-    reasons = [getattr(row, "fault", None) for row in reader.rows({"reports": tmp_path, "documents": tmp_path})]
+    reasons = [getattr(row, "fault", None) for row in read_rows(reader, {"reports": tmp_path, "documents": tmp_path})]
     assert [fault.reason for fault in reasons if fault] == ["size-of-a-file", "missing-or-mistyped-field"]
 
 

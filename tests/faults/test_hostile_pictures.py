@@ -16,9 +16,10 @@ from mmlongbench.documents.pictures import Pictures
 from mmlongbench.errors import Rejected, SourceError
 from mmlongbench.io.folders import file_inside
 from mmlongbench.manifest.registry import installed, reader_type
+from mmlongbench.task.reader import Reader
 
 READERS = [plugin.name for plugin in installed("reader") if not plugin.problem]
-WITH_IMAGES = [name for name in READERS if hasattr(reader_type(name), "image")]
+WITH_IMAGES = [name for name in READERS if reader_type(name).image is not Reader.image]
 SIDE = 60_000
 LIMITS = Limits(bytes=1_000_000, pages=9, side=16_384)
 
@@ -77,7 +78,7 @@ HOSTILE += (
 @pytest.mark.parametrize("name", WITH_IMAGES)
 def test_no_reader_gives_a_picture_from_outside(name: str, images: Path) -> None:
     reader: Any = reader_type(name)()
-    sources = dict.fromkeys((*reader.sources, *getattr(reader, "optional_sources", ())), images)
+    sources = dict.fromkeys((*reader.sources, *reader.optional_sources), images)
     prefixes = ("", "train/", "test/", "a/", f"{images}/", f"{images.parent}/", "obelics/")
     pictures = Pictures("x", lambda asked: reader.image(sources, asked), LIMITS.pixels)
     for asked in (f"{prefix}{hostile}" for prefix in prefixes for hostile in HOSTILE):
@@ -92,7 +93,7 @@ def test_no_reader_gives_a_picture_from_outside(name: str, images: Path) -> None
 @pytest.mark.parametrize("name", [name for name in WITH_IMAGES if name != "image_tables"])
 def test_every_reader_gives_the_picture_that_is_one(name: str, images: Path) -> None:
     reader: Any = reader_type(name)()
-    sources = dict.fromkeys((*reader.sources, *getattr(reader, "optional_sources", ())), images)
+    sources = dict.fromkeys((*reader.sources, *reader.optional_sources), images)
     pictures = Pictures("x", lambda asked: reader.image(sources, asked), LIMITS.pixels)
     found = pictures[{"infoseek": "real", "image_folders": "train/a/real.jpg"}.get(name, "real.jpg")]
     assert (found.width, found.height) == (9, 9)
@@ -128,7 +129,7 @@ def test_a_picture_of_a_huge_header_is_a_reject_of_every_reader(name: str, tmp_p
     for path in (images / "x.png", images / "a" / "x.png"):
         path.write_bytes(huge_png())
     reader: Any = reader_type(name)()
-    sources = dict.fromkeys((*reader.sources, *getattr(reader, "optional_sources", ())), images)
+    sources = dict.fromkeys((*reader.sources, *reader.optional_sources), images)
     pictures = Pictures("x", lambda asked: reader.image(sources, asked), LIMITS.pixels)
     asked = {"infoseek": "x", "image_folders": "train/a/x.png"}.get(name, "x.png")
     with pytest.raises(Rejected, match=r"x\.png: broken-image: .*3600000000 pixels\) exceeds limit"):

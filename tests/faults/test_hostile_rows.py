@@ -16,6 +16,7 @@ from builders.mm_niah.own_pages import _PICTURE
 from builders.visual_haystacks.fields import asked_objects
 from builders.vrag.viquae import named_apart
 from mmlongbench.errors import Fault, SourceError
+from mmlongbench.manifest.errata import read_rows
 from mmlongbench.manifest.registry import reader_type
 from mmlongbench.task.rows import RowFault
 
@@ -29,7 +30,7 @@ def lines(path: Path, *rows: Any) -> Path:
 
 def faults(reader: str, **sources: Path) -> list[str]:
     """The reasons why rows are refused; an empty one of a row that is read."""
-    found = reader_type(reader)().rows(sources)
+    found = read_rows(reader_type(reader)(), sources)
     return [row.fault.reason if isinstance(row, RowFault) else "" for row in found]
 
 
@@ -125,6 +126,6 @@ def test_a_picture_whose_name_is_not_utf8_is_a_fault(tmp_path: Path) -> None:
         for name in ("a.png", os.fsdecode(b"caf\xe9.png")):
             Image.new("RGB", (9, 9)).save(folder / "a" / name)
     assert faults("image_folders", **folders) == ["", "invalid-unicode", "invalid-unicode"]
-    [*_, fault] = reader_type("image_folders")().rows(folders)
+    [*_, fault] = read_rows(reader_type("image_folders")(), folders)
     assert isinstance(fault, RowFault)
     assert fault.fault == Fault("invalid-unicode", "a name in UTF-8", "a/caf\\udce9.png", "a/caf\\udce9.png", "name")

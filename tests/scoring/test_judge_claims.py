@@ -93,7 +93,7 @@ def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def release_of(golds: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Write the first summary for one length, and all for the next one."""
     data = tmp_path / "release" / "mmlb_data"
-    dataset = AuditedDataset(Summary("gov", SummaryOptions()), cast(Any, None))
+    dataset = AuditedDataset(cast(Any, Summary("gov", SummaryOptions())), cast(Any, None))
     files = []
     for length, ids in ((8, [*golds][:1]), (16, [*golds])):
         name = f"summ/gov_K{length}.jsonl"

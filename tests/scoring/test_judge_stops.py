@@ -24,7 +24,7 @@ from mmlongbench.scoring.joining import open_scorable
 from mmlongbench.scoring.predictions import read_predictions
 from mmlongbench.scoring.problems import Problems
 from mmlongbench.scoring.running import Run, score
-from mmlongbench.task.metric import Judge, Score, ScoringInput, Settings
+from mmlongbench.task.metric import Judge, Metric, Score, ScoringInput, Settings
 
 CALL = Call("m", "Grade it.", "blue", Grade)
 
@@ -68,13 +68,14 @@ def test_claims_that_are_interrupted_do_not_wait_as_long_as_the_endpoint_asks(tm
             next(done)
 
 
-class Waiting:
+class Waiting(Metric):
     """Waits for what never comes, unless it is stopped; meets an error meanwhile."""
 
     name: ClassVar[str] = "waiting"
-    concurrency: ClassVar[int] = 2
+    concurrency = 2
 
     def __init__(self) -> None:
+        super().__init__(Settings())
         self.is_waiting, self.stopped, self.ends = Event(), Event(), list[bool]()
 
     def score(self, asked: ScoringInput) -> Score:

@@ -12,7 +12,7 @@ from mmlongbench.errors import ReleaseError
 from mmlongbench.manifest.registry import metric_type
 from mmlongbench.scoring.report import report
 from mmlongbench.scoring.report.estimates import Counts
-from mmlongbench.task.metric import Score, Settings, totals_of
+from mmlongbench.task.metric import MetricWithTotals, Score
 
 
 def test_what_is_absent_counts_as_0_and_what_failed_does_not_count_but_is_shown(tmp_path: Path) -> None:
@@ -174,8 +174,9 @@ def test_totals_are_the_metric_s_own_over_what_did_not_fail(tmp_path: Path) -> N
     lines = [line(n, score, metric="mmlongbench-doc", details=about) for n, (score, about) in enumerate(pairs)]
     failed = line(99, None, metric="mmlongbench-doc")
     found = reported(tmp_path, [*lines, failed, line(0, 1.0, "x", metric="nobody's")])
-    metric = metric_type("mmlongbench-doc")(Settings())
-    wanted = totals_of(metric, [Score(score, about) for score, about in pairs])
+    metric = metric_type("mmlongbench-doc")
+    assert issubclass(metric, MetricWithTotals)
+    wanted = metric.totals([Score(score, about) for score, about in pairs])
     assert wanted
     assert {row.name: mean(found.totals, row.name, "8K") for row in found.totals.rows} == pytest.approx(wanted)
     assert [note for note in found.notes if "totals of nobody's are not shown" in note]

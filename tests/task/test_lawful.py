@@ -27,7 +27,6 @@ LAWFUL = (
     "HeadedAll",
     "Shown",
     "Blanks",
-    "Counted",
     "Bundled",
     "SharedPermutations",
     "InlineTwo",

@@ -11,6 +11,7 @@ pytestmark = pytest.mark.slow
 HERE = Path(__file__).parent / "mistakes"
 METADATA = "Metadata-Version: 2.1\nName: mmlongbench-mistakes\nVersion: 0.1\n"
 ROW = "row 'tile-0' (tiles.txt, line 1): "
+ROW_1 = "row 'tile-1' (tiles.txt, line 2): "  # the first that is drafted
 NOT_PACKED = "prompt(record) is not the prompt that was packed: "
 BUILDERS = {
     "Reversed": f"prompt(), {ROW}{NOT_PACKED}image 1 of 8 is 'tiles/0.png' in the packed prompt, 'tiles/7.png' in",
@@ -19,7 +20,7 @@ BUILDERS = {
     "NoPrompt": f"prompt(), {ROW}{NOT_PACKED}it is a str, expected a Prompt",
     "NoId": f"record(), {ROW}the record's id must be the row's, found none",
     "OtherId": f"record(), {ROW}the record's id must be the row's, found 'tile'",
-    "NoAnswer": f"record(), {ROW}the record has no 'answer', and the builder no gold()",
+    "NoAnswer": f"record(), {ROW}the record has no 'answer', and gold() gives none",
     "EmptyAnswer": f"record(), {ROW}the answer is empty: [' ']",
     "OddAnswer": f"record(), {ROW}metric 'cls_acc' cannot score the answer 'red': the answer is 'red', expected",
     "ASet": f"record(), {ROW}record['more']['colours'][1] is a set, which JSON does not know",
@@ -29,7 +30,7 @@ BUILDERS = {
     "NoPlace": f"draft(), {ROW}unit '1.png' has the role negative and no place: only units of the roles gold and need",
     "NoNeedle": f"draft(), {ROW}the task has placements, and no required unit is a needle; give one the role needle",
     "Twice": f"draft(), {ROW}the units of a context must differ: two of them show tiles/6.png",
-    "OtherQuestion": f"draft(), {ROW}expected one question with the id of the row, found 'other'",
+    "OtherQuestion": f"draft(), {ROW_1}expected one question with the id of the row, found 'other'",
     "UnknownImage": ".png' is shown that is neither the path of a page nor that of a picture; take it fr",
     "UnknownMetric": "spec.metric: no metric 'sub_emm' is installed",
     "AnswerOfPlacement": f"record(), {ROW}the answer is ['0'] at depth 0.0 and ['7'] at depth 1.0; a task whose",
@@ -45,14 +46,21 @@ BUILDERS = {
     "PromptKey": f"prompt(), {ROW}KeyError: 'boo' (mistakes.py, line ",
     "SpecKey": "spec, dataset 'tiles': KeyError: 'boo' (mistakes.py, line ",
     "InitKey": "__init__(), dataset 'tiles': KeyError: 'boo' (mistakes.py, line ",
-    "OtherVariant": f"prompt(variant='other'), {ROW}it shows 'tiles/other.png', which the packed prompt does not",
+    "OtherVariant": f"render_variant('other'), {ROW}it shows 'tiles/other.png', which the packed prompt does not",
     "Forgetful": "the format of its files: the prompt of example 'tile-0' cannot be rebuilt from mmlb_data/tiles/",
+    "NoTakeOrder": f"draft(), {ROW_1}take_order is a list, expected a TakeOrder such as mm.InOrder(units)",
+    "NoSpec": "spec: it is a str, expected a TaskSpec",
+    "NoFormat": "spec: format: _Lines is no object of a subclass of mmlongbench.task.formats.FileFormat",
+    "NoBundleFormat": "spec: bundle.format: _Forgetful is no object of a subclass of mmlongbench.task.formats.FileF",
     "Unannotated": "AttributeError: 'TileRow' object has no attribute 'needles' (mistakes.py, line ",
 }
 READERS = {
-    "Dicts": "rows(): item 1 is a dict, expected TileRow or RowFault",
+    "Dicts": "raw_rows(): item 1 is a dict, expected RawRow or RowFault",
+    "NoRow": f"row(), {ROW}gave a dict, expected TileRow or Fault",
+    "OtherRowId": f"row(), {ROW}the row's id must be the raw row's, found '0.png'",
+    "RowKey": f"row(), {ROW}KeyError: 'boo' (mistakes.py, line ",
     "NoSample": "source: sample: the reader 'NoSample' has no draw_sample() and so no sample; name its sources: source",
-    "RowsKey": "rows(): KeyError: 'boo' (mistakes.py, line ",
+    "RowsKey": "raw_rows(): KeyError: 'boo' (mistakes.py, line ",
     "DocumentsKey": "documents(): KeyError: 'boo' (mistakes.py, line ",
     "ImageKey": "image(), picture '",
     "SampleKey": "draw_sample(): KeyError: 'boo' (mistakes.py, line ",
@@ -132,7 +140,7 @@ def test_a_mistake_in_a_reader_ends_the_build_with_one_line(name: str, installed
 def test_a_reader_whose_rows_the_builder_does_not_take_is_refused_at_start(installed: None, tmp_path: Path) -> None:
     said = (
         "error: dataset 'tiles': builder 'docvqa' takes rows of DocumentQuestion, reader 'TileReader' gives rows of "
-        "TileRow, which have no 'answer'; choose a reader and a builder that fit\n"
+        "TileRow; choose a reader and a builder that fit\n"
     )
     assert build(tmp_path, "docvqa", "TileReader") == Ran(2, "", said)
     assert not (tmp_path / "out").exists()

@@ -16,6 +16,7 @@ from builders.vrag.sample import draw_infoseek
 from mmlongbench.corpus import Corpus, build_corpus
 from mmlongbench.corpus.retrieval.negatives import Facts, negatives
 from mmlongbench.corpus.sources import find_source
+from mmlongbench.manifest.errata import read_rows
 
 pytestmark = pytest.mark.slow
 
@@ -63,7 +64,7 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> Drawn:
     sources = draw_infoseek(folder)
     source = find_source(str(sources["corpus"]))
     build_corpus(source.articles(), folder / "corpus", source=source.info)
-    rows = [row for row in InfoSeek().rows(sources) if isinstance(row, EntityQuestion)]
+    rows = [row for row in read_rows(InfoSeek(), sources) if isinstance(row, EntityQuestion)]
     return Drawn(Corpus.open(folder / "corpus"), rows)
 
 

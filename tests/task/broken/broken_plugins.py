@@ -2,12 +2,38 @@
 
 import importlib
 import sys
+from typing import ClassVar
+
+import mmlongbench as mm
 
 
-class Incomplete:
+class Incomplete(mm.Builder[mm.Row]):
     """A builder that cannot draft."""
 
-    options_type = None
+    row_type: ClassVar[type[mm.Row]] = mm.Row
+
+
+class Stranger:
+    """Something else than a builder."""
+
+
+class Hidden(Incomplete):
+    """A builder that has an attribute in place of a method."""
+
+    spec = mm.TaskSpec(mm.FilePattern("hidden/{name}_K{k}.jsonl"), "sub_em")
+    needles = 1  # type: ignore[assignment]
+
+    def draft(self, row: mm.Row, world: mm.World, draws: mm.Draws) -> mm.Draft:
+        """Refuse every row."""
+        raise NotImplementedError
+
+    def record(self, example: mm.Example) -> mm.Record:
+        """Refuse every example."""
+        raise NotImplementedError
+
+    def prompt(self, record: mm.Record) -> mm.Prompt:
+        """Refuse every record."""
+        raise NotImplementedError
 
 
 def __getattr__(name: str) -> object:

@@ -6,7 +6,6 @@ haystack.
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -25,31 +24,27 @@ class FableRow(mm.Row):
     """(title, text) of all other fables."""
 
 
-class FableReader:
+class FableReader(mm.Reader[FableRow]):
     """Fables from a JSON Lines file."""
 
     row_type: ClassVar[type[mm.Row]] = FableRow
     sources: ClassVar[tuple[str, ...]] = ("fables",)
     image_folder: ClassVar[str] = "fables"
 
-    def rows(self, sources: mm.SourcePaths) -> Iterator[mm.Row | mm.RowFault]:
-        """One row a fable; a line that is none is named."""
-        lines = sources["fables"].read_text("utf-8").splitlines()
-        fables = [json.loads(line) for line in lines]
+    def raw_rows(self, sources: mm.SourcePaths) -> Iterator[mm.RawRow | mm.RowFault]:
+        """One row a fable, with all others."""
+        fables = [json.loads(line) for line in sources["fables"].read_text("utf-8").splitlines()]
         for number, fable in enumerate(fables):
-            if not fable.get("moral"):
-                fault = mm.Fault(
-                    "no-moral", "a moral", "nothing", sources["fables"].name, f"line {number + 1}", "moral"
-                )
-                yield mm.RowFault(f"fables-{number}", fault)
-                continue
-            shown = [(mm.escape_markers(each["title"]), mm.escape_markers(each["text"])) for each in fables]
-            (title, text), others = shown[number], (*shown[:number], *shown[number + 1 :])
-            yield FableRow(id=f"fables-{number}", title=title, text=text, moral=fable["moral"], others=others)
+            fields = {**fable, "others": [*fables[:number], *fables[number + 1 :]]}
+            yield mm.RawRow(f"fables-{number}", fields, sources["fables"].name, f"line {number + 1}")
 
-    def documents(self, sources: mm.SourcePaths) -> Mapping[str, Path]:
-        """No PDFs here."""
-        return {}
+    def row(self, raw: mm.RawRow, sources: mm.SourcePaths) -> FableRow | mm.Fault:
+        """A fable with its moral; one that has none is named."""
+        if not raw.fields.get("moral"):
+            return mm.Fault("no-moral", "a moral", "nothing", field="moral")
+        others = tuple(_shown(each) for each in raw.fields["others"])
+        title, text = _shown(raw.fields)
+        return FableRow(id=raw.id, title=title, text=text, moral=raw.fields["moral"], others=others)
 
     def draw_sample(self, folder: Path) -> dict[str, Path]:
         """Two hundred fables of a fox."""
@@ -64,15 +59,11 @@ class FableReader:
         return {"fables": path}
 
 
-@dataclass(frozen=True, slots=True)
-class Fables:
+class Fables(mm.Builder[FableRow]):
     """The moral of a fable, at a depth among others."""
 
-    dataset: str
-    options: mm.Options
-
-    options_type: ClassVar[type[mm.Options]] = mm.Options
-    spec: ClassVar[mm.TaskSpec] = mm.TaskSpec(
+    row_type: ClassVar[type[mm.Row]] = FableRow
+    spec = mm.TaskSpec(
         files=mm.FilePattern("fables/{name}_K{k}_dep{placements}.jsonl"),
         metric="sub_em",
         placements=mm.Placements(mm.Depth, mm.DEPTHS),
@@ -96,6 +87,10 @@ class Fables:
         """The prompt of a line."""
         units = [_fable(fable["title"], fable["text"], "negative", (0,)) for fable in record["fables"]]
         return mm.assemble((INSTRUCTION,), units, "\n\n", _ask(record["title"]))
+
+
+def _shown(fable: Mapping[str, str]) -> tuple[str, str]:
+    return mm.escape_markers(fable["title"]), mm.escape_markers(fable["text"])
 
 
 def _fable(title: str, text: str, role: mm.Role, place: tuple[int, ...] | None) -> mm.Unit:

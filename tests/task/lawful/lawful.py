@@ -1,7 +1,7 @@
 """Tasks that are right in forms that no built-in task has: an audit finds nothing wrong with what they release."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -19,21 +19,21 @@ class TileRow(mm.Row):
     tile: str
 
 
-class TileReader:
+class TileReader(mm.Reader[TileRow]):
     """Two questions about tiles, and a picture for each tile."""
 
     row_type: ClassVar[type[mm.Row]] = TileRow
     sources: ClassVar[tuple[str, ...]] = ("tiles",)
     image_folder: ClassVar[str] = "tiles"
 
-    def rows(self, sources: mm.SourcePaths) -> Iterator[mm.Row | mm.RowFault]:
+    def raw_rows(self, sources: mm.SourcePaths) -> Iterator[mm.RawRow | mm.RowFault]:
         """Return a row for each of two tiles."""
         for number in range(2):
-            yield TileRow(id=f"tile-{number}", tile=f"{number}.png")
+            yield mm.RawRow(f"tile-{number}", {"tile": f"{number}.png"})
 
-    def documents(self, sources: mm.SourcePaths) -> Mapping[str, mm.Pages | mm.Fault]:
-        """Return nothing: there are no PDFs."""
-        return {}
+    def row(self, raw: mm.RawRow, sources: mm.SourcePaths) -> TileRow | mm.Fault:
+        """Return the tile that is asked about."""
+        return TileRow(id=raw.id, tile=raw.fields["tile"])
 
     def image(self, sources: mm.SourcePaths, name: str) -> mm.PictureFile | None:
         """Return a tile by its name."""
@@ -48,16 +48,13 @@ class TileReader:
         return {"tiles": folder}
 
 
-class Lined:
+class Lined(mm.Builder[TileRow]):
     """A picture at a depth among others, each in a line of its own; what the other tasks change."""
 
-    options_type: ClassVar[type[mm.Options]] = mm.Options
+    row_type: ClassVar[type[mm.Row]] = TileRow
     placements: ClassVar[mm.Placements] = mm.Placements(mm.Depth, (0.0, 0.4, 1.0))
     separator: ClassVar[str] = "\n"
     instruction: ClassVar[str] = "Look at the tiles.\n\n"
-
-    def __init__(self, dataset: str, options: mm.Options) -> None:
-        self.dataset = dataset
 
     @property
     def spec(self) -> mm.TaskSpec:
@@ -143,7 +140,8 @@ class Headed(Lined):
 class HeadedAll(Headed):
     """The same, without telling what its needles are."""
 
-    needles = None  # type: ignore[assignment]
+    def needles(self, record: mm.Record) -> None:  # type: ignore[override]
+        """Return nothing."""
 
 
 class Shown(Headed):
@@ -185,13 +183,7 @@ class Blanks(Lined):
         return [_secret(0), _secret(1)]
 
 
-class Counted(Lined):
-    """Has an attribute that is called as an optional method is, and means something else."""
-
-    needles = 1
-
-
-class _Lines:
+class _Lines(mm.FileFormat):
     """Records as lines, in a format of the task's own."""
 
     def bundle(self, records: Iterable[mm.Record]) -> Iterator[bytes]:
@@ -216,7 +208,7 @@ class Bundled(Lined):
         )
 
 
-class SharedPermutations(Lined):
+class SharedPermutations(Lined, mm.SharedContextBuilder[TileRow]):
     """Questions that share a context, whose tiles stand in permutations."""
 
     placements = mm.Placements(mm.Permutation, (0, 1))

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import mmlongbench as mm
-from mmlongbench.task.metric import Score, ScoringInput, Settings
+from mmlongbench.task.formats import JSON_LINES
+from mmlongbench.task.metric import Metric, Score, ScoringInput
 
 INSTRUCTION = "Look at the tiles.\n\n"
 TILES = 8
@@ -19,21 +20,21 @@ class TileRow(mm.Row):
     tile: str
 
 
-class TileReader:
+class TileReader(mm.Reader[TileRow]):
     """Tiles: a file of names, and a picture for each."""
 
     row_type: ClassVar[type[mm.Row]] = TileRow
     sources: ClassVar[tuple[str, ...]] = ("tiles",)
     image_folder: ClassVar[str] = "tiles"
 
-    def rows(self, sources: mm.SourcePaths) -> Iterator[mm.Row | mm.RowFault]:
+    def raw_rows(self, sources: mm.SourcePaths) -> Iterator[mm.RawRow | mm.RowFault]:
         """Return a row for each of two tiles."""
         for number in range(2):
-            yield TileRow(id=f"tile-{number}", tile=f"{number}.png", file="tiles.txt", place=f"line {number + 1}")
+            yield mm.RawRow(f"tile-{number}", {"tile": f"{number}.png"}, "tiles.txt", f"line {number + 1}")
 
-    def documents(self, sources: mm.SourcePaths) -> Mapping[str, mm.Pages | mm.Fault]:
-        """Return nothing: there are no PDFs."""
-        return {}
+    def row(self, raw: mm.RawRow, sources: mm.SourcePaths) -> TileRow | mm.Fault:
+        """Return the tile that is asked about."""
+        return TileRow(id=raw.id, tile=raw.fields["tile"])
 
     def image(self, sources: mm.SourcePaths, name: str) -> mm.PictureFile | None:
         """Return a tile by its name."""
@@ -48,16 +49,13 @@ class TileReader:
         return {"tiles": folder}
 
 
-class Tiles:
+class Tiles(mm.Builder[TileRow]):
     """The tile at a depth among the others."""
 
-    options_type: ClassVar[type[mm.Options]] = mm.Options
+    row_type: ClassVar[type[mm.Row]] = TileRow
     metric: ClassVar[str] = "sub_em"
     further: ClassVar[tuple[str, ...]] = ()
     bundle: ClassVar[mm.Bundle | None] = None
-
-    def __init__(self, dataset: str, options: mm.Options) -> None:
-        self.dataset = dataset
 
     @property
     def spec(self) -> mm.TaskSpec:
@@ -373,13 +371,12 @@ class OtherVariant(Tiles):
 
     variants = ("other",)
 
-    def prompt(self, record: mm.Record, variant: str = "plain") -> mm.Prompt:
+    def render_variant(self, record: mm.Record, variant: str) -> mm.Prompt:
         """Return another picture in the variant."""
-        made = super().prompt(record)
-        return mm.Prompt.of((*made.parts, mm.Image("tiles/other.png"))) if variant == "other" else made
+        return mm.Prompt.of((*self.prompt(record).parts, mm.Image("tiles/other.png")))
 
 
-class _Forgetful:
+class _Forgetful(mm.FileFormat):
     """A file that forgets all but the first tile."""
 
     def bundle(self, records: Iterable[mm.Record]) -> Iterator[bytes]:
@@ -406,26 +403,90 @@ class Unannotated(Tiles):
         return mm.Draft(row.needles, (), (), (), mm.InOrder(()))
 
 
+class NoTakeOrder(Tiles):
+    """Gives units in place of the order in which they are taken."""
+
+    def draft(self, row: TileRow, world: mm.World, draws: mm.Draws) -> mm.Draft:
+        """Return a draft with a list of units."""
+        made = super().draft(row, world, draws)
+        return replace(made, take_order=list(made.take_order.units(8192)))  # type: ignore[arg-type]
+
+
+class NoSpec(Tiles):
+    """Declares a text."""
+
+    spec = "sub_em"  # type: ignore[assignment]
+
+
+class _Lines:
+    """A format that is no subclass."""
+
+    bundle = JSON_LINES.bundle
+    unbundle = JSON_LINES.unbundle
+    read = JSON_LINES.read
+
+
+class NoFormat(Tiles):
+    """Has a format of its own kind."""
+
+    @property
+    def spec(self) -> mm.TaskSpec:
+        """Return a spec with another object for its format."""
+        return replace(super().spec, format=_Lines())  # type: ignore[arg-type]
+
+
+class NoBundleFormat(Tiles):
+    """Names a class in place of a format."""
+
+    bundle = mm.Bundle(mm.FilePattern("tiles/{name}_K{k}.json"), _Forgetful)  # type: ignore[arg-type]
+
+
+class OtherRowId(TileReader):
+    """Gives rows other ids than its raw rows."""
+
+    def row(self, raw: mm.RawRow, sources: mm.SourcePaths) -> TileRow:
+        """Return a tile by its name."""
+        return TileRow(id=raw.fields["tile"], tile=raw.fields["tile"])
+
+
 class Dicts(TileReader):
     """Yields dicts."""
 
-    def rows(self, sources: mm.SourcePaths) -> Iterator[mm.Row | mm.RowFault]:
+    def raw_rows(self, sources: mm.SourcePaths) -> Iterator[mm.RawRow | mm.RowFault]:
         """Return no rows."""
         yield {"id": "tile-0", "tile": "0.png"}  # type: ignore[misc]
+
+
+class NoRow(TileReader):
+    """Gives no row."""
+
+    def row(self, raw: mm.RawRow, sources: mm.SourcePaths) -> TileRow:
+        """Return a dict."""
+        return raw.fields  # type: ignore[return-value]
+
+
+class RowKey(TileReader):
+    """Fails in `row`."""
+
+    def row(self, raw: mm.RawRow, sources: mm.SourcePaths) -> TileRow:
+        """Raise."""
+        return TileRow(id=raw.id, tile=raw.fields["boo"])
 
 
 class NoSample(TileReader):
     """Draws no sample."""
 
-    draw_sample = property()
+    def draw_sample(self, folder: Path) -> dict[str, Path]:
+        """Return no sources."""
+        return {}
 
 
 class RowsKey(TileReader):
-    """Fails in `rows`."""
+    """Fails in `raw_rows`."""
 
-    def rows(self, sources: mm.SourcePaths) -> Iterator[mm.Row | mm.RowFault]:
+    def raw_rows(self, sources: mm.SourcePaths) -> Iterator[mm.RawRow | mm.RowFault]:
         """Raise after a row."""
-        yield from super().rows(sources)
+        yield from super().raw_rows(sources)
         raise KeyError("boo")
 
 
@@ -453,13 +514,10 @@ class SampleKey(TileReader):
         raise KeyError("boo")
 
 
-class Picky:
+class Picky(Metric):
     """A metric that tells which answers it cannot score."""
 
     name = "picky"
-
-    def __init__(self, settings: Settings) -> None:
-        """It has no options."""
 
     def score(self, asked: ScoringInput) -> Score:
         """Return nothing: no model is asked."""
@@ -470,13 +528,10 @@ class Picky:
         return "" if isinstance(asked.gold, list) else "expected a list"
 
 
-class Wayward:
+class Wayward(Metric):
     """A metric that is right, and cannot score anything as long as a build has not ended."""
 
     name = "wayward"
-
-    def __init__(self, settings: Settings) -> None:
-        """It has no options."""
 
     def score(self, asked: ScoringInput) -> Score:
         """Return no score for what is no JSON; raise without the documents."""

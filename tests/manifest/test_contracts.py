@@ -1,0 +1,150 @@
+"""Classes that keep no contract are refused by name before anything calls them."""
+
+from abc import ABCMeta
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pytest
+
+import mmlongbench as mm
+from mmlongbench.manifest.calling import PluginCallError
+from mmlongbench.manifest.contracts import CONTRACTS, contract_fault
+from mmlongbench.manifest.registry import GROUPS
+from mmlongbench.scoring import running
+from mmlongbench.scoring.running import Run
+from mmlongbench.task.builder import ExaminingBuilder, SharedContextBuilder
+from mmlongbench.task.metric import Metric, MetricWithTotals, Score, ScoringInput, Settings
+
+
+class Tale(mm.Builder[mm.Row]):
+    """A builder that keeps its contract."""
+
+    row_type: ClassVar[type[mm.Row]] = mm.Row
+    spec = mm.TaskSpec(mm.FilePattern("tales/{name}_K{k}.jsonl"), "sub_em")
+
+    def draft(self, row: mm.Row, world: mm.World, draws: mm.Draws) -> mm.Draft:
+        raise NotImplementedError
+
+    def record(self, example: mm.Example) -> mm.Record:
+        raise NotImplementedError
+
+    def prompt(self, record: mm.Record) -> mm.Prompt:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Slotted(Tale):
+    """A builder that is a dataclass."""
+
+    dataset: str
+    options: mm.Options
+
+
+class Half(Metric):
+    """A metric that keeps its contract."""
+
+    name = "half"
+
+    def score(self, asked: ScoringInput) -> Score:
+        return Score(0.5)
+
+
+def own(*bases: type, **members: object) -> type:
+    """A subclass with members of its own."""
+    return ABCMeta("Own", bases, members)
+
+
+def a_method(self: object, *given: object) -> tuple[()]:
+    return ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "loaded"),
+    [
+        ("builder", Tale),
+        ("metric", Half),
+        ("builder", own(Tale, needles=staticmethod(a_method), notes="of its own", cluster=classmethod(a_method))),
+        ("builder", own(Tale, contexts=3)),
+        ("builder", Slotted),
+        ("metric", own(Half, notes=("a note",), concurrency=property(a_method))),
+        ("metric", own(Half, profile="paper", follows="a paper", __init__=a_method)),
+    ],
+)
+def test_a_class_that_keeps_its_contract_has_no_fault(kind: str, loaded: type) -> None:
+    assert contract_fault(kind, loaded) == ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "loaded", "said"),
+    [
+        ("builder", mm.Row, "is no subclass of mmlongbench.task.builder.Builder"),
+        ("reader", Tale, "is no subclass of mmlongbench.task.reader.Reader"),
+        ("builder", Tale("a", mm.Options()), "is no subclass of mmlongbench.task.builder.Builder"),
+        ("builder", own(mm.Builder, draft=a_method), "lacks prompt, record, row_type, spec, which a builder needs"),
+        ("metric", own(Metric, score=a_method), "lacks name, which a metric needs"),
+        ("builder", own(SharedContextBuilder, row_type=mm.Row), "lacks contexts, draft, prompt, record, spec, which"),
+        (
+            "builder",
+            own(Tale, row_type=dict),
+            "'row_type' is <class 'dict'>, expected a subclass of mmlongbench.task.row",
+        ),
+        ("builder", own(Tale, row_type="Row"), "'row_type' is 'Row', expected a subclass of mmlongbench.task.rows.Row"),
+        (
+            "builder",
+            own(Tale, options_type=5),
+            "'options_type' is 5, expected a subclass of mmlongbench.task.spec.Opti",
+        ),
+        ("builder", own(Tale, contexts=a_method), "has a method 'contexts', and is no subclass of mmlongbench.task.bu"),
+        ("builder", own(Tale, suspects=a_method), "has a method 'suspects', and is no subclass of mmlongbench.task.bu"),
+        ("metric", own(Half, totals=a_method), "has a method 'totals', and is no subclass of mmlongbench.task.metric."),
+        ("metric", own(own(Half, totals=a_method)), "has a method 'totals', and is no subclass of mmlongbench.task.m"),
+        ("builder", own(Tale, needles=1), "'needles' must be a method, as in every builder"),
+        ("builder", own(Tale, spec=a_method), "'spec' must be a property or a value, as in every builder"),
+        ("builder", own(Tale, variants=a_method), "'variants' must be a value of the class, as in every builder"),
+        ("metric", own(Half, name=a_method), "'name' must be a value of the class, as in every metric"),
+        (
+            "metric",
+            own(Half, profiles=property(a_method)),
+            "'profiles' must be a value of the class, as in every metric",
+        ),
+        ("metric", own(Half, notes=a_method), "'notes' must be a value or a property, as in every metric"),
+        ("metric", own(Half, concurrency=a_method), "'concurrency' must be a value or a property, as in every metric"),
+        ("metric", own(Half, profile="paper"), "sets 'profile', which __init__ of mmlongbench.task.metric.Metric sets"),
+    ],
+)
+def test_a_class_that_keeps_no_contract_is_refused_by_name(kind: str, loaded: object, said: str) -> None:
+    assert said in contract_fault(kind, loaded)
+
+
+def test_totals_of_an_object_are_refused() -> None:
+    """They are asked of the class: scores that were read from a file have no metric."""
+    said = contract_fault("metric", own(Half, MetricWithTotals, totals=a_method))
+    assert "'totals' must be a class method" in said
+    assert contract_fault("metric", own(Half, MetricWithTotals, totals=classmethod(a_method))) == ""
+    assert contract_fault("metric", own(Half, MetricWithTotals, totals=staticmethod(a_method))) == ""
+
+
+def test_a_class_that_is_registered_is_no_subclass() -> None:
+    registered = ABCMeta("Registered", (), {})
+    mm.Builder.register(registered)  # type: ignore[arg-type]
+    assert "is no subclass of mmlongbench.task.builder.Builder" in contract_fault("builder", registered)
+
+
+def test_an_examining_builder_needs_both_of_its_methods() -> None:
+    kind = own(Tale, ExaminingBuilder, suspects=a_method)
+    assert "lacks examined_documents" in contract_fault("builder", kind)
+
+
+def test_every_kind_of_plugin_has_a_contract() -> None:
+    assert CONTRACTS.keys() == GROUPS.keys()
+
+
+def test_a_metric_that_does_not_call_the_init_of_its_base_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forgotten(self: object, settings: Settings) -> None:
+        """Keep nothing."""
+
+    kind: Any = own(Half, __init__=forgotten)
+    monkeypatch.setattr(running, "metric_type", lambda name: kind)
+    with ExitStack() as stack, pytest.raises(PluginCallError, match=r"metric 'half': __init__\(\): AttributeError"):
+        running._open_metrics(["half"], Run("model", ("half",), Settings()), stack)
