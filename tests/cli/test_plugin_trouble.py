@@ -14,7 +14,7 @@ PLUGINS = Path(__file__).parents[1] / "task"
 PIP = ("-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--target")
 PROBLEMS = {
     "absent": "ModuleNotFoundError: No module named 'broken_plugins_that_are_not_there'",
-    "hidden": "<class 'broken_plugins.Hidden'> has an attribute 'needles' that is no method, as a builder has it",
+    "hidden": "<class 'broken_plugins.Hidden'>: 'needles' must be a method, as in every builder",
     "incomplete": "<class 'broken_plugins.Incomplete'> lacks draft, prompt, record, spec, which a builder needs",
     "lacking": "ModuleNotFoundError: No module named 'a_library_that_is_not_installed'",
     "stranger": "<class 'broken_plugins.Stranger'> is no subclass of mmlongbench.task.builder.Builder",
