@@ -142,10 +142,11 @@ def _shown_units(made: Sequence[list[Example] | DoesNotFitError], *, must_be_dry
 
 def _contexts(dataset: Dataset, rows: Sequence[Row]) -> Sequence[Draft]:
     with calling("builder", dataset.spec.builder, "contexts()"):
-        found: Sequence[Draft] = dataset.builder.contexts(rows, dataset.world)  # type: ignore[attr-defined]
-    if fault := next(filter(None, map(order_fault, found)), ""):
+        found: list[Draft] = list(dataset.builder.contexts(rows, dataset.world))  # type: ignore[attr-defined]
+        fault = next(filter(None, map(order_fault, found)), "")
+        asked = {question.id for draft in found for question in draft.questions}
+    if fault:
         raise broken("builder", dataset.spec.builder, "contexts()", fault)
-    asked = {question.id for draft in found for question in draft.questions}
     if unknown := sorted(asked - {row.id for row in rows}):
         raise broken("builder", dataset.spec.builder, "contexts()", f"a question {unknown[0]!r} is of no row")
     return found

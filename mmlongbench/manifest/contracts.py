@@ -4,7 +4,7 @@ import inspect
 from abc import ABCMeta
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partialmethod
 from types import FunctionType
 from typing import ClassVar, get_origin
 
@@ -13,6 +13,9 @@ from mmlongbench.task.metric import Metric, MetricWithTotals
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import Row
 from mmlongbench.task.spec import Options
+
+_METHODS = (FunctionType, classmethod, staticmethod)
+_PROPERTIES = (property, cached_property)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,8 @@ class Contract:
     """Values of the class that the base has no default for."""
     types: Mapping[str, type]
     """Values of the class that are classes themselves, with the class that each must be a subclass of."""
+    asked_of_class: tuple[str, ...]
+    """What is asked of the class itself, so that a property is no answer."""
     overwritten: tuple[str, ...] = ()
     """What the `__init__` of the base sets, so that a value of the class would be lost."""
     further: tuple[ABCMeta, ...] = ()
@@ -36,10 +41,13 @@ CONTRACTS: Mapping[str, Contract] = {
         Builder,
         ("row_type",),
         {"row_type": Row, "options_type": Options},
+        ("row_type", "options_type"),
         further=(SharedContextBuilder, ExaminingBuilder),
     ),
-    "reader": Contract(Reader, ("row_type", "sources", "image_folder"), {"row_type": Row}),
-    "metric": Contract(Metric, ("name",), {}, ("profile", "follows"), (MetricWithTotals,)),
+    "reader": Contract(
+        Reader, ("row_type", "sources", "image_folder"), {"row_type": Row}, ("row_type", "image_folder")
+    ),
+    "metric": Contract(Metric, ("name",), {}, ("name", "profiles"), ("profile", "follows"), (MetricWithTotals,)),
 }
 
 
@@ -58,13 +66,13 @@ def _faults(kind: str, loaded: type, contract: Contract) -> Iterator[str]:
     """Yield each member of a class that is of another kind than in its contract."""
     yield from _uncalled(loaded, contract)
     yield from _values(kind, loaded, contract)
-    bases = (contract.base, *(further for further in contract.further if issubclass(loaded, further)))
+    bases = (contract.base, *(further for further in contract.further if further in loaded.__mro__))
     for name, value in ((name, value) for base in bases for name, value in vars(base).items() if name[:2] != "__"):
-        if wanted := _wanted(value, inspect.getattr_static(loaded, name), is_callable=callable(getattr(loaded, name))):
+        if wanted := _wanted(value, inspect.getattr_static(loaded, name)):
             yield f"{loaded!r}: {name!r} must be a {wanted}, as in every {kind}"
     if inspect.getattr_static(loaded, "__init__") is inspect.getattr_static(contract.base, "__init__"):
         for name in contract.overwritten:
-            if name in dir(loaded):
+            if name in dir(loaded) and not inspect.ismemberdescriptor(inspect.getattr_static(loaded, name)):
                 yield f"{loaded!r} sets {name!r}, which __init__ of {_name(contract.base)} sets to something else"
 
 
@@ -72,7 +80,7 @@ def _uncalled(loaded: type, contract: Contract) -> Iterator[str]:
     """Yield each method that only a further class has, of a plug-in that is none."""
     for further in contract.further:
         for name in sorted(further.__abstractmethods__ - contract.base.__abstractmethods__):
-            if not issubclass(loaded, further) and callable(getattr(loaded, name, None)):
+            if further not in loaded.__mro__ and isinstance(inspect.getattr_static(loaded, name, None), _METHODS):
                 yield f"{loaded!r} has a method {name!r}, and is no subclass of {_name(further)}, whose method it is"
 
 
@@ -80,17 +88,22 @@ def _values(kind: str, loaded: type, contract: Contract) -> Iterator[str]:
     """Yield each value of the class that is another thing, or a class of another kind."""
     declared = {name for name, kind in inspect.get_annotations(contract.base).items() if _is_of_class(kind)}
     for name in sorted(declared & set(dir(loaded))):
-        if isinstance(inspect.getattr_static(loaded, name), _METHODS):
+        kinds = (*_METHODS, *_PROPERTIES) if name in contract.asked_of_class else _METHODS
+        if isinstance(inspect.getattr_static(loaded, name), kinds):
             yield f"{loaded!r}: {name!r} must be a value of the class, as in every {kind}"
     for name, wanted in contract.types.items():
         if not (isinstance(found := getattr(loaded, name), type) and issubclass(found, wanted)):
             yield f"{loaded!r}: {name!r} is {found!r}, expected a subclass of {_name(wanted)}"
+    if "profiles" in contract.asked_of_class and not (
+        isinstance(found := inspect.getattr_static(loaded, "profiles"), Mapping) and found
+    ):
+        yield f"{loaded!r}: 'profiles' is {found!r}, expected the source of each profile that it offers"
 
 
-def _wanted(value: object, found: object, *, is_callable: bool) -> str:
+def _wanted(value: object, found: object) -> str:
     """Return what a member must be that is `value` in the contract; empty if `found` is that."""
     if inspect.isfunction(value):
-        return "" if is_callable else "method"
+        return "" if _is_method(found) else "method"
     if isinstance(value, classmethod):
         return "" if isinstance(found, classmethod | staticmethod) else "class method"
     if isinstance(value, property):
@@ -98,7 +111,9 @@ def _wanted(value: object, found: object, *, is_callable: bool) -> str:
     return "value or a property" if inspect.isfunction(found) and not callable(value) else ""
 
 
-_METHODS = (FunctionType, property, classmethod, staticmethod, cached_property)
+def _is_method(found: object) -> bool:
+    """Return whether a member of a class can be called on its objects."""
+    return isinstance(found, (*_METHODS, *_PROPERTIES, partialmethod)) or callable(found)
 
 
 def _is_of_class(kind: object) -> bool:

@@ -77,7 +77,11 @@ def _load(kind: str, name: str) -> Any:  # noqa: ANN401  (a class, typed by the 
         loaded = point.load()
     except (Exception, SystemExit) as error:  # a stranger's module may fail in any way; the cause is kept
         raise PluginError(f"{broken}{type(error).__name__}: {' '.join(str(error).split())}") from error
-    if fault := contract_fault(kind, loaded):
+    try:
+        fault = contract_fault(kind, loaded)
+    except Exception as error:  # a stranger's class may fail where its members are looked at
+        raise PluginError(f"{broken}its members cannot be read: {type(error).__name__}: {error}") from error
+    if fault:
         raise PluginError(f"{broken}{fault}")
     return loaded
 

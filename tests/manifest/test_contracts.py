@@ -3,6 +3,7 @@
 from abc import ABCMeta
 from contextlib import ExitStack
 from dataclasses import dataclass
+from types import DynamicClassAttribute
 from typing import Any, ClassVar
 
 import pytest
@@ -67,6 +68,9 @@ def a_method(self: object, *given: object) -> tuple[()]:
         ("builder", own(Tale, needles=staticmethod(a_method), notes="of its own", cluster=classmethod(a_method))),
         ("builder", own(Tale, contexts=3)),
         ("builder", Slotted),
+        ("builder", own(Tale, variants=property(a_method), spec=DynamicClassAttribute(a_method))),
+        ("metric", own(Half, notes=DynamicClassAttribute(a_method))),
+        ("metric", own(Half, __slots__=("profile", "follows"))),
         ("metric", own(Half, notes=("a note",), concurrency=property(a_method))),
         ("metric", own(Half, profile="paper", follows="a paper", __init__=a_method)),
     ],
@@ -128,6 +132,8 @@ def test_totals_of_an_object_are_refused() -> None:
 def test_a_class_that_is_registered_is_no_subclass() -> None:
     registered = ABCMeta("Registered", (), {})
     mm.Builder.register(registered)  # type: ignore[arg-type]
+    SharedContextBuilder.register(Tale)
+    assert contract_fault("builder", Tale) == ""
     assert "is no subclass of mmlongbench.task.builder.Builder" in contract_fault("builder", registered)
 
 
