@@ -1,8 +1,8 @@
 # Two commands set everything up: `make quickstart` and `make test`. Both make .venv on a fresh machine.
 PYTHON ?= python3
 BIN := .venv/bin
-# a process a core; a file's tests stay in one process, since what they look at is built once a process
-PYTEST := $(BIN)/pytest -n logical --dist loadfile --no-loadscope-reorder
+# a process a core and one more, since some tests wait; a file's tests stay in one process, since what they look at is built once a process
+PYTEST := $(BIN)/pytest -n $(shell expr `getconf _NPROCESSORS_ONLN` + 1) --dist loadfile --no-loadscope-reorder
 
 .PHONY: quickstart test test-fast check format clean
 
