@@ -141,8 +141,12 @@ def _shown_units(made: Sequence[list[Example] | DoesNotFitError], *, must_be_dry
 
 
 def _contexts(dataset: Dataset, rows: Sequence[Row]) -> Sequence[Draft]:
+    """All contexts of a task whose questions share them; none of any other task."""
+    builder = dataset.builder
+    if not isinstance(builder, SharedContextBuilder):
+        return ()
     with calling("builder", dataset.spec.builder, "contexts()"):
-        found: list[Draft] = list(dataset.builder.contexts(rows, dataset.world))  # type: ignore[attr-defined]
+        found: list[Draft] = list(builder.contexts(rows, dataset.world))
         fault = next(filter(None, map(order_fault, found)), "")
         asked = {question.id for draft in found for question in draft.questions}
     if fault:
