@@ -255,4 +255,5 @@ def test_an_unknown_answer_format_is_a_failure_that_names_the_known() -> None:
 
 def test_details_are_json() -> None:
     for metric, gold in METRICS:
-        json.dumps(dict(metric.score(asked("Not answerable", gold)).details))
+        details = dict(metric.score(asked("Not answerable", gold)).details)
+        assert json.loads(json.dumps(details, allow_nan=False)) == details

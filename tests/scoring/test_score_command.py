@@ -592,5 +592,5 @@ def test_a_metric_may_score_in_threads_and_fail_and_lines_keep_their_order(
 
 def test_scores_lines_hold_what_a_report_needs(public: Path, golds: list[Line], tmp_path: Path) -> None:
     run(public, [{**line, "prediction": "\ud800"} for line in golds], tmp_path)
-    for line in (tmp_path / "scores/m.default.jsonl").read_text("utf-8").splitlines():
-        ScoreLine.model_validate(json.loads(line))
+    lines = (tmp_path / "scores/m.default.jsonl").read_text("utf-8").splitlines()
+    assert {ScoreLine.model_validate(json.loads(line)).id for line in lines} == {line["id"] for line in golds}
