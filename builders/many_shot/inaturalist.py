@@ -1,4 +1,4 @@
-"""iNaturalist 2021: COCO's form, a file for the exemplars (`train_mini.json`) and one for the tests (`val.json`).
+"""iNaturalist 2021, in COCO's format: a file for the exemplars (`train_mini.json`) and one for the tests (`val.json`).
 
 A class is a category; its domain is the supercategory (Birds, Plants, …), and an example stays within one. Pictures are
 named by `file_name` below one folder. Files may be gzipped.

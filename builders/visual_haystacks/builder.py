@@ -1,4 +1,4 @@
-"""Visual Haystacks: answer Yes or No about the photographs with an object, among others without it (paper, section 3).
+"""Visual Haystacks: answer Yes or No about the photographs that show an object, among others that do not (section 3).
 
 One needle stands at six depths, several stand in three permutations (public files `NIAH/vh_*`). Distractors are the
 question's own negatives and then photographs of the pool that do not show the anchor object, each in a drawn order.
@@ -126,7 +126,7 @@ def _ask(question: str) -> tuple[mm.Part, ...]:
 
 
 def _check(row: PhotographQuestion, options: HaystackOptions) -> None:
-    """Refuse needles that are not told apart from each other or from negatives, and several where one is asked for."""
+    """Refuse a question with a needle twice, with a needle that is a negative too, or with several instead of one."""
     if twice := next((name for name in row.needles if row.needles.count(name) > 1), ""):
         raise mm.Rejected(mm.Fault("needle-twice", "needles that differ", twice, field="needles"))
     if both := next((name for name in row.needles if name in row.negatives), ""):

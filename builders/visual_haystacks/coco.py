@@ -106,7 +106,7 @@ def _fault(file: str, place: str, expected: str, found: object) -> SourceError:
 
 
 class Annotations:
-    """The annotations of sources, read once; for the readers, of which each has its own."""
+    """What the annotations of a source say. Each reader object has one of these and reads a file once."""
 
     def __init__(self) -> None:
         self._read: dict[tuple[Path | None, Path], Objects | None] = {}

@@ -103,7 +103,7 @@ class VRAG(mm.Builder[EntityQuestion]):
         return mm.assemble((INSTRUCTION,), _units(record["ctxs"]), "\n\n", _ask(record["image"], record["question"]))
 
     def render_variant(self, record: mm.Record, variant: str) -> mm.Prompt:
-        """Another rendering of a released line.
+        """Return the prompt of a released line in another rendering.
 
         with_name: the question that names the entity, without a picture; occluded: without the gold passages; oracle:
         with the gold passages alone.

@@ -262,7 +262,7 @@ def load_interrupted_plan(build_dir: BuildDir) -> InterruptedPlan | None:
 
 
 def _moved(saved: Any, before: str, now: str) -> Any:  # noqa: ANN401  (JSON)
-    """The same with the paths of a working folder as they are now: drawn samples and corpora stand in it."""
+    """Return saved values with the paths of the working folder as they are now; samples and corpora stand in it."""
     if before == now:
         return saved
     if isinstance(saved, str):

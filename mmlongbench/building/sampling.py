@@ -129,7 +129,13 @@ def _admission(row: Row, dataset: Dataset) -> _Admission:
 
 
 def _refusal(full: Draft, dataset: Dataset, draws: Draws) -> Fault | None:
-    """Return why a draft is not admitted, as far as its full prompt tells; what it requires must be decodable."""
+    """Return why the length of the full prompt refuses a draft; None where it does not.
+
+    Raises:
+        Rejected: a picture that the draft requires cannot be decoded.
+        DoesNotFitError: what it requires is longer than the admission length.
+
+    """
     alone = tuple(replace(unit, between_sentences=False) for unit in full.required)  # there is no passage yet
     draft = replace(
         full, required=alone, take_order=InOrder(()), rendered_as_text=None

@@ -50,7 +50,7 @@ class _Case:
 
 
 class Committee(Judged):
-    """Correctness from 1 to 5 by what the document says, by several judges and several times, as their mean."""
+    """Correctness from 1 to 5 by what the document says: the mean of several judges, each asked several times."""
 
     name: ClassVar[str] = "judge-committee"
     profiles: ClassVar[Mapping[Profile, str]] = {

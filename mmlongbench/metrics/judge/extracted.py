@@ -1,4 +1,4 @@
-"""MMLongBench-Doc's protocol with a judge in its second stage: what answer a response comes to; rules score it.
+"""MMLongBench-Doc's protocol with a judge: the judge takes the answer out of a response, and rules score that answer.
 
 Formats, "Not answerable" and "Fail to answer" as its paper has them (arXiv:2407.01523); the rubric in our own words.
 """

@@ -76,7 +76,7 @@ class Judged(Metric):
         self.client.close()
 
     def _public_prompts(self, settings: Settings) -> PublicPrompts | None:
-        """Return the public code's prompts where they are given and wanted."""
+        """Return the public code's prompts where the user gives them and asks for no other profile."""
         if not self.places or settings.profile not in (None, "official"):
             return None
         if settings.judge_prompts:

@@ -170,7 +170,7 @@ class SMuDGE(Metric):
         return Compared(match, distance, is_found=found.is_located, is_exhaustive=found.is_exhaustive)
 
     def _evidence(self, asked: ScoringInput) -> tuple[int, ...] | None:
-        """Return the pages that hold the answer, from 0; None where the gold is looked for in the whole document."""
+        """Return the pages that hold the answer, from 0; None: the whole document is searched for the gold."""
         if not self._rules.is_evidence_needed:
             return None
         pages = asked.record.get("ans_page_list")
