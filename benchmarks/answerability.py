@@ -22,19 +22,14 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 from sources import LIMITS, REAL
+from staged import chosen
 
 import mmlongbench as mm
 from builders.docvqa.paths import page_index
-from mmlongbench.building.build_dir import BuildDir
-from mmlongbench.building.dataset import open_dataset
-from mmlongbench.building.engine import LocalEngine
-from mmlongbench.building.records import finished_record, pack_row, rows_of
-from mmlongbench.building.shards import forget
-from mmlongbench.building.staging import prepare
+from mmlongbench.building.stages.records import finished_record, pack_row
 from mmlongbench.corpus.retrieval.negatives import STOP_WORDS
 from mmlongbench.corpus.retrieval.text import tokens
 from mmlongbench.documents.page_store import texts_of
-from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K, format_length, parse_length
 from mmlongbench.manifest.model import DatasetSpec, Manifest
 from mmlongbench.release.layout import DATA
@@ -137,13 +132,11 @@ def _packed(rows: Sequence[Mapping[str, Any]], documents: Path, rule: str) -> Re
         options = {"unanswerable_anchor": rule}
         spec = DatasetSpec.model_validate({**about, "options": options, "lengths": LENGTHS})
         out = Path(folder) / "release"
-        prepare(Manifest(datasets=(spec,)), BuildDir(out), LocalEngine(1, Progress(is_shown=False)))
-        made, kept = open_dataset(out, spec.name), rows_of(out, spec.name)
-        found = {
-            at: [finished_record(made, each) for row in kept for each in pack_row(made, row, at)] for at in LENGTHS
-        }
-        forget()
-    return found
+        with chosen(Manifest(datasets=(spec,)), out) as session:
+            made, kept = session.dataset(spec.name), session.rows(spec.name)
+            return {
+                at: [finished_record(made, each) for row in kept for each in pack_row(made, row, at)] for at in LENGTHS
+            }
 
 
 def _twins(rows: Sequence[Mapping[str, Any]], documents: Path) -> Iterator[Mapping[str, Any]]:

@@ -12,15 +12,14 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from staged import chosen
+
 from mmlongbench.building import records
 from mmlongbench.building.build_dir import BuildDir
-from mmlongbench.building.checks import SameAnswers
-from mmlongbench.building.dataset import Dataset, open_dataset
-from mmlongbench.building.engine import LocalEngine
-from mmlongbench.building.records import finished_record, pack_lines, rows_of
-from mmlongbench.building.shards import forget
-from mmlongbench.building.staging import prepare
-from mmlongbench.io.progress import Progress
+from mmlongbench.building.dataset import Dataset
+from mmlongbench.building.session import Session
+from mmlongbench.building.stages.checks import SameAnswers
+from mmlongbench.building.stages.records import finished_record, pack_lines
 from mmlongbench.lengths import parse_length
 from mmlongbench.manifest.builtin_manifests import find_manifest
 from mmlongbench.manifest.model import Manifest, load_manifest
@@ -46,17 +45,17 @@ def main() -> None:
 
 
 def _measure(manifest: Manifest, build_dir: BuildDir, lengths: list[int], rounds: int) -> None:
-    prepare(manifest, build_dir, LocalEngine(1, Progress(is_shown=False)))
+    chosen(manifest, build_dir.out).close()
     name = manifest.datasets[0].name
 
     def pack() -> float:
-        forget()
-        dataset, rows = open_dataset(build_dir.out, name), rows_of(build_dir.out, name)[:QUESTIONS]
-        begun = time.process_time()
-        for length in lengths:
-            for line in pack_lines(dataset, rows, length):
-                to_json(line)
-        return time.process_time() - begun
+        with Session(build_dir.out) as session:
+            dataset, rows = session.dataset(name), session.rows(name)[:QUESTIONS]
+            begun = time.process_time()
+            for length in lengths:
+                for line in pack_lines(dataset, rows, length):
+                    to_json(line)
+            return time.process_time() - begun
 
     def unchecked(dataset: Dataset, example: Example, row: Row) -> dict[str, Any]:
         return finished_record(dataset, example)

@@ -89,7 +89,7 @@ def _generated(pdfs: Path | None, count: int) -> Iterator[Case]:
 @contextmanager
 def _released(release: Path) -> Iterator[Case]:
     """A release as it lies there."""
-    datasets = [locked_dataset(data, None) for data in read_lock(release)["manifest"]]
+    datasets = [locked_dataset(data, None) for data in read_lock(release).manifest]
     found = [path for path in (release / DATA).rglob("*") if path.is_file()]
     owners = [(dataset, path) for path in found for dataset in datasets if _owns(dataset, path, release)]
     texts = [text for dataset, path in owners for text in _texts(dataset, path)]

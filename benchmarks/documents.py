@@ -15,7 +15,7 @@ import click
 from PIL import Image, ImageDraw
 
 from mmlongbench.building.build import build
-from mmlongbench.building.engine import LocalEngine
+from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.model import DatasetSpec, Manifest
 from mmlongbench.release.layout import DATA
@@ -72,7 +72,7 @@ def _draw_decks(folder: Path, size: tuple[int, int]) -> dict[str, str]:
 def _built(what: str, about: dict[str, Any], out: Path, workers: int) -> None:
     spec = DatasetSpec.model_validate({"builder": "docvqa", "lengths": LENGTHS, **about})
     release = out / what.replace(" ", "-").replace(":", "-").replace(",", "")
-    lock = build(Manifest(datasets=(spec,)), release, LocalEngine(workers, Progress(is_shown=False))).lock
+    lock = build(Manifest(datasets=(spec,)), release, LocalExecutor(workers, Progress(is_shown=False))).lock.public()
     data = lock["datasets"][spec.name]
     click.echo(f"{what}: {data['questions']}")
     for length in LENGTHS:

@@ -21,16 +21,17 @@ from pathlib import Path
 
 import click
 from sources import spread
+from staged import run_stages
 
 from builders.mm_niah.builder import INSTRUCTION
 from builders.mm_niah.sample_pages import page_of
 from mmlongbench import DEPTHS, Draws
-from mmlongbench.building.build import build, run_stages
+from mmlongbench.building.build import build
 from mmlongbench.building.build_dir import BuildDir, Shard
-from mmlongbench.building.dataset import open_dataset
-from mmlongbench.building.engine import LocalEngine
-from mmlongbench.building.records import pack_lines, rows_of
-from mmlongbench.building.shards import forget
+from mmlongbench.building.executors.local import LocalExecutor
+from mmlongbench.building.lines import RECORDS, PackedRecord
+from mmlongbench.building.session import Session
+from mmlongbench.building.stages.records import pack_lines
 from mmlongbench.io.atomic import write_whole
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K
@@ -102,12 +103,11 @@ def main(questions: int, rounds: int) -> None:
         hay = [sentence for page in pages for text in page.read_text().split("\n\n") for sentence in sentences(text)]
         loop = Loop(load_tokenizer("llama2"), hay, asked)
         manifest, build_dir = _manifest(root / "source"), BuildDir(root / "work")
-        build_dir.root.mkdir(parents=True)
-        run_stages(_without_cell(manifest), build_dir, LocalEngine(1, Progress(is_shown=False)))
+        warm = run_stages(_without_cell(manifest), build_dir.out)
         ways: dict[str, Callable[[], None]] = {
             "engine, manifest to lock": lambda: _build(manifest, root),
-            "engine, records, cold": lambda: _records(build_dir, is_cold=True),
-            "engine, records, warm": lambda: _records(build_dir),
+            "engine, records, cold": lambda: _records(Session(build_dir.out)),
+            "engine, records, warm": lambda: _records(warm),
             "loop, searched once": lambda: _looped(loop, root, searches_each=False),
             "loop, searched for each": lambda: _looped(loop, root, searches_each=True),
         }
@@ -145,16 +145,13 @@ def _without_cell(manifest: Manifest) -> Manifest:
 
 
 def _build(manifest: Manifest, root: Path) -> None:
-    forget()
     out = root / "release"
     shutil.rmtree(out, ignore_errors=True)
-    build(manifest, out, LocalEngine(1, Progress(is_shown=False)))
+    build(manifest, out, LocalExecutor(1, Progress(is_shown=False)))
 
 
-def _records(build_dir: BuildDir, *, is_cold: bool = False) -> None:
-    if is_cold:
-        forget()
-    build_dir.write(CELL, pack_lines(open_dataset(build_dir.out, NAME), rows_of(build_dir.out, NAME), LENGTH))
+def _records(session: Session) -> None:
+    session.build_dir.write(CELL, pack_lines(session.dataset(NAME), session.rows(NAME), LENGTH))
 
 
 def _looped(loop: Loop, root: Path, *, searches_each: bool) -> None:
@@ -170,7 +167,7 @@ def _timed(do: Callable[[], None]) -> tuple[float, float]:
 
 def _check_engine(build_dir: BuildDir, examples: int) -> None:
     """Every example within the length and nearly full, its needle at its depth."""
-    records = [line["record"] for line in build_dir.read(CELL) if "record" in line]
+    records = [line.record for line in build_dir.read(CELL, RECORDS) if isinstance(line, PackedRecord)]
     fills = [(record["length"] + RESERVE) / LENGTH for record in records]
     off = max(abs(record["depth"] - record["depth_achieved"]) for record in records)
     print(f"engine: {len(records)} of {examples} examples, fill {_span(fills)}, needles off by {off:.4f} at most")

@@ -17,17 +17,17 @@ from pathlib import Path
 from typing import Any
 
 import click
+from staged import run_stages
 from worlds import QUESTIONS, WORLDS
 
-from mmlongbench.building.build import run_stages
-from mmlongbench.building.build_dir import BuildDir, Shard
-from mmlongbench.building.dataset import open_dataset
-from mmlongbench.building.engine import LocalEngine
-from mmlongbench.building.records import pack_lines, rows_of
-from mmlongbench.io.progress import Progress
+from mmlongbench.building.build_dir import Shard
+from mmlongbench.building.lines import RECORDS, PackedRecord
+from mmlongbench.building.session import Session
+from mmlongbench.building.stages.records import pack_lines
 from mmlongbench.lengths import K, format_length, parse_length
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.manifest.registry import installed
+from mmlongbench.task.builder import SharedContextBuilder
 
 LENGTHS = "8K,32K,128K,512K,1M"
 TIME, MEMORY = 1.5, 2.0
@@ -79,15 +79,14 @@ def _prepare(builder: str, out: Path) -> None:
     root = out.parent / "source"
     root.mkdir()
     dataset = {**WORLDS[builder](root), "name": builder, "builder": builder, "lengths": ["8K"], "seed": 42}
-    build_dir = BuildDir(out)
-    build_dir.root.mkdir(parents=True)
-    run_stages(Manifest.model_validate({"datasets": [dataset]}), build_dir, LocalEngine(1, Progress(is_shown=False)))
+    run_stages(Manifest.model_validate({"datasets": [dataset]}), out).close()
 
 
 def _measure(builder: str, out: Path, length: int, seconds: float) -> Cell:
     """Pack and write some questions at a length: as many as make about a million tokens, at least one."""
-    dataset, rows, build_dir = open_dataset(out, builder), rows_of(out, builder), BuildDir(out)
-    if not hasattr(dataset.builder, "contexts"):
+    session = Session(out)
+    dataset, rows, build_dir = session.dataset(builder), session.rows(builder), session.build_dir
+    if not isinstance(dataset.builder, SharedContextBuilder):
         rows = rows[: max(1, min(QUESTIONS, 1024 * K // length))]
     shard = Shard("records", builder, f"{format_length(length)}/measured")
     cpu, wall = list[float](), list[float]()
@@ -97,7 +96,8 @@ def _measure(builder: str, out: Path, length: int, seconds: float) -> Cell:
         cpu.append(time.process_time() - clocks[0])
         wall.append(time.perf_counter() - clocks[1])
     peak = _peak()  # before the lines are read
-    used = [(r["length"], r["tokens"]["reserve"]) for line in build_dir.read(shard) if (r := line.get("record"))]
+    records = [line.record for line in build_dir.read(shard, RECORDS) if isinstance(line, PackedRecord)]
+    used = [(record["length"], record["tokens"]["reserve"]) for record in records]
     tokens, least = sum(prompt for prompt, _ in used) / 1e6, min(map(sum, used))
     cost, elapsed = (statistics.median(each[1:]) / tokens for each in (cpu, wall))
     return Cell(length, len(used), least / length, len(cpu) - 1, cost, elapsed, peak)

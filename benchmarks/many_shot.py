@@ -20,7 +20,7 @@ from PIL import Image
 
 import mmlongbench as mm
 from mmlongbench.building.build import build
-from mmlongbench.building.engine import LocalEngine
+from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.release.layout import DATA, IMAGES
@@ -107,7 +107,7 @@ def main(out: Path | None, tests: int, lengths: str, workers: int, only: str) ->
             started = time.perf_counter()
             manifest = Manifest.model_validate({"datasets": [{**shared, **dataset}]})
             into = release if len(datasets) == 1 else release / str(dataset["name"])
-            lock = build(manifest, into, LocalEngine(workers, Progress(is_shown=False))).lock
+            lock = build(manifest, into, LocalExecutor(workers, Progress(is_shown=False))).lock.public()
             click.echo(f"{dataset['name']}: built in {time.perf_counter() - started:.1f} s")
             click.echo(f"  {lock['datasets'][dataset['name']]['questions']}")
             for path in sorted((into / DATA).rglob("*.frozen.jsonl"), key=lambda path: path.stat().st_size):

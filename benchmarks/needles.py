@@ -16,13 +16,10 @@ from typing import Any
 import click
 from haystacks import TASKS, draw_photographs, draw_web_pages
 from sources import open_pdfs, spread
+from staged import run_stages
 
-from mmlongbench.building.build import build, run_stages
-from mmlongbench.building.build_dir import BuildDir
-from mmlongbench.building.dataset import open_dataset
-from mmlongbench.building.engine import LocalEngine
-from mmlongbench.building.records import rows_of
-from mmlongbench.building.shards import forget
+from mmlongbench.building.build import build
+from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.draws import Draws
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.model import Manifest
@@ -68,7 +65,7 @@ def main(
         manifest = Manifest.model_validate({"datasets": wanted})
         release = out or drawn / "release"
         started = time.perf_counter()
-        lock = build(manifest, release, LocalEngine(workers, Progress(is_shown=False))).lock
+        lock = build(manifest, release, LocalExecutor(workers, Progress(is_shown=False))).lock.public()
         click.echo(f"built in {time.perf_counter() - started:.0f} s")
         for name, data in lock["datasets"].items():
             click.echo(f"{name}: {data['questions']} {data['cells']}")
@@ -129,9 +126,8 @@ def _depths(manifest: Manifest, out: Path, rounds: int = 3) -> None:
     """Seconds for retrieval-text at its longest length: planned (units chosen and stood); packed (prompts joined)."""
     (spec,) = (dataset for dataset in manifest.datasets if dataset.name == "retrieval-text")
     small = spec.model_copy(update={"lengths": (spec.admission_length,)})
-    forget()
-    run_stages(Manifest(datasets=(small,)), BuildDir(out), LocalEngine(1, Progress(is_shown=False)))
-    dataset, rows = open_dataset(out, spec.name), rows_of(out, spec.name)
+    session = run_stages(Manifest(datasets=(small,)), out)
+    dataset, rows = session.dataset(spec.name), session.rows(spec.name)
     budget = dataset.budget(max(spec.lengths))
     whats = ("planned at one depth", "planned at all depths", "packed at one depth", "packed at all depths")
     spent: dict[str, list[float]] = {what: [] for what in whats}

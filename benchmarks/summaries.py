@@ -31,7 +31,7 @@ from builders.summarization.sample_reports import (
     summary_of,
 )
 from mmlongbench.building.build import build
-from mmlongbench.building.engine import LocalEngine
+from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.release.layout import DATA
@@ -183,7 +183,7 @@ def _datasets(
 def _built(what: str, datasets: list[dict[str, Any]], out: Path, workers: int) -> None:
     manifest = Manifest.model_validate({"datasets": [{**each, "lengths": LENGTHS.split(",")} for each in datasets]})
     release = out / f"{what}-release"
-    lock = build(manifest, release, LocalEngine(workers, Progress(is_shown=False))).lock
+    lock = build(manifest, release, LocalExecutor(workers, Progress(is_shown=False))).lock.public()
     for name, data in lock["datasets"].items():
         click.echo(f"{what}, {name}: {data['questions']}")
         for length in LENGTHS.split(","):

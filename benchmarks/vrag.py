@@ -20,18 +20,17 @@ import click
 from passages import read_pages
 from PIL import Image
 from sources import LIMITS, spread
+from staged import run_stages
 from zipf import WORDS, rows
 
-from mmlongbench.building.build import run_stages
 from mmlongbench.building.build_dir import BuildDir, Shard
-from mmlongbench.building.dataset import open_dataset
-from mmlongbench.building.engine import LocalEngine
-from mmlongbench.building.records import pack_block, rows_of
-from mmlongbench.building.shards import forget
+from mmlongbench.building.lines import RECORDS, PackedRecord
+from mmlongbench.building.session import Session
+from mmlongbench.building.stages.records import pack_block
 from mmlongbench.io.atomic import write_whole
-from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.task.formats import to_json
+from mmlongbench.task.rows import Record
 
 NAMES = ("infoseek", "viquae")
 """With three permutations, and with six depths."""
@@ -71,7 +70,6 @@ def main(documents: Path | None, passages: int, questions: int, rounds: int) -> 
             done = [_round(build_dir, name, turn) for turn in range(rounds)]
             _show(build_dir, name, cold, done)
             _show_parts(build_dir, name)
-        forget()
 
 
 def _pieces(documents: Path) -> Iterator[list[str]]:
@@ -92,10 +90,8 @@ def _prepared(root: Path, pieces: list[list[str]], questions: int) -> BuildDir:
         {**common, "name": "infoseek", "reader": "infoseek", "source": infoseek, "options": {"gold": "lead"}},
         {**common, "name": "viquae", "reader": "viquae", "source": viquae, "options": {"gold": "span"}},
     ]
-    build_dir = BuildDir(root / "release")
-    build_dir.root.mkdir(parents=True)
-    run_stages(Manifest.model_validate({"datasets": datasets}), build_dir, LocalEngine(1, Progress()))
-    return build_dir
+    with run_stages(Manifest.model_validate({"datasets": datasets}), root / "release") as session:
+        return session.build_dir
 
 
 def write_sources(root: Path, pieces: list[list[str]], questions: int) -> None:
@@ -146,20 +142,23 @@ def _write(path: Path, lines: Iterable[Any]) -> None:
 
 def _packed(build_dir: BuildDir, name: str) -> float:
     """Seconds of packing and writing all examples of 128K, with nothing in memory but the questions."""
-    forget()
-    open_dataset(build_dir.out, name)
-    rows_of(build_dir.out, name)
-    shard = Shard("records", name, CELL)
-    began = time.perf_counter()
-    build_dir.write(shard, pack_block(build_dir, shard))
-    return time.perf_counter() - began
+    with Session(build_dir.out) as session:
+        session.rows(name)
+        shard = Shard("records", name, CELL)
+        began = time.perf_counter()
+        build_dir.write(shard, pack_block(session, shard))
+        return time.perf_counter() - began
+
+
+def _records(build_dir: BuildDir, name: str) -> list[Record]:
+    lines = build_dir.read(Shard("records", name, CELL), RECORDS)
+    return [line.record for line in lines if isinstance(line, PackedRecord)]
 
 
 def _tokenised(build_dir: BuildDir, name: str) -> tuple[float, int]:
     """Seconds of tokenising their prompts, and how many there are; the texts are read and joined before."""
-    dataset = open_dataset(build_dir.out, name)
-    records = (line["record"] for line in build_dir.read(Shard("records", name, CELL)) if "record" in line)
-    texts = [dataset.builder.prompt(record).text for record in records]
+    dataset = Session(build_dir.out).dataset(name)
+    texts = [dataset.builder.prompt(record).text for record in _records(build_dir, name)]
     began = time.perf_counter()
     for text in texts:
         dataset.pricer.counter.text.count(text)
@@ -177,8 +176,7 @@ def _round(build_dir: BuildDir, name: str, turn: int) -> tuple[float, float, int
 
 def _show(build_dir: BuildDir, name: str, cold: float, rounds: list[tuple[float, float, int]]) -> None:
     packed, tokenised, count = (statistics.median(column) for column in zip(*rounds, strict=True))
-    lines = build_dir.read(Shard("records", name, CELL))
-    fills = [(r["length"] + r["tokens"]["reserve"]) / (128 * 1024) for line in lines if (r := line.get("record"))]
+    fills = [(r["length"] + r["tokens"]["reserve"]) / (128 * 1024) for r in _records(build_dir, name)]
     ratio = spread([slow / fast for fast, slow, _ in rounds])
     print(f"{name}: {count:.0f} examples of 128K, fill {min(fills):.5f} at least, {len(rounds)} rounds: medians")
     print(f"  packed and written  {count / packed:8.1f} examples/s   target >= {RATE}")

@@ -21,7 +21,8 @@ from drawn import draw_reports, draw_visual_questions
 from sources import spread
 
 from mmlongbench.building.build import build
-from mmlongbench.building.engine import Engine, LocalEngine
+from mmlongbench.building.executors.base import Executor
+from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.io.atomic import sha256_of
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.model import Manifest, narrowed
@@ -69,22 +70,22 @@ def main(only: str, copies: int, questions: int, rounds: int, is_ray: bool) -> N
             _show(builder, name, target, done)
 
 
-def _one_worker() -> Engine:
-    return LocalEngine(1, QUIET)
+def _one_worker() -> Executor:
+    return LocalExecutor(1, QUIET)
 
 
 @contextmanager
-def _two_workers() -> Iterator[tuple[str, Callable[[], Engine], float]]:
-    yield "2 workers", lambda: LocalEngine(2, QUIET), WORKERS
+def _two_workers() -> Iterator[tuple[str, Callable[[], Executor], float]]:
+    yield "2 workers", lambda: LocalExecutor(2, QUIET), WORKERS
 
 
 @contextmanager
-def _two_nodes() -> Iterator[tuple[str, Callable[[], Engine], float]]:
+def _two_nodes() -> Iterator[tuple[str, Callable[[], Executor], float]]:
     """A Ray cluster of two nodes of one CPU each on this machine."""
     import ray
     from ray.cluster_utils import Cluster
 
-    from mmlongbench.building.ray_engine import RayEngine
+    from mmlongbench.building.executors.ray import RayExecutor
 
     node = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": 80 * 1024 * 1024}
     cluster = Cluster(initialize_head=True, head_node_args=node)
@@ -93,22 +94,22 @@ def _two_nodes() -> Iterator[tuple[str, Callable[[], Engine], float]]:
         address=cluster.address, log_to_driver=False, logging_level="ERROR"
     )  # kept for all builds: a new driver would start new workers
     try:
-        yield "2 Ray nodes", lambda: RayEngine(QUIET, cluster.address), NODES
+        yield "2 Ray nodes", lambda: RayExecutor(QUIET, cluster.address), NODES
     finally:
         ray.shutdown()
         cluster.shutdown()
 
 
-def _round(manifest: Manifest, out: Path, ways: dict[str, Callable[[], Engine]], turn: int) -> dict[str, Run]:
+def _round(manifest: Manifest, out: Path, ways: dict[str, Callable[[], Executor]], turn: int) -> dict[str, Run]:
     """One build each way; which one goes first changes from round to round."""
     order = list(ways) if turn % 2 == 0 else list(reversed(ways))
     return {name: _run(manifest, out, ways[name]()) for name in order}
 
 
-def _run(manifest: Manifest, out: Path, engine: Engine) -> Run:
+def _run(manifest: Manifest, out: Path, executor: Executor) -> Run:
     cpu, begun = _cpu(), time.perf_counter()
-    build(manifest, out, engine)
-    if close := getattr(engine, "close", None):
+    build(manifest, out, executor)
+    if close := getattr(executor, "close", None):
         close()  # or its processes' time would not be seen
     seconds = time.perf_counter() - begun
     cores = (_cpu() - cpu) / seconds

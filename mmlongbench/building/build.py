@@ -2,30 +2,33 @@
 
 import errno
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from mmlongbench.building.build_dir import BuildDir, Shard
 from mmlongbench.building.build_plan import DatasetPlan, load_interrupted_plan, plan_datasets, save_plans
-from mmlongbench.building.engine import Engine
+from mmlongbench.building.executors.base import Executor
 from mmlongbench.building.finish import finish
+from mmlongbench.building.lines import Reject
 from mmlongbench.building.rejects import sentence
 from mmlongbench.building.run_log import logged
 from mmlongbench.building.running import do_shards
-from mmlongbench.building.shards import forget
-from mmlongbench.building.source_files import SOURCE_FILES, source_files
-from mmlongbench.building.stages import STAGES
+from mmlongbench.building.session import Session
+from mmlongbench.building.source_files import SOURCE_FILES, SourceFiles
+from mmlongbench.building.stages.table import STAGES, Stage
 from mmlongbench.errors import BuildError, MMLongBenchError, StrictStop
 from mmlongbench.io.atomic import TEMPORARY, file_lock
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.manifest.registry import reader_type
 from mmlongbench.manifest.resolve import bind_builder, check_plugins, check_reserve, missing_metrics, placements_of
 from mmlongbench.release.layout import DATA, IMAGES, ITEMS, LOCK
-from mmlongbench.release.lock import read_lock, versions
+from mmlongbench.release.lock import Lock, LockedFile, read_lock, versions
 
+_Manifest: TypeAlias = Sequence[Mapping[str, Any]]
+"""As it was resolved, dataset after dataset."""
 _SOURCES = dict.fromkeys(("source", "source_sha256", "corpus", "errata", "reranker_sha256"))
 """What a manifest as resolved has of its sources' bytes."""
 
@@ -36,12 +39,12 @@ class Built:
 
     out: Path | str
     """Its folder, or the URL it stands at."""
-    lock: dict[str, Any]
+    lock: Lock
     was_complete: bool
     """The release was there already, of the same manifest and sources."""
 
 
-def build(manifest: Manifest, out: Path, engine: Engine, *, is_strict: bool = False) -> Built:
+def build(manifest: Manifest, out: Path, executor: Executor, *, is_strict: bool = False) -> Built:
     """Build a release, or finish one that was interrupted.
 
     Raises:
@@ -53,11 +56,11 @@ def build(manifest: Manifest, out: Path, engine: Engine, *, is_strict: bool = Fa
     check_manifest(manifest)
     with _locked(out) as build_dir:
         if (build_dir.out / LOCK).is_file():
-            return _complete(manifest, build_dir, engine)
-        plans = plan_build(manifest, build_dir, engine)
-        with logged(build_dir.out):
-            do_stages(plans, build_dir, engine, is_strict=is_strict)
-            lock = finish(plans, build_dir, engine)
+            return _complete(manifest, build_dir, executor)
+        plans = plan_build(manifest, build_dir, executor)
+        with logged(build_dir.out), Session(build_dir.out) as session:
+            do_stages(plans, session, executor, is_strict=is_strict)
+            lock = finish(plans, session, executor)
         shutil.rmtree(build_dir.root)
     return Built(build_dir.out, lock, was_complete=False)
 
@@ -82,43 +85,35 @@ def notes_on(manifest: Manifest) -> list[str]:
     ]
 
 
-def run_stages(manifest: Manifest, build_dir: BuildDir, engine: Engine) -> list[DatasetPlan]:
-    """Plan, then do every stage of all datasets; the working folder then holds all that a release is made of."""
-    plans = plan_build(manifest, build_dir, engine)
-    do_stages(plans, build_dir, engine)
-    return plans
-
-
-def plan_build(manifest: Manifest, build_dir: BuildDir, engine: Engine) -> list[DatasetPlan]:
+def plan_build(manifest: Manifest, build_dir: BuildDir, executor: Executor) -> list[DatasetPlan]:
     """Find and fingerprint the sources, and save the plan; or find the one that was saved to be the same."""
     check_manifest(manifest)
-    plans = plan_datasets(manifest, build_dir, engine.progress)
+    plans = plan_datasets(manifest, build_dir, executor.progress)
     _go_on(plans, build_dir)
-    forget()
     return plans
 
 
-def do_stages(plans: list[DatasetPlan], build_dir: BuildDir, engine: Engine, *, is_strict: bool = False) -> None:
+def do_stages(plans: list[DatasetPlan], session: Session, executor: Executor, *, is_strict: bool = False) -> None:
     """Every stage of all datasets, each over what the one before has left."""
-    with closing(engine):
-        for stage, shards_of in STAGES.items():
-            shards = [shard for plan in plans for shard in shards_of(plan, build_dir)]
-            do_shards(stage, shards, build_dir, engine)
-            if is_strict and stage in ("rows", "records"):
-                _refuse_rejects(shards, build_dir)
+    with closing(executor):
+        for stage in STAGES:
+            shards = [shard for plan in plans for shard in stage.shards(session, plan.spec.name)]
+            do_shards(stage, shards, session, executor)
+            if is_strict and stage.name in ("rows", "records"):
+                _refuse_rejects(stage, shards, session.build_dir)
 
 
-def _complete(manifest: Manifest, build_dir: BuildDir, engine: Engine) -> Built:
+def _complete(manifest: Manifest, build_dir: BuildDir, executor: Executor) -> Built:
     """A finished release, if it is of this manifest, these versions, and whole; nothing in it is touched either way."""
     try:
         lock = read_lock(build_dir.out)
         _same(
-            lock["manifest"],
-            [plan.public() for plan in plan_datasets(manifest, build_dir, engine.progress)],
+            lock.manifest,
+            [plan.public() for plan in plan_datasets(manifest, build_dir, executor.progress)],
             build_dir.out,
         )
-        _same_versions(lock.get("versions"), "a release built", build_dir.out)
-        _whole(lock["files"], build_dir.out)
+        _same_versions(lock.versions, "a release built", build_dir.out)
+        _whole(lock.files, build_dir.out)
     finally:
         shutil.rmtree(build_dir.root)
     return Built(build_dir.out, lock, was_complete=True)
@@ -141,8 +136,8 @@ def _go_on(plans: list[DatasetPlan], build_dir: BuildDir) -> None:
     now = [plan.public() for plan in plans]
     changed: list[Path] = []
     if before.public != now:
-        with suppress(BuildError):  # where their list is torn, the manifests tell less
-            changed = source_files(build_dir.out).differences(file for plan in plans for file in plan.files)
+        with suppress(BuildError), closing(SourceFiles(build_dir)) as files:  # torn, the manifests tell less
+            changed = files.differences(file for plan in plans for file in plan.files)
     _same(before.public, now, build_dir.out, changed)
     _same_versions(before.versions, "a build begun", build_dir.out)
     save_plans(plans, build_dir)  # the sources may have moved
@@ -165,14 +160,14 @@ def _same_versions(before: object, what: str, out: Path) -> None:
         )
 
 
-def _whole(files: dict[str, Any], out: Path) -> None:
+def _whole(files: Mapping[str, LockedFile], out: Path) -> None:
     """Refuse a finished release of which a file is missing or has another size than the lock says."""
     for name, described in files.items():
         size = (out / name).stat().st_size if (out / name).is_file() else None
-        if size != described["bytes"]:
+        if size != described.bytes:
             found = "it is missing" if size is None else f"it has {size} bytes"
             raise BuildError(
-                f"--out {out}: the release is damaged: {name}: expected {described['bytes']} bytes, {found}; "
+                f"--out {out}: the release is damaged: {name}: expected {described.bytes} bytes, {found}; "
                 f"put the file back, or remove the folder and build again (`mmlongbench audit {out}` lists all)"
             )
 
@@ -231,7 +226,7 @@ def _is_bare(out: Path) -> bool:
     return {*out.iterdir()} <= {root} and begun <= {"claims", "sample", "corpus", "cache", SOURCE_FILES}
 
 
-def _same(before: list[dict[str, Any]], now: list[dict[str, Any]], out: Path, changed: Sequence[Path] = ()) -> None:
+def _same(before: _Manifest, now: _Manifest, out: Path, changed: Sequence[Path] = ()) -> None:
     """Refuse to go on with another manifest's build, or one of other sources; say what differs."""
     if before == now:
         return
@@ -266,7 +261,7 @@ def _files(source: Any) -> str:  # noqa: ANN401  (of a manifest)
     return f"{source['files']:,} files of {source['bytes']:,} bytes with the SHA-256 {source['sha256'][:12]}…"
 
 
-def _refuse_rejects(shards: list[Shard], build_dir: BuildDir) -> None:
-    for line in (line for shard in shards for line in build_dir.read(shard)):
-        if "reject" in line and not line["reject"].get("is_expected", False):
-            raise StrictStop(f"--strict: {sentence(line['reject'])}")
+def _refuse_rejects(stage: Stage, shards: list[Shard], build_dir: BuildDir) -> None:
+    for line in (line for shard in shards for line in build_dir.read(shard, stage.lines)):
+        if isinstance(line, Reject) and not line.fault.is_expected:
+            raise StrictStop(f"--strict: {sentence(line)}")

@@ -11,45 +11,44 @@ import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
+from mmlongbench.building.lines import Line, to_fields
 from mmlongbench.errors import BuildError
 from mmlongbench.io.atomic import file_lock, write_whole
+from mmlongbench.lengths import format_length
 from mmlongbench.task.formats import to_json
 
-Stage: TypeAlias = Literal["documents", "rows", "negatives", "records", "assets", "pictures", "cells"]
-STAGES: tuple[str, ...] = get_args(Stage)
+StageName: TypeAlias = Literal["documents", "rows", "negatives", "records", "images", "cells"]
+LineT = TypeVar("LineT")
 _MAX_END = 256
 """Bytes of the last line of a result, at most."""
-_MADE = {
-    "documents": "documents",
-    "rows": "questions",
-    "negatives": "negatives",
-    "assets": "page images",
-    "pictures": "pictures",
-    "cells": "files",
-}
 
 
 @dataclass(frozen=True, slots=True)
 class Shard:
     """An independent piece of work with a stable name."""
 
-    stage: Stage
+    stage: StageName
     dataset: str
     name: str
     steps: int = field(default=1, compare=False)
     """How many questions or pictures that is, to show how far a build is."""
 
-    @property
-    def group(self) -> str:
-        """The cell it belongs to, or what is made of the dataset: a line of progress."""
-        return f"{self.dataset} {self.name.split('/')[0] if self.stage == 'records' else _MADE[self.stage]}"
-
     def __str__(self) -> str:
         return f"{self.stage}/{self.dataset}/{self.name}"
+
+
+def rows_shard(dataset: str) -> Shard:
+    """The shard that chooses the questions of a dataset."""
+    return Shard("rows", dataset, "all")
+
+
+def cell_shard(dataset: str, length: int) -> Shard:
+    """The shard that writes the files of a dataset at a length."""
+    return Shard("cells", dataset, format_length(length))
 
 
 class _End(BaseModel):
@@ -96,12 +95,12 @@ class BuildDir:
         """Whether the shard's result is there, whole: one that is cut off does not end in a line that says so."""
         return self._content(self.result(shard)) is not None
 
-    def write(self, shard: Shard, lines: Iterable[Any]) -> None:
+    def write(self, shard: Shard, lines: Iterable[Line]) -> None:
         """Leave a shard's result, as lines of JSON; a last line says how long it is, and its hash."""
-        write_whole(self.result(shard), _ended(map(to_json, lines)))
+        write_whole(self.result(shard), _ended(to_json(to_fields(line)) for line in lines))
 
-    def read(self, shard: Shard) -> Iterator[Any]:
-        """A shard's result, line by line.
+    def read(self, shard: Shard, kind: TypeAdapter[LineT]) -> Iterator[LineT]:
+        """A shard's result, line by line, each of the type that its stage writes.
 
         Raises:
             BuildError: it is not there, or is not what was written; then it is removed, and is no longer done.
@@ -116,14 +115,11 @@ class BuildDir:
             while left > 0 and (line := lines.readline()):
                 left -= len(line)
                 found.update(line)
-                try:
-                    yield json.loads(line)
-                except ValueError as error:
-                    raise self._damaged(path) from error
+                yield self._parsed(line, kind, path)
         if found.hexdigest() != end.sha256:
             raise self._damaged(path)
 
-    def last(self, shard: Shard) -> Any:  # noqa: ANN401  (JSON)
+    def last(self, shard: Shard, kind: TypeAdapter[LineT]) -> LineT:
         """The last line of a shard's result, without reading the others."""
         path = self.result(shard)
         end = self._content(path)
@@ -134,10 +130,7 @@ class BuildDir:
             while b"\n" not in tail[:-1] and len(tail) < size:
                 lines.seek(size - min(size, block))
                 tail, block = lines.read(min(size, block)), block * 4
-        try:
-            return json.loads(tail.splitlines()[-1])
-        except ValueError as error:
-            raise self._damaged(path) from error
+        return self._parsed(tail.splitlines()[-1], kind, path)
 
     def discard(self, shard: Shard) -> None:
         """Forget the result of a shard: it is done again."""
@@ -145,7 +138,7 @@ class BuildDir:
 
     def discard_all(self) -> None:
         """Forget the results of all shards, which nobody knows the plan of; caches, corpora and samples stay."""
-        for stage in STAGES:
+        for stage in get_args(StageName):
             shutil.rmtree(self.root / stage, ignore_errors=True)
 
     def _content(self, path: Path) -> _End | None:
@@ -162,6 +155,15 @@ class BuildDir:
         except ValidationError:
             return None
         return end if end.bytes + len(tail[-1]) == size and tail[-1].endswith(b"\n") else None
+
+    def _parsed(self, line: bytes, kind: TypeAdapter[LineT], path: Path) -> LineT:
+        try:
+            return kind.validate_json(line)
+        except ValidationError:  # or a name that is no Unicode, which only this way reads
+            try:
+                return kind.validate_python(json.loads(line))
+            except ValueError as error:
+                raise self._damaged(path) from error
 
     def _damaged(self, path: Path) -> BuildError:
         path.unlink(missing_ok=True)

@@ -4,16 +4,17 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import TypeAdapter
 
 from mmlongbench.building.build_dir import BuildDir
-from mmlongbench.building.fingerprints import DocumentFile, files_of, fingerprint, source_file_list
+from mmlongbench.building.fingerprints import DocumentFile, SourceFingerprint, files_of, fingerprint, source_file_list
 from mmlongbench.building.locating import check_errata, find_sources, refuse_own_output
 from mmlongbench.building.source_files import SourceFile, save_source_files, unchanged_while_planned
 from mmlongbench.documents.page_images import PageImages
-from mmlongbench.documents.page_store import Pages
 from mmlongbench.documents.pdf import ocr_version
 from mmlongbench.errors import BuildError, Fault, ManifestError, SourceError
 from mmlongbench.io.atomic import write_whole
@@ -48,7 +49,7 @@ class DatasetPlan:
 
     spec: DatasetSpec
     sources: dict[str, Path]
-    fingerprints: dict[str, dict[str, Any]]
+    fingerprints: dict[str, SourceFingerprint]
     """By source: files, bytes, sha256."""
     documents: dict[str, DocumentFile]
     """By folder name."""
@@ -234,27 +235,47 @@ def _corpus(path: Path, spec: DatasetSpec, build_dir: BuildDir, progress: Progre
 
 
 @dataclass(frozen=True, slots=True)
-class InterruptedPlan:
-    """An unfinished build, as it was saved."""
+class SavedDataset:
+    """The plan of one dataset, as a file has it."""
 
-    plans: dict[str, DatasetPlan]
-    """By the name of the dataset."""
-    public: list[dict[str, Any]]
-    """What decides the bytes, dataset after dataset."""
-    versions: dict[str, Any]
+    plan: DatasetPlan
+    public: dict[str, Any]
+    """What decides the bytes (`DatasetPlan.public`)."""
 
 
-def load_interrupted_plan(build_dir: BuildDir) -> InterruptedPlan | None:
-    """The plan that an interrupted build has saved; None if there is none, or if it is torn.
+@dataclass(frozen=True, slots=True)
+class SavedPlan:
+    """An unfinished build, as its file has it."""
+
+    versions: dict[str, str]
+    root: str
+    """The working folder, when the plan was saved. Paths below it move with it."""
+    datasets: list[SavedDataset]
+    format: Literal[2] = 2
+    """Of this file; a build of another format is not gone on with."""
+
+    @property
+    def plans(self) -> dict[str, DatasetPlan]:
+        """The plans by the name of the dataset."""
+        return {each.plan.spec.name: each.plan for each in self.datasets}
+
+    @property
+    def public(self) -> list[dict[str, Any]]:
+        """What decides the bytes, dataset after dataset."""
+        return [each.public for each in self.datasets]
+
+
+_SAVED = TypeAdapter(SavedPlan)
+
+
+def load_interrupted_plan(build_dir: BuildDir) -> SavedPlan | None:
+    """The plan that an interrupted build has saved; None if there is none, or if it is torn or of another format.
 
     The build may have been moved since.
     """
     try:
         saved = json.loads(build_dir.plan.read_bytes().decode("utf-8", "surrogateescape"))
-        saved = _moved(saved, saved["root"], str(build_dir.root))
-        plans = [_loaded(data) for data in saved["datasets"]]
-        public = [dict(data["public"]) for data in saved["datasets"]]
-        return InterruptedPlan({plan.spec.name: plan for plan in plans}, public, dict(saved["versions"]))
+        return _SAVED.validate_python({"format": 0, **_moved(saved, saved["root"], str(build_dir.root))})
     except FileNotFoundError:
         return None
     except (ValueError, LookupError, TypeError, AttributeError):  # of JSON that is cut off, or is something else
@@ -275,72 +296,34 @@ def _moved(saved: Any, before: str, now: str) -> Any:  # noqa: ANN401  (JSON)
 def save_plans(plans: list[DatasetPlan], build_dir: BuildDir) -> None:
     """Write the plan where workers, and the build that goes on after an interruption, find it."""
     save_source_files(build_dir, (file for plan in plans for file in plan.files))
-    data = [
-        {
-            "spec": plan.spec.model_dump(mode="json"),
-            "sources": {name: str(path) for name, path in plan.sources.items()},
-            "fingerprints": plan.fingerprints,
-            "documents": [[d.id, d.name, _saved_pages(d.pages), d.sha256] for d in plan.documents.values()],
-            "refused": {id: fault.fields() for id, fault in plan.refused.items()},
-            "tokenizer": plan.tokenizer,
-            "corpus": _saved_corpus(plan.corpus) if plan.corpus else None,
-            "errata": plan.errata,
-            "public": plan.public(),
-        }
-        for plan in plans
-    ]
-    saved = {"versions": versions(), "root": str(build_dir.root), "datasets": data}
-    write_whole(build_dir.plan, [json.dumps(saved, ensure_ascii=False).encode("utf-8", "surrogateescape")])
+    datasets = [SavedDataset(replace(plan, files=()), plan.public()) for plan in plans]
+    _write(SavedPlan(versions(), str(build_dir.root), datasets), build_dir)
 
 
 def save_page_seconds(build_dir: BuildDir, seconds: Mapping[str, float]) -> None:
     """Change the time that a page may take, by dataset, in a plan that was saved; no byte depends on it."""
-    saved = json.loads(build_dir.plan.read_bytes().decode("utf-8", "surrogateescape"))
-    limits = {data["spec"]["name"]: data["spec"]["limits"] for data in saved["datasets"]}
-    changed = {name: limit for name, limit in seconds.items() if name in limits}
-    if any(limits[name]["seconds_a_page"] != limit for name, limit in changed.items()):
-        for name, limit in changed.items():
-            limits[name]["seconds_a_page"] = limit
-        write_whole(build_dir.plan, [json.dumps(saved, ensure_ascii=False).encode("utf-8", "surrogateescape")])
+    saved = load_interrupted_plan(build_dir)
+    if saved is None:
+        return
+    datasets = [replace(each, plan=_within(each.plan, seconds)) for each in saved.datasets]
+    if datasets != saved.datasets:
+        _write(replace(saved, datasets=datasets), build_dir)
 
 
-def _saved_pages(pages: Pages) -> Any:  # noqa: ANN401  (JSON)
-    if isinstance(pages, Path):
-        return str(pages)
-    return {"files": [str(file) for file in pages.files], "names": pages.names, "dpi": pages.dpi}
+def _within(plan: DatasetPlan, seconds: Mapping[str, float]) -> DatasetPlan:
+    """A plan whose pages may take so many seconds."""
+    limit = seconds.get(plan.spec.name, plan.spec.limits.seconds_a_page)
+    limits = replace(plan.spec.limits, seconds_a_page=limit)
+    return replace(plan, spec=plan.spec.model_copy(update={"limits": limits}))
 
 
-def _loaded_pages(saved: Any) -> Pages:  # noqa: ANN401  (JSON)
-    if isinstance(saved, str):
-        return Path(saved)
-    return PageImages(tuple(map(Path, saved["files"])), tuple(saved["names"]), saved["dpi"])
+def _write(saved: SavedPlan, build_dir: BuildDir) -> None:
+    data = json.dumps(_SAVED.dump_python(saved), ensure_ascii=False, default=os.fspath)  # all but paths is JSON's
+    write_whole(build_dir.plan, [data.encode("utf-8", "surrogateescape")])
 
 
-def _saved_corpus(corpus: CorpusPlan) -> list[str]:
-    return [str(corpus.folder), corpus.sha256, str(corpus.cache), corpus.reranker]
-
-
-def _corpus_plan(folder: str, sha256: str, cache: str, reranker: str) -> CorpusPlan:
-    return CorpusPlan(Path(folder), sha256, Path(cache), reranker)
-
-
-def _loaded(data: dict[str, Any]) -> DatasetPlan:
-    """The plan of one dataset, as it was saved."""
-    documents = {name: DocumentFile(id, name, _loaded_pages(saved), sha) for id, name, saved, sha in data["documents"]}
-    return DatasetPlan(
-        DatasetSpec.model_validate(data["spec"]),
-        {name: Path(path) for name, path in data["sources"].items()},
-        data["fingerprints"],
-        documents,
-        {id: Fault(**fault) for id, fault in data["refused"].items()},
-        data["tokenizer"],
-        _corpus_plan(*data["corpus"]) if data["corpus"] else None,
-        data["errata"],
-    )
-
-
-def load_plan(build_dir: BuildDir, dataset: str) -> DatasetPlan:
-    """The plan of one dataset, as it was saved.
+def load_plans(build_dir: BuildDir) -> dict[str, DatasetPlan]:
+    """The plans of all datasets by name, as they were saved.
 
     Raises:
         BuildError: there is none, or it cannot be read.
@@ -349,4 +332,4 @@ def load_plan(build_dir: BuildDir, dataset: str) -> DatasetPlan:
     found = load_interrupted_plan(build_dir)
     if found is None:
         raise BuildError(f"{build_dir.plan}: is missing or torn; run the build, or its stage prepare, again")
-    return found.plans[dataset]
+    return found.plans

@@ -1,21 +1,21 @@
-"""A dataset opened for work: its builder bound, its documents known, its counter ready. One per process."""
+"""A dataset opened for work: its builder bound, its documents known, its counter ready. One in each session."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache, lru_cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import lru_cache
+from typing import TYPE_CHECKING, TypeVar
 
-from mmlongbench.building.build_dir import BuildDir, Shard
-from mmlongbench.building.build_plan import DatasetPlan, load_plan
-from mmlongbench.building.golds import Golds
+from mmlongbench.building.build_dir import BuildDir, Shard, rows_shard
+from mmlongbench.building.build_plan import DatasetPlan
+from mmlongbench.building.lines import DOCUMENTS, NEGATIVES, ROWS, DocumentLine, KeptRow, ReadDocument, RefusedDocument
 from mmlongbench.building.prices import PRICES, KeptPrices
-from mmlongbench.building.source_files import source_files
+from mmlongbench.building.source_files import SourceFiles
+from mmlongbench.building.stages.golds import Golds
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.pictures import Cap, Pictures
 from mmlongbench.documents.pixels import PictureFile
 from mmlongbench.draws import Draws
-from mmlongbench.errors import Fault, SourceChangedError
+from mmlongbench.errors import SourceChangedError
 from mmlongbench.lengths import TokenBudget
 from mmlongbench.manifest.calling import calling
 from mmlongbench.manifest.model import DatasetSpec
@@ -65,17 +65,14 @@ class Dataset:
         return placements_of(self.spec, self.builder)
 
 
-@cache
-def open_dataset(out: Path, name: str) -> Dataset:
-    """Open a dataset of a build whose documents have been read; kept for the life of the process."""
-    build_dir = BuildDir(out)
-    plan = load_plan(build_dir, name)
-    world = _world(plan, build_dir)
+def open_dataset(plan: DatasetPlan, build_dir: BuildDir, files: SourceFiles) -> Dataset:
+    """Open a dataset of a build whose documents have been read."""
+    name, world = plan.spec.name, _world(plan, build_dir, files)
     counter = plan.spec.counter.open()
     if counter.text.sha256 != plan.tokenizer["sha256"]:
         raise SourceChangedError(
             f"dataset {name!r}: counter.tokenizer: {plan.tokenizer['name']} is not the one that the build began with; "
-            f"put it back and run the command again, or remove {out} and build anew"
+            f"put it back and run the command again, or remove {build_dir.out} and build anew"
         )
     prices = KeptPrices(plan.corpus.cache / PRICES, counter.text.sha256) if plan.corpus else None
     pricer = Pricer(counter, world.sizes, prices)
@@ -90,29 +87,29 @@ def limits_of(spec: DatasetSpec) -> Limits:
 
 def kept_rows(dataset: Dataset, build_dir: BuildDir) -> Iterator[Row]:
     """The questions of every file of a dataset, in source order."""
-    for line in build_dir.read(Shard("rows", dataset.spec.name, "all")):
-        if "row" in line:
-            yield dataset.reader.row_type.model_validate(line["row"])
+    for line in build_dir.read(rows_shard(dataset.spec.name), ROWS):
+        if isinstance(line, KeptRow):
+            yield dataset.reader.row_type.model_validate(line.row)
 
 
-def _world(plan: DatasetPlan, build_dir: BuildDir) -> World:
+def _world(plan: DatasetPlan, build_dir: BuildDir, files: SourceFiles) -> World:
     """The documents as their shards have read them."""
     documents, faults = {}, dict(plan.refused)
     reader = reader_type(plan.spec.reader)()
     for file in plan.documents.values():
         read = _read_document(build_dir, plan, file.name)
-        if "fault" in read:
-            faults[file.id] = Fault(**read["fault"])
+        if isinstance(read, RefusedDocument):
+            faults[file.id] = read.fault
             continue
         pages = tuple(
             Page(number, f"{reader.image_folder}/{file.name}/{file.image_name(number)}", width, height)
-            for number, (width, height) in enumerate(read["pages"])
+            for number, (width, height) in enumerate(read.pages)
         )
-        documents[file.id] = Document(file.id, file.name, file.sha256, pages, tuple(read.get("keys", ())))
+        documents[file.id] = Document(file.id, file.name, file.sha256, pages, tuple(read.keys))
     return World(
         documents,
         faults,
-        _pictures(plan, reader, build_dir),
+        _pictures(plan, reader, files),
         _library(plan, build_dir),
         _found(plan, reader.web_pages, "web_pages"),
         _found(plan, reader.shows, "shows"),
@@ -128,16 +125,19 @@ class _Texts:
     """The texts of a document's pages, read where they are asked for; those of a few documents are held."""
 
     def __init__(self, build_dir: BuildDir, plan: DatasetPlan) -> None:
-        self._read = lru_cache(maxsize=16)(lambda name: tuple(_read_document(build_dir, plan, name).get("texts", ())))
+        self._read = lru_cache(maxsize=16)(lambda name: _texts(_read_document(build_dir, plan, name)))
 
     def __call__(self, name: str) -> tuple[str, ...]:
         return self._read(name)
 
 
-def _read_document(build_dir: BuildDir, plan: DatasetPlan, name: str) -> dict[str, Any]:
-    (read,) = build_dir.read(Shard("documents", plan.spec.name, name))
-    found: dict[str, Any] = read
-    return found
+def _texts(read: DocumentLine) -> tuple[str, ...]:
+    return tuple(read.texts) if isinstance(read, ReadDocument) else ()
+
+
+def _read_document(build_dir: BuildDir, plan: DatasetPlan, name: str) -> DocumentLine:
+    (read,) = build_dir.read(Shard("documents", plan.spec.name, name), DOCUMENTS)
+    return read
 
 
 def sample_draws(spec: DatasetSpec) -> Draws:
@@ -151,7 +151,7 @@ def _found(plan: DatasetPlan, find: Callable[[SourcePaths], _FoundT], method: st
         return find(plan.sources)
 
 
-def _pictures(plan: DatasetPlan, reader: Reader[Row], build_dir: BuildDir) -> Pictures:
+def _pictures(plan: DatasetPlan, reader: Reader[Row], files: SourceFiles) -> Pictures:
     """The pictures that the reader can find; each is compared with the fingerprints as it is read."""
     own, asked = bind_builder(plan.spec).spec, plan.spec.pictures
     most = asked.most_tokens or own.most_tokens
@@ -168,7 +168,7 @@ def _pictures(plan: DatasetPlan, reader: Reader[Row], build_dir: BuildDir) -> Pi
         asked.longest_side or own.longest_side,
         cap,
         by_content=reader.names_images_by_content,
-        reading=source_files(build_dir.out).unchanged,
+        reading=files.unchanged,
     )
 
 
@@ -201,6 +201,6 @@ class _Prepared:
             folder = self._build_dir.root / "negatives" / self._dataset
             for block in sorted({path.stem for path in folder.glob("[0-9]*.jsonl")} - self._read):
                 self._read.add(block)
-                lines = self._build_dir.read(Shard("negatives", self._dataset, block))
-                self._known.update((line["id"], line["numbers"]) for line in lines)
+                lines = self._build_dir.read(Shard("negatives", self._dataset, block), NEGATIVES)
+                self._known.update((line.id, line.numbers) for line in lines)
         return self._known.get(id)

@@ -12,13 +12,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from mmlongbench.building.build_dir import BuildDir, Shard
+from mmlongbench.building.build import plan_build
+from mmlongbench.building.build_dir import BuildDir, rows_shard
 from mmlongbench.building.build_plan import DatasetPlan
-from mmlongbench.building.dataset import Dataset, limits_of, open_dataset
-from mmlongbench.building.engine import Engine
-from mmlongbench.building.records import finished_record, pack_contexts, pack_row, rows_of
-from mmlongbench.building.shards import forget
-from mmlongbench.building.staging import prepare
+from mmlongbench.building.dataset import Dataset, limits_of
+from mmlongbench.building.executors.base import Executor
+from mmlongbench.building.lines import ROWS, RowCounts
+from mmlongbench.building.session import Session
+from mmlongbench.building.shares import prepare
+from mmlongbench.building.stages.records import finished_record, pack_contexts, pack_row
 from mmlongbench.documents.page_store import images_of
 from mmlongbench.errors import Interrupted, MMLongBenchError, Rejected
 from mmlongbench.manifest.model import DatasetSpec, Manifest
@@ -78,25 +80,32 @@ class DatasetEstimate:
     image_seconds: float = 0.0
 
 
-def estimate(manifest: Manifest, engine: Engine, probe: int) -> Iterator[DatasetEstimate]:
+def estimate(manifest: Manifest, executor: Executor, probe: int) -> Iterator[DatasetEstimate]:
     """Each dataset, one after another; what is wrong with one is said, and the others go on."""
     for spec in manifest.datasets:
         with tempfile.TemporaryDirectory() as folder:
             build_dir = BuildDir(Path(folder) / "release")
             try:
-                yield _estimate(spec, build_dir, engine, probe)
+                yield _estimate(spec, build_dir, executor, probe)
             except Interrupted as stop:
                 raise Interrupted("interrupted; nothing was built") from stop
             except MMLongBenchError as error:
                 yield DatasetEstimate(spec.name, str(error))
-            finally:
-                forget()
 
 
-def _estimate(spec: DatasetSpec, build_dir: BuildDir, engine: Engine, probe: int) -> DatasetEstimate:
-    (plan,) = prepare(Manifest(datasets=(spec,)), build_dir, engine)
-    dataset, rows = open_dataset(build_dir.out, spec.name), rows_of(build_dir.out, spec.name)
-    (counts,) = (line["counts"] for line in build_dir.read(Shard("rows", spec.name, "all")) if "counts" in line)
+def _estimate(spec: DatasetSpec, build_dir: BuildDir, executor: Executor, probe: int) -> DatasetEstimate:
+    build_dir.root.mkdir(parents=True, exist_ok=True)
+    (plan,) = plan_build(Manifest(datasets=(spec,)), build_dir, executor)
+    with Session(build_dir.out) as session:
+        prepare([plan], session, executor)
+        return _probed(plan, session, probe)
+
+
+def _probed(plan: DatasetPlan, session: Session, probe: int) -> DatasetEstimate:
+    """A dataset whose rows are chosen, as a few of its questions tell."""
+    spec, build_dir = plan.spec, session.build_dir
+    dataset, rows = session.dataset(spec.name), session.rows(spec.name)
+    (counts,) = (each.counts for each in build_dir.read(rows_shard(spec.name), ROWS) if isinstance(each, RowCounts))
     shown: Shown = {}
     probed = _spread(rows, probe)
     cells = tuple(_cell(dataset, rows, probed, length, shown) for length in spec.lengths)
@@ -105,9 +114,9 @@ def _estimate(spec: DatasetSpec, build_dir: BuildDir, engine: Engine, probe: int
     return DatasetEstimate(
         spec.name,
         questions=len(rows),
-        rejected=counts["rejected"],
-        skipped=counts.get("skipped", {}),
-        noted=counts.get("noted", {}),
+        rejected=counts.rejected,
+        skipped=counts.skipped,
+        noted=counts.noted,
         probed=len(probed),
         cells=cells,
         image_files=files,

@@ -4,7 +4,8 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+from typing_extensions import TypedDict
 
 from mmlongbench.building.source_files import UNREADABLE, Compared, Hashed, SourceFile, hash_files
 from mmlongbench.documents.names import folder_names
@@ -40,11 +41,19 @@ class DocumentFile:
         return names[number] if names else f"{self.name}_page{number}.jpg"
 
 
+class SourceFingerprint(TypedDict):
+    """What a source holds, as the lock has it."""
+
+    files: int
+    bytes: int
+    sha256: str
+
+
 @dataclass(frozen=True, slots=True)
 class Fingerprints:
     """What was found when the sources of a dataset were read once."""
 
-    by_source: dict[str, dict[str, Any]]
+    by_source: dict[str, SourceFingerprint]
     """Files, bytes, sha256."""
     documents: dict[str, DocumentFile]
     """By folder name."""
@@ -163,7 +172,7 @@ def _documents(
     return listed, refused
 
 
-def _of_source(path: Path, files: list[Path], hashes: Mapping[Path, Hashed]) -> dict[str, Any]:
+def _of_source(path: Path, files: list[Path], hashes: Mapping[Path, Hashed]) -> SourceFingerprint:
     """A file's SHA-256, or for a folder the one of its sorted (relative path, SHA-256) lines."""
     size = sum(found.stat().st_size for found in files)
     if path.is_file():

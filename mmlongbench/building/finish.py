@@ -5,16 +5,18 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from mmlongbench.building.assets import asset_shards
-from mmlongbench.building.build_dir import BuildDir, Shard
+from mmlongbench.building.build_dir import Shard, rows_shard
 from mmlongbench.building.build_plan import CorpusPlan, DatasetPlan
-from mmlongbench.building.cells import described
-from mmlongbench.building.dataset import open_dataset
-from mmlongbench.building.engine import Engine
+from mmlongbench.building.executors.base import Executor
 from mmlongbench.building.fingerprints import files_of
-from mmlongbench.building.made import cell_shards, check_made
-from mmlongbench.building.records import blocks_of, rows_of
-from mmlongbench.building.source_files import one_spelling, source_files
+from mmlongbench.building.lines import CELLS, NEGATIVES, ROWS, FoundNegatives, Reject, RowCounts
+from mmlongbench.building.lines import IMAGES as IMAGE_LINES
+from mmlongbench.building.made import check_made, written_cell
+from mmlongbench.building.session import Session
+from mmlongbench.building.source_files import one_spelling
+from mmlongbench.building.stages.cells import cell_shards, described
+from mmlongbench.building.stages.images import image_shards
+from mmlongbench.building.stages.records import blocks_of
 from mmlongbench.corpus.info import read_info
 from mmlongbench.documents.page_images import PageImages
 from mmlongbench.errors import SourceChangedError
@@ -22,12 +24,25 @@ from mmlongbench.io.atomic import sweep, write_whole
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.errata import load_errata
 from mmlongbench.release.layout import IMAGES, ITEMS, LOCK, REJECTS
-from mmlongbench.release.lock import lock_bytes, versions
+from mmlongbench.release.lock import (
+    CellCounts,
+    ClassCounts,
+    CorpusCounts,
+    DatasetCounts,
+    DocumentCounts,
+    DomainCounts,
+    Lock,
+    LockedFile,
+    NegativeCounts,
+    UnreadableCounts,
+    lock_bytes,
+    versions,
+)
 from mmlongbench.task.formats import to_json
-from mmlongbench.task.sources import ImageClass, ImageClasses
+from mmlongbench.task.sources import ImageClass, ImageClasses, World
 
 
-def finish(plans: list[DatasetPlan], build_dir: BuildDir, engine: Engine) -> dict[str, Any]:
+def finish(plans: list[DatasetPlan], session: Session, executor: Executor) -> Lock:
     """Write what a release whose shards are all done still lacks, the lock last; returns the lock.
 
     Raises:
@@ -35,58 +50,58 @@ def finish(plans: list[DatasetPlan], build_dir: BuildDir, engine: Engine) -> dic
         BuildError: a file of the release is no longer what a shard has made.
 
     """
-    files: dict[str, dict[str, Any]] = {}
-    datasets = {}
+    build_dir = session.build_dir
+    files: dict[str, LockedFile] = {}
+    datasets = dict[str, DatasetCounts | UnreadableCounts]()
     for plan in plans:
         cells = {}
-        for shard in cell_shards(plan):
-            made = next(build_dir.read(shard))
-            files.update(made["files"])
-            cells[shard.name] = made["cell"]
-        files.update({path: described(build_dir.out / path) for path in _write_negatives(plan, build_dir)})
-        datasets[plan.spec.name] = _summary(plan, build_dir, cells)
-        files.update(_images(plan, build_dir))
-    write_whole(build_dir.out / REJECTS, map(to_json, _rejects(plans, build_dir)))
+        for shard in cell_shards(session, plan.spec.name):
+            made = written_cell(build_dir, shard)
+            files.update(made.files)
+            cells[shard.name] = made.counts
+        files.update({path: described(build_dir.out / path) for path in _write_negatives(plan, session)})
+        datasets[plan.spec.name] = _counts(plan, session, cells)
+        files.update(_images(plan, session))
+    write_whole(build_dir.out / REJECTS, map(to_json, _rejects(plans, session)))
     files[REJECTS] = described(build_dir.out / REJECTS)
-    lock = {
-        "format": 1,
-        "versions": versions(),
-        "manifest": [plan.public() for plan in plans],
-        "datasets": datasets,
-        "files": dict(sorted(files.items())),
-    }
-    check_made(plans, build_dir, files, engine)
-    check_sources(plans, build_dir, engine.progress)
+    manifest = [plan.public() for plan in plans]
+    lock = Lock(format=1, versions=versions(), manifest=manifest, datasets=datasets, files=dict(sorted(files.items())))
+    check_made(plans, session, files, executor)
+    check_sources(plans, session, executor.progress)
     sweep(build_dir.out)
     write_whole(build_dir.out / LOCK, lock_bytes(lock))
     return lock
 
 
-def _summary(plan: DatasetPlan, build_dir: BuildDir, cells: dict[str, dict[str, int]]) -> dict[str, Any]:
+def _counts(plan: DatasetPlan, session: Session, cells: dict[str, CellCounts]) -> DatasetCounts:
     """Counts of a dataset, and the documents whose names were changed or that could not be used."""
-    dataset = open_dataset(build_dir.out, plan.spec.name)
-    (counts,) = (line["counts"] for line in build_dir.read(_all_rows(plan)) if "counts" in line)
-    return {
-        "questions": counts,
-        "cells": cells,
-        "documents": {
-            "usable": len(dataset.world.documents),
-            "refused": {id: str(fault) for id, fault in sorted(dataset.world.faults.items())},
-            **({"images_by_dpi": dpis} if (dpis := _images_by_dpi(plan)) else {}),
-            "renamed": {file.id: file.name for file in plan.documents.values() if file.id != file.name},
-        },
-        **({"errata": _errata(plan)} if plan.spec.errata else {}),
-        **({"corpus": _corpus(plan.corpus), "negatives": _negatives(plan, build_dir)} if plan.corpus else {}),
-        **({"classes": _classes(dataset.world.image_classes)} if dataset.world.image_classes else {}),
-        "licence": plan.spec.licence,
-    }
+    dataset = session.dataset(plan.spec.name)
+    lines = session.build_dir.read(rows_shard(plan.spec.name), ROWS)
+    (rows,) = (line for line in lines if isinstance(line, RowCounts))
+    parts: dict[str, Any] = {"errata": _errata(plan)} if plan.spec.errata else {}
+    if plan.corpus:
+        parts |= {"corpus": _corpus(plan.corpus), "negatives": _negatives(plan, session)}
+    if dataset.world.image_classes:
+        parts["classes"] = _classes(dataset.world.image_classes)
+    documents = _documents(plan, dataset.world)
+    return DatasetCounts(questions=rows.counts, cells=cells, documents=documents, licence=plan.spec.licence, **parts)
 
 
-def _corpus(plan: CorpusPlan) -> dict[str, Any]:
-    """How much a corpus holds; `wikidata_ids` is null where it was built before these were kept."""
+def _documents(plan: DatasetPlan, world: World) -> DocumentCounts:
+    dpis = _images_by_dpi(plan)
+    return DocumentCounts(
+        usable=len(world.documents),
+        refused={id: str(fault) for id, fault in sorted(world.faults.items())},
+        renamed={file.id: file.name for file in plan.documents.values() if file.id != file.name},
+        **({"images_by_dpi": dpis} if dpis else {}),
+    )
+
+
+def _corpus(plan: CorpusPlan) -> CorpusCounts:
+    """How much a corpus holds."""
     info = read_info(plan.folder)
     ids = info.wikidata_ids if info.keeps_wikidata_ids else None
-    return {"articles": info.articles, "passages": info.passages, "wikidata_ids": ids}
+    return CorpusCounts(articles=info.articles, passages=info.passages, wikidata_ids=ids)
 
 
 def _images_by_dpi(plan: DatasetPlan) -> dict[str, int]:
@@ -101,79 +116,76 @@ def _errata(plan: DatasetPlan) -> dict[str, Any]:
     return {id: erratum.model_dump(mode="json", exclude_defaults=True) for id, erratum in sorted(errata.items())}
 
 
-def _classes(found: ImageClasses) -> dict[str, Any]:
+def _classes(found: ImageClasses) -> ClassCounts:
     """The splits and their counts, by domain, and the classes that only one of them has."""
     domains: dict[str, list[ImageClass]] = {}
     for each in found.classes.values():
         domains.setdefault(each.domain, []).append(each)
-    return {
-        "splits": {"exemplars": found.exemplar_split, "tests": found.test_split},
-        "domains": {
-            domain: {
-                "classes": len(classes),
-                "exemplars": sum(len(each.exemplars) for each in classes),
-                "tests": sum(each.tests for each in classes),
-                "without_exemplars": sorted(each.name for each in classes if not each.exemplars),
-                "without_tests": sorted(each.name for each in classes if not each.tests),
-            }
+    return ClassCounts(
+        splits={"exemplars": found.exemplar_split, "tests": found.test_split},
+        domains={
+            domain: DomainCounts(
+                classes=len(classes),
+                exemplars=sum(len(each.exemplars) for each in classes),
+                tests=sum(each.tests for each in classes),
+                without_exemplars=sorted(each.name for each in classes if not each.exemplars),
+                without_tests=sorted(each.name for each in classes if not each.tests),
+            )
             for domain, classes in sorted(domains.items())
         },
-    }
+    )
 
 
-def _images(plan: DatasetPlan, build_dir: BuildDir) -> dict[str, dict[str, Any]]:
-    shards = asset_shards(build_dir, open_dataset(build_dir.out, plan.spec.name))
-    lines = (line for shard in shards for line in build_dir.read(shard))
-    return {f"{IMAGES}/{line['path']}": {"bytes": line["bytes"], "sha256": line["sha256"]} for line in lines}
+def _images(plan: DatasetPlan, session: Session) -> dict[str, LockedFile]:
+    shards = image_shards(session, plan.spec.name)
+    lines = (line for shard in shards for line in session.build_dir.read(shard, IMAGE_LINES))
+    return {f"{IMAGES}/{line.path}": LockedFile(bytes=line.bytes, sha256=line.sha256) for line in lines}
 
 
-def _write_negatives(plan: DatasetPlan, build_dir: BuildDir) -> Iterator[str]:
+def _write_negatives(plan: DatasetPlan, session: Session) -> Iterator[str]:
     """How many passages were turned away for each question, and why."""
     if plan.corpus:
         path = f"{ITEMS}/{plan.spec.name}.negatives.jsonl"
-        found = ({"id": line["id"], "clean": len(line["numbers"]), **line} for line in _searched(plan, build_dir))
-        kept = ({key: line[key] for key in ("id", "clean", "rejected")} for line in found)
-        write_whole(build_dir.out / path, map(to_json, kept))
+        found = ({"id": e.id, "clean": len(e.numbers), "rejected": e.rejected} for e in _searched(plan, session))
+        write_whole(session.build_dir.out / path, map(to_json, found))
         yield path
 
 
-def _searched(plan: DatasetPlan, build_dir: BuildDir) -> Iterator[dict[str, Any]]:
-    for block in blocks_of(len(rows_of(build_dir.out, plan.spec.name))) if plan.corpus else ():
-        yield from build_dir.read(Shard("negatives", plan.spec.name, block))
+def _searched(plan: DatasetPlan, session: Session) -> Iterator[FoundNegatives]:
+    for block in blocks_of(len(session.rows(plan.spec.name))) if plan.corpus else ():
+        yield from session.build_dir.read(Shard("negatives", plan.spec.name, block), NEGATIVES)
 
 
-def _negatives(plan: DatasetPlan, build_dir: BuildDir) -> dict[str, Any]:
+def _negatives(plan: DatasetPlan, session: Session) -> NegativeCounts:
     """Passages turned away by reason, the fewest that remained for a question, and a digest of what was found."""
     rejected: Counter[str] = Counter()
     fewest, found = [], hashlib.sha256()
-    for line in _searched(plan, build_dir):
-        rejected.update(line["rejected"])
-        fewest.append(len(line["numbers"]))
-        found.update(to_json(line))
-    counts = dict(sorted(rejected.items()))
-    return {"rejected": counts, "fewest_clean": min(fewest, default=0), "sha256": found.hexdigest()}
+    for line in _searched(plan, session):
+        rejected.update(line.rejected)
+        fewest.append(len(line.numbers))
+        found.update(to_json({"id": line.id, "numbers": line.numbers, "rejected": line.rejected}))
+    return NegativeCounts(
+        rejected=dict(sorted(rejected.items())), fewest_clean=min(fewest, default=0), sha256=found.hexdigest()
+    )
 
 
-def _rejects(plans: list[DatasetPlan], build_dir: BuildDir) -> Iterator[dict[str, Any]]:
+def _rejects(plans: list[DatasetPlan], session: Session) -> Iterator[dict[str, Any]]:
     """Row rejects first, then fit rejects by length, dataset after dataset."""
     for plan in plans:
-        for line in (line for shard in (_all_rows(plan), *cell_shards(plan)) for line in build_dir.read(shard)):
-            if "reject" in line:
-                yield line["reject"]
+        read, name = session.build_dir.read, plan.spec.name
+        cells = (line for shard in cell_shards(session, name) for line in read(shard, CELLS))
+        yield from (line.fields() for line in read(rows_shard(name), ROWS) if isinstance(line, Reject))
+        yield from (line.fields() for line in cells if isinstance(line, Reject))
 
 
-def _all_rows(plan: DatasetPlan) -> Shard:
-    return Shard("rows", plan.spec.name, "all")
-
-
-def check_sources(plans: Iterable[DatasetPlan], build_dir: BuildDir, progress: Progress) -> None:
+def check_sources(plans: Iterable[DatasetPlan], session: Session, progress: Progress) -> None:
     """Hash all sources again, and list them again, to make sure that they are what was fingerprinted.
 
     Raises:
         SourceChangedError: a file has changed, is gone or is new.
 
     """
-    files = source_files(build_dir.out)
+    files = session.source_files
     with progress.bar("finish: sources compared", files.count()) as advance:
         files.check_all(advance)
     for plan in plans:
@@ -182,5 +194,6 @@ def check_sources(plans: Iterable[DatasetPlan], build_dir: BuildDir, progress: P
             for new in (found for found in files_of(path) if one_spelling(found) not in known):
                 raise SourceChangedError(
                     f"{new}: came into the source while the release was built (dataset {plan.spec.name!r}, "
-                    f"source.{name}); take it out and run the command again, or remove {build_dir.out} and build anew"
+                    f"source.{name}); take it out and run the command again, or remove {session.build_dir.out} and "
+                    "build anew"
                 )

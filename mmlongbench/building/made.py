@@ -1,26 +1,31 @@
 """What the shards of a build have made, compared with what stands in the release before the lock is written."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
-from mmlongbench.building.assets import asset_shards
+from mmlongbench.building import lines
 from mmlongbench.building.build_dir import BuildDir, Shard
 from mmlongbench.building.build_plan import DatasetPlan
-from mmlongbench.building.dataset import open_dataset
-from mmlongbench.building.engine import Engine
+from mmlongbench.building.executors.base import Executor
+from mmlongbench.building.lines import WrittenCell
 from mmlongbench.building.source_files import Hashed, hash_files
+from mmlongbench.building.stages.cells import cell_shards
+from mmlongbench.building.stages.images import image_shards
 from mmlongbench.errors import BuildError
-from mmlongbench.lengths import format_length
 from mmlongbench.release.layout import IMAGES
+from mmlongbench.release.lock import LockedFile
+
+if TYPE_CHECKING:
+    from mmlongbench.building.session import Session
 
 
-def cell_shards(plan: DatasetPlan) -> list[Shard]:
-    """One shard for each length of a dataset."""
-    return [Shard("cells", plan.spec.name, format_length(length)) for length in plan.spec.lengths]
+def written_cell(build_dir: BuildDir, shard: Shard) -> WrittenCell:
+    """Return what a shard of cells has written."""
+    return next(line for line in build_dir.read(shard, lines.CELLS) if isinstance(line, WrittenCell))
 
 
 def check_made(
-    plans: Sequence[DatasetPlan], build_dir: BuildDir, files: Mapping[str, Mapping[str, Any]], engine: Engine
+    plans: Sequence[DatasetPlan], session: "Session", files: Mapping[str, LockedFile], executor: Executor
 ) -> None:
     """Make sure that every file stands there as its shard has made it.
 
@@ -31,14 +36,15 @@ def check_made(
         BuildError: a file was changed; it is named.
 
     """
-    here = [path for path in files if engine.has_all_files or (build_dir.out / path).exists()]
-    with engine.progress.bar("finish: files compared", len(here)) as advance:
+    build_dir = session.build_dir
+    here = [path for path in files if executor.has_all_files or (build_dir.out / path).exists()]
+    with executor.progress.bar("finish: files compared", len(here)) as advance:
         found = dict(hash_files([build_dir.out / path for path in here], advance))
     changed = [path for path in here if not _is_same(found[build_dir.out / path], files[path])]
     if not changed:
         return
     gone = set(changed)
-    for path, shard in _makers(plans, build_dir):
+    for path, shard in _makers(plans, session):
         if path in gone:
             (build_dir.out / path).unlink(missing_ok=True)
             build_dir.discard(shard)
@@ -49,14 +55,15 @@ def check_made(
     )
 
 
-def _is_same(found: Hashed | OSError, made: Mapping[str, Any]) -> bool:
-    return isinstance(found, Hashed) and found.sha256 == made["sha256"]
+def _is_same(found: Hashed | OSError, made: LockedFile) -> bool:
+    return isinstance(found, Hashed) and found.sha256 == made.sha256
 
 
-def _makers(plans: Sequence[DatasetPlan], build_dir: BuildDir) -> Iterator[tuple[str, Shard]]:
+def _makers(plans: Sequence[DatasetPlan], session: "Session") -> Iterator[tuple[str, Shard]]:
     """Every file that a shard has made."""
+    build_dir = session.build_dir
     for plan in plans:
-        for shard in cell_shards(plan):
-            yield from ((path, shard) for path in next(build_dir.read(shard))["files"])
-        for shard in asset_shards(build_dir, open_dataset(build_dir.out, plan.spec.name)):
-            yield from ((f"{IMAGES}/{line['path']}", shard) for line in build_dir.read(shard))
+        for shard in cell_shards(session, plan.spec.name):
+            yield from ((path, shard) for path in written_cell(build_dir, shard).files)
+        for shard in image_shards(session, plan.spec.name):
+            yield from ((f"{IMAGES}/{line.path}", shard) for line in build_dir.read(shard, lines.IMAGES))

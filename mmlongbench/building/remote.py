@@ -16,12 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mmlongbench.building import lines
 from mmlongbench.building.build_dir import BuildDir, Shard
-from mmlongbench.building.engine import Done, Engine
+from mmlongbench.building.executors.base import Done, Executor
+from mmlongbench.building.made import written_cell
 from mmlongbench.building.run_log import log_of
+from mmlongbench.building.session import Session
 from mmlongbench.errors import BuildError, MMLongBenchError
 from mmlongbench.io.atomic import TEMPORARY, atomic_write
-from mmlongbench.io.progress import Progress
 from mmlongbench.release.layout import IMAGES, LOCK
 from mmlongbench.release.lock import read_lock
 
@@ -100,10 +102,10 @@ class Remote:
 
     def _check(self, folder: Path) -> None:
         there = self.listed()
-        for name, file in read_lock(folder)["files"].items():
-            if there.get(name) != file["bytes"]:
+        for name, file in read_lock(folder).files.items():
+            if there.get(name) != file.bytes:
                 raise BuildError(
-                    f"--out {self.url}: {name}: expected {file['bytes']} bytes there, found {there.get(name, 'none')}; "
+                    f"--out {self.url}: {name}: expected {file.bytes} bytes there, found {there.get(name, 'none')}; "
                     "the lock is not put there; the same command goes on"
                 )
 
@@ -126,45 +128,39 @@ def _is_kept(path: Path) -> bool:
     return "claims" not in path.parts and not path.name.startswith(TEMPORARY)
 
 
-@dataclass(frozen=True, slots=True)
-class Mirrored:
-    """An engine whose shards are put to a URL as they are done, and taken from there where others did them."""
+class Mirrored(Executor):
+    """An executor whose shards are put to a URL as they are done, and taken from there where others did them."""
 
-    engine: Engine
-    remote: Remote
-
-    @property
-    def progress(self) -> Progress:
-        """Where bars are shown."""
-        return self.engine.progress
+    def __init__(self, executor: Executor, remote: Remote) -> None:
+        self.executor, self.remote, self.progress = executor, remote, executor.progress
 
     @property
     def has_all_files(self) -> bool:
         """No: what other machines have made is at the URL."""
         return False
 
-    def run(self, out: Path, shards: Sequence[Shard]) -> Generator[Done, None, None]:
+    def run(self, session: Session, shards: Sequence[Shard]) -> Generator[Done, None, None]:
         """Do all shards, each told as it ends; or raise the first error."""
-        build_dir = BuildDir(out)
+        build_dir, out = session.build_dir, session.build_dir.out
         self.remote.push_new(out)
-        for shard, seconds in self.engine.run(out, shards):
+        for shard, seconds in self.executor.run(session, shards):
             if build_dir.is_done(shard):  # by this machine
                 self.remote.push(out, outputs(build_dir, shard))
             yield shard, seconds
         self.remote.pull(out, build_dir.root.name)
 
     def close(self) -> None:
-        """End what the engine has started."""
-        self.engine.close()
+        """End what the executor has started."""
+        self.executor.close()
 
 
 def outputs(build_dir: BuildDir, shard: Shard) -> list[Path]:
     """The files that a shard has written, its result last."""
     files: list[str] = []
-    if shard.stage in ("assets", "pictures"):
-        files = [f"{IMAGES}/{line['path']}" for line in build_dir.read(shard)]
+    if shard.stage == "images":
+        files = [f"{IMAGES}/{line.path}" for line in build_dir.read(shard, lines.IMAGES)]
     if shard.stage == "cells":
-        files = list(next(build_dir.read(shard))["files"])
+        files = list(written_cell(build_dir, shard).files)
     return [*(build_dir.out / file for file in files), build_dir.result(shard)]
 
 
@@ -178,18 +174,18 @@ def remote_of(out: str) -> Remote | None:
 
 
 @contextmanager
-def placed(out: str, engine: Engine) -> Iterator[tuple[Path, Engine]]:
-    """The folder to build in, and the engine to use, so that what is done stands at `out`, a folder or a URL."""
+def placed(out: str, executor: Executor) -> Iterator[tuple[Path, Executor]]:
+    """The folder to build in, and the executor to use, so that what is done stands at `out`, a folder or a URL."""
     remote = remote_of(out)
     if remote is None:
-        yield Path(out), engine
+        yield Path(out), executor
         return
     with tempfile.TemporaryDirectory(prefix="mmlongbench-") as temporary:
         folder = Path(temporary) / "release"
         working = BuildDir(folder).root.name
         remote.pull(folder, "" if remote.has(LOCK) else working)
         try:
-            yield folder, Mirrored(engine, remote)
+            yield folder, Mirrored(executor, remote)
             remote.push_new(folder)
         finally:
             with suppress(BuildError):  # of a first error the second is no news

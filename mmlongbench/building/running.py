@@ -1,19 +1,20 @@
-"""One round of shards on an engine: what is done is shown as it is done, and written to the run log."""
+"""One round of shards on an executor: what is done is shown as it is done, and written to the run log."""
 
 import logging
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
 
-from mmlongbench.building.build_dir import BuildDir, Shard
-from mmlongbench.building.engine import Engine
-from mmlongbench.building.source_files import source_files
+from mmlongbench.building.build_dir import Shard
+from mmlongbench.building.executors.base import Executor
+from mmlongbench.building.session import Session
+from mmlongbench.building.stages.table import Stage
 from mmlongbench.errors import Interrupted
 
 _log = logging.getLogger(__name__)
 
 
-def do_shards(stage: str, shards: Sequence[Shard], build_dir: BuildDir, engine: Engine) -> None:
+def do_shards(stage: Stage, shards: Sequence[Shard], session: Session, executor: Executor, share: str = "") -> None:
     """Do those that are not done yet.
 
     Raises:
@@ -21,24 +22,25 @@ def do_shards(stage: str, shards: Sequence[Shard], build_dir: BuildDir, engine: 
         SourceChangedError: a file of a source of very many files is not what was fingerprinted.
 
     """
-    left = [shard for shard in shards if not build_dir.is_done(shard)]
+    title = f"{stage.name} {share}".strip()
+    left = [shard for shard in shards if not session.build_dir.is_done(shard)]
     done = len(shards) - len(left)
-    _log.info("%s: %d shards, %d of them done before", stage, len(shards), done)
+    _log.info("%s: %d shards, %d of them done before", title, len(shards), done)
     totals: Counter[str] = Counter()
     for shard in left:
-        totals[shard.group] += shard.steps
+        totals[stage.group(shard)] += shard.steps
     try:
         with (
-            source_files(build_dir.out).unchanged_in_stage(shard.dataset for shard in left),
-            engine.progress.board(totals) as advance,
-            closing(engine.run(build_dir.out, left)) as ended,
+            session.source_files.unchanged_in_stage(shard.dataset for shard in left),
+            executor.progress.board(totals) as advance,
+            closing(executor.run(session, left)) as ended,
         ):
             for shard, seconds in ended:
                 done += 1
-                advance(shard.group, shard.steps)
+                advance(stage.group(shard), shard.steps)
                 _log.info("%s: done in %.2f s", shard, seconds)
     except KeyboardInterrupt as stop:
         raise Interrupted(
-            f"interrupted at {stage}: {done:,} of {len(shards):,} shards of this stage are done and kept; "
+            f"interrupted at {title}: {done:,} of {len(shards):,} shards of this stage are done and kept; "
             "the same command goes on from here"
         ) from stop

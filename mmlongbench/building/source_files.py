@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from enum import IntEnum
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -316,9 +315,3 @@ class SourceFiles:
     def _unusable(self, error: Exception) -> BuildError:
         path = self._build_dir.root / SOURCE_FILES
         return BuildError(f"{path}: cannot be read: {error}; run the build, or its stage prepare, again")
-
-
-@cache
-def source_files(out: Path) -> SourceFiles:
-    """The files that the build of a folder has fingerprinted; kept for the life of the process."""
-    return SourceFiles(BuildDir(out))

@@ -122,7 +122,7 @@ def _unfit(found: Sequence["FileAudit"]) -> Iterator[str]:
     """For each file and model that some examples do not fit: how many, and the dearest example."""
     for each in found:
         for name, tally in each.models.items():
-            if tally.summary(each.examples)["fits"] < 1:
+            if tally.figures(each.examples).fits < 1:
                 counts = {"over the window": tally.over_window, "with too many images": tally.over_images}
                 counts["refused"] = tally.refused
                 said = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
@@ -175,7 +175,7 @@ def _print_data(found: list["FileAudit"], models: Sequence["Model"], *, as_csv: 
         csv.writer(sys.stdout, lineterminator="\n").writerows(audit_rows(found, models))
     else:
         for each in found:
-            click.echo(json.dumps(each.summary()))
+            click.echo(json.dumps(each.line().model_dump(mode="json", exclude_unset=True)))
 
 
 def _show(found: list["FileAudit"], models: Sequence["Model"], *, is_quiet: bool, histogram: bool) -> None:
@@ -194,7 +194,8 @@ def _visit(
     stack: ExitStack, target: "Target", asked: Sequence["ModelOptions"], per_example: Path | None, items: Path | None
 ) -> "Visit | None":
     """What writes a row of every example, and of every unit; None where nothing is to be written."""
-    from mmlongbench.release.tables import Items, example_row, unit_rows, writing
+    from mmlongbench.release.items import Items
+    from mmlongbench.release.tables import example_row, unit_rows, writing
 
     if not (per_example or items):
         return None

@@ -25,7 +25,7 @@ from mmlongbench.errors import StrictStop
 from mmlongbench.io.printable import without_secrets
 
 if TYPE_CHECKING:
-    from mmlongbench.building.engine import Engine
+    from mmlongbench.building.executors.base import Executor
     from mmlongbench.io.progress import Progress
     from mmlongbench.manifest.model import Manifest
 
@@ -128,49 +128,54 @@ def build(
     progress = Progress(False if quiet or as_json else None)
     if shard and not stage:
         raise click.UsageError("--shard needs --stage")
-    with placed(out, _engine(engine_name, workers, ray_address, progress, out)) as (folder, engine):
+    with placed(out, _engine(engine_name, workers, ray_address, progress, out)) as (folder, executor):
         if stage:
-            _build_stage(loaded, folder, engine, stage, shard, is_quiet=quiet or as_json)
+            _build_stage(loaded, folder, executor, stage, shard, is_quiet=quiet or as_json)
             return
-        built = replace(run(loaded, folder, engine, is_strict=strict), out=out)
+        built = replace(run(loaded, folder, executor, is_strict=strict), out=out)
     for note in () if quiet else notes_on(loaded):
         say(f"note: {note}", err=True)
     if as_json:
-        said = {"out": without_secrets(out), "datasets": built.lock["datasets"], "was_complete": built.was_complete}
+        said = {
+            "out": without_secrets(out),
+            "datasets": built.lock.public()["datasets"],
+            "was_complete": built.was_complete,
+        }
         click.echo(json.dumps(said))
     elif not quiet:
         show_build(built)
-    counts = [data["questions"] for data in built.lock["datasets"].values()]
-    if not any(count["kept"] for count in counts):
-        read = sum(count["read"] for count in counts)
-        rejected, skipped = (sum(sum(c.get(what, {}).values()) for c in counts) for what in ("rejected", "skipped"))
+    counts = [data.questions for data in built.lock.readable.values()]
+    if not any(count.kept for count in counts):
+        read = sum(count.read for count in counts)
+        rejected = sum(sum(count.rejected.values()) for count in counts)
+        skipped = sum(sum(count.skipped.values()) for count in counts)
         also = f", {skipped} skipped" if skipped else ""
         say(f"no question was kept: {read} read, {rejected} rejected{also}, see {out}/{REJECTS}", err=True)
         sys.exit(1)
 
 
-def _engine(name: str, workers: int | None, address: str | None, progress: "Progress", out: str) -> "Engine":
-    from mmlongbench.building.engine import PATIENCE, LocalEngine
+def _engine(name: str, workers: int | None, address: str | None, progress: "Progress", out: str) -> "Executor":
+    from mmlongbench.building.executors.local import PATIENCE, LocalExecutor
     from mmlongbench.io.process_pool import cores
 
     if name == "local":
         if address:
             raise click.UsageError("--ray-address needs --engine ray")
-        return LocalEngine(workers or cores(), progress, 0 if workers else PATIENCE)
-    from mmlongbench.building.ray_engine import RayEngine
+        return LocalExecutor(workers or cores(), progress, 0 if workers else PATIENCE)
+    from mmlongbench.building.executors.ray import RayExecutor
     from mmlongbench.building.remote import remote_of
 
     if workers:
         raise click.UsageError("--workers is for --engine local: Ray uses the cores of its nodes")
-    return RayEngine(progress, address, remote_of(out))
+    return RayExecutor(progress, address, remote_of(out))
 
 
 def _build_stage(
-    manifest: "Manifest", out: Path, engine: "Engine", stage: str, shard: str | None, *, is_quiet: bool
+    manifest: "Manifest", out: Path, executor: "Executor", stage: str, shard: str | None, *, is_quiet: bool
 ) -> None:
-    from mmlongbench.building.staging import WHOLE, parse_share, run_stage
+    from mmlongbench.building.shares import WHOLE, parse_share, run_stage
 
-    done = run_stage(manifest, out, engine, stage, parse_share(shard) if shard else WHOLE)
+    done = run_stage(manifest, out, executor, stage, parse_share(shard) if shard else WHOLE)
     if not is_quiet:
         say(f"{stage}{f' {shard}' if shard else ''}: {done:,} shards are done")
 
@@ -181,15 +186,15 @@ def _build_stage(
 def finish(release: str, quiet: bool) -> None:
     """Finish RELEASE (a folder or a URL) after its stages (`build --stage`): write its files, the lock last."""
     from mmlongbench.building.build import Built
-    from mmlongbench.building.engine import PATIENCE, LocalEngine
+    from mmlongbench.building.executors.local import PATIENCE, LocalExecutor
     from mmlongbench.building.remote import placed
-    from mmlongbench.building.staging import finish_release
+    from mmlongbench.building.shares import finish_release
     from mmlongbench.cli.tables import show_build
     from mmlongbench.io.process_pool import cores
     from mmlongbench.io.progress import Progress
 
-    with placed(release, LocalEngine(cores(), Progress(False if quiet else None), PATIENCE)) as (folder, engine):
-        lock = finish_release(folder, engine)
+    with placed(release, LocalExecutor(cores(), Progress(False if quiet else None), PATIENCE)) as (folder, executor):
+        lock = finish_release(folder, executor)
     if not quiet:
         show_build(Built(release, lock, was_complete=False))
 

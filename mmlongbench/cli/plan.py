@@ -36,15 +36,15 @@ def plan(
 
     Sources are read, a few questions are packed; nothing is kept. Exits with 1 if a dataset could not be built.
     """
-    from mmlongbench.building.engine import LocalEngine
     from mmlongbench.building.estimate import estimate
+    from mmlongbench.building.executors.local import LocalExecutor
     from mmlongbench.io.progress import Progress
     from mmlongbench.manifest.builtin_manifests import find_manifest
     from mmlongbench.manifest.model import load_manifest, narrowed
 
     loaded = narrowed(load_manifest(find_manifest(manifest), settings), lengths, limit)
     has_problem = False
-    for found in estimate(loaded, LocalEngine(workers, Progress(False if as_json else None)), probe):
+    for found in estimate(loaded, LocalExecutor(workers, Progress(False if as_json else None)), probe):
         has_problem |= bool(found.problem)
         if as_json:
             click.echo(json.dumps(asdict(found)))

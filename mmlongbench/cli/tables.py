@@ -10,6 +10,7 @@ from mmlongbench.cli.drawing import Table, plain, print_table
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.registry import GROUPS, Plugin
 from mmlongbench.release.findings import FileAudit, Histogram, ModelTally, Spread
+from mmlongbench.release.lock import CellCounts, QuestionCounts
 from mmlongbench.release.models import Model
 from mmlongbench.release.page import heat_text, short
 from mmlongbench.release.table3 import Row
@@ -20,8 +21,8 @@ _FILE = 8
 
 def show_build(built: Built) -> None:
     """Questions read, kept and rejected by reason, and the examples of each length."""
-    for name, data in built.lock["datasets"].items():
-        counts = data["questions"]
+    for name, data in built.lock.readable.items():
+        counts = data.questions
         table = Table(
             "length",
             "examples",
@@ -30,20 +31,20 @@ def show_build(built: Built) -> None:
             title=plain(name),
             title_justify="left",
         )
-        for length, cell in data["cells"].items():
-            table.add_row(length, f"{cell['examples']:,}", f"{cell['rejected']:,}", f"{cell['ran_dry']:,}")
+        for length, cell in data.cells.items():
+            table.add_row(length, f"{cell.examples:,}", f"{cell.rejected:,}", f"{cell.ran_dry:,}")
         print_table(table)
-        say(f"questions: {counts['read']} read, {counts['kept']} kept, {counts['not_sampled']} not sampled")
-        _say_cells(data["cells"])
-        for length in (length for length, cell in data["cells"].items() if not cell["examples"] and counts["kept"]):
+        say(f"questions: {counts.read} read, {counts.kept} kept, {counts.not_sampled} not sampled")
+        _say_cells(data.cells)
+        for length in (length for length, cell in data.cells.items() if not cell.examples and counts.kept):
             say(f"  no file at {length}: no question fits it")
         _say_reasons(counts)
-        if data.get("corpus", {}).get("wikidata_ids", 0) is None:
+        if data.corpus and data.corpus.wikidata_ids is None:
             say("  warning: the corpus was built before Wikidata ids were kept: articles are joined by title alone;")
             say("  to join by the ids, build the corpus again into a new folder (`mmlongbench corpus build`)")
-        for dpi, number in data["documents"].get("images_by_dpi", {}).items():
+        for dpi, number in data.documents.images_by_dpi.items():
             say(f"  warning: {number} documents are images rendered at {dpi} DPI by their source, not at the usual 144")
-        for document, fault in data["documents"]["refused"].items():
+        for document, fault in data.documents.refused.items():
             say(f"  document {document} refused: {fault}")
     state = "was complete already" if built.was_complete else "is complete"
     say(f"{built.out} {state}; `mmlongbench audit {built.out}` counts it again")
@@ -58,30 +59,32 @@ def said_notes(noted: Mapping[str, int]) -> str:
     return ", ".join(f"{note}: {number:,}" for note, number in noted.items())
 
 
-def _say_reasons(counts: Mapping[str, Any]) -> None:
+def _say_reasons(counts: QuestionCounts) -> None:
     """Why rows were rejected, skipped or repaired, and what drafts note of questions."""
-    for reason, number in counts["rejected"].items():
+    for reason, number in counts.rejected.items():
         say(f"  rejected {number}: {reason}")
-    for reason, number in counts.get("skipped", {}).items():
+    for reason, number in counts.skipped.items():
         say(f"  skipped {number}: {reason} (nothing is wrong: the benchmark leaves these rows out)")
-    for repair, number in counts["repaired"].items():
+    for repair, number in counts.repaired.items():
         say(f"  repaired {number}: {repair}")
-    if noted := counts.get("noted"):
-        say(f"  {said_notes(noted)}")
+    if counts.noted:
+        say(f"  {said_notes(counts.noted)}")
 
 
-def _say_cells(cells: dict[str, Any]) -> None:
+def _say_cells(cells: Mapping[str, CellCounts]) -> None:
     """What ran short, was left out, or should balance, at each length."""
     for length, cell in cells.items():
-        if short := cell.get("missing_units"):
-            say(f"  {length}: the sources end before the room does, by up to {short:,} units; none is repeated")
-        if few := cell.get("missing_classes"):
-            say(f"  {length}: {few:,} classes fewer than the table has; the sources hold no more in both splits")
-        for reason, number in cell.get("left_out", {}).items():
+        if cell.missing_units:
+            said = f"by up to {cell.missing_units:,} units"
+            say(f"  {length}: the sources end before the room does, {said}; none is repeated")
+        if cell.missing_classes:
+            said = f"{cell.missing_classes:,} classes fewer than the table has"
+            say(f"  {length}: {said}; the sources hold no more in both splits")
+        for reason, number in cell.left_out.items():
             say(f"  {length}: passed over, the next one in its place: {number:,} × {reason}")
-        for field in (key for key in cell if key.startswith("by_")):
-            said = ", ".join(f"{value} {number:,}" for value, number in cell[field].items())
-            say(f"  {length}: {field.removeprefix('by_')}: {said}")
+        for field, counts in cell.balances.items():
+            said = ", ".join(f"{value} {number:,}" for value, number in counts.items())
+            say(f"  {length}: {field}: {said}")
 
 
 def show_audit(audits: list[FileAudit]) -> None:
@@ -97,11 +100,11 @@ def show_audit(audits: list[FileAudit]) -> None:
     for column in columns:
         table.add_column(column, justify="right", no_wrap=True)
     for found in audits:
-        fill = found.fill.summary()
+        fill = found.fill.figures()
         table.add_row(
             found.file,
             f"{found.examples:,}",
-            *(f"{fill[key]:.4f}" for key in ("mean", "min", "max")),
+            *(f"{share:.4f}" for share in (fill.mean, fill.min, fill.max)),
             f"{found.text.mean:,.0f}",
             f"{found.image.mean:,.0f}",
             f"{found.images.mean:.1f} ± {found.images.deviation:.1f}",
@@ -118,13 +121,13 @@ def audit_rows(audits: list[FileAudit], models: Sequence[Model]) -> Iterator[lis
     kinds = ("mean", "max", "over_window", "over_images", "refused")
     yield [*_HEADS, *(f"{model.name}_{kind}" for model in models for kind in kinds)]
     for found in audits:
-        fill = found.fill.summary()
+        fill = found.fill.figures()
         costs = [found.models.get(model.name, ModelTally()) for model in models]
         yield [
             found.file,
             found.length,
             found.examples,
-            *(round(fill[key], 6) for key in ("mean", "min", "max")),
+            *(round(share, 6) for share in (fill.mean, fill.min, fill.max)),
             *(round(part.mean, 3) for part in (found.text, found.image, found.images)),
             found.problems.total(),
             *(
@@ -132,7 +135,7 @@ def audit_rows(audits: list[FileAudit], models: Sequence[Model]) -> Iterator[lis
                 for cost in costs
                 for value in (
                     round(cost.tokens.mean, 1),
-                    cost.tokens.summary()["max"],
+                    cost.tokens.figures().max,
                     cost.over_window,
                     cost.over_images,
                     cost.refused,
@@ -198,8 +201,8 @@ def show_histograms(audits: list[FileAudit]) -> None:
 
 
 def _spread(spread: Spread) -> list[float]:
-    found = spread.summary()
-    return [found["mean"], found["min"], found["max"]]
+    found = spread.figures()
+    return [found.mean, found.min, found.max]
 
 
 def _bars(histogram: Histogram) -> str:

@@ -25,9 +25,10 @@ class WorkerDiedError(BuildError):
 class Processes:
     """Processes that are started once, for one round of calls after another."""
 
-    def __init__(self, workers: int) -> None:
-        """At most so many; they are started when they are first needed."""
+    def __init__(self, workers: int, begin: Callable[..., None] | None = None, *arguments: Any) -> None:  # noqa: ANN401
+        """At most so many; they are started when they are first needed, and each calls `begin` first."""
         self._workers = workers
+        self._begin, self._arguments = begin, arguments
         self._pool: ProcessPoolExecutor | None = None
         self._others: set[Any] = set()
 
@@ -78,7 +79,9 @@ class Processes:
         if self._pool is None:
             context = multiprocessing.get_context("spawn")  # a fork would share MuPDF's and the tokenizer's threads
             self._others = set(multiprocessing.active_children())
-            self._pool = ProcessPoolExecutor(self._workers, context, initializer=_end_with_parent)
+            self._pool = ProcessPoolExecutor(
+                self._workers, context, initializer=_begin, initargs=(self._begin, self._arguments)
+            )
         return self._pool
 
     def _terminate(self) -> None:
@@ -121,6 +124,13 @@ def end_with(parent: int) -> None:
         return
     if os.getppid() != parent:
         os._exit(1)
+
+
+def _begin(begin: Callable[..., None] | None, arguments: tuple[Any, ...]) -> None:
+    """Begin as a worker."""
+    _end_with_parent()
+    if begin is not None:
+        begin(*arguments)
 
 
 def _end_with_parent() -> None:

@@ -21,6 +21,7 @@ from mmlongbench.release.images import ImageSizes
 from mmlongbench.release.inventory import audit_others, leads_out, problem_of
 from mmlongbench.release.layout import DATA, ITEMS, LOCK, REJECTS
 from mmlongbench.release.loading import AuditedDataset, LoadedRelease, PublicFile, open_public, open_release
+from mmlongbench.release.lock import Lock
 from mmlongbench.release.lock_faults import lock_faults
 from mmlongbench.release.measuring import Measured, measure
 from mmlongbench.release.models import Model, ModelOptions
@@ -100,7 +101,7 @@ def audit(
     """
     opened = target.open()
     found: dict[str, FileAudit] = {}
-    with progress.meter("audit: examples", _examples(opened.lock or {})) as advance:
+    with progress.meter("audit: examples", _examples(opened.lock)) as advance:
         if workers == 1 or len(opened.files) < 2 or visit:
             asked = [each.open() for each in models]
             found = {file.name: audit_file(opened, file, asked, advance, visit) for file in opened.files}
@@ -125,8 +126,8 @@ def audit_lock(opened: LoadedRelease) -> list[FileAudit]:
     lock, root = opened.lock, opened.root
     if lock is None or root is None:
         return []
-    described = lock["files"].get(REJECTS, {})
-    is_damaged = problem_of(root, REJECTS, described.get("sha256"), described.get("bytes")) is not None
+    described = lock.files.get(REJECTS)
+    is_damaged = described is None or problem_of(root, REJECTS, described.sha256, described.bytes) is not None
     found = FileAudit(LOCK, 0)
     rejects = None
     try:
@@ -179,12 +180,10 @@ def _audit_here(target: Target, models: tuple[ModelOptions, ...], name: str) -> 
     return audit_file(opened, file, [each.open() for each in models])
 
 
-def _examples(lock: Mapping[str, Any]) -> int:
+def _examples(lock: Lock | None) -> int:
     """How many examples there should be, for a bar."""
-    try:
-        return sum(int(cell["examples"]) for data in lock["datasets"].values() for cell in data["cells"].values())
-    except (KeyError, TypeError, ValueError, AttributeError):
-        return 0
+    counts = lock.readable.values() if lock else ()
+    return sum(cell.examples for data in counts for cell in data.cells.values())
 
 
 def audit_file(
@@ -211,8 +210,8 @@ def audit_file(
     if opened.root is not None and leads_out(opened.root, f"{DATA}/{file.name}"):
         found.problem("is a link out of the release", "the whole file")
     checks = None
-    if opened.root is not None and file.sha256 is not None and not file.dataset.variant:
-        checks = RecordChecks(file, file.dataset, opened.root, opened.lock or {})
+    if opened.root is not None and opened.lock and file.sha256 is not None and not file.dataset.variant:
+        checks = RecordChecks(file, file.dataset, opened.root, opened.lock)
     found.facts = checks.facts if checks else None
     for where, measured in measured_examples(file, found, checks):
         _take_in(found, where, measured, models)

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
 
 from mmlongbench.draws import Draws
 from mmlongbench.errors import ManifestError, MMLongBenchError, ReleaseError
@@ -14,16 +13,16 @@ from mmlongbench.packing.place import Depth, Permutation, Placement
 from mmlongbench.prompt import Part
 from mmlongbench.release.depths import haystack, numbers_of, placement_faults
 from mmlongbench.release.findings import Facts
+from mmlongbench.release.items import Item, Items, NoItemError
 from mmlongbench.release.layout import ITEMS, REJECTS
 from mmlongbench.release.loading import AuditedDataset, PublicFile
+from mmlongbench.release.lock import CellCounts, Lock
 from mmlongbench.release.measuring import Measured
 from mmlongbench.release.positions import Found, Layout, Ruler, find_needles, ids_of, items_faults, needle_items
-from mmlongbench.release.tables import Items
 from mmlongbench.task.builder import SharedContextBuilder
 from mmlongbench.task.formats import JSON_LINES, to_json
 from mmlongbench.task.rows import Record
 
-Item = Mapping[str, Any]
 Problem = tuple[str, str]
 """(kind, where)."""
 ITEMS_DIFFER = "the items differ from the prompt"
@@ -37,7 +36,7 @@ _TINY = 1e-9
 class RecordChecks:
     """Checks the records of one file of a release, in their order."""
 
-    def __init__(self, file: PublicFile, dataset: AuditedDataset, root: Path, lock: Mapping[str, Any]) -> None:
+    def __init__(self, file: PublicFile, dataset: AuditedDataset, root: Path, lock: Lock) -> None:
         """`root` is the release, `lock` its lock."""
         self._file, self._dataset = file, dataset
         is_bundle = file.is_bundle
@@ -45,8 +44,8 @@ class RecordChecks:
         self._placements = _placements(dataset)
         self._prices = dataset.prices
         path = root / ITEMS / Path(file.name).with_suffix(".parquet")
-        counted = _cells(dataset.builder.dataset, lock).get(format_length(file.length), {}).get("examples")
-        examples = counted if type(counted) is int else 0
+        counted = _cells(dataset.builder.dataset, lock).get(format_length(file.length))
+        examples = counted.examples if counted else 0
         self._items = None if is_bundle or not path.is_file() else Items(root, examples)
         self._seen: set[tuple[str, float | None, int | None]] = set()
         tokenizer = dataset.counter.text
@@ -72,6 +71,9 @@ class RecordChecks:
         yield from ((kind, f"{where}: {said}") for kind, said in self._varied(record, made))
         try:
             items = self._items.of(self._file, made) if self._items else ()
+        except NoItemError as error:
+            yield ITEMS_DIFFER, f"{where}: {error}"
+            return
         except _UNREADABLE as error:
             yield "the items of the file cannot be read", f"{where}: {said_of(error)}"
             self._items = None
@@ -203,7 +205,7 @@ def _placements(dataset: AuditedDataset) -> tuple[Placement, ...]:
 
 def compare_files(
     files: Iterable[tuple[PublicFile, Facts]],
-    lock: Mapping[str, Any],
+    lock: Lock,
     rejected: Set[tuple[str, str, int | None]] | None,
 ) -> Iterator[tuple[str, str, str]]:
     """Yield (file, kind, where) of what differs between the files of a dataset, or from what the lock counts.
@@ -233,7 +235,7 @@ def compare_files(
             if (
                 rejected is not None
                 and facts.is_read
-                and not any("not_asked" in cell for cell in _cells(name, lock).values())
+                and not any(cell.not_asked for cell in _cells(name, lock).values())
             ):
                 known = {id for _, other in records for id in other.placements}
                 missing = (
@@ -258,16 +260,17 @@ def _others(file: PublicFile, facts: Facts, pool: Sequence[tuple[PublicFile, Fac
                 break
 
 
-def _counted(name: str, file: PublicFile, facts: Facts, lock: Mapping[str, Any]) -> Iterator[Problem]:
+def _counted(name: str, file: PublicFile, facts: Facts, lock: Lock) -> Iterator[Problem]:
     """What the lock counts of a file, and the file has otherwise."""
     cell = _cells(name, lock).get(format_length(file.length))
     if cell is None:
         yield "the lock counts nothing of this length", format_length(file.length)
-    elif cell.get("examples") != facts.lines:
-        yield "the number of examples differs from the lock", f"{facts.lines} against {cell.get('examples')}"
+    elif cell.examples != facts.lines:
+        yield "the number of examples differs from the lock", f"{facts.lines} against {cell.examples}"
     balance = file.dataset.builder.spec.balance if file.dataset else ""
-    if cell is not None and balance and facts.is_read and cell.get(f"by_{balance}") != dict(facts.balanced):
-        said = f"{dict(sorted(facts.balanced.items()))!r:.100} against {cell.get(f'by_{balance}')!r:.100}"
+    counted = cell.balances.get(balance) if cell else None
+    if cell and balance and facts.is_read and counted != dict(facts.balanced):
+        said = f"{dict(sorted(facts.balanced.items()))!r:.100} against {counted!r:.100}"
         yield f"the counts by {balance} differ from the lock", said
 
 
@@ -291,12 +294,9 @@ def rejects_of(release: Path) -> frozenset[tuple[str, str, int | None]]:
     return frozenset(found)
 
 
-def _cells(name: str, lock: Mapping[str, Any]) -> Mapping[str, Any]:
-    datasets = lock.get("datasets")
-    data = datasets.get(name) if isinstance(datasets, dict) else None
-    cells = data.get("cells") if isinstance(data, dict) else None
-    found = cells if isinstance(cells, dict) else {}
-    return {key: cell for key, cell in found.items() if isinstance(cell, dict)}
+def _cells(name: str, lock: Lock) -> Mapping[str, CellCounts]:
+    counts = lock.counts(name)
+    return counts.cells if counts else {}
 
 
 def _value(placement: object) -> float:

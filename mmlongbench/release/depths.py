@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any
 
-from mmlongbench.release.positions import JOINT, NEEDLES, Found, Item, separator
+from mmlongbench.release.items import Item
+from mmlongbench.release.positions import JOINT, NEEDLES, Found, separator
 
 _ROUNDING = 0.51
 """Tokens by which a depth may differ from a place for the rounding of shares."""
@@ -72,7 +73,7 @@ class Haystack:
 def haystack(needles: Sequence[Found], items: Sequence[Item]) -> Haystack:
     """Return the haystack of a context and how much of it stands before each needle."""
     gap = separator(items)
-    first = int(items[0]["start"])
+    first = items[0]["start"]
     passed = accumulate((needle.tokens for needle in needles), initial=first)
     before = tuple(needle.start - tokens for needle, tokens in zip(needles, passed, strict=False))
     hidden = [needle for needle in needles if needle.is_sentence]
@@ -80,12 +81,12 @@ def haystack(needles: Sequence[Found], items: Sequence[Item]) -> Haystack:
     for number, item in enumerate(items):
         if item["role"] in NEEDLES:
             continue
-        end = int(items[number + 1]["start"]) if number + 1 < len(items) else None
+        end = items[number + 1]["start"] if number + 1 < len(items) else None
         inside = 0
         while done < len(hidden) and (end is None or hidden[done].start < end):
             inside += hidden[done].tokens
             done += 1
-        size = int(item["text_tokens"]) + int(item["image_tokens"]) + gap - inside
+        size = item["text_tokens"] + item["image_tokens"] + gap - inside
         bounds.append(bounds[-1] + max(0, size))
     slack = JOINT * len(hidden) + max((needle.slack for needle in needles), default=0)
     return Haystack(bounds[-1], before, tuple(bounds), slack)

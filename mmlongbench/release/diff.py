@@ -14,7 +14,7 @@ from mmlongbench.release.examples import Examples, Lines, Members, Units
 from mmlongbench.release.inventory import names_there
 from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.loading import by_length
-from mmlongbench.release.lock import read_lock
+from mmlongbench.release.lock import as_lock, lock_json
 
 _Pair: TypeAlias = tuple[Path, Path]
 _WRITTEN = "the same values, written otherwise"
@@ -89,7 +89,9 @@ def diff(a: Path, b: Path, progress: Progress, limit: int = 5) -> ReleaseDiffere
         ReleaseError: one is no release.
 
     """
-    locks = read_lock(a), read_lock(b)
+    locks = lock_json(a), lock_json(b)
+    for release, lock in zip((a, b), locks, strict=True):
+        as_lock(release, lock)  # or it is refused
     ours, theirs = {*names_there(a)}, {*names_there(b)}
     both = sorted(ours & theirs)
     only_in_a, only_in_b = (_by_folder(sorted(one), limit) for one in (ours - theirs, theirs - ours))

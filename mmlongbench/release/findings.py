@@ -5,6 +5,15 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from mmlongbench.release.audit_lines import (
+    AuditLine,
+    CostlyExample,
+    ModelFigures,
+    ProblemFigures,
+    RemarkFault,
+    RemarkFigures,
+    SpreadFigures,
+)
 from mmlongbench.task.spec import Remark
 
 
@@ -35,11 +44,11 @@ class Spread:
         """The standard deviation of the population."""
         return math.sqrt(max(0.0, self.squares / self.n - self.mean**2)) if self.n else 0.0
 
-    def summary(self) -> dict[str, float]:
+    def figures(self) -> SpreadFigures:
         """For a report."""
         if not self.n:
-            return {"mean": 0.0, "sd": 0.0, "min": 0.0, "max": 0.0}
-        return {"mean": self.mean, "sd": self.deviation, "min": self.least, "max": self.most}
+            return SpreadFigures(mean=0.0, sd=0.0, min=0.0, max=0.0)
+        return SpreadFigures(mean=self.mean, sd=self.deviation, min=self.least, max=self.most)
 
 
 WORST = 5
@@ -94,20 +103,20 @@ class ModelTally:
         self.refused += 1
         self.first_refused = self.first_refused or where
 
-    def summary(self, examples: int) -> dict[str, Any]:
-        """One JSON object; `fits` is the share of examples that do."""
+    def figures(self, examples: int) -> ModelFigures:
+        """For a report about a file of so many examples."""
         unfit = max(self.over_window, self.over_images) + self.refused
         counted = self.tokens.n + self.refused
-        return {
-            "tokens": self.tokens.summary(),
-            "over_window": self.over_window,
-            "over_images": self.over_images,
-            "refused": self.refused,
-            "first_refused": self.first_refused,
-            "not_counted": examples - counted,
-            "fits": 1 - min(unfit, counted) / counted if counted else 1.0,
-            "worst": [{"id": id, "tokens": tokens} for id, tokens in self.worst],
-        }
+        return ModelFigures(
+            tokens=self.tokens.figures(),
+            over_window=self.over_window,
+            over_images=self.over_images,
+            refused=self.refused,
+            first_refused=self.first_refused,
+            not_counted=examples - counted,
+            fits=1 - min(unfit, counted) / counted if counted else 1.0,
+            worst=[CostlyExample(id=id, tokens=tokens) for id, tokens in self.worst],
+        )
 
 
 @dataclass(slots=True)
@@ -126,6 +135,11 @@ class RemarkTally:
         if fault:
             self.faults[fault] += 1
             self.first.setdefault(fault, where)
+
+    def figures(self, subject: str) -> RemarkFigures:
+        """For a report."""
+        faults = [RemarkFault(fault=fault, count=n, first=self.first[fault]) for fault, n in self.faults.items()]
+        return RemarkFigures(subject=subject, examples=self.examples, faults=faults)
 
 
 @dataclass(slots=True)
@@ -189,27 +203,22 @@ class FileAudit:
         self.problems[kind] += 1
         self.first.setdefault(kind, where)
 
-    def summary(self) -> dict[str, Any]:
-        """One JSON object."""
-        spreads = {name: getattr(self, name).summary() for name in ("fill", "text", "image", "images")}
-        models = {name: tally.summary(self.examples) for name, tally in self.models.items()}
-        remarks = [
-            {
-                "subject": subject,
-                "examples": tally.examples,
-                "faults": [{"fault": f, "count": n, "first": tally.first[f]} for f, n in tally.faults.items()],
-            }
-            for subject, tally in self.remarks.items()
-        ]
-        problems = [{"problem": kind, "count": n, "first": self.first[kind]} for kind, n in self.problems.items()]
-        return {
-            "file": self.file,
-            "dataset": self.dataset,
-            "length": self.length,
-            "examples": self.examples,
-            **spreads,
-            "fill_histogram": self.fills.counts,
-            **({"models": models} if models else {}),
-            **({"remarks": remarks} if remarks else {}),
-            "problems": problems,
-        }
+    def line(self) -> AuditLine:
+        """For a report."""
+        problems = [ProblemFigures(problem=kind, count=n, first=self.first[kind]) for kind, n in self.problems.items()]
+        models = {name: tally.figures(self.examples) for name, tally in self.models.items()}
+        remarks = [tally.figures(subject) for subject, tally in self.remarks.items()]
+        few: dict[str, Any] = {"models": models, "remarks": remarks}
+        return AuditLine(
+            file=self.file,
+            dataset=self.dataset,
+            length=self.length,
+            examples=self.examples,
+            fill=self.fill.figures(),
+            text=self.text.figures(),
+            image=self.image.figures(),
+            images=self.images.figures(),
+            fill_histogram=self.fills.counts,
+            problems=problems,
+            **{key: found for key, found in few.items() if found},
+        )

@@ -1,13 +1,13 @@
 """The inventory: every file of the lock stands there unchanged, and no other beside it. Knows no file's content."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from mmlongbench.io.atomic import TEMPORARY, sha256_of
 from mmlongbench.io.progress import Progress
 from mmlongbench.release.findings import FileAudit
 from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, ITEMS, LOCK, REJECTS
+from mmlongbench.release.lock import Lock
 
 OTHER_BYTES = "the bytes are not those of the lock"
 _UNFINISHED = (TEMPORARY, ".build")
@@ -33,15 +33,13 @@ def names_there(release: Path) -> Iterator[str]:
                 yield path.relative_to(release).as_posix()
 
 
-def inventory(release: Path, lock: Mapping[str, Any]) -> dict[str, str | None]:
+def inventory(release: Path, lock: Lock) -> dict[str, str | None]:
     """The SHA-256 of every file that is listed or there, in order; None where the lock does not name it."""
-    listed: dict[str, str] = {path: file["sha256"] for path, file in lock["files"].items()}
+    listed = {path: file.sha256 for path, file in lock.files.items()}
     return {path: listed.get(path) for path in sorted({*listed, *names_there(release)})}
 
 
-def audit_others(
-    release: Path, lock: dict[str, Any], progress: Progress, shown: frozenset[str] | None = None
-) -> list[FileAudit]:
+def audit_others(release: Path, lock: Lock, progress: Progress, shown: frozenset[str] | None = None) -> list[FileAudit]:
     """What is wrong with images, items and rejects: one finding for each of these that has a problem.
 
     `shown` are the images that prompts show, where that is known of all of them.
@@ -53,7 +51,8 @@ def audit_others(
     with progress.bar("audit: files", len(asked)) as advance:
         for path in asked:
             is_ours = files[path] is not None or parts[path] in (IMAGES, ITEMS, REJECTS)
-            if is_ours and (problem := problem_of(release, path, files[path], _size(lock, path))):
+            size = lock.files[path].bytes if path in lock.files else None
+            if is_ours and (problem := problem_of(release, path, files[path], size)):
                 found.setdefault(parts[path], FileAudit(parts[path], 0)).problem(problem, path)
             elif parts[path] == IMAGES and shown is not None and path.removeprefix(f"{IMAGES}/") not in shown:
                 found.setdefault(IMAGES, FileAudit(IMAGES, 0)).problem("no example shows the image", path)
@@ -86,9 +85,3 @@ def leads_out(release: Path, name: str) -> bool:
     top, *rest = PurePosixPath(name).parts
     root = (release / top).resolve() if rest else release.resolve()
     return not (release / name).resolve().is_relative_to(root)
-
-
-def _size(lock: Mapping[str, Any], name: str) -> int | None:
-    """The bytes that a file has by the lock; None where it does not name it."""
-    file = lock["files"].get(name)
-    return file["bytes"] if file else None

@@ -18,7 +18,7 @@ from mmlongbench.prompt import Prompt
 from mmlongbench.release.images import ImageSizes
 from mmlongbench.release.inventory import files_below
 from mmlongbench.release.layout import CLAIMS, DATA, IMAGES, LOCK
-from mmlongbench.release.lock import read_lock
+from mmlongbench.release.lock import Lock, read_lock
 from mmlongbench.release.positions import Prices
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.formats import FileFormat
@@ -77,7 +77,7 @@ class LoadedRelease:
 
     files: tuple[PublicFile, ...]
     """By name, in the order of lengths."""
-    lock: dict[str, Any] | None
+    lock: Lock | None
     """None of files that others made."""
     missing: tuple[str, ...] = ()
     """Files that the lock names and that are not there."""
@@ -95,13 +95,11 @@ def open_release(release: Path, tokenizer: str | None = None, variant: str = "")
 
     """
     lock = read_lock(release)
-    datasets = [locked_dataset(data, tokenizer) for data in lock["manifest"]]
+    datasets = [locked_dataset(data, tokenizer) for data in lock.manifest]
     if tokenizer and all(dataset.counter.text.name != tokenizer for dataset in datasets):
         raise ReleaseError(f"--tokenizer {tokenizer}: nothing in {release} was counted with it; leave it out")
     files = {
-        path.removeprefix(f"{DATA}/"): found["sha256"]
-        for path, found in lock["files"].items()
-        if path.startswith(f"{DATA}/")
+        path.removeprefix(f"{DATA}/"): found.sha256 for path, found in lock.files.items() if path.startswith(f"{DATA}/")
     }
     root = release / DATA
     public = (path for path in files_below(root) if not path.name.endswith(CLAIMS))

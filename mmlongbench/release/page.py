@@ -78,15 +78,15 @@ def _files(audits: Sequence[FileAudit]) -> str:
     heads = ["file", "L", "n", "fill", "min", "how full", "text and images", "images ± sd"]
     rows = []
     for audit in audits:
-        fill = audit.fill.summary()
+        fill = audit.fill.figures()
         rows.append(
             [
                 _cell(audit.file),
                 _cell(format_length(audit.length) if audit.length else "", audit.length),
                 _cell(f"{audit.examples:,}", audit.examples),
-                _cell(f"{fill['mean']:.4f}", fill["mean"]),
-                _cell(f"{fill['min']:.4f}", fill["min"]),
-                f'<td data-key="{fill["mean"]}">{_strip(audit.fills.counts)}</td>',
+                _cell(f"{fill.mean:.4f}", fill.mean),
+                _cell(f"{fill.min:.4f}", fill.min),
+                f'<td data-key="{fill.mean}">{_strip(audit.fills.counts)}</td>',
                 f'<td data-key="{audit.image.mean}">{_bar(audit)}</td>',
                 _cell(f"{audit.images.mean:.1f} ± {audit.images.deviation:.1f}", audit.images.mean),
             ]

@@ -8,11 +8,11 @@ within a line, what the items say are sums of prices, and each unit may be some 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.prompt import Image, Part, Prompt
+from mmlongbench.release.items import Item
 from mmlongbench.release.measuring import Measured
 from tokenization import CrossModalCounter
 
@@ -29,7 +29,6 @@ _ENOUGH = 4
 _MAX_KNOWN = 50_000
 """Lines whose prices are held."""
 _MAX_SHOWN = 40
-Item: TypeAlias = Mapping[str, Any]
 
 
 class Prices:
@@ -128,7 +127,7 @@ class Layout:
         hits = sum(item["start"] in ruler.line_starts for item in later)
         self.is_surely_by_line = hits == len(later) >= _ENOUGH
         """Whether so many units begin lines that it is no chance."""
-        lines = ruler.lines_between(int(items[0]["start"]), int(items[-1]["start"]))
+        lines = ruler.lines_between(items[0]["start"], items[-1]["start"])
         self.may_be_by_line = lines >= _BY_LINE * (len(items) - 1)
         """Whether the prompt has so many lines that its units may begin them."""
         self.is_by_line = (
@@ -145,9 +144,9 @@ class Layout:
     def holds(self, number: int, tokens: int, *, is_image: bool) -> bool:
         """Return whether so many tokens stand before a place within a unit; before its image if it has a text, too."""
         item = self.items[number]
-        within = int(item["text_tokens"]) if is_image else _tokens(item)
+        within = item["text_tokens"] if is_image else _tokens(item)
         slack = self.drift(number) + (JOINT if within else 0)
-        first = int(item["start"])
+        first = item["start"]
         return first - self.drift(number) <= tokens <= first + within + slack
 
 
@@ -178,8 +177,8 @@ def find_needles(needles: Sequence[Part], layout: Layout) -> list[Found]:
     """
     ruler, items = layout.ruler, layout.items
     units = [number for number, item in enumerate(items) if _is_needle(item)]
-    starts = [int(items[number]["start"]) for number in units]
-    first = ruler.line_of(int(items[0]["start"]))
+    starts = [items[number]["start"] for number in units]
+    first = ruler.line_of(items[0]["start"])
     places = NeedlePlaces(ruler.prompt, ruler.begins, first)
     found: dict[int, Found] = {}
     placed = []
@@ -190,7 +189,7 @@ def find_needles(needles: Sequence[Part], layout: Layout) -> list[Found]:
         unit = _unit_at(layout, units, starts, start, needle, found)
         if unit is None:
             price = ruler.price(needle) if isinstance(needle, str) else 0
-            host = bisect_right([int(item["start"]) for item in items], start) - 1
+            host = bisect_right([item["start"] for item in items], start) - 1
             found[-number - 1] = Found(start, price, is_sentence=True, slack=layout.drift(max(0, host)))
         else:
             own = items[unit]
@@ -267,15 +266,15 @@ class NeedlePlaces:
 def needle_items(items: Sequence[Item]) -> list[Found]:
     """Return the needles as the items have them, where none stands inside a unit."""
     gap = separator(items)
-    return [Found(int(item["start"]), _tokens(item) + gap, is_sentence=False) for item in items if _is_needle(item)]
+    return [Found(item["start"], _tokens(item) + gap, is_sentence=False) for item in items if _is_needle(item)]
 
 
 def ids_of(items: Sequence[Item]) -> list[str]:
     """Return the ids of all needles in reading order, by their items or by those of the units that hold them."""
     found: list[str] = []
     for item in items:
-        inside = str(item.get("inside") or "").split()
-        found += [str(item["unit"])] if _is_needle(item) else map(unquote, inside)
+        inside = (item.get("inside") or "").split()
+        found += [item["unit"]] if _is_needle(item) else map(unquote, inside)
     return found
 
 
@@ -283,7 +282,7 @@ def separator(items: Sequence[Item]) -> int:
     """Return the tokens between two units; 0 where there are not two."""
     if len(items) < 2:
         return 0
-    return int(items[1]["start"]) - int(items[0]["start"]) - _tokens(items[0])
+    return items[1]["start"] - items[0]["start"] - _tokens(items[0])
 
 
 def items_faults(items: Sequence[Item], layout: Layout | None, made: Measured) -> Iterator[str]:
@@ -298,7 +297,7 @@ def items_faults(items: Sequence[Item], layout: Layout | None, made: Measured) -
     firsts = [at for at in range(len(paths) - len(shown) + 1) if list(paths[at : at + len(shown)]) == shown]
     if not firsts:
         yield f"the images of the units are not those of the prompt: {_first_other(shown, paths)}"
-    gap, wanted = separator(items), int(items[0]["start"])
+    gap, wanted = separator(items), items[0]["start"]
     for item in items:
         if item["start"] != wanted:
             yield f"unit {item['unit']!r:.80} starts at {item['start']}, the units before it end at {wanted}"
@@ -319,7 +318,7 @@ def _images_fault(layout: Layout, first: int) -> str:
     """What differs between the images of the units and the prompt, of which image `first` is the first of a unit."""
     costs = layout.ruler.image_tokens
     shown = [(number, item) for number, item in enumerate(layout.items) if item["image"]]
-    if [int(item["image_tokens"]) for _, item in shown] != costs[first : first + len(shown)]:
+    if [item["image_tokens"] for _, item in shown] != costs[first : first + len(shown)]:
         return "the tokens of an image are not those of its size"
     for at, (number, item) in enumerate(shown, first):
         before = layout.ruler.before_image(at)
@@ -340,4 +339,4 @@ def _is_needle(item: Item) -> bool:
 
 
 def _tokens(item: Item) -> int:
-    return int(item["text_tokens"]) + int(item["image_tokens"])
+    return item["text_tokens"] + item["image_tokens"]

@@ -4,7 +4,7 @@ Examples are counted again only where their file is not the lock's, to say which
 """
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -22,7 +22,7 @@ from mmlongbench.release.examples import Lines
 from mmlongbench.release.inventory import OTHER_BYTES, inventory, problem_of
 from mmlongbench.release.layout import DATA, IMAGES, LOCK
 from mmlongbench.release.loading import LoadedRelease, PublicFile, open_release
-from mmlongbench.release.lock import read_lock
+from mmlongbench.release.lock import Lock, read_lock
 
 _BATCH = 64
 """Files that a process is given at once."""
@@ -75,7 +75,7 @@ def verify(release: Path, progress: Progress, workers: int = 1) -> Verified:
     """
     lock = read_lock(release)
     files = inventory(release, lock)
-    sizes = {name: file["bytes"] for name, file in lock["files"].items()}
+    sizes = {name: file.bytes for name, file in lock.files.items()}
     listed = [_Listed(name, sha256, sizes.get(name, 0)) for name, sha256 in files.items()]
     problems: list[Problem] = []
     with progress.meter("verify: files", len(listed)) as advance:
@@ -100,9 +100,9 @@ def _of_the_lock(release: Path) -> tuple[list[Problem], str]:
     return [Problem(LOCK, kind, where) for each in found for kind, where in each.first.items()], ""
 
 
-def most_pixels(lock: Mapping[str, Any]) -> int:
+def most_pixels(lock: Lock) -> int:
     """What an image may have: the most that any dataset of the manifest allows."""
-    limits = [data.get("limits") for data in lock["manifest"] if isinstance(data, dict)]
+    limits = [data.get("limits") for data in lock.manifest]
     pixels = [each.get("pixels") for each in limits if isinstance(each, dict)]
     return max((each for each in pixels if isinstance(each, int)), default=Limits().pixels)
 

@@ -11,24 +11,21 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from mmlongbench.building.build import plan_build, resolved
 from mmlongbench.building.build_dir import BuildDir, Shard
 from mmlongbench.building.build_plan import DatasetPlan, load_interrupted_plan, save_page_seconds
-from mmlongbench.building.engine import Engine
+from mmlongbench.building.executors.base import Executor
 from mmlongbench.building.finish import finish
 from mmlongbench.building.run_log import logged
 from mmlongbench.building.running import do_shards
-from mmlongbench.building.shards import forget
-from mmlongbench.building.stages import STAGES
+from mmlongbench.building.session import Session
+from mmlongbench.building.stages.table import STAGES, Stage, stage_named
 from mmlongbench.errors import BuildError
 from mmlongbench.io.atomic import file_lock
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.release.layout import LOCK
-
-PREPARED = ("documents", "rows")
-"""The stages that `prepare` does, at once: what the others are made of."""
+from mmlongbench.release.lock import Lock
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +55,7 @@ def parse_share(text: str) -> Share:
     raise BuildError(f"--shard {text!r}: expected N/OF, from 1/OF to OF/OF, such as 3/64")
 
 
-def run_stage(manifest: Manifest, out: Path, engine: Engine, stage: str, share: Share = WHOLE) -> int:
+def run_stage(manifest: Manifest, out: Path, executor: Executor, stage: str, share: Share = WHOLE) -> int:
     """Do one share of one stage; how many shards that were.
 
     Raises:
@@ -72,19 +69,21 @@ def run_stage(manifest: Manifest, out: Path, engine: Engine, stage: str, share: 
         if share != WHOLE:
             raise BuildError("--stage prepare reads all rows at once: leave --shard out")
         with _locked(build_dir, is_alone=True):
-            plans = prepare(manifest, build_dir, engine)
-            return sum(len(STAGES[each](plan, build_dir)) for plan in plans for each in PREPARED)
+            plans = plan_build(manifest, build_dir, executor)
+            with Session(build_dir.out) as session:
+                return prepare(plans, session, executor)
     with _locked(build_dir, is_alone=False):
-        plans = _saved(build_dir)
+        _saved(build_dir)
         save_page_seconds(build_dir, {spec.name: spec.limits.seconds_a_page for spec in manifest.datasets})
-        shards = [shard for plan in plans for shard in _shards(stage, plan, build_dir)]
-        chosen = share.pick(shards)
-        with logged(build_dir.out), closing(engine):
-            do_shards(f"{stage} {share.number}/{share.of}", chosen, build_dir, engine)
+        with Session(build_dir.out) as session:
+            asked = _asked(stage)
+            chosen = share.pick([shard for name in session.plans for shard in _shards(asked, name, session)])
+            with logged(build_dir.out), closing(executor):
+                do_shards(asked, chosen, session, executor, f"{share.number}/{share.of}")
         return len(chosen)
 
 
-def finish_release(out: Path, engine: Engine) -> dict[str, Any]:
+def finish_release(out: Path, executor: Executor) -> Lock:
     """Write the files of a release whose shards are all done, the lock last; returns the lock.
 
     Raises:
@@ -94,37 +93,45 @@ def finish_release(out: Path, engine: Engine) -> dict[str, Any]:
     build_dir = BuildDir(resolved(out))
     with _locked(build_dir, is_alone=True):
         plans = _saved(build_dir)
-        for plan in plans:
-            _shards("images", plan, build_dir, is_done=True)
-        with logged(build_dir.out), closing(engine):
-            do_shards(
-                "cells", [shard for plan in plans for shard in STAGES["cells"](plan, build_dir)], build_dir, engine
-            )
-            lock = finish(plans, build_dir, engine)
+        with Session(build_dir.out) as session:
+            for plan in plans:
+                _shards(stage_named("images"), plan.spec.name, session, is_done=True)
+            with logged(build_dir.out), closing(executor):
+                cells = stage_named("cells")
+                shards = [shard for plan in plans for shard in cells.shards(session, plan.spec.name)]
+                do_shards(cells, shards, session, executor)
+                lock = finish(plans, session, executor)
         shutil.rmtree(build_dir.root)
     return lock
 
 
-def prepare(manifest: Manifest, build_dir: BuildDir, engine: Engine) -> list[DatasetPlan]:
-    """The plan, the documents and the rows of every dataset."""
-    build_dir.root.mkdir(parents=True, exist_ok=True)
-    plans = plan_build(manifest, build_dir, engine)
-    with logged(build_dir.out), closing(engine):
-        for stage in PREPARED:
-            do_shards(stage, [shard for plan in plans for shard in STAGES[stage](plan, build_dir)], build_dir, engine)
-    return plans
+def prepare(plans: Sequence[DatasetPlan], session: Session, executor: Executor) -> int:
+    """Do the documents and the rows of every dataset; return how many shards these are."""
+    done = 0
+    with logged(session.build_dir.out), closing(executor):
+        for stage in (stage for stage in STAGES if stage.is_prepared):
+            shards = [shard for plan in plans for shard in stage.shards(session, plan.spec.name)]
+            do_shards(stage, shards, session, executor)
+            done += len(shards)
+    return done
 
 
-def _shards(stage: str, plan: DatasetPlan, build_dir: BuildDir, *, is_done: bool = False) -> list[Shard]:
+def _asked(name: str) -> Stage:
+    """The stage that a user names."""
+    found = next((stage for stage in STAGES if stage.name == name), None)
+    if found is None:
+        raise BuildError(f"no stage {name!r}: there are {', '.join(stage.name for stage in STAGES)}")
+    return found
+
+
+def _shards(stage: Stage, name: str, session: Session, *, is_done: bool = False) -> list[Shard]:
     """The shards of a stage of a dataset; those before it are done, and with `is_done` these too."""
-    for before, shards_of in STAGES.items():
-        shards = shards_of(plan, build_dir)
-        if before == stage and not is_done:
-            return shards
-        _require("prepare" if before in PREPARED else before, shards, build_dir)
-        if before == stage:
-            return shards
-    raise BuildError(f"no stage {stage!r}: there are {', '.join(STAGES)}")
+    for before in STAGES[: STAGES.index(stage)]:
+        _require("prepare" if before.is_prepared else before.name, before.shards(session, name), session.build_dir)
+    shards = stage.shards(session, name)
+    if is_done:
+        _require(stage.name, shards, session.build_dir)
+    return shards
 
 
 def _require(stage: str, shards: Sequence[Shard], build_dir: BuildDir) -> None:
@@ -143,7 +150,6 @@ def _saved(build_dir: BuildDir) -> list[DatasetPlan]:
         raise BuildError(
             f"--out {build_dir.out}: nothing is prepared there that can be read; begin with --stage prepare"
         )
-    forget()
     return list(found.plans.values())
 
 

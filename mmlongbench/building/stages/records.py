@@ -2,17 +2,23 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cache
 from itertools import groupby
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from mmlongbench.building.build_dir import BuildDir, Shard
-from mmlongbench.building.checks import SameAnswers, check_record, check_units, check_variants, order_fault
-from mmlongbench.building.dataset import Dataset, kept_rows, open_dataset
+from mmlongbench.building.build_dir import Shard
+from mmlongbench.building.dataset import Dataset
+from mmlongbench.building.lines import (
+    BundledRecord,
+    LeftOutUnits,
+    PackedRecord,
+    RecordLine,
+    SharedCounts,
+    ShownImages,
+)
 from mmlongbench.building.rejects import reject_row
-from mmlongbench.building.widening import wider
+from mmlongbench.building.stages.checks import SameAnswers, check_record, check_units, check_variants, order_fault
+from mmlongbench.building.stages.widening import wider
 from mmlongbench.draft import Draft, Question
 from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError, Fault, Rejected
@@ -21,9 +27,13 @@ from mmlongbench.manifest.calling import broken, calling
 from mmlongbench.packing.pack import DoesNotFitError, Example, NothingAskedError, examples
 from mmlongbench.packing.place import Depth
 from mmlongbench.prompt import Image
+from mmlongbench.release.items import Item
 from mmlongbench.task.builder import SharedContextBuilder
 from mmlongbench.task.rows import Row
 from mmlongbench.task.take_orders import Without
+
+if TYPE_CHECKING:
+    from mmlongbench.building.session import Session
 
 BLOCK = 32
 """Questions of a shard."""
@@ -41,12 +51,12 @@ def questions_of(block: str, rows: int) -> int:
     return min(BLOCK, rows - int(block) * BLOCK)
 
 
-def record_shards(out: Path, name: str, lengths: tuple[int, ...]) -> list[Shard]:
+def record_shards(session: "Session", name: str, lengths: tuple[int, ...]) -> list[Shard]:
     """The shards of all cells of a dataset, block after block, the longest contexts first.
 
     So what a process has read and priced for some questions serves all their lengths, and none is idle at the end.
     """
-    is_shared, rows = isinstance(open_dataset(out, name).builder, SharedContextBuilder), len(rows_of(out, name))
+    is_shared, rows = isinstance(session.dataset(name).builder, SharedContextBuilder), len(session.rows(name))
     blocks = {TOGETHER: rows} if is_shared else {block: questions_of(block, rows) for block in blocks_of(rows)}
     return [
         Shard("records", name, f"{format_length(length)}/{block}", steps)
@@ -55,40 +65,41 @@ def record_shards(out: Path, name: str, lengths: tuple[int, ...]) -> list[Shard]
     ]
 
 
-def block_rows(build_dir: BuildDir, dataset: str, block: str) -> tuple[Row, ...]:
+def all_record_shards(session: "Session", name: str) -> list[Shard]:
+    """The shards of all lengths of a dataset."""
+    return record_shards(session, name, session.plan(name).spec.lengths)
+
+
+def block_rows(session: "Session", dataset: str, block: str) -> tuple[Row, ...]:
     """The questions of a block."""
     first = int(block) * BLOCK
-    return rows_of(build_dir.out, dataset)[first : first + BLOCK]
+    return session.rows(dataset)[first : first + BLOCK]
 
 
-@cache
-def rows_of(out: Path, name: str) -> tuple[Row, ...]:
-    """The questions of every file of a dataset, kept for the life of the process."""
-    return tuple(kept_rows(open_dataset(out, name), BuildDir(out)))
-
-
-def pack_block(build_dir: BuildDir, shard: Shard) -> Iterator[Any]:
+def pack_block(session: "Session", shard: Shard) -> Iterator[RecordLine]:
     """One cell × block of questions: records and items, integers and paths, no pixels."""
-    dataset = open_dataset(build_dir.out, shard.dataset)
+    dataset = session.dataset(shard.dataset)
     cell, block = shard.name.split("/")
-    rows = rows_of(build_dir.out, shard.dataset) if block == TOGETHER else block_rows(build_dir, shard.dataset, block)
+    rows = session.rows(shard.dataset) if block == TOGETHER else block_rows(session, shard.dataset, block)
     yield from _and_shown(pack_lines(dataset, rows, parse_length(cell)))
 
 
-def _and_shown(lines: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _and_shown(lines: Iterator[RecordLine]) -> Iterator[RecordLine]:
     """The lines, and a last one: the images they show, which are needed before any line is read again."""
     pages: set[str] = set()
     pictures: dict[str, set[str]] = {}
     for line in lines:
-        for path, origin in line.pop("pictures", {}).items():
-            pictures.setdefault(path, set()).add(origin)
-        pages.update(item["image"] for item in line.get("items", ()) if item["image"])
-        yield line
+        if isinstance(line, PackedRecord | BundledRecord):
+            for path, origin in line.pictures.items():
+                pictures.setdefault(path, set()).add(origin)
+        if isinstance(line, PackedRecord):
+            pages.update(item["image"] for item in line.items if item["image"])
+        yield replace(line, pictures={}) if isinstance(line, PackedRecord | BundledRecord) else line
     named = {path: sorted(origins) for path, origins in sorted(pictures.items())}
-    yield {"pages": sorted(pages - pictures.keys()), "pictures": named}
+    yield ShownImages(sorted(pages - pictures.keys()), named)
 
 
-def pack_lines(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[Any]:
+def pack_lines(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[RecordLine]:
     """The lines of some questions at a length; of all together, where questions share contexts."""
     if isinstance(dataset.builder, SharedContextBuilder):
         yield from _shared(dataset, rows, length)
@@ -102,9 +113,9 @@ def pack_lines(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[A
         else:
             for example in made:
                 line = _line(dataset, example, row)
-                same.check(example, line["record"], row)
+                same.check(example, line.record, row)
                 yield line
-            yield {"left_out": dict(made[0].left_out)}  # of the context: the same at every placement
+            yield LeftOutUnits(dict(made[0].left_out))  # of the context: the same at every placement
 
 
 def pack_row(dataset: Dataset, row: Row, length: int) -> list[Example]:
@@ -188,7 +199,7 @@ def _asked(question: Question) -> Iterator[str]:
     return (part.path for part in question.parts if isinstance(part, Image))
 
 
-def _shared(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[Any]:
+def _shared(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[RecordLine]:
     """The lines of all contexts of a cell: each question's own record, and of each context the costliest one's."""
     place = {row.id: number for number, row in enumerate(rows)}
     found: list[Example] = []
@@ -205,20 +216,20 @@ def _shared(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[Any]
             continue
         costliest = max(made, key=lambda example: (example.count.total, example.id))
         found += [example for example in made if example.question.is_home or example is costliest]
-        yield {"left_out": dict(costliest.left_out)}
+        yield LeftOutUnits(dict(costliest.left_out))
     missing = {context.family: context.take_order.missing_groups(length) for context in _contexts(dataset, rows)}
     same = SameAnswers(dataset)
     for example in sorted(found, key=lambda example: place[example.id]):
         row = rows[place[example.id]]
         if example.question.is_home:
             line = _line(dataset, example, row)
-            same.check(example, line["record"], row)
+            same.check(example, line.record, row)
             yield line
         else:
-            yield {"bundled": released_record(dataset, example, row), "pictures": _shown(dataset, example)}
+            yield BundledRecord(released_record(dataset, example, row), _shown(dataset, example))
     asked = {example.id for example in found if example.question.is_home}  # once at each placement
     not_asked = len(rows) - rejected - len(asked)
-    yield {"not_asked": not_asked, "missing_classes": sum(missing.values())}
+    yield SharedCounts(not_asked, sum(missing.values()))
 
 
 def _fault(error: DoesNotFitError | Rejected, length: int) -> Fault:
@@ -232,14 +243,9 @@ def _shown(dataset: Dataset, example: Example) -> dict[str, str]:
     return {path: name for path in example.prompt.images if (name := dataset.world.origin(path))}
 
 
-def _line(dataset: Dataset, example: Example, row: Row) -> dict[str, Any]:
-    return {
-        "record": released_record(dataset, example, row),
-        "items": _items(example),
-        "pictures": _shown(dataset, example),
-        "ran_dry": example.ran_dry,
-        "missing": example.missing,
-    }
+def _line(dataset: Dataset, example: Example, row: Row) -> PackedRecord:
+    record, pictures = released_record(dataset, example, row), _shown(dataset, example)
+    return PackedRecord(record, _items(example), example.ran_dry, example.missing, pictures)
 
 
 def released_record(dataset: Dataset, example: Example, row: Row) -> dict[str, Any]:
@@ -279,7 +285,7 @@ def finished_record(dataset: Dataset, example: Example) -> dict[str, Any]:
     return {**record, **added}
 
 
-def _items(example: Example) -> list[dict[str, Any]]:
+def _items(example: Example) -> list[Item]:
     value = None if example.placement is None else float(example.placement.value)
     return [
         {

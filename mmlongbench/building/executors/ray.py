@@ -1,4 +1,4 @@
-"""The Ray engine: the same shards, spread over the nodes of a cluster that all see the release's folder.
+"""The Ray executor: the same shards, spread over the nodes of a cluster that all see the release's folder.
 
 Needs the extra `ray`. A worker outlives a build, so each call says which build it is of, and what a worker knows of
 another is forgotten.
@@ -13,16 +13,17 @@ from pathlib import Path
 from typing import Any
 
 from mmlongbench.building.build_dir import BuildDir, Shard
-from mmlongbench.building.engine import Done
+from mmlongbench.building.executors.base import Done, Executor
 from mmlongbench.building.remote import Remote, outputs
-from mmlongbench.building.shards import forget, run_shard
+from mmlongbench.building.session import Session
+from mmlongbench.building.stages.table import run_shard
 from mmlongbench.errors import BuildError
 from mmlongbench.io.atomic import sha256_of
 from mmlongbench.io.progress import Progress
 
 
 @dataclass(slots=True)
-class RayEngine:
+class RayExecutor(Executor):
     """Tasks of one CPU each; a shard whose worker dies is done once more."""
 
     progress: Progress
@@ -40,13 +41,13 @@ class RayEngine:
         """Where the nodes share the folder."""
         return self.remote is None
 
-    def run(self, out: Path, shards: Sequence[Shard]) -> Generator[Done, None, None]:
+    def run(self, session: Session, shards: Sequence[Shard]) -> Generator[Done, None, None]:
         """Do all shards, each told as it ends; or raise the first error."""
         if not shards:
             return
         ray = _ray()
         self._connection.enter_context(_connected(self.address))
-        plan = BuildDir(out).plan
+        out, plan = session.build_dir.out, session.build_dir.plan
         build = sha256_of(plan) if plan.is_file() else ""
         task = ray.remote(num_cpus=1, max_retries=1, scheduling_strategy="SPREAD")(_run)
         self._rounds += 1
@@ -68,23 +69,36 @@ class RayEngine:
         self._connection.close()
 
 
-_known = ""
-"""The build, and the round of it, that this worker knows of."""
+@dataclass(slots=True)
+class _Worker:
+    """What a worker holds: the session of one build, which a build of another plan replaces."""
+
+    known: str = ""
+    """The build, and the round of it, that this worker knows of."""
+    session: Session | None = None
+
+    def opened(self, out: Path, known: str, remote: Remote | None) -> Session:
+        """Return the session of a build, with what was done before this round."""
+        if remote and self.known != known:
+            remote.pull(out, BuildDir(out).root.name)
+        if self.session is None or self.known.split()[:1] != known.split()[:1]:
+            if self.session is not None:
+                self.session.close()
+            self.session = Session(out)
+        self.known = known
+        return self.session
+
+
+_worker = _Worker()
 
 
 def _run(out: Path, shard: Shard, known: str, remote: Remote | None) -> tuple[str, float]:
     """Do a shard on a node: (which, seconds)."""
     import ray
 
-    global _known
     node = str(ray.get_runtime_context().get_node_id())
     here = Path(tempfile.gettempdir()) / f"mmlongbench-{node}-{known.split()[0]}" if remote else out
-    if _known.split()[:1] != known.split()[:1]:
-        forget()
-    if remote and _known != known:  # what was done before this round
-        remote.pull(here, BuildDir(here).root.name)
-    _known = known
-    seconds = run_shard(here, shard)
+    seconds = run_shard(_worker.opened(here, known, remote), shard)
     if remote:
         remote.push(here, outputs(BuildDir(here), shard))
     return node, seconds

@@ -5,9 +5,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mmlongbench.building.checks import check_draft
+from mmlongbench.building.build_dir import Shard, rows_shard
 from mmlongbench.building.dataset import Dataset, sample_draws
-from mmlongbench.building.rejects import reject, reject_row
+from mmlongbench.building.lines import KeptRow, Reject, RowCounts, RowLine
+from mmlongbench.building.rejects import reject_row
+from mmlongbench.building.session import Session
+from mmlongbench.building.stages.checks import check_draft
 from mmlongbench.draft import Draft
 from mmlongbench.draws import Draws
 from mmlongbench.errors import Fault, ManifestError, Rejected, nearest
@@ -15,11 +18,22 @@ from mmlongbench.lengths import format_length
 from mmlongbench.manifest.calling import calling
 from mmlongbench.manifest.errata import load_errata, read_rows
 from mmlongbench.packing.pack import DoesNotFitError, examples
+from mmlongbench.release.lock import QuestionCounts
 from mmlongbench.task.rows import Row, RowFault
 from mmlongbench.task.take_orders import InOrder
 
 
-def choose_rows(dataset: Dataset) -> Iterator[dict[str, Any]]:
+def row_shards(session: Session, name: str) -> list[Shard]:
+    """One shard a dataset: what is left out depends on all rows."""
+    return [rows_shard(name)]
+
+
+def choose(session: Session, shard: Shard) -> Iterator[RowLine]:
+    """All rows of a dataset: which questions are in every file."""
+    yield from choose_rows(session.dataset(shard.dataset))
+
+
+def choose_rows(dataset: Dataset) -> Iterator[KeptRow | Reject | RowCounts]:
     """Lines of kept rows and of row rejects, each in source order, and one of counts that add up.
 
     Questions are admitted in drawn order until the sample is full, so a smaller sample is the start of a larger one.
@@ -46,9 +60,9 @@ def choose_rows(dataset: Dataset) -> Iterator[dict[str, Any]]:
         else:
             chosen.add(row.id)
     kept = [row for row in rows.values() if row.id in chosen]
-    yield from ({"row": row.model_dump(mode="json")} for row in kept)
+    yield from (KeptRow(row.model_dump(mode="json")) for row in kept)
     yield from (rejects[number] for number in sorted(rejects))
-    yield {"counts": _counts(kept, list(rejects.values()), read, len(rows) - examined, noted)}
+    yield _counts(kept, list(rejects.values()), read, len(rows) - examined, noted)
 
 
 def _rows(dataset: Dataset) -> Iterator[Row | RowFault]:
@@ -58,14 +72,14 @@ def _rows(dataset: Dataset) -> Iterator[Row | RowFault]:
     return read_rows(dataset.reader, dataset.plan.sources, errata, spec.reader)
 
 
-def _read(dataset: Dataset) -> tuple[dict[int, Row], dict[int, dict[str, Any]]]:
+def _read(dataset: Dataset) -> tuple[dict[int, Row], dict[int, Reject]]:
     """The readable rows, the first of each id, and rejects for the others, by their place in the source."""
     rows: dict[int, Row] = {}
-    rejects = {}
+    rejects: dict[int, Reject] = {}
     known = set()
     for number, found in enumerate(_rows(dataset)):
         if isinstance(found, RowFault):
-            rejects[number] = reject(dataset.spec.name, found.id, found.fault)
+            rejects[number] = Reject(dataset.spec.name, found.id, None, found.fault)
             known.add(found.id)
         elif found.id in known:
             fault = Fault("duplicate-id", "an id once", "it stands before", field="id")
@@ -163,21 +177,27 @@ def _out_of_span(draft: Draft, dataset: Dataset) -> Fault | None:
     return Fault("full-prompt-out-of-span", expected, f"{full}", todo="set reference_length to keep other lengths")
 
 
-def _counts(
-    kept: list[Row], rejects: list[dict[str, Any]], read: int, unseen: int, noted: Counter[str]
-) -> dict[str, Any]:
+def _counts(kept: list[Row], rejects: list[Reject], read: int, unseen: int, noted: Counter[str]) -> RowCounts:
     """Return how many rows were read, kept, not sampled and not selected; the others by reason; repairs and notes."""
     repaired = Counter(repair for row in kept for repair in row.repairs)
     rejected, skipped = Counter[str](), Counter[str]()
-    for line in (line["reject"] for line in rejects):
-        (skipped if line.get("is_expected") else rejected)[str(line["reason"])] += 1
-    return {
-        "read": read,
-        "kept": len(kept),
-        "not_sampled": unseen,
-        **({"not_selected": others} if (others := read - len(kept) - len(rejects) - unseen) else {}),
-        "rejected": dict(sorted(rejected.items())),
-        **({"skipped": dict(sorted(skipped.items()))} if skipped else {}),
-        "repaired": dict(sorted(repaired.items())),
-        **({"noted": dict(sorted(noted.items()))} if noted else {}),
+    for fault in (each.fault for each in rejects):
+        (skipped if fault.is_expected else rejected)[fault.reason] += 1
+    few: dict[str, Any] = {
+        "not_selected": read - len(kept) - len(rejects) - unseen,
+        "skipped": _sorted(skipped),
+        "noted": _sorted(noted),
     }
+    counts = QuestionCounts(
+        read=read,
+        kept=len(kept),
+        not_sampled=unseen,
+        rejected=_sorted(rejected),
+        repaired=_sorted(repaired),
+        **{key: found for key, found in few.items() if found},
+    )
+    return RowCounts(counts)
+
+
+def _sorted(counts: Counter[str]) -> dict[str, int]:
+    return dict(sorted(counts.items()))

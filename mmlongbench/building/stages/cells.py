@@ -1,0 +1,173 @@
+"""The cells stage: the shards of a dataset at a length, merged into the files of the release in one reading."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mmlongbench.building.build_dir import Shard, cell_shard
+from mmlongbench.building.dataset import Dataset
+from mmlongbench.building.lines import (
+    RECORDS,
+    BundledRecord,
+    CellLine,
+    LeftOutUnits,
+    PackedRecord,
+    RecordLine,
+    Reject,
+    SharedCounts,
+    WrittenCell,
+)
+from mmlongbench.building.stages.checks import check_file
+from mmlongbench.building.stages.records import record_shards
+from mmlongbench.io.atomic import atomic_write, sha256_of, write_whole
+from mmlongbench.lengths import parse_length
+from mmlongbench.release.items import Item
+from mmlongbench.release.layout import DATA, ITEMS
+from mmlongbench.release.lock import CellCounts, LockedFile
+from mmlongbench.task.formats import JSON_LINES
+
+if TYPE_CHECKING:
+    from mmlongbench.building.session import Session
+
+_ROWS = 50_000
+"""Rows of items that are written at once."""
+
+
+def cell_shards(session: "Session", name: str) -> list[Shard]:
+    """One shard for each length of a dataset."""
+    return [cell_shard(name, length) for length in session.plan(name).spec.lengths]
+
+
+def write_cell(session: "Session", shard: Shard) -> Iterator[CellLine]:
+    """The public files of a cell and its items, unless nothing fits; then what was counted, and its rejects."""
+    dataset, length = session.dataset(shard.dataset), parse_length(shard.name)
+    tally = _Tally(dataset.builder.spec.balance)
+    lines = tally.counted(_lines(session, shard.dataset, length))
+    first = next((line for line in lines if isinstance(line, PackedRecord)), None)
+    files = {} if first is None else _write_files(session, dataset, length, first, lines)
+    for _ in lines:  # all rejects, where there is no record
+        pass
+    yield WrittenCell(files, tally.cell())
+    yield from tally.rejects
+
+
+def described(path: Path) -> LockedFile:
+    """A file as the lock has it."""
+    return LockedFile(bytes=path.stat().st_size, sha256=sha256_of(path))
+
+
+def _lines(session: "Session", name: str, length: int) -> Iterator[RecordLine]:
+    for shard in record_shards(session, name, (length,)):
+        yield from session.build_dir.read(shard, RECORDS)
+
+
+def _write_files(
+    session: "Session", dataset: Dataset, length: int, first: PackedRecord, lines: Iterator[RecordLine]
+) -> dict[str, LockedFile]:
+    """The records with their items beside them, and the file that bundles them; each as the lock has it, by path."""
+    spec, name, build_dir = dataset.builder.spec, dataset.spec.name, session.build_dir
+    about = (name, length, len(session.rows(name)), len(dataset.placements()))
+    public = f"{DATA}/{spec.files.write(*about)}"
+    items = f"{ITEMS}/{Path(spec.files.write(*about)).with_suffix('.parquet').as_posix()}"
+    with _items_to(build_dir.out / items) as writer:
+
+        def records() -> Iterator[dict[str, Any]]:
+            for line in chain([first], lines):
+                if isinstance(line, PackedRecord):
+                    writer.add(line.items)
+                    yield line.record
+
+        write_whole(build_dir.out / public, spec.format.bundle(records()))
+    if spec.format is not JSON_LINES:
+        own = (line.record for line in _lines(session, name, length) if isinstance(line, PackedRecord))
+        check_file(dataset, spec.format, build_dir.out / public, own, public)
+    written = [public, items]
+    if spec.bundle:
+        written.append(f"{DATA}/{spec.bundle.files.write(*about)}")
+        both = (line for line in _lines(session, name, length) if isinstance(line, PackedRecord | BundledRecord))
+        write_whole(build_dir.out / written[-1], spec.bundle.format.bundle(line.record for line in both))
+        own = (line.record for line in _lines(session, name, length) if isinstance(line, PackedRecord))
+        check_file(dataset, spec.bundle.format, build_dir.out / written[-1], own, written[-1])
+    return {path: described(build_dir.out / path) for path in written}
+
+
+class _Items:
+    """One row a unit: where it stands in which prompt, its role and its tokens."""
+
+    def __init__(self, writer: Any, schema: Any) -> None:  # noqa: ANN401  (of Arrow, which has no types)
+        self._writer, self._schema = writer, schema
+        self._rows: list[Item] = []
+
+    def add(self, rows: Sequence[Item]) -> None:
+        """Rows to be written, some at a time."""
+        self._rows += rows
+        if len(self._rows) >= _ROWS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is held."""
+        import pyarrow as pa
+
+        self._writer.write_table(pa.Table.from_pylist(self._rows, self._schema))
+        self._rows = []
+
+
+@contextmanager
+def _items_to(path: Path) -> Iterator[_Items]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    strings, integers = ("id", "unit", "role", "inside", "image"), ("position", "start", "text_tokens", "image_tokens")
+    types = {"placement": pa.float64(), **dict.fromkeys(strings, pa.string()), **dict.fromkeys(integers, pa.int64())}
+    schema = pa.schema(types)
+    with atomic_write(path) as file, pq.ParquetWriter(file, schema) as writer:
+        items = _Items(writer, schema)
+        yield items
+        items.flush()
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What is counted of a cell as its lines go by."""
+
+    balance: str
+    counts: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)
+    balanced: Counter[str] = field(default_factory=Counter)
+    missing: int = 0
+    rejects: list[Reject] = field(default_factory=list)
+
+    def counted(self, lines: Iterator[RecordLine]) -> Iterator[RecordLine]:
+        """The same lines, counted."""
+        for line in lines:
+            self._add(line)
+            yield line
+
+    def _add(self, line: RecordLine) -> None:
+        if isinstance(line, PackedRecord):
+            self.counts.update({"record": 1, "ran_dry": int(line.ran_dry)})
+            self.missing = max(self.missing, line.missing)
+            if self.balance:
+                self.balanced[str(line.record[self.balance])] += 1
+        elif isinstance(line, Reject):
+            self.rejects.append(line)
+        elif isinstance(line, LeftOutUnits):
+            self.left_out.update(line.left_out)
+        elif isinstance(line, SharedCounts):
+            self.counts.update({"not_asked": line.not_asked, "missing_classes": line.missing_classes})
+
+    def cell(self) -> CellCounts:
+        """Examples, fit rejects, examples whose units ran out before the room did, excluded units, what balances."""
+        counts = self.counts
+        more: dict[str, Any] = {key: counts[key] for key in ("not_asked", "missing_classes") if counts[key]}
+        if self.missing:
+            more["missing_units"] = self.missing
+        if self.left_out:
+            more["left_out"] = dict(sorted(self.left_out.items()))
+        if self.balance:
+            more[f"by_{self.balance}"] = dict(sorted(self.balanced.items()))
+        return CellCounts(examples=counts["record"], rejected=len(self.rejects), ran_dry=counts["ran_dry"], **more)

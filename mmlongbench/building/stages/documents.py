@@ -1,0 +1,74 @@
+"""The documents stage: the sizes of the pages of each document, and what else a task asks of them."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from mmlongbench.building.build_dir import Shard
+from mmlongbench.building.dataset import limits_of
+from mmlongbench.building.fingerprints import DocumentFile, parts_of
+from mmlongbench.building.lines import DocumentLine, ReadDocument, RefusedDocument
+from mmlongbench.building.session import Session
+from mmlongbench.building.source_files import SourceFiles
+from mmlongbench.documents.page_store import Pages, keys_and_texts_of, keys_of, sizes_of, texts_of
+from mmlongbench.errors import BuildError, ReaderDiedError, SourceError, TimeLimitError
+from mmlongbench.manifest.model import DatasetSpec
+from mmlongbench.manifest.resolve import bind_builder
+from mmlongbench.task.spec import TaskSpec
+
+
+def document_shards(session: Session, name: str) -> list[Shard]:
+    """One shard a document."""
+    return [Shard("documents", name, document) for document in session.plan(name).documents]
+
+
+def read_document(session: Session, shard: Shard) -> Iterator[DocumentLine]:
+    """One document: the sizes of its pages, and what else the task asks of them; or what is wrong with it."""
+    plan = session.plan(shard.dataset)
+    file, asked = plan.documents[shard.name], bind_builder(plan.spec).spec
+    with reading(session.source_files, shard.dataset, file):
+        read = _pages(file.pages, plan.spec, asked)
+    yield read
+
+
+@contextmanager
+def reading(files: SourceFiles, dataset: str, file: DocumentFile) -> Iterator[None]:
+    """Make sure that what the block reads of a document is what was fingerprinted, and name it where it takes too long.
+
+    Raises:
+        SourceChangedError: a file of the document has changed.
+        BuildError: a page takes too long, or the process that reads the document dies at it.
+
+    """
+    try:
+        with files.unchanged(*parts_of(file.pages)):
+            yield
+    except TimeLimitError as error:
+        raise BuildError(
+            f"dataset {dataset!r}, document {file.id!r}: {error.what}; {excluding(file.id)}, or raise "
+            "limits.seconds_a_page, and the same command goes on"
+        ) from error
+    except ReaderDiedError as error:
+        raise BuildError(f"dataset {dataset!r}, document {file.id!r}: {error}: {excluding(file.id)}") from error
+
+
+def excluding(id: str) -> str:
+    """How a document is left out, its id quoted so that YAML reads it as a string."""
+    return f"exclude it (`exclude: [{json.dumps(id, ensure_ascii=False)}]` in the manifest, and a new folder)"
+
+
+def _pages(document: Pages, spec: DatasetSpec, asked: TaskSpec) -> ReadDocument | RefusedDocument:
+    """What the task asks of the pages of a document, or what is wrong with them."""
+    limits = limits_of(spec)
+    try:
+        pages, keys, texts = list(sizes_of(document, spec.pages.dpi, limits)), list[str](), list[str]()
+        if asked.page_keys and asked.page_texts:
+            found = list(keys_and_texts_of(document, limits, ocr=spec.pages.ocr))
+            keys, texts = [key for key, _ in found], [text for _, text in found]
+        elif asked.page_keys:
+            keys = list(keys_of(document, limits))
+        elif asked.page_texts:
+            texts = list(texts_of(document, limits, ocr=spec.pages.ocr))
+    except SourceError as error:
+        return RefusedDocument(error.fault)
+    return ReadDocument(pages, keys, texts)

@@ -1,0 +1,105 @@
+"""The images stage: every image that some example shows, made once, with its hash as it was made."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+
+from mmlongbench.building.build_dir import BuildDir, Shard
+from mmlongbench.building.dataset import Dataset, limits_of
+from mmlongbench.building.lines import IMAGES as IMAGE_LINES
+from mmlongbench.building.lines import MadeImage
+from mmlongbench.building.session import Session
+from mmlongbench.building.stages.documents import reading
+from mmlongbench.documents.page_store import images_of
+from mmlongbench.errors import BuildError
+from mmlongbench.io.atomic import sha256_of, write_whole
+from mmlongbench.release.layout import IMAGES
+from mmlongbench.task.sources import Page
+
+PAGES, PICTURES = "pages", "pictures"
+"""How the names of shards begin that render a document, and that copy pictures."""
+TOGETHER = 256
+"""Pictures of a shard."""
+
+
+def image_shards(session: Session, name: str) -> list[Shard]:
+    """One shard a document that is shown, then the pictures in blocks."""
+    needed = session.needed(name)
+    shown = {path.split("/")[-2] for path in needed.pages}
+    documents = [Shard("images", name, f"{PAGES}/{doc}") for doc in session.plan(name).documents if doc in shown]
+    pictures = len(needed.pictures)
+    blocks = [(f"{start // TOGETHER:05d}", min(TOGETHER, pictures - start)) for start in range(0, pictures, TOGETHER)]
+    return [*documents, *(Shard("images", name, f"{PICTURES}/{block}", steps) for block, steps in blocks)]
+
+
+def make_images(session: Session, shard: Shard) -> Iterator[MadeImage]:
+    """The pages of a document, or a block of pictures."""
+    kind, _, name = shard.name.partition("/")
+    yield from _render_document(session, shard, name) if kind == PAGES else _copy_pictures(session, shard, int(name))
+
+
+def _render_document(session: Session, shard: Shard, name: str) -> Iterator[MadeImage]:
+    """One document: each page that any example shows, rendered once.
+
+    A page that stands there is kept only if a shard of another dataset, which shows the same document, has made it:
+    of any other nobody knows what it is.
+    """
+    dataset, build_dir = session.dataset(shard.dataset), session.build_dir
+    file, shown = dataset.plan.documents[name], session.needed(shard.dataset).pages
+    pages = [page for page in dataset.world.pages(file.id) if page.path in shown]
+    made = {path: line for path, line in _made_by_others(session, shard) if _is_made(build_dir, line)}
+    with reading(session.source_files, shard.dataset, file):
+        made |= _rendered(build_dir, dataset, name, [page for page in pages if page.path not in made])
+    yield from (made[page.path] for page in pages)
+
+
+def _rendered(build_dir: BuildDir, dataset: Dataset, name: str, pages: Sequence[Page]) -> dict[str, MadeImage]:
+    """Render pages of a document, and write them; what was written, by path."""
+    file, spec = dataset.plan.documents[name], dataset.spec
+    paths, sizes = [page.path for page in pages], [(page.width, page.height) for page in pages]
+    numbers = {page.index: page for page in pages}
+    made = {}
+    images = images_of(file.pages, paths, list(numbers), sizes, spec.pages.dpi, spec.pages.quality, limits_of(spec))
+    for index, size, data in images:
+        page = numbers[index]
+        if size != (page.width, page.height):
+            planned = (page.width, page.height)
+            raise BuildError(f"{file.id}, page {index}: rendered as {size}, planned as {planned}; report this")
+        write_whole(build_dir.out / IMAGES / page.path, [data])
+        made[page.path] = _described(page.path, data)
+    return made
+
+
+def _made_by_others(session: Session, shard: Shard) -> Iterator[tuple[str, MadeImage]]:
+    """The images that shards of other datasets have made of the same document, by path."""
+    build_dir = session.build_dir
+    for name in session.names_sharing_images(shard.dataset):
+        other = Shard("images", name, shard.name)
+        if name != shard.dataset and build_dir.is_done(other):
+            yield from ((line.path, line) for line in build_dir.read(other, IMAGE_LINES))
+
+
+def _is_made(build_dir: BuildDir, line: MadeImage) -> bool:
+    """Whether an image stands there as it was made."""
+    path = build_dir.out / IMAGES / line.path
+    return path.is_file() and sha256_of(path) == line.sha256
+
+
+def _copy_pictures(session: Session, shard: Shard, block: int) -> Iterator[MadeImage]:
+    """A block of pictures: the source's own bytes, or those of the upright picture."""
+    dataset, build_dir = session.dataset(shard.dataset), session.build_dir
+    first = block * TOGETHER
+    for path, name in session.needed(shard.dataset).pictures[first : first + TOGETHER]:
+        target, data = build_dir.out / IMAGES / path, dataset.world.image(name).released()
+        if not target.is_file():
+            write_whole(target, [data])
+        elif hashlib.sha256(data).hexdigest() != sha256_of(target):
+            raise BuildError(
+                f"{target}: another picture stands there; if another dataset of this release has made it, build them "
+                "apart, else remove it and run the command again"
+            )
+        yield _described(path, data)
+
+
+def _described(path: str, data: bytes) -> MadeImage:
+    """An image as the lock has it, by the bytes that were made."""
+    return MadeImage(path, len(data), hashlib.sha256(data).hexdigest())

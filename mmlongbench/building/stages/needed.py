@@ -1,0 +1,46 @@
+"""The images that the examples of a dataset show, as its packed records name them."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mmlongbench.building.lines import RECORDS, ShownImages
+from mmlongbench.building.stages.records import record_shards
+from mmlongbench.errors import BuildError
+
+if TYPE_CHECKING:
+    from mmlongbench.building.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class NeededImages:
+    """What must be made."""
+
+    pages: frozenset[str]
+    """Released paths of pages of documents."""
+    pictures: tuple[tuple[str, str], ...]
+    """(released path, name in the source) of pictures, sorted."""
+
+
+def needed_images(session: "Session", name: str) -> NeededImages:
+    """Return the images that the examples of a dataset show; all its records are packed.
+
+    Raises:
+        BuildError: two pictures of the source have one name in the release.
+
+    """
+    by_content = session.dataset(name).reader.names_images_by_content
+    pages: set[str] = set()
+    pictures: dict[str, str] = {}
+    for shard in record_shards(session, name, session.plan(name).spec.lengths):
+        shown = session.build_dir.last(shard, RECORDS)
+        if not isinstance(shown, ShownImages):
+            raise BuildError(f"{shard}: does not end in the images that it shows; run the command again")
+        pages.update(shown.pages)
+        for path, origins in shown.pictures.items():
+            for origin in origins:
+                other = pictures.setdefault(path, origin)
+                if by_content:  # one path, one content: whichever name, so the first
+                    pictures[path] = min(origin, other)
+                elif other != origin:
+                    raise BuildError(f"two pictures would be {path}: {pictures[path]!r} and {origin!r}; rename one")
+    return NeededImages(frozenset(pages.difference(pictures)), tuple(sorted(pictures.items())))

@@ -1,0 +1,86 @@
+"""The stages of a build, in their order: the one table that every way of building follows.
+
+A whole build does all stages, one after the other. Shares on many machines do some shards of one stage. A forecast does
+those that are prepared.
+"""
+
+import gc
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from mmlongbench.building import lines
+from mmlongbench.building.build_dir import Shard, StageName
+from mmlongbench.building.session import Session
+from mmlongbench.building.stages.cells import cell_shards, write_cell
+from mmlongbench.building.stages.documents import document_shards, read_document
+from mmlongbench.building.stages.images import image_shards, make_images
+from mmlongbench.building.stages.negatives import find_negatives, negative_shards
+from mmlongbench.building.stages.records import all_record_shards, pack_block
+from mmlongbench.building.stages.rows import choose, row_shards
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One step of a build: independent shards, each of which leaves a file of typed lines."""
+
+    name: StageName
+    shards: Callable[[Session, str], list[Shard]]
+    """The shards of a dataset. They are known once the stages before are done."""
+    run: Callable[[Session, Shard], Iterator[Any]]
+    """The lines of a shard."""
+    lines: TypeAdapter[Any]
+    """The type of a line."""
+    label: str = ""
+    """What a shard makes, as progress shows it; empty where the names of shards begin with it."""
+    is_prepared: bool = False
+    """Whether `--stage prepare` does it: rows depend on all documents, all that follows on all rows."""
+
+    def group(self, shard: Shard) -> str:
+        """Return the line of progress that a shard belongs to."""
+        return f"{shard.dataset} {self.label or shard.name.split('/')[0]}"
+
+
+STAGES = (
+    Stage("documents", document_shards, read_document, lines.DOCUMENTS, "documents", is_prepared=True),
+    Stage("rows", row_shards, choose, lines.ROWS, "questions", is_prepared=True),
+    Stage("negatives", negative_shards, find_negatives, lines.NEGATIVES, "negatives"),
+    Stage("records", all_record_shards, pack_block, lines.RECORDS),
+    Stage("images", image_shards, make_images, lines.IMAGES),
+    Stage("cells", cell_shards, write_cell, lines.CELLS, "files"),
+)
+
+
+def stage_named(name: StageName) -> Stage:
+    """Return the stage of a name."""
+    return next(stage for stage in STAGES if stage.name == name)
+
+
+def run_shard(session: Session, shard: Shard) -> float:
+    """Do one shard, unless it is done; the seconds it took."""
+    build_dir, begun = session.build_dir, time.perf_counter()
+    with build_dir.lock_shard(shard), _collected_seldom():
+        if not build_dir.is_done(shard):
+            build_dir.write(shard, _unchanged(session, shard))
+    return time.perf_counter() - begun
+
+
+def _unchanged(session: Session, shard: Shard) -> Iterator[Any]:
+    """The result of a shard, which is kept only if what it was made of is what was fingerprinted."""
+    with session.source_files.unchanged_tables(shard.dataset):
+        yield from stage_named(shard.stage).run(session, shard)
+
+
+@contextmanager
+def _collected_seldom() -> Iterator[None]:
+    """Let Python look for reference cycles less often: shards make millions of values and hardly any cycle."""
+    before = gc.get_threshold()
+    gc.set_threshold(50_000, 20, 20)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)

@@ -1,0 +1,194 @@
+"""The items of a release: one row for each unit of each example, in Parquet, beside the public files."""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from itertools import groupby, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NotRequired, TypeAlias
+
+from pydantic import TypeAdapter, ValidationError
+from typing_extensions import TypedDict
+
+from mmlongbench.errors import ReleaseError
+from mmlongbench.release.layout import ITEMS
+
+if TYPE_CHECKING:
+    from mmlongbench.release.loading import PublicFile
+    from mmlongbench.release.measuring import Measured
+
+_Key: TypeAlias = tuple[str, float | None]
+_AHEAD = 16
+"""Examples by which the items may be ahead of what can be counted."""
+_READ = 1024
+"""Rows of items that are read at once."""
+_MAX_UNITS = 2
+"""Units an example may have for each token of its length; those that cost nothing are rare."""
+_MAX_ROW = 4096
+"""Bytes a row of items may have on average: ids, a path, numbers."""
+_MAX_TEXT = 16 * 1024
+"""Bytes of one text of a row."""
+_TEXTS = ["id", "unit", "role", "inside", "image"]
+_NUMBERS = ["placement", "position", "start", "text_tokens", "image_tokens"]
+_MAX_FIRST = 256 * 1024
+"""Bytes a file of items may have however few its rows are."""
+
+
+class Item(TypedDict):
+    """One unit of one example. A dict, since there are millions."""
+
+    id: str
+    """Of the example."""
+    placement: float | None
+    position: int
+    """Among the units of the example, from 0."""
+    unit: str
+    """The unit's id."""
+    role: str
+    inside: NotRequired[str | None]
+    """Ids of the needles that stand inside of it, with a blank between two; blanks and percent signs as in a URL."""
+    image: str | None
+    """The path of an image below `mmlb_image/`; None of a text."""
+    start: int
+    """Tokens before it."""
+    text_tokens: int
+    image_tokens: int
+
+
+_OF_AN_EXAMPLE = TypeAdapter(list[Item])
+
+
+class Items:
+    """The items of a release, read beside the public files, example after example."""
+
+    def __init__(self, root: Path, examples: int | None = None) -> None:
+        """`root` is the release; `examples` are those that a file has, where its items must not be more than fit."""
+        self._root, self._examples = root, examples
+        self._name = ""
+        self._groups: Iterator[tuple[_Key, list[dict[str, Any]]]] = iter(())
+        self._ahead: deque[tuple[_Key, list[dict[str, Any]]]] = deque()
+        self._passed = ""
+
+    def left(self) -> str:
+        """Return the first example of which there are items and that was not asked for; empty if there is none."""
+        keys = (key for key, _ in (*self._ahead, *self._groups))
+        return self._passed or next((f"{id}, {placement}" for id, placement in keys), "")
+
+    def of(self, file: "PublicFile", made: "Measured") -> Sequence[Item]:
+        """The items of one example; none where the release has none of it. Examples come in the order of the file.
+
+        Raises:
+            NoItemError: a row of the example is none.
+            ReleaseError: the items of the file cannot be read.
+
+        """
+        if file.name != self._name:
+            self._name, self._groups, self._ahead = file.name, self._read(file), deque()
+        while len(self._ahead) < _AHEAD and (group := next(self._groups, None)):
+            self._ahead.append(group)
+        place = next((n for n, (key, _) in enumerate(self._ahead) if key == (made.id, made.placement)), None)
+        if place is None:
+            return ()
+        for _ in range(place):  # of examples that could not be counted
+            (id, placement), _ = self._ahead.popleft()
+            self._passed = self._passed or f"{id}, {placement}"
+        return _checked(self._ahead.popleft()[1])
+
+    def _read(self, file: "PublicFile") -> Iterator[tuple[_Key, list[dict[str, Any]]]]:
+        """The rows of each example.
+
+        Raises:
+            ReleaseError: they are more, or larger, than examples of this length can have.
+
+        """
+        import pyarrow.parquet as pq
+
+        path = self._root / ITEMS / Path(file.name).with_suffix(".parquet")
+        if not path.is_file():
+            return
+        table, most = pq.ParquetFile(path, read_dictionary=_text_columns(path)), _MAX_UNITS * file.length
+        rows = table.metadata.num_rows
+        size = sum(table.metadata.row_group(number).total_byte_size for number in range(table.metadata.num_row_groups))
+        if self._examples is not None and rows > (bound := most * self._examples):
+            raise ReleaseError(f"{path.name}: {rows:,} rows, {self._examples:,} examples have at most {bound:,}")
+        if size > (bound := _MAX_FIRST + rows * _MAX_ROW):
+            raise ReleaseError(f"{path.name}: {size:,} bytes unpacked, {rows:,} rows have at most {bound:,}")
+        units = (row for batch in _batches(table, path) for row in _rows(batch))
+        for key, group in groupby(units, key=lambda row: (row["id"], row["placement"])):
+            found = list(islice(group, most + 1))
+            if len(found) > most:
+                raise ReleaseError(f"{path.name}: {key[0]}, {key[1]}: more than {most:,} units")
+            yield key, found
+
+
+class NoItemError(ReleaseError):
+    """A row of items that is none; the other examples can be read."""
+
+
+def _checked(rows: list[dict[str, Any]]) -> list[Item]:
+    """Return rows as items.
+
+    Raises:
+        NoItemError: one is none.
+
+    """
+    try:
+        return _OF_AN_EXAMPLE.validate_python(rows)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        row, *field = problem["loc"]
+        raise NoItemError(f"unit {row}: {'.'.join(map(str, field))}: {problem['msg']}") from error
+
+
+def _text_columns(path: Path) -> list[str]:
+    """Return the columns of texts that a table of items has.
+
+    Raises:
+        ReleaseError: a column has values of another type than items have.
+
+    """
+    import pyarrow.parquet as pq
+    import pyarrow.types as types
+
+    found = []
+    for field in pq.read_schema(path):
+        kind = field.type.value_type if types.is_dictionary(field.type) else field.type
+        is_text, is_number = types.is_string(kind) or types.is_large_string(kind), types.is_integer(kind)
+        if field.name in _TEXTS and is_text:
+            found.append(field.name)
+        is_known = is_text if field.name in _TEXTS else is_number or types.is_floating(kind)
+        if field.name in (*_TEXTS, *_NUMBERS) and not is_known and not types.is_null(kind):
+            raise ReleaseError(f"{path.name}: {field.name} is {field.type}, expected a text or a number")
+    return found
+
+
+def _batches(table: Any, path: Path) -> Iterator[Any]:  # noqa: ANN401  (of Arrow, which has no types)
+    """Return the rows of a table of items, some at a time, without other columns.
+
+    Raises:
+        ReleaseError: a text is too long.
+
+    """
+    import pyarrow.compute as pc
+
+    known = [name for name in table.schema_arrow.names if name in (*_TEXTS, *_NUMBERS)]
+    for batch in table.iter_batches(_READ, columns=known):
+        for name in batch.schema.names:
+            texts = getattr(batch[name], "dictionary", None)
+            longest = 0 if texts is None else pc.max(pc.binary_length(texts)).as_py() or 0
+            if longest > _MAX_TEXT:
+                raise ReleaseError(f"{path.name}: {name}: a text of {longest:,} bytes, at most {_MAX_TEXT:,} are read")
+        yield batch
+
+
+def _rows(batch: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401
+    """Return the rows of a batch; equal texts are one object, since a few bytes may repeat a text in each row."""
+    columns = []
+    for name in batch.schema.names:
+        column = batch[name]
+        texts = getattr(column, "dictionary", None)
+        if texts is None:
+            columns.append(column.to_pylist())
+        else:
+            known = texts.to_pylist()
+            columns.append([None if at is None else known[at] for at in column.indices.to_pylist()])
+    return (dict(zip(batch.schema.names, values, strict=True)) for values in zip(*columns, strict=True))
