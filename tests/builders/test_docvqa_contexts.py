@@ -11,7 +11,7 @@ from builders.docvqa import DocVQA, DocVQAOptions
 from builders.docvqa.rows import DocumentQuestion
 from builders.docvqa.sample_others import draw_longdocurl
 from mmlongbench.building.build import build
-from mmlongbench.building.engine import LocalEngine
+from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K, TokenBudget
 from mmlongbench.manifest.model import DatasetSpec, Manifest
@@ -143,7 +143,7 @@ def test_a_text_dataset_is_asked_the_same_questions_over_the_same_pages(tmp_path
         {"name": "text_longdocurl", "drawn_as": "longdocurl", "options": {"pages_as": "text"}, **common},
     )
     manifest = Manifest(datasets=tuple(DatasetSpec.model_validate(spec) for spec in specs))
-    build(manifest, tmp_path / "out", LocalEngine(1, Progress(is_shown=False)))
+    build(manifest, tmp_path / "out", LocalExecutor(1, Progress(is_shown=False)))
     images, texts = (
         [json.loads(line) for line in (tmp_path / f"out/mmlb_data/documentQA/{name}_K8.jsonl").read_text().splitlines()]
         for name in ("longdocurl", "text_longdocurl")

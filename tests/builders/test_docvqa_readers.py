@@ -15,7 +15,7 @@ from builders.docvqa.answers import format_of, normalise
 from builders.docvqa.rows import DocumentQuestion
 from builders.docvqa.sample_others import draw_longdocurl, draw_own_documents, draw_slidevqa
 from mmlongbench.building.build import build
-from mmlongbench.building.engine import LocalEngine
+from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.errors import ManifestError, MMLongBenchError
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K
@@ -51,7 +51,7 @@ def built(out: Path, reader: str, source: Any, **more: Any) -> dict[str, Any]:
     name = {"longdocurl": "longdocurl", "slidevqa": "slidevqa"}.get(reader, "mmlongdoc")
     about = {"name": name, "builder": "docvqa", "reader": reader, "source": source, "lengths": (8 * K,)}
     spec = DatasetSpec.model_validate({**about, **more})
-    lock = build(Manifest(datasets=(spec,)), out, LocalEngine(1, QUIET)).lock
+    lock = build(Manifest(datasets=(spec,)), out, LocalExecutor(1, QUIET)).lock.public()
     found: dict[str, Any] = lock["datasets"][name]
     return found
 

@@ -15,7 +15,7 @@ from builders.many_shot import ImageFolders, ImageTables, INaturalist
 from builders.many_shot.sample import draw_folders
 from builders.many_shot.sample_shapes import CLASSES, draw_shape
 from mmlongbench.building.build import build
-from mmlongbench.building.engine import LocalEngine
+from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.documents.pixels import is_like_any, likeness
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K
@@ -32,7 +32,7 @@ def built(out: Path, source: Any, reader: str = "image_folders", **more: Any) ->
     """The lock of a release."""
     about = {"name": "sun397", "builder": "many_shot", "reader": reader, "source": source, "lengths": (8 * K,)}
     spec = DatasetSpec.model_validate({**about, "sample": {"stratify": "kind"}, **more})
-    return build(Manifest(datasets=(spec,)), out, LocalEngine(1, QUIET)).lock
+    return build(Manifest(datasets=(spec,)), out, LocalExecutor(1, QUIET)).lock.public()
 
 
 def frozen(out: Path, length: int = 8) -> list[dict[str, Any]]:
@@ -306,7 +306,7 @@ def test_the_same_picture_under_two_names_is_one_and_workers_do_not_matter(
     for workers in (1, 2):
         about = {"name": "sun397", "builder": "many_shot", "reader": "image_folders", "source": folders}
         spec = DatasetSpec.model_validate({**about, "lengths": (4 * K, 8 * K, 16 * K)})
-        locks.append(build(Manifest(datasets=(spec,)), tmp_path / f"{workers}", LocalEngine(workers, QUIET)).lock)
+        locks.append(build(Manifest(datasets=(spec,)), tmp_path / f"{workers}", LocalExecutor(workers, QUIET)).lock)
     assert locks[0] == locks[1]
     for record in frozen(tmp_path / "1", 16):
         assert len({shot["image"] for shot in record["exemplars"]}) == len(record["exemplars"]) == 27

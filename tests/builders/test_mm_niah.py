@@ -15,7 +15,7 @@ from builders.mm_niah.builder import MMNIAHOptions
 from builders.mm_niah.haystack import Haystack
 from builders.mm_niah.sample import draw_hidden_pictures, draw_hidden_sentences
 from mmlongbench.building.build import build
-from mmlongbench.building.engine import LocalEngine
+from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.errata import read_rows
 from mmlongbench.manifest.model import Manifest
@@ -113,7 +113,9 @@ def built(
         "options": {"task": task, "needle": kind},
     }
     out = source.folder / "release"
-    lock = build(Manifest.model_validate({"datasets": [dataset]}), out, LocalEngine(1, Progress(is_shown=False))).lock
+    lock = build(
+        Manifest.model_validate({"datasets": [dataset]}), out, LocalExecutor(1, Progress(is_shown=False))
+    ).lock.public()
     return out, lock
 
 

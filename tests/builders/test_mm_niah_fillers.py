@@ -16,8 +16,7 @@ from builders.mm_niah.rows import HaystackQuestion, HiddenNeedle
 from builders.mm_niah.sample import draw_hidden_pictures
 from builders.mm_niah.sample_upstream import FILES, STAR, draw_upstream
 from mmlongbench.building.build import build
-from mmlongbench.building.engine import LocalEngine
-from mmlongbench.building.shards import forget
+from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.documents.pictures import Pictures
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.errata import read_rows
@@ -123,13 +122,11 @@ def test_a_build_that_would_release_such_filler_ends_with_its_name(
         "options": {"task": task, "needle": needle},
     }
     manifest = Manifest.model_validate({"datasets": [dataset]})
-    left_out = build(manifest, tmp_path / "right", LocalEngine(1, Progress(is_shown=False))).lock
+    left_out = build(manifest, tmp_path / "right", LocalExecutor(1, Progress(is_shown=False))).lock.public()
     assert left_out["datasets"][kind]["cells"]["4K"]["left_out"]
-    forget()
     monkeypatch.setattr(haystack, "_picture_faults", lambda pictures, world: lambda name, picture: "")
     with pytest.raises(mm.DraftError, match=rf"mm-niah-\d: internal error: the picture mm-niah/{copy} .* it {fault}"):
-        build(manifest, tmp_path / "wrong", LocalEngine(1, Progress(is_shown=False)))
-    forget()
+        build(manifest, tmp_path / "wrong", LocalExecutor(1, Progress(is_shown=False)))
 
 
 def test_statements_with_the_counted_symbol_are_no_filler(drawn: dict[str, dict[str, Path]]) -> None:
@@ -184,8 +181,7 @@ def own_counting(folder: Path, **changes: Any) -> list[dict[str, Any]]:
         "lengths": ["8K"],
         "options": {"task": "counting", "needle": "image"},
     }
-    build(Manifest.model_validate({"datasets": [dataset]}), folder / "out", LocalEngine(1, Progress(is_shown=False)))
-    forget()
+    build(Manifest.model_validate({"datasets": [dataset]}), folder / "out", LocalExecutor(1, Progress(is_shown=False)))
     (file,) = (folder / "out" / "mmlb_data").rglob("*.jsonl")
     return [json.loads(text) for text in file.read_text("utf-8").splitlines()]
 
@@ -216,8 +212,9 @@ def test_an_own_ordinal_is_written_anew_for_each_depth(tmp_path: Path) -> None:
         "lengths": ["8K"],
         "options": {"task": "retrieval", "needle": "image"},
     }
-    build(Manifest.model_validate({"datasets": [dataset]}), tmp_path / "out", LocalEngine(1, Progress(is_shown=False)))
-    forget()
+    build(
+        Manifest.model_validate({"datasets": [dataset]}), tmp_path / "out", LocalExecutor(1, Progress(is_shown=False))
+    )
     (file,) = (tmp_path / "out" / "mmlb_data").rglob("*.jsonl")
     for record in map(json.loads, file.read_text("utf-8").splitlines()):
         place = 1 + ["emblem" in path for path in record["image_list"]].index(True)
@@ -240,8 +237,9 @@ def test_all_ordinals_of_a_question_are_recorded_where_they_are_kept_as_they_are
         "placements": [0],
         "options": {"task": "retrieval", "needle": "image", "ordinal": "source"},
     }
-    build(Manifest.model_validate({"datasets": [dataset]}), tmp_path / "out", LocalEngine(1, Progress(is_shown=False)))
-    forget()
+    build(
+        Manifest.model_validate({"datasets": [dataset]}), tmp_path / "out", LocalExecutor(1, Progress(is_shown=False))
+    )
     (file,) = (tmp_path / "out" / "mmlb_data").rglob("*.jsonl")
     found = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
     assert [record["question_source"] for record in found] == [line["question"] for line in lines]

@@ -17,8 +17,7 @@ from builders.mm_niah.ordinals import MAX_PLACE, all_ordinals, pictures_named, r
 from builders.mm_niah.rows import HaystackQuestion, HiddenNeedle
 from builders.mm_niah.sample_upstream import draw_upstream
 from mmlongbench.building.build import build
-from mmlongbench.building.engine import LocalEngine
-from mmlongbench.building.shards import forget
+from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.model import Manifest
 
@@ -217,8 +216,9 @@ def releases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         common = {"name": "reasoning-image", "builder": "mm_niah", "reader": "mm_niah", "source": source}
         dataset = {**common, "lengths": ["2K"], "admission_length": "2K", "options": options}
         made[ordinal] = folder / ordinal
-        build(Manifest.model_validate({"datasets": [dataset]}), made[ordinal], LocalEngine(1, Progress(is_shown=False)))
-    forget()
+        build(
+            Manifest.model_validate({"datasets": [dataset]}), made[ordinal], LocalExecutor(1, Progress(is_shown=False))
+        )
     return made
 
 
@@ -291,11 +291,10 @@ def test_a_wrong_ordinal_of_the_source_is_counted_and_is_no_repair(ordinal: str,
         "options": {"task": "reasoning", "needle": "image", "ordinal": ordinal},
     }
     manifest = Manifest.model_validate({"datasets": [dataset]})
-    lock = build(manifest, tmp_path / "out", LocalEngine(1, Progress(is_shown=False))).lock
+    lock = build(manifest, tmp_path / "out", LocalExecutor(1, Progress(is_shown=False))).lock.public()
     counts = lock["datasets"]["reasoning-image"]["questions"]
     assert (counts["kept"], counts["repaired"]) == (2, {})
     assert counts["noted"] == {"ordinal of another picture in the source": 1}
-    forget()
 
 
 def needle_place(record: dict[str, Any]) -> int:

@@ -14,24 +14,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from built import run_stages
 from PIL import Image
 from tiny import command
 
 import mmlongbench as mm
 from builders.mm_niah import MMNIAHRows
 from builders.mm_niah.sample_upstream import FILES, SIDE, SLOTS, SQUARE, STAR, draw_upstream
-from mmlongbench.building.build import build, run_stages
-from mmlongbench.building.build_dir import BuildDir
-from mmlongbench.building.dataset import Dataset, open_dataset
-from mmlongbench.building.engine import LocalEngine
+from mmlongbench.building.build import build
+from mmlongbench.building.dataset import Dataset
+from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.building.finish import finish
-from mmlongbench.building.records import finished_record, pack_row, rows_of
-from mmlongbench.building.shards import forget
+from mmlongbench.building.session import Session
+from mmlongbench.building.stages.records import finished_record, pack_row
 from mmlongbench.errors import StrictStop
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K
 from mmlongbench.manifest.errata import read_rows
 from mmlongbench.manifest.model import Manifest
+from mmlongbench.task.rows import Row
 
 pytestmark = pytest.mark.slow
 
@@ -51,7 +52,7 @@ def dataset_of(name: str, sources: dict[str, Path], **changes: Any) -> dict[str,
 
 def built(out: Path, *datasets: dict[str, Any], is_strict: bool = False) -> dict[str, Any]:
     manifest = Manifest.model_validate({"datasets": datasets})
-    found: dict[str, Any] = build(manifest, out, LocalEngine(1, QUIET), is_strict=is_strict).lock["datasets"]
+    found: dict[str, Any] = build(manifest, out, LocalExecutor(1, QUIET), is_strict=is_strict).lock.public()["datasets"]
     return found
 
 
@@ -62,6 +63,7 @@ class Made:
     release: Path
     raw: dict[str, dict[str, dict[str, Any]]]
     lock: dict[str, Any]
+    session: Session
 
     def records(self, name: str) -> Iterator[dict[str, Any]]:
         files = sorted((self.release / "mmlb_data" / "NIAH").glob(f"{name}_*.jsonl"))
@@ -70,7 +72,10 @@ class Made:
             yield from map(json.loads, file.read_text("utf-8").splitlines())
 
     def dataset(self, name: str) -> Dataset:
-        return open_dataset(self.release, name)
+        return self.session.dataset(name)
+
+    def rows(self, name: str) -> tuple[Row, ...]:
+        return self.session.rows(name)
 
 
 @pytest.fixture(scope="module")
@@ -78,13 +83,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
     folder = tmp_path_factory.mktemp("upstream")
     sources = draw_upstream(folder / "source", rows=ROWS, pictures=30, pages=6)
     manifest = Manifest.model_validate({"datasets": [dataset_of(name, sources[name]) for name in FILES]})
-    build_dir = BuildDir(folder / "release")
-    engine = LocalEngine(1, QUIET)
-    lock = finish(run_stages(manifest, build_dir, engine), build_dir, engine)
+    session = run_stages(manifest, folder / "release")
+    lock = finish(list(session.plans.values()), session, LocalExecutor(1, QUIET)).public()
     lines = {name: sources[name]["questions"].read_text("utf-8").splitlines() for name in FILES}
     raw = {name: {f"mm-niah-{row['id']}": row for row in map(json.loads, lines[name])} for name in FILES}
-    yield Made(folder / "release", raw, lock["datasets"])
-    forget()
+    with session:
+        yield Made(folder / "release", raw, lock["datasets"], session)
 
 
 @cache
@@ -230,7 +234,7 @@ def test_the_sources_question_and_both_ordinals_are_kept(made: Made) -> None:
 @every
 def test_every_example_is_within_its_budget_and_counts_to_the_token(made: Made, name: str) -> None:
     dataset = made.dataset(name)
-    for row in rows_of(made.release, name):
+    for row in made.rows(name):
         for example in pack_row(dataset, row, 2 * K):
             assert example.count.total + example.reserve <= 2 * K
             assert dataset.pricer.whole(example.prompt) == example.count
@@ -241,7 +245,7 @@ def test_every_example_is_within_its_budget_and_counts_to_the_token(made: Made, 
 @every
 def test_shorter_contexts_are_contained_in_longer_ones(made: Made, name: str) -> None:
     dataset = made.dataset(name)
-    for row in rows_of(made.release, name):
+    for row in made.rows(name):
         contexts = [pack_row(dataset, row, length * K)[0] for length in (2, 3, 5)]
         for shorter, longer in pairwise(contexts):
             missing = {unit.id for unit in shorter.units} - {unit.id for unit in longer.units}
@@ -251,7 +255,7 @@ def test_shorter_contexts_are_contained_in_longer_ones(made: Made, name: str) ->
 @every
 def test_a_draft_is_pure(made: Made, name: str) -> None:
     dataset = made.dataset(name)
-    for row in rows_of(made.release, name):
+    for row in made.rows(name):
         first, again = (dataset.builder.draft(row, dataset.world, dataset.draws(row.id)) for _ in range(2))
         assert first.questions == again.questions
         assert first.required == again.required
@@ -288,7 +292,6 @@ def test_any_number_of_pictures(pictures: int, tmp_path: Path) -> None:
         for record in map(json.loads, file.read_text("utf-8").splitlines()):
             assert len(record["image_list"]) == pictures
             CHECKS[name](tmp_path / "release", record)
-    forget()
 
 
 @pytest.mark.parametrize(
@@ -367,7 +370,6 @@ def test_a_strict_build_goes_past_rows_that_the_benchmark_leaves_out(tmp_path: P
         file.write('{"id": 9}\n')
     with pytest.raises(StrictStop, match="missing-or-mistyped-field"):
         built(tmp_path / "b", dataset_of("reasoning-image", sources, **cells), is_strict=True)
-    forget()
 
 
 def test_commands_say_what_was_skipped_apart_from_what_was_rejected(tmp_path: Path) -> None:

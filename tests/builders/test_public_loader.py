@@ -10,7 +10,7 @@ from PIL import Image
 
 from builders.docvqa import DocVQA, DocVQAOptions
 from mmlongbench.building.build import build
-from mmlongbench.building.engine import LocalEngine
+from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.model import DatasetSpec, Manifest, SampleSpec
 
@@ -59,7 +59,7 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
         lengths=(8 * 1024, 16 * 1024),
         sample=SampleSpec(n=5, stratify="answer_format"),
     )
-    build(Manifest(datasets=(dataset,)), out, LocalEngine(1, Progress(False)))
+    build(Manifest(datasets=(dataset,)), out, LocalExecutor(1, Progress(False)))
     return out
 
 

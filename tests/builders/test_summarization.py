@@ -29,7 +29,7 @@ from builders.summarization.sample_reports import (
 )
 from builders.summarization.templates import INSTRUCTIONS
 from mmlongbench.building.build import build
-from mmlongbench.building.engine import LocalEngine
+from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.documents.pdf import ocr_version
 from mmlongbench.documents.pdf_reader import end_readers
 from mmlongbench.io.progress import Progress
@@ -58,7 +58,9 @@ def built(out: Path, source: Any, reader: str = "govreport", **more: Any) -> dic
     spec = DatasetSpec.model_validate(
         {**about, "options": options, "lengths": (8 * K, 16 * K), "reference_length": 16 * K, **more}
     )
-    lock: dict[str, Any] = build(Manifest(datasets=(spec,)), out, LocalEngine(1, QUIET)).lock["datasets"][name]
+    lock: dict[str, Any] = build(Manifest(datasets=(spec,)), out, LocalExecutor(1, QUIET)).lock.public()["datasets"][
+        name
+    ]
     return lock
 
 

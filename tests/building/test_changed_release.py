@@ -10,7 +10,8 @@ from PIL import Image
 from tiny import Ran, build, command, hashes, leftovers, lock
 
 from mmlongbench.building.build_dir import BuildDir, Shard
-from mmlongbench.errors import BuildError
+from mmlongbench.building.lines import ROWS, KeptRow, Reject
+from mmlongbench.errors import BuildError, Fault
 from mmlongbench.io.atomic import write_whole
 
 pytestmark = pytest.mark.slow
@@ -24,7 +25,7 @@ RESULTS = (
     "documents/mmlongdoc/cedar",
     "rows/mmlongdoc/all",
     "records/mmlongdoc/2K/00000",
-    "assets/mmlongdoc/cedar",
+    "images/mmlongdoc/pages/cedar",
     "cells/mmlongdoc/1K",
 )
 
@@ -82,7 +83,7 @@ def test_an_image_that_nobody_made_is_rendered_anew(source: Path, finished: Path
     """As one that stands there after a kill, of which no result tells what it is."""
     out = unfinished(source, tmp_path / "out")
     replace(out / FILES[0])
-    BuildDir(out).discard(Shard("assets", "mmlongdoc", "cedar"))
+    BuildDir(out).discard(Shard("images", "mmlongdoc", "pages/cedar"))
     assert build(source, out).code == 0
     assert hashes(out) == hashes(finished)
 
@@ -138,16 +139,22 @@ def test_a_result_that_was_changed_inside_is_named_and_made_again(source: Path, 
 
 def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
     build_dir, shard = BuildDir(tmp_path), Shard("rows", "x", "all")
-    for lines in ([], [{"a": 1}], [{"a": "x" * 100_000}, {"b": "\u2028"}]):
+    fault = Fault("odd", "a name", "\udc80", file="\udc80\u2028")
+    results: tuple[list[KeptRow | Reject], ...] = (
+        [],
+        [KeptRow({"a": 1})],
+        [KeptRow({"a": "x" * 100_000}), Reject("x", "\u2028", None, fault)],
+    )
+    for lines in results:
         build_dir.write(shard, lines)
         assert build_dir.is_done(shard)
-        assert list(build_dir.read(shard)) == lines
+        assert list(build_dir.read(shard, ROWS)) == lines
         if lines:
-            assert build_dir.last(shard) == lines[-1]
+            assert build_dir.last(shard, ROWS) == lines[-1]
     build_dir.discard(shard)
     assert not build_dir.is_done(shard)
     with pytest.raises(BuildError, match="run the command again"):
-        list(build_dir.read(shard))
+        list(build_dir.read(shard, ROWS))
 
 
 @pytest.mark.parametrize(
@@ -171,7 +178,7 @@ def test_a_torn_plan_counts_as_none(text: str, source: Path, finished: Path, tmp
 def test_a_plan_that_is_whole_but_of_another_engine_is_torn_too(source: Path, finished: Path, tmp_path: Path) -> None:
     out = unfinished(source, tmp_path / "out")
     saved = json.loads((out / ".build" / "plan.json").read_text())
-    saved["datasets"][0]["spec"]["unknown"] = 1
+    saved["datasets"][0]["plan"]["spec"]["unknown"] = 1
     (out / ".build" / "plan.json").write_text(json.dumps(saved))
     assert build(source, out).code == 0
     assert hashes(out) == hashes(finished)
@@ -203,6 +210,6 @@ def test_two_datasets_of_one_document_render_it_once(source: Path, tmp_path: Pat
         write_whole(path, pieces)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mmlongbench.building.assets.write_whole", write)
+        patch.setattr("mmlongbench.building.stages.images.write_whole", write)
         assert command("build", tmp_path / "two.yaml", "--out", tmp_path / "out", "--workers", 1).code == 0
     assert len(written) == len(set(written)) > 0

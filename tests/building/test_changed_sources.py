@@ -15,8 +15,9 @@ from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.building.fingerprints import MAX_TABLES, fingerprint, when_compared
 from mmlongbench.building.finish import finish
 from mmlongbench.building.running import do_shards
-from mmlongbench.building.shards import run_shard
+from mmlongbench.building.session import Session
 from mmlongbench.building.source_files import SETTLED, Compared, SourceFiles, hash_file
+from mmlongbench.building.stages.table import Stage, run_shard
 from mmlongbench.corpus.making import make_corpus
 from mmlongbench.documents.page_store import sizes_of
 from mmlongbench.documents.pixels import header_size
@@ -41,10 +42,10 @@ def own(source: Path, tmp_path: Path) -> Path:
 def build_and(change: Callable[[], object], stage: str, manifest: Path, out: Path, *args: object) -> Ran:
     """Build, and change something before a stage begins."""
 
-    def before_stage(name: str, *more: Any) -> None:
-        if name == stage:
+    def before_stage(begun: Stage, *more: Any) -> None:
+        if begun.name == stage:
             change()
-        do_shards(name, *more)
+        do_shards(begun, *more)
 
     def before_finish(*more: Any) -> Any:
         if stage == "finish":
@@ -254,15 +255,15 @@ def test_one_of_very_many_tables_that_changes_is_named_before_its_stage(
 def test_one_of_very_many_tables_that_changes_in_a_stage_and_is_put_back_is_named(
     many_tables: Path, changing: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def changed(out: Path, shard: Any) -> float:
+    def changed(session: Session, shard: Any) -> float:
         data = changing.read_bytes()
         exchange(changing)
         try:
-            return run_shard(out, shard)
+            return run_shard(session, shard)
         finally:
             changing.write_bytes(data)
 
-    monkeypatch.setattr("mmlongbench.building.engine.run_shard", changed)
+    monkeypatch.setattr("mmlongbench.building.executors.local.run_shard", changed)
     ended = command("build", many_tables, "--out", tmp_path / "out", "--workers", 1)
     assert (ended.code, f"{changing}: changed while it was read, and is as it was again" in ended.err) == (2, True)
 
@@ -356,7 +357,7 @@ def test_a_document_that_changes_while_it_is_read_and_is_put_back_ends_the_build
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr("mmlongbench.building.shards.sizes_of", changed)
+        patch.setattr("mmlongbench.building.stages.documents.sizes_of", changed)
         ended = build(own, tmp_path / "out", "--workers", 1)
     said = "ash.pdf: changed while it was read, and is as it was again (dataset 'mmlongdoc', source.documents); run"
     assert (ended.code, said in ended.err) == (2, True), ended.err

@@ -38,10 +38,10 @@ def packed(source: Path, tmp_path: Path) -> Path:
 def test_a_shard_that_a_living_build_does_is_refused_until_that_build_dies(
     packed: Path, source: Path, finished: Path
 ) -> None:
-    with stopped(source, packed, "assets/mmlongdoc/cedar", "--stage", "images", "--shard", "3/4") as first:
+    with stopped(source, packed, "images/mmlongdoc/pages/cedar", "--stage", "images", "--shard", "3/4") as first:
         refused = stage(source, packed, "images", "--shard", "3/4")
         assert refused.code == 2
-        assert "error: shard assets/mmlongdoc/cedar of " in refused.err
+        assert "error: shard images/mmlongdoc/pages/cedar of " in refused.err
         assert "is being written by another process; wait for it or stop it\n" in refused.err
         assert stage(source, packed, "images", "--shard", "4/4").code == 0  # another shard
         first.kill()
@@ -75,7 +75,7 @@ def test_a_release_that_is_built_in_one_go_is_nobody_elses(source: Path, finishe
 
 
 def test_a_release_of_which_a_share_is_being_done_is_not_finished_or_built(packed: Path, source: Path) -> None:
-    with stopped(source, packed, "assets/mmlongdoc/cedar", "--stage", "images", "--shard", "3/4"):
+    with stopped(source, packed, "images/mmlongdoc/pages/cedar", "--stage", "images", "--shard", "3/4"):
         for refused in (build(source, packed), stage(source, packed, "prepare"), command("finish", packed)):
             assert (refused.code, f"the release {packed} is being written by another" in refused.err) == (2, True)
     assert build(source, packed).code == 0

@@ -73,8 +73,8 @@ def test_a_second_build_of_a_release_is_refused_while_the_first_one_lives(source
 
 def test_a_shard_that_another_process_writes_is_refused_by_name(source: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    shard = Shard("assets", "mmlongdoc", "cedar")
-    with held_by_another(out / ".build" / "claims" / "assets--mmlongdoc--cedar"):
+    shard = Shard("images", "mmlongdoc", "pages/cedar")
+    with held_by_another(out / ".build" / "claims" / "images--mmlongdoc--pages--cedar"):
         refused = build(source, out)
     assert refused.code == 2
     assert f"shard {shard} of {out} is being written by another process" in refused.err
@@ -188,7 +188,7 @@ def test_an_interrupted_build_whose_sources_changed_is_refused(source: Path, fin
 def test_an_interrupted_build_goes_on_from_sources_that_moved(source: Path, finished: Path, tmp_path: Path) -> None:
     moved = copied(source, tmp_path / "source")
     interrupted(moved, tmp_path / "out")
-    shutil.rmtree(tmp_path / "out" / ".build" / "assets")
+    shutil.rmtree(tmp_path / "out" / ".build" / "images")
     shutil.rmtree(tmp_path / "out" / "mmlb_image")
     moved.rename(tmp_path / "there")
     assert build(tmp_path / "there", tmp_path / "out").code == 0

@@ -16,9 +16,8 @@ from builders.many_shot.sample import draw_tables
 from builders.mm_niah.sample import draw_hidden_sentences
 from builders.visual_haystacks.sample import draw_single
 from mmlongbench.building.build import build
-from mmlongbench.building.engine import LocalEngine
 from mmlongbench.building.estimate import estimate
-from mmlongbench.building.shards import forget
+from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.io.atomic import TEMPORARY
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K
@@ -107,12 +106,6 @@ SMALL = {
 """Sizes that end before 256K, and what runs out."""
 
 
-@pytest.fixture(autouse=True)
-def _forgotten() -> Iterator[None]:
-    yield
-    forget()
-
-
 def manifest_of(builder: str, world: World) -> Manifest:
     source = {name: str(path) for name, path in world["source"].items()}
     common = {"name": "made", "builder": builder, "lengths": LENGTHS, "admission_length": "4K", "sample": {"n": 1}}
@@ -121,7 +114,7 @@ def manifest_of(builder: str, world: World) -> Manifest:
 
 def built(manifest: Manifest, out: Path) -> tuple[dict[str, Any], dict[str, list[float]]]:
     """The cells of the lock, and how full the records of each are; the release is audited."""
-    lock = build(manifest, out, LocalEngine(1, QUIET)).lock
+    lock = build(manifest, out, LocalExecutor(1, QUIET)).lock.public()
     assert [problem for audit in audit_release(out, QUIET) for problem in audit.problems] == []
     assert not list(out.rglob(f"{TEMPORARY}*"))
     return lock["datasets"]["made"]["cells"], {length: list(fills(out, length)) for length in LENGTHS}
@@ -149,7 +142,7 @@ def test_a_release_is_full_at_every_length(builder: str, tmp_path: Path) -> None
 def test_where_the_source_ends_the_plan_and_the_release_say_so(builder: str, tmp_path: Path) -> None:
     size, role = SMALL[builder]
     manifest = manifest_of(builder, drawn(builder, tmp_path, size))
-    (planned,) = estimate(manifest, LocalEngine(1, QUIET), probe=9)
+    (planned,) = estimate(manifest, LocalExecutor(1, QUIET), probe=9)
     cells, full = built(manifest, tmp_path / "release")
     for cell, length in zip(planned.cells, LENGTHS, strict=True):
         found, is_long = cells[length], length != "4K"

@@ -7,7 +7,7 @@ import pytest
 from tiny import command, hashes, leftovers
 
 from mmlongbench.building.build import build
-from mmlongbench.building.ray_engine import RayEngine
+from mmlongbench.building.executors.ray import RayExecutor
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.model import load_manifest
 
@@ -33,10 +33,10 @@ def cluster() -> Iterator[str]:
 def test_two_nodes_give_the_bytes_of_one_process_and_both_have_worked(
     cluster: str, source: Path, finished: Path, tmp_path: Path
 ) -> None:
-    engine = RayEngine(QUIET, cluster)
-    build(load_manifest(source / "tiny.yaml"), tmp_path / "out", engine)
+    executor = RayExecutor(QUIET, cluster)
+    build(load_manifest(source / "tiny.yaml"), tmp_path / "out", executor)
     assert hashes(tmp_path / "out") == hashes(finished)
-    assert len(engine.nodes) == 2
+    assert len(executor.nodes) == 2
     assert not leftovers(tmp_path / "out")
 
 

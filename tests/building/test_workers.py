@@ -9,7 +9,7 @@ from crash_harness import HEARD, of_session, signalled, started, wait_for
 from tiny import build, hashes, leftovers
 
 from mmlongbench.building.build import build as make_release
-from mmlongbench.building.engine import LocalEngine
+from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.io.process_pool import Processes, cores
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.model import load_manifest
@@ -19,18 +19,18 @@ pytestmark = pytest.mark.slow
 WRAPPER = """
 import os, signal, sys
 from pathlib import Path
-import mmlongbench.building.shards as shards
+from mmlongbench.building.stages import images
 
-render = shards._STAGES["assets"]
+render = images._render_document
 
-def die(build_dir, shard):
-    if shard.name == "cedar" and not Path({marker!r}).exists():
+def die(session, shard, name):
+    if name == "cedar" and not Path({marker!r}).exists():
         if Path({marker!r}).parent.is_dir():
             Path({marker!r}).touch()
         os.kill(os.getpid(), signal.SIGKILL)
-    return render(build_dir, shard)
+    return render(session, shard, name)
 
-shards._STAGES["assets"] = die
+images._render_document = die
 
 if __name__ == "__main__":
     from mmlongbench.cli import main
@@ -110,7 +110,7 @@ def test_a_shard_that_kills_its_worker_again_is_named_and_the_build_goes_on(
     out = tmp_path / "out"
     ran = killed(source, out, tmp_path / "no" / "marker")  # cannot be touched: it dies each time
     assert ran.returncode == 2
-    assert ran.stderr.startswith("error: assets/mmlongdoc/cedar: the process that did it died, alone too")
+    assert ran.stderr.startswith("error: images/mmlongdoc/pages/cedar: the process that did it died, alone too")
     assert ran.stderr.count("\n") == 1
     assert build(source, out).code == 0
     assert hashes(out) == hashes(finished)
@@ -122,30 +122,30 @@ def test_other_processes_are_started_once_a_build_has_taken_a_while_and_they_sta
     started: list[int] = []
     make = Processes.__init__
 
-    def counted(self: Processes, workers: int) -> None:
+    def counted(self: Processes, workers: int, *begin: object) -> None:
         started.append(workers)
-        make(self, workers)
+        make(self, workers, *begin)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Processes, "__init__", counted)
     manifest = load_manifest(source / "tiny.yaml")
     for patience, expected in ((1e9, []), (0.0, [3])):
-        engine = LocalEngine(3, Progress(is_shown=False), patience)
-        make_release(manifest, tmp_path / str(patience), engine)
+        executor = LocalExecutor(3, Progress(is_shown=False), patience)
+        make_release(manifest, tmp_path / str(patience), executor)
         assert started == expected
         assert hashes(tmp_path / str(patience)) == hashes(finished)
 
 
 def test_all_cores_are_the_default(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[LocalEngine] = []
+    made: list[LocalExecutor] = []
 
-    def seen(workers: int, progress: Progress, patience: float) -> LocalEngine:
-        made.append(LocalEngine(workers, progress, patience))
+    def seen(workers: int, progress: Progress, patience: float) -> LocalExecutor:
+        made.append(LocalExecutor(workers, progress, patience))
         return made[-1]
 
-    monkeypatch.setattr("mmlongbench.building.engine.LocalEngine", seen)
+    monkeypatch.setattr("mmlongbench.building.executors.local.LocalExecutor", seen)
     for number, args in enumerate(((), ("--workers", "1"))):
         assert build(source, tmp_path / str(number), *args).code == 0
-    assert [engine.workers for engine in made] == [cores(), 1]
+    assert [executor.workers for executor in made] == [cores(), 1]
     refused = build(source, tmp_path / "ray", "--engine", "ray", "--workers", "2")
     assert (refused.code, "--workers is for --engine local" in refused.err) == (2, True)
 

@@ -16,14 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from built import run_stages
 
-from mmlongbench.building.build import run_stages
-from mmlongbench.building.build_dir import BuildDir
-from mmlongbench.building.dataset import Dataset, open_dataset
-from mmlongbench.building.engine import LocalEngine
+from mmlongbench.building.dataset import Dataset
+from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.building.finish import finish
-from mmlongbench.building.records import finished_record, pack_contexts, pack_row, rows_of
-from mmlongbench.building.shards import forget
+from mmlongbench.building.stages.records import finished_record, pack_contexts, pack_row
 from mmlongbench.corpus.retrieval.text import contains
 from mmlongbench.io.atomic import sha256_of
 from mmlongbench.io.progress import Progress
@@ -38,7 +36,7 @@ from mmlongbench.release.images import ImageSizes
 from mmlongbench.release.layout import DATA, IMAGES, ITEMS
 from mmlongbench.release.loading import open_release
 from mmlongbench.scoring.joining import scorable_files
-from mmlongbench.task.builder import Builder
+from mmlongbench.task.builder import Builder, SharedContextBuilder
 from mmlongbench.task.metric import ScoringInput, Settings
 from mmlongbench.task.rows import Row
 
@@ -87,19 +85,16 @@ class World:
 
 def is_shared(dataset: Dataset) -> bool:
     """Whether many questions share a context, of which each length has its own."""
-    return hasattr(dataset.builder, "contexts")
+    return isinstance(dataset.builder, SharedContextBuilder)
 
 
 @pytest.fixture(scope="session")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     out = tmp_path_factory.mktemp("conformance") / "release"
-    build_dir = BuildDir(out)
-    engine = LocalEngine(1, QUIET)
-    finish(run_stages(quickstart(12), build_dir, engine), build_dir, engine)
-    datasets = {name: open_dataset(out, name) for name in NAMES}
-    rows = {name: rows_of(out, name) for name in NAMES}
-    yield World(out, datasets, rows, {})
-    forget()
+    with run_stages(quickstart(12), out) as session:
+        finish(list(session.plans.values()), session, LocalExecutor(1, QUIET))
+        datasets = {name: session.dataset(name) for name in NAMES}
+        yield World(out, datasets, {name: session.rows(name) for name in NAMES}, {})
 
 
 every = pytest.mark.parametrize("name", NAMES)

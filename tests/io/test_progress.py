@@ -8,7 +8,7 @@ from rich.progress import TaskID
 from tiny import build, command
 
 from mmlongbench.building.build import build as make
-from mmlongbench.building.engine import LocalEngine
+from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.io import progress
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.model import load_manifest
@@ -66,13 +66,13 @@ def test_a_build_shows_a_line_for_each_cell_that_is_under_way(
 
     monkeypatch.setattr(Bars, "advance", watched)
     manifest = load_manifest(source / "tiny.yaml")
-    make(manifest, tmp_path / "out", LocalEngine(1, Progress(is_shown=True)))
+    make(manifest, tmp_path / "out", LocalExecutor(1, Progress(is_shown=True)))
     assert {label: steps for label, steps in moved.items() if ":" not in label} == {
         "mmlongdoc documents": 4,
         "mmlongdoc questions": 1,
         "mmlongdoc 1K": 6,
         "mmlongdoc 2K": 6,
-        "mmlongdoc page images": 4,
+        "mmlongdoc pages": 4,
         "mmlongdoc files": 2,
     }
     assert {len(visible) for visible in shown} <= {1, 2}  # the two lengths are made side by side

@@ -209,10 +209,13 @@ def test_only_the_edited_record_is_named_first_and_all_are_counted(release: Path
         ("", "expected JSON, found Expecting value"),
         ("[]", "expected a lock of format 1"),
         ('{"format": 2}', "expected a lock of format 1"),
-        ('{"format": 1}', "manifest: expected a list, found nothing"),
-        ('{"format": 1, "manifest": [], "datasets": {}, "files": 3}', "files: expected a dict, found int"),
+        ('{"format": 1}', "the key 'manifest' is missing"),
+        (
+            '{"format": 1, "manifest": [], "datasets": {}, "files": 3}',
+            "files: Input should be a valid dict",
+        ),
         ('{"format": 1, "manifest": [{}], "datasets": {}, "files": {}}', "manifest: cannot be read: 'counter'"),
-        ('{"format": 1, "manifest": [3], "datasets": {}, "files": {}}', "manifest: cannot be read: "),
+        ('{"format": 1, "manifest": [3], "datasets": {}, "files": {}}', "manifest: Input should be a valid dict"),
     ],
 )
 def test_a_release_without_a_lock_or_with_none_that_can_be_read_is_refused(

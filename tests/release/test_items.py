@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.release.tables import Items
+from mmlongbench.release.items import Items
 
 FILE: Any = SimpleNamespace(name="NIAH/x_K1.jsonl", length=1024)
 EXAMPLE: Any = SimpleNamespace(id="row-1", placement=0.2)

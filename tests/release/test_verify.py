@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 from tiny import Ran, command, mmlongbench, records
 
+from mmlongbench.release.lock import Lock
 from mmlongbench.release.verify import most_pixels, undecodable
 
 pytestmark = pytest.mark.slow
@@ -196,8 +197,10 @@ def test_an_image_over_the_limit_is_not_decoded(release: Path) -> None:
 
 
 def test_the_limit_is_the_largest_of_the_manifest() -> None:
-    assert most_pixels({"manifest": [{"limits": {"pixels": 30}}, {"limits": {"pixels": 40}}, {}, 3]}) == 40
-    assert most_pixels({"manifest": []}) == 64_000_000
+    lock = {"format": 1, "datasets": {}, "files": {}}
+    several = [{"limits": {"pixels": 30}}, {"limits": {"pixels": 40}}, {"limits": {"pixels": "50"}}, {"limits": 60}, {}]
+    assert most_pixels(Lock.model_validate({**lock, "manifest": several})) == 40
+    assert most_pixels(Lock.model_validate({**lock, "manifest": []})) == 64_000_000
 
 
 @pytest.mark.parametrize("form", ["JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF"])

@@ -1,0 +1,20 @@
+"""Builds whose stages are done and whose lock is not written."""
+
+from pathlib import Path
+
+from mmlongbench.building.build import do_stages, plan_build
+from mmlongbench.building.build_dir import BuildDir
+from mmlongbench.building.executors.local import LocalExecutor
+from mmlongbench.building.session import Session
+from mmlongbench.io.progress import Progress
+from mmlongbench.manifest.model import Manifest
+
+
+def run_stages(manifest: Manifest, out: Path) -> Session:
+    """Do every stage of all datasets in this process; the session is to be closed."""
+    build_dir, executor = BuildDir(out), LocalExecutor(1, Progress(is_shown=False))
+    build_dir.root.mkdir(parents=True, exist_ok=True)
+    plans = plan_build(manifest, build_dir, executor)
+    session = Session(out)
+    do_stages(plans, session, executor)
+    return session
