@@ -14,10 +14,11 @@ from unittest import mock
 
 from staged import chosen
 
-from mmlongbench.building import records
 from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.building.dataset import Dataset
+from mmlongbench.building.lines import to_fields
 from mmlongbench.building.session import Session
+from mmlongbench.building.stages import records
 from mmlongbench.building.stages.checks import SameAnswers
 from mmlongbench.building.stages.records import finished_record, pack_lines
 from mmlongbench.lengths import parse_length
@@ -54,7 +55,7 @@ def _measure(manifest: Manifest, build_dir: BuildDir, lengths: list[int], rounds
             begun = time.process_time()
             for length in lengths:
                 for line in pack_lines(dataset, rows, length):
-                    to_json(line)
+                    to_json(to_fields(line))
             return time.process_time() - begun
 
     def unchecked(dataset: Dataset, example: Example, row: Row) -> dict[str, Any]:
