@@ -83,7 +83,7 @@ def naive(document: Document) -> None:
 
 
 def engine(document: Document) -> None:
-    """What a shard of the assets stage does, but for writing the file."""
+    """What a shard of the images stage does, but for writing the file."""
     for _ in render_pages(document.path, document.numbers, PAGES.dpi, PAGES.quality, LIMITS):
         pass
 

@@ -1,1 +1,1 @@
-"""Building: four stages of independent shards, a working folder, and an engine that maps shards to processes."""
+"""Building: stages of independent shards in one table, a working folder, and executors that map shards to processes."""

@@ -236,7 +236,7 @@ def _same(before: _Manifest, now: _Manifest, out: Path, changed: Sequence[Path] 
             f"--out {out}: holds an unfinished build of other sources: {changed[0]}{more} differs; put back what was "
             "there, give another folder, or remove this one"
         )
-    named = {data["name"]: data for data in before}
+    named = {str(data.get("name")): data for data in before}
     for data in now:
         old = named.pop(data["name"], None)
         keys = ["name"] if old is None else [key for key in data if data[key] != old.get(key)]
@@ -252,9 +252,16 @@ def _difference(dataset: str, key: str, value: Any, there: Any) -> str:  # noqa:
     """What differs between two manifests at a key."""
     if key == "source" and isinstance(value, dict) and isinstance(there, dict):
         name = next((name for name in value if value[name] != there.get(name)), "")
-        if name in there:
+        if _is_fingerprint(value.get(name)) and _is_fingerprint(there.get(name)):
             return f"{dataset}.source.{name} is {_files(value[name])}, there it is {_files(there[name])}"
     return f"{dataset}.{key} is {value!r}, there it is {there!r}"
+
+
+def _is_fingerprint(source: object) -> bool:
+    """Whether a value of a manifest says of which files a source is."""
+    if not isinstance(source, dict):
+        return False
+    return isinstance(source.get("sha256"), str) and all(type(source.get(key)) is int for key in ("files", "bytes"))
 
 
 def _files(source: Any) -> str:  # noqa: ANN401  (of a manifest)

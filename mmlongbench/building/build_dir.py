@@ -23,6 +23,7 @@ from mmlongbench.task.formats import to_json
 
 StageName: TypeAlias = Literal["documents", "rows", "negatives", "records", "images", "cells"]
 LineT = TypeVar("LineT")
+WantedT = TypeVar("WantedT")
 _MAX_END = 256
 """Bytes of the last line of a result, at most."""
 
@@ -130,7 +131,19 @@ class BuildDir:
             while b"\n" not in tail[:-1] and len(tail) < size:
                 lines.seek(size - min(size, block))
                 tail, block = lines.read(min(size, block)), block * 4
-        return self._parsed(tail.splitlines()[-1], kind, path)
+        return self._parsed(tail.splitlines()[-1] if tail else b"", kind, path)
+
+    def only(self, shard: Shard, kind: TypeAdapter[LineT], wanted: type[WantedT]) -> WantedT:
+        """The one line of a type in a shard's result.
+
+        Raises:
+            BuildError: there is none, or there are several; then the result is removed, and is no longer done.
+
+        """
+        found = [line for line in self.read(shard, kind) if isinstance(line, wanted)]
+        if len(found) != 1:
+            raise self.damaged(shard)
+        return found[0]
 
     def discard(self, shard: Shard) -> None:
         """Forget the result of a shard: it is done again."""
@@ -162,8 +175,12 @@ class BuildDir:
         except ValidationError:  # or a name that is no Unicode, which only this way reads
             try:
                 return kind.validate_python(json.loads(line))
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise self._damaged(path) from error
+
+    def damaged(self, shard: Shard) -> BuildError:
+        """Remove a result that is not what its stage writes, so that it is made again; return the error to raise."""
+        return self._damaged(self.result(shard))
 
     def _damaged(self, path: Path) -> BuildError:
         path.unlink(missing_ok=True)

@@ -19,7 +19,7 @@ from mmlongbench.documents.pdf import ocr_version
 from mmlongbench.errors import BuildError, Fault, ManifestError, SourceError
 from mmlongbench.io.atomic import write_whole
 from mmlongbench.io.progress import Progress
-from mmlongbench.manifest.calling import calling
+from mmlongbench.manifest.calling import broken, calling
 from mmlongbench.manifest.model import SAMPLE, DatasetSpec, Manifest, PageSpec
 from mmlongbench.manifest.registry import reader_type
 from mmlongbench.release.lock import versions
@@ -137,6 +137,8 @@ def _read_plan(
     with _source_errors(spec):
         with calling("reader", spec.reader, "documents()"):
             documents = reader.documents(sources)
+        if odd := [id for id in documents if not isinstance(id, str)]:
+            raise broken("reader", spec.reader, "documents()", f"the id of a document is {odd[0]!r}, expected a text")
         found = fingerprint(spec, sources, documents, progress)
         others = tuple(_other_files(spec, corpus, progress))
     _refuse_mixed(spec, found.documents)
@@ -234,6 +236,10 @@ def _corpus(path: Path, spec: DatasetSpec, build_dir: BuildDir, progress: Progre
     )
 
 
+FORMAT: Literal[2] = 2
+"""Of the file of a plan."""
+
+
 @dataclass(frozen=True, slots=True)
 class SavedDataset:
     """The plan of one dataset, as a file has it."""
@@ -251,7 +257,7 @@ class SavedPlan:
     root: str
     """The working folder, when the plan was saved. Paths below it move with it."""
     datasets: list[SavedDataset]
-    format: Literal[2] = 2
+    format: Literal[2] = FORMAT
     """Of this file; a build of another format is not gone on with."""
 
     @property
@@ -269,17 +275,33 @@ _SAVED = TypeAdapter(SavedPlan)
 
 
 def load_interrupted_plan(build_dir: BuildDir) -> SavedPlan | None:
-    """The plan that an interrupted build has saved; None if there is none, or if it is torn or of another format.
+    """The plan that an interrupted build has saved; None if there is none, or if it is torn.
 
     The build may have been moved since.
+
+    Raises:
+        BuildError: it is of another format, that of an earlier or a later version.
+
     """
     try:
         saved = json.loads(build_dir.plan.read_bytes().decode("utf-8", "surrogateescape"))
-        return _SAVED.validate_python({"format": 0, **_moved(saved, saved["root"], str(build_dir.root))})
+        if _is_of_another_version(saved):
+            raise BuildError(
+                f"--out {build_dir.out}: holds an unfinished build of another version of mmlongbench; finish it with "
+                "that version, give another folder, or remove this one"
+            )
+        return _SAVED.validate_python(_moved(saved, saved["root"], str(build_dir.root)))
     except FileNotFoundError:
         return None
-    except (ValueError, LookupError, TypeError, AttributeError):  # of JSON that is cut off, or is something else
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):  # cut off, or something else
         return None
+
+
+def _is_of_another_version(saved: object) -> bool:
+    """Whether JSON is a whole plan of another format; the first format did not say so."""
+    return (
+        isinstance(saved, dict) and {"root", "versions", "datasets"} <= saved.keys() and saved.get("format") != FORMAT
+    )
 
 
 def _moved(saved: Any, before: str, now: str) -> Any:  # noqa: ANN401  (JSON)
@@ -307,7 +329,7 @@ def save_page_seconds(build_dir: BuildDir, seconds: Mapping[str, float]) -> None
         return
     datasets = [replace(each, plan=_within(each.plan, seconds)) for each in saved.datasets]
     if datasets != saved.datasets:
-        _write(replace(saved, datasets=datasets), build_dir)
+        _write(replace(saved, root=str(build_dir.root), datasets=datasets), build_dir)
 
 
 def _within(plan: DatasetPlan, seconds: Mapping[str, float]) -> DatasetPlan:
@@ -318,8 +340,11 @@ def _within(plan: DatasetPlan, seconds: Mapping[str, float]) -> DatasetPlan:
 
 
 def _write(saved: SavedPlan, build_dir: BuildDir) -> None:
-    data = json.dumps(_SAVED.dump_python(saved), ensure_ascii=False, default=os.fspath)  # all but paths is JSON's
-    write_whole(build_dir.plan, [data.encode("utf-8", "surrogateescape")])
+    data = _SAVED.dump_python(saved)  # in JSON's mode, names of documents that are no Unicode would be lost
+    for each, dumped in zip(saved.datasets, data["datasets"], strict=True):
+        dumped["plan"]["spec"] = each.plan.spec.model_dump(mode="json")  # options may be dates, or other types of YAML
+    text = json.dumps(data, ensure_ascii=False, default=os.fspath)
+    write_whole(build_dir.plan, [text.encode("utf-8", "surrogateescape")])
 
 
 def load_plans(build_dir: BuildDir) -> dict[str, DatasetPlan]:

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, TypeVar
 
 from mmlongbench.building.build_dir import BuildDir, Shard, rows_shard
 from mmlongbench.building.build_plan import DatasetPlan
-from mmlongbench.building.lines import DOCUMENTS, NEGATIVES, ROWS, DocumentLine, KeptRow, ReadDocument, RefusedDocument
+from mmlongbench.building.lines import (
+    DOCUMENTS,
+    NEGATIVES,
+    ROWS,
+    DocumentLine,
+    KeptRow,
+    ReadDocument,
+    RefusedDocument,
+    RowCounts,
+)
 from mmlongbench.building.prices import PRICES, KeptPrices
 from mmlongbench.building.source_files import SourceFiles
 from mmlongbench.building.stages.golds import Golds
@@ -45,6 +54,7 @@ class Dataset:
     world: World
     pricer: Pricer
     golds: Golds
+    prices: KeptPrices | None
 
     @property
     def spec(self) -> DatasetSpec:
@@ -64,6 +74,11 @@ class Dataset:
         """Where needles go in turn; one empty placement where there are none."""
         return placements_of(self.spec, self.builder)
 
+    def close(self) -> None:
+        """Save and close the prices; nothing can be packed any more."""
+        if self.prices:
+            self.prices.close()
+
 
 def open_dataset(plan: DatasetPlan, build_dir: BuildDir, files: SourceFiles) -> Dataset:
     """Open a dataset of a build whose documents have been read."""
@@ -77,7 +92,7 @@ def open_dataset(plan: DatasetPlan, build_dir: BuildDir, files: SourceFiles) -> 
     prices = KeptPrices(plan.corpus.cache / PRICES, counter.text.sha256) if plan.corpus else None
     pricer = Pricer(counter, world.sizes, prices)
     builder = bind_builder(plan.spec)
-    return Dataset(plan, reader_type(plan.spec.reader)(), builder, world, pricer, Golds(builder))
+    return Dataset(plan, reader_type(plan.spec.reader)(), builder, world, pricer, Golds(builder), prices)
 
 
 def limits_of(spec: DatasetSpec) -> Limits:
@@ -86,10 +101,21 @@ def limits_of(spec: DatasetSpec) -> Limits:
 
 
 def kept_rows(dataset: Dataset, build_dir: BuildDir) -> Iterator[Row]:
-    """The questions of every file of a dataset, in source order."""
-    for line in build_dir.read(rows_shard(dataset.spec.name), ROWS):
+    """The questions of every file of a dataset, in source order.
+
+    Raises:
+        BuildError: they are not as many as were counted.
+
+    """
+    shard, kept, counted = rows_shard(dataset.spec.name), 0, -1
+    for line in build_dir.read(shard, ROWS):
         if isinstance(line, KeptRow):
+            kept += 1
             yield dataset.reader.row_type.model_validate(line.row)
+        elif isinstance(line, RowCounts):
+            counted = line.counts.kept
+    if kept != counted:
+        raise build_dir.damaged(shard)
 
 
 def _world(plan: DatasetPlan, build_dir: BuildDir, files: SourceFiles) -> World:
@@ -136,8 +162,11 @@ def _texts(read: DocumentLine) -> tuple[str, ...]:
 
 
 def _read_document(build_dir: BuildDir, plan: DatasetPlan, name: str) -> DocumentLine:
-    (read,) = build_dir.read(Shard("documents", plan.spec.name, name), DOCUMENTS)
-    return read
+    shard = Shard("documents", plan.spec.name, name)
+    found = list(build_dir.read(shard, DOCUMENTS))
+    if len(found) != 1:
+        raise build_dir.damaged(shard)
+    return found[0]
 
 
 def sample_draws(spec: DatasetSpec) -> Draws:

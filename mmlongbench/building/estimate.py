@@ -105,7 +105,7 @@ def _probed(plan: DatasetPlan, session: Session, probe: int) -> DatasetEstimate:
     """A dataset whose rows are chosen, as a few of its questions tell."""
     spec, build_dir = plan.spec, session.build_dir
     dataset, rows = session.dataset(spec.name), session.rows(spec.name)
-    (counts,) = (each.counts for each in build_dir.read(rows_shard(spec.name), ROWS) if isinstance(each, RowCounts))
+    counts = build_dir.only(rows_shard(spec.name), ROWS, RowCounts).counts
     shown: Shown = {}
     probed = _spread(rows, probe)
     cells = tuple(_cell(dataset, rows, probed, length, shown) for length in spec.lengths)

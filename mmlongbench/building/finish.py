@@ -76,8 +76,7 @@ def finish(plans: list[DatasetPlan], session: Session, executor: Executor) -> Lo
 def _counts(plan: DatasetPlan, session: Session, cells: dict[str, CellCounts]) -> DatasetCounts:
     """Counts of a dataset, and the documents whose names were changed or that could not be used."""
     dataset = session.dataset(plan.spec.name)
-    lines = session.build_dir.read(rows_shard(plan.spec.name), ROWS)
-    (rows,) = (line for line in lines if isinstance(line, RowCounts))
+    rows = session.build_dir.only(rows_shard(plan.spec.name), ROWS, RowCounts)
     parts: dict[str, Any] = {"errata": _errata(plan)} if plan.spec.errata else {}
     if plan.corpus:
         parts |= {"corpus": _corpus(plan.corpus), "negatives": _negatives(plan, session)}

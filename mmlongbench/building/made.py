@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def written_cell(build_dir: BuildDir, shard: Shard) -> WrittenCell:
     """Return what a shard of cells has written."""
-    return next(line for line in build_dir.read(shard, lines.CELLS) if isinstance(line, WrittenCell))
+    return build_dir.only(shard, lines.CELLS, WrittenCell)
 
 
 def check_made(

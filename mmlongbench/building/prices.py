@@ -36,7 +36,7 @@ class KeptPrices:
         with self._readable():
             folder.mkdir(parents=True, exist_ok=True)
             self._database = sqlite3.connect(self.path, PATIENCE, check_same_thread=False)  # closed by any thread
-            weakref.finalize(self, _close, self._database, self._new)
+            self._closing = weakref.finalize(self, _close, self._database, self._new)
             self._database.execute(
                 "CREATE TABLE IF NOT EXISTS prices (text BLOB PRIMARY KEY, tokens INTEGER NOT NULL) WITHOUT ROWID"
             )
@@ -59,6 +59,10 @@ class KeptPrices:
         """Write what is new; at the latest this happens when the prices are let go, or the process ends."""
         with self._readable():
             _save(self._database, self._new)
+
+    def close(self) -> None:
+        """Write what is new, and close the file."""
+        self._closing()
 
     def _hold(self, text: str, price: int) -> int:
         if len(self._held) >= HELD:

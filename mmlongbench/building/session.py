@@ -10,7 +10,9 @@ from mmlongbench.building.dataset import Dataset, kept_rows, open_dataset
 from mmlongbench.building.source_files import SourceFiles
 from mmlongbench.building.stages.needed import NeededImages, needed_images
 from mmlongbench.manifest.registry import reader_type
+from mmlongbench.manifest.resolve import bind_builder
 from mmlongbench.task.rows import Row
+from mmlongbench.task.spec import TaskSpec
 
 
 class Session:
@@ -27,6 +29,9 @@ class Session:
         self._datasets: dict[str, Dataset] = {}
         self._rows: dict[str, tuple[Row, ...]] = {}
         self._needed: dict[str, NeededImages] = {}
+        self._tasks: dict[str, TaskSpec] = {}
+        self._folders: dict[str, str] | None = None
+        """Where the images of a dataset go, by its name."""
         self._source_files: SourceFiles | None = None
 
     def __enter__(self) -> "Session":
@@ -53,6 +58,12 @@ class Session:
         """Return the plan of a dataset."""
         return self.plans[name]
 
+    def task(self, name: str) -> TaskSpec:
+        """Return what the builder of a dataset declares; no document need be read."""
+        if name not in self._tasks:
+            self._tasks[name] = bind_builder(self.plan(name).spec).spec
+        return self._tasks[name]
+
     def dataset(self, name: str) -> Dataset:
         """Return a dataset with its documents, pictures and corpus."""
         if name not in self._datasets:
@@ -73,8 +84,10 @@ class Session:
 
     def names_sharing_images(self, name: str) -> list[str]:
         """Return the datasets whose images stand in the same folder of the release as those of one."""
-        folders = {each: reader_type(plan.spec.reader).image_folder for each, plan in self.plans.items()}
-        return [each for each, folder in folders.items() if folder == folders[name]]
+        if self._folders is None:
+            plans = self.plans.items()
+            self._folders = {each: reader_type(plan.spec.reader).image_folder for each, plan in plans}
+        return [each for each, folder in self._folders.items() if folder == self._folders[name]]
 
     @property
     def source_files(self) -> SourceFiles:
@@ -84,7 +97,12 @@ class Session:
         return self._source_files
 
     def close(self) -> None:
-        """Close what is open."""
+        """Close what is open, and let go of the rest; it opens again what is asked for later."""
+        for dataset in self._datasets.values():
+            dataset.close()
+        self._datasets.clear()
+        self._rows.clear()
+        self._needed.clear()
         if self._source_files is not None:
             self._source_files.close()
             self._source_files = None

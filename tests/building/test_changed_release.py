@@ -1,6 +1,8 @@
 """Files of an unfinished release that somebody changes, and torn results of shards: made again, never locked."""
 
+import hashlib
 import json
+import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -158,7 +160,7 @@ def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "null", '{"root": "x"}', '{"root": "x", "datasets": [{}], "versions": {}}']
+    "text", ["", "{", "[]", "null", '{"root": "x"}', '{"format": 2, "root": "x", "datasets": [{}], "versions": {}}']
 )
 def test_a_torn_plan_counts_as_none(text: str, source: Path, finished: Path, tmp_path: Path) -> None:
     out = unfinished(source, tmp_path / "out")
@@ -173,6 +175,34 @@ def test_a_torn_plan_counts_as_none(text: str, source: Path, finished: Path, tmp
     assert lock(out)["manifest"][0]["seed"] == 7
     assert build(source, tmp_path / "whole", "--set", "seed=7").code == 0
     assert hashes(out) == hashes(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"root": "x", "a":' * 5000])
+def test_a_plan_that_is_nested_too_deeply_counts_as_none(
+    text: str, source: Path, finished: Path, tmp_path: Path
+) -> None:
+    out = unfinished(source, tmp_path / "out")
+    (out / ".build" / "plan.json").write_text(text)
+    assert build(source, out).code == 0
+    assert hashes(out) == hashes(finished)
+
+
+@pytest.mark.parametrize("name", ["rows/mmlongdoc/all", "documents/mmlongdoc/ash", "records/mmlongdoc/1K/00000"])
+@pytest.mark.parametrize("lines", [b"", b"[" * 100_000 + b"\n", b'{"kind": "other"}\n'], ids=["none", "deep", "other"])
+def test_a_result_of_other_lines_than_its_stage_writes_is_named_and_made_again(
+    name: str, lines: bytes, source: Path, finished: Path, tmp_path: Path
+) -> None:
+    """It ends in a line that says it is whole."""
+    out = unfinished(source, tmp_path / "out")
+    path = out / ".build" / f"{name}.jsonl"
+    end = json.dumps({"bytes": len(lines), "sha256": hashlib.sha256(lines).hexdigest()}).encode()
+    path.write_bytes(lines + end + b"\n")
+    for later in ("images", "cells"):  # what is read of an unfinished build when the one before is done
+        shutil.rmtree(out / ".build" / later)
+    ended = build(source, out)
+    assert (ended.code, "is not what was written there, and was removed; run the command ag" in ended.err) == (2, True)
+    assert build(source, out).code == 0
+    assert hashes(out) == hashes(finished)
 
 
 def test_a_plan_that_is_whole_but_of_another_engine_is_torn_too(source: Path, finished: Path, tmp_path: Path) -> None:

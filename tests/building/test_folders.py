@@ -7,6 +7,8 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -26,6 +28,7 @@ from tiny import (
 )
 
 from mmlongbench.building.build_dir import BuildDir, Shard
+from mmlongbench.building.build_plan import load_plans, save_page_seconds, save_plans
 from mmlongbench.io.atomic import file_lock
 
 pytestmark = pytest.mark.slow
@@ -202,6 +205,53 @@ def test_an_interrupted_build_of_other_versions_is_refused(source: Path, tmp_pat
     saved["versions"]["pymupdf"] = "1.0"
     plan.write_text(json.dumps(saved))
     assert "holds a build begun with pymupdf 1.0, here is " in build(source, tmp_path / "out").err
+
+
+@pytest.mark.parametrize("format", [None, 1, 3])
+def test_an_interrupted_build_of_another_format_is_refused_and_kept(
+    format: int | None, source: Path, tmp_path: Path
+) -> None:
+    interrupted(source, tmp_path / "out")
+    plan = BuildDir(tmp_path / "out").plan
+    saved = json.loads(plan.read_text())
+    plan.write_text(json.dumps({**{key: saved[key] for key in saved if key != "format"}, "format": format}))
+    before = hashes(tmp_path / "out")
+    said = f"--out {tmp_path / 'out'}: holds an unfinished build of another version of mmlongbench; finish it with that"
+    for ran in (
+        build(source, tmp_path / "out"),
+        build(source, tmp_path / "out", "--stage", "records"),
+        command("finish", tmp_path / "out"),
+    ):
+        assert ran.code == 2
+        assert said in ran.err
+    assert hashes(tmp_path / "out").items() >= {key: before[key] for key in before if ".log" not in key}.items()
+
+
+def test_paths_below_the_working_folder_move_with_it_as_often_as_it_moves(source: Path, tmp_path: Path) -> None:
+    interrupted(source, tmp_path / "a")
+    plan = BuildDir(tmp_path / "a").plan
+    saved = json.loads(plan.read_text())
+    saved["datasets"][0]["plan"]["sources"]["documents"] = f"{saved['root']}/sample/documents"
+    plan.write_text(json.dumps(saved))
+    for name in ("b", "c", "d"):
+        (tmp_path / "a").rename(tmp_path / name)
+        moved = BuildDir(tmp_path / name)
+        save_page_seconds(moved, {"mmlongdoc": float(ord(name))})
+        found = load_plans(moved)["mmlongdoc"]
+        assert found.sources["documents"] == moved.root / "sample" / "documents"
+        assert found.spec.limits.seconds_a_page == ord(name)
+        (tmp_path / name).rename(tmp_path / "a")
+
+
+def test_options_of_any_type_of_yaml_are_saved(source: Path, tmp_path: Path) -> None:
+    interrupted(source, tmp_path / "out")
+    build_dir = BuildDir(tmp_path / "out")
+    plan = load_plans(build_dir)["mmlongdoc"]
+    options = {"since": date(2020, 1, 1), "some": {"a"}, "bytes": b"b", "path": Path("x"), "name": "\udcff"}
+    changed = replace(plan, spec=plan.spec.model_copy(update={"options": options}))
+    save_plans([changed], build_dir)
+    found = load_plans(build_dir)["mmlongdoc"].spec.options
+    assert found == {"since": "2020-01-01", "some": ["a"], "bytes": "b", "path": "x", "name": "\udcff"}
 
 
 def test_a_build_that_could_not_begin_leaves_a_folder_that_can_be_used(source: Path, tmp_path: Path) -> None:

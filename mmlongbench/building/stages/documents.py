@@ -13,7 +13,6 @@ from mmlongbench.building.source_files import SourceFiles
 from mmlongbench.documents.page_store import Pages, keys_and_texts_of, keys_of, sizes_of, texts_of
 from mmlongbench.errors import BuildError, ReaderDiedError, SourceError, TimeLimitError
 from mmlongbench.manifest.model import DatasetSpec
-from mmlongbench.manifest.resolve import bind_builder
 from mmlongbench.task.spec import TaskSpec
 
 
@@ -25,7 +24,7 @@ def document_shards(session: Session, name: str) -> list[Shard]:
 def read_document(session: Session, shard: Shard) -> Iterator[DocumentLine]:
     """One document: the sizes of its pages, and what else the task asks of them; or what is wrong with it."""
     plan = session.plan(shard.dataset)
-    file, asked = plan.documents[shard.name], bind_builder(plan.spec).spec
+    file, asked = plan.documents[shard.name], session.task(shard.dataset)
     with reading(session.source_files, shard.dataset, file):
         read = _pages(file.pages, plan.spec, asked)
     yield read

@@ -34,7 +34,7 @@ def needed_images(session: "Session", name: str) -> NeededImages:
     for shard in record_shards(session, name, session.plan(name).spec.lengths):
         shown = session.build_dir.last(shard, RECORDS)
         if not isinstance(shown, ShownImages):
-            raise BuildError(f"{shard}: does not end in the images that it shows; run the command again")
+            raise session.build_dir.damaged(shard)
         pages.update(shown.pages)
         for path, origins in shown.pictures.items():
             for origin in origins:

@@ -54,7 +54,7 @@ def choose_rows(dataset: Dataset) -> Iterator[KeptRow | Reject | RowCounts]:
             break
         examined += 1
         found = _admission(row, dataset)
-        noted.update(found.noted)
+        noted.update(map(str, found.noted))
         if found.fault:
             rejects[place[row.id]] = reject_row(name, row, found.fault)
         else:
