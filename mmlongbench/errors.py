@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 
@@ -83,6 +83,13 @@ class Fault:
     is_expected: bool = False
     """Whether nothing is wrong: the benchmark itself leaves such rows out. They are counted as skipped instead of
     rejected, and do not stop a strict build."""
+
+    def __post_init__(self) -> None:
+        """Make texts of what a plug-in gave as something else, such as the number that it found."""
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if each.name != "is_expected" and not isinstance(value, str):
+                object.__setattr__(self, each.name, str(value))
 
     def __str__(self) -> str:
         where = ", ".join(part for part in (self.file, self.place, self.field) if part)

@@ -4,7 +4,7 @@ import csv
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -194,7 +194,7 @@ def _visit(
     stack: ExitStack, target: "Target", asked: Sequence["ModelOptions"], per_example: Path | None, items: Path | None
 ) -> "Visit | None":
     """What writes a row of every example, and of every unit; None where nothing is to be written."""
-    from mmlongbench.release.items import Items
+    from mmlongbench.release.items import Items, NoItemError
     from mmlongbench.release.tables import example_row, unit_rows, writing
 
     if not (per_example or items):
@@ -208,8 +208,9 @@ def _visit(
         if examples:
             examples.add(example_row(file, made, models))
         if units:
-            for row in unit_rows(file, made, known.of(file, made), models):
-                units.add(row)
+            with suppress(NoItemError):  # the audit has a finding about this example
+                for row in unit_rows(file, made, known.of(file, made), models):
+                    units.add(row)
 
     return visit
 

@@ -12,13 +12,17 @@ MAX_SHOWN = 300
 """Characters of a wrong value in a message."""
 
 
+_ARM = re.compile(r"int|(?:list|tuple|dict|set|function-\w+|constrained-\w+|nullable|lax-or-strict|is-instance)\[.*\]")
+"""What pydantic puts into a location where a type has several arms; no key of a file."""
+
+
 def explain(error: ValidationError, where: str, model: type[BaseModel], datasets: list[dict[str, Any]]) -> str:
     """Describe the first problem of a validation in one line: the key, what was expected, what was found."""
     problems = error.errors()
     problem = problems[0]
     place = _place(problem["loc"])
     inner = place[2:] if len(place) > 1 and place[0] == "datasets" else place
-    key = ".".join(str(part)[:MAX_SHOWN] for part in inner if not isinstance(part, int))
+    key = ".".join(str(part)[:MAX_SHOWN] for part in inner if not isinstance(part, int))[: 2 * MAX_SHOWN]
     names = [datasets[part].get("name", part) for part in place[1:2] if isinstance(part, int) and part < len(datasets)]
     prefix = f"{where}: " + (f"dataset {shown(names[0])}: " if names else "")
     if problem["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
@@ -47,7 +51,7 @@ def shown(value: object) -> str:
 
 def _place(loc: tuple[int | str, ...]) -> list[int | str]:
     """The keys of a location, without the names that pydantic gives to the arms of a union."""
-    return [part for part in loc if not (isinstance(part, str) and re.search(r"\[|^int$", part))]
+    return [part for part in loc if not (isinstance(part, str) and _ARM.fullmatch(part))]
 
 
 def _keys(model: type, place: list[Any]) -> list[str]:

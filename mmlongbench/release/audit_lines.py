@@ -12,8 +12,9 @@ class SpreadFigures(_Line):
 
     mean: float
     sd: float
-    min: float
-    max: float
+    min: int | float
+    """As `max`, a whole number where whole numbers are spread."""
+    max: int | float
 
 
 class CostlyExample(_Line):

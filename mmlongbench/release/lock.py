@@ -7,8 +7,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError, WrapValidator
-from pydantic import ValidatorFunctionWrapHandler as Validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.io.safe_read import read_regular
@@ -150,12 +149,14 @@ class UnreadableCounts(BaseModel):
     fault: str
 
 
-def _readable(value: Any, validate: Validator) -> "DatasetCounts | UnreadableCounts":  # noqa: ANN401  (JSON)
+def _readable(value: object) -> object:
+    """Return the counts that JSON says, or why it says none; what is one of both already, as it is."""
+    if isinstance(value, DatasetCounts | UnreadableCounts):
+        return value
     try:
-        found: DatasetCounts = validate(value)
+        return DatasetCounts.model_validate(value)
     except ValidationError as error:
         return UnreadableCounts(fault=explain(error, "counts", DatasetCounts, []))
-    return found
 
 
 def _object(value: Any) -> dict[str, Any]:  # noqa: ANN401  (JSON)
@@ -173,7 +174,7 @@ class Lock(BaseModel):
     """Of everything that makes bytes, by package; texts, in a lock of ours."""
     manifest: list[dict[str, JsonValue]]
     """Each dataset as it was resolved, with the fingerprints of its sources; `locked_dataset` reads it."""
-    datasets: dict[str, Annotated[DatasetCounts | UnreadableCounts, WrapValidator(_readable)]]
+    datasets: dict[str, Annotated[DatasetCounts | UnreadableCounts, BeforeValidator(_readable)]]
     """By name."""
     files: dict[str, LockedFile]
     """By path below the release."""

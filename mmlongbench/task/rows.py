@@ -39,6 +39,10 @@ class RowFault:
     id: str
     fault: Fault
 
+    def __post_init__(self) -> None:
+        """Make a text of an id that a plug-in gave as something else."""
+        object.__setattr__(self, "id", str(self.id))
+
 
 @dataclass(frozen=True, slots=True)
 class RawRow:

@@ -442,6 +442,32 @@ def test_items_of_one_example_that_are_missing_change_no_other(finished: Path, t
     assert {row["id"] for row in own if row["role"] == ""} == {gone}
 
 
+def test_items_of_which_one_row_is_none_are_a_finding_and_the_others_are_written(
+    finished: Path, tmp_path: Path
+) -> None:
+    import pyarrow as pa
+
+    release = tmp_path / "release"
+    shutil.copytree(finished, release)
+    path = release / "items" / Path(FILE).with_suffix(".parquet")
+    table = pq.read_table(path)
+    rows = table.to_pylist()
+    rows[0]["role"] = None
+    pq.write_table(pa.Table.from_pylist(rows, table.schema), path)
+    audited = command("audit", release, "--items", tmp_path / "units.jsonl", "-q")
+    assert audited.code == 1
+    assert f"{rows[0]['id']}: unit 0: role: Input should be a valid string" in audited.err
+    written = {row["id"] for row in read_rows(tmp_path / "units.jsonl") if row["file"] == FILE}
+    assert written == {row["id"] for row in rows} - {rows[0]["id"]}
+
+
+def test_whole_numbers_of_an_audit_are_printed_as_such(finished: Path) -> None:
+    (line, *_) = map(json.loads, command("audit", finished, "--json", "--models", "qwen2.5-vl").out.splitlines())
+    spreads = [line["text"], line["image"], line["images"], line["models"]["qwen2.5-vl"]["tokens"]]
+    assert all(isinstance(spread[key], int) for spread in spreads for key in ("min", "max"))
+    assert isinstance(line["fill"]["min"], float)
+
+
 def test_rows_that_cannot_be_written_leave_the_file_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("mine")

@@ -62,6 +62,7 @@ READERS = {
     "NoSample": "source: sample: the reader 'NoSample' has no draw_sample() and so no sample; name its sources: source",
     "RowsKey": "raw_rows(): KeyError: 'boo' (mistakes.py, line ",
     "DocumentsKey": "documents(): KeyError: 'boo' (mistakes.py, line ",
+    "NumberedDocuments": "documents(): the id of a document is 5, expected a text",
     "ImageKey": "image(), picture '",
     "SampleKey": "draw_sample(): KeyError: 'boo' (mistakes.py, line ",
 }

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import mmlongbench as mm
 from mmlongbench.task.formats import JSON_LINES
@@ -496,6 +496,15 @@ class DocumentsKey(TileReader):
     def documents(self, sources: mm.SourcePaths) -> Mapping[str, mm.Pages | mm.Fault]:
         """Raise."""
         raise KeyError("boo")
+
+
+class NumberedDocuments(TileReader):
+    """Has numbers for the ids of documents."""
+
+    def documents(self, sources: mm.SourcePaths) -> Mapping[str, mm.Pages | mm.Fault]:
+        """Return a document whose id is no text."""
+        numbered: Any = {5: mm.Fault("odd", "a document", "none")}
+        return cast(Mapping[str, mm.Pages | mm.Fault], numbered)
 
 
 class ImageKey(TileReader):

@@ -1,0 +1,27 @@
+"""Faults hold texts, whatever a plug-in gives."""
+
+from mmlongbench import Fault, RowFault
+
+
+def test_what_is_given_as_another_type_becomes_its_text() -> None:
+    given: dict[str, object] = {"reason": 5, "expected": 3, "found": None, "place": 7, "field": ("a", 1)}
+    fault = Fault(**given)  # type: ignore[arg-type]
+    assert fault.fields() == {
+        "reason": "5",
+        "expected": "3",
+        "found": "None",
+        "file": "",
+        "place": "7",
+        "field": "('a', 1)",
+        "todo": "",
+    }
+    assert str(fault) == "7, ('a', 1): 5: expected 3, found None"
+
+
+def test_a_text_stays_as_it_is_also_where_it_is_no_unicode() -> None:
+    assert Fault("a", "\udcff", "b").expected == "\udcff"
+    assert RowFault("q\udcff", Fault("a", "b", "c")).id == "q\udcff"
+
+
+def test_the_id_of_a_row_that_cannot_be_read_becomes_its_text() -> None:
+    assert RowFault(12, Fault("a", "b", "c")).id == "12"  # type: ignore[arg-type]
