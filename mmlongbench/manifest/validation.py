@@ -12,8 +12,8 @@ MAX_SHOWN = 300
 """Characters of a wrong value in a message."""
 
 
-_ARM = re.compile(r"int|(?:list|tuple|dict|set|function-\w+|constrained-\w+|nullable|lax-or-strict|is-instance)\[.*\]")
-"""What pydantic puts into a location where a type has several arms; no key of a file."""
+_ARM = re.compile(r"int|[a-z][a-z-]*\[.*\]")
+"""What pydantic puts into a location where a type has several arms, such as `literal['sample']`; no path of a file."""
 
 
 def explain(error: ValidationError, where: str, model: type[BaseModel], datasets: list[dict[str, Any]]) -> str:
