@@ -88,7 +88,9 @@ class Fault:
         """Make texts of what a plug-in gave as something else, such as the number that it found."""
         for each in fields(self):
             value = getattr(self, each.name)
-            if each.name != "is_expected" and not isinstance(value, str):
+            if each.name == "is_expected":
+                object.__setattr__(self, each.name, bool(value))
+            elif not isinstance(value, str):
                 object.__setattr__(self, each.name, str(value))
 
     def __str__(self) -> str:
@@ -114,10 +116,17 @@ class Rejected(MMLongBenchError):
     """One question that cannot become an example; the build goes on without it and says so."""
 
     def __init__(self, fault: Fault, noted: tuple[str, ...] = ()) -> None:
-        """`noted` are phrases that the lock counts beside those of drafts (`Draft.noted`)."""
+        """`noted` are phrases that the lock counts beside those of drafts (`Draft.noted`).
+
+        Raises:
+            TypeError: `fault` is no fault, or `noted` holds no phrases.
+
+        """
+        if not isinstance(fault, Fault):
+            raise TypeError(f"Rejected takes a Fault, found {fault!r:.80}")
         super().__init__(fault)
         self.fault = fault
-        self.noted = noted
+        self.noted = tuple(map(str, noted))
 
 
 class DraftError(MMLongBenchError):

@@ -88,6 +88,7 @@ def notes_on(manifest: Manifest) -> list[str]:
 def plan_build(manifest: Manifest, build_dir: BuildDir, executor: Executor) -> list[DatasetPlan]:
     """Find and fingerprint the sources, and save the plan; or find the one that was saved to be the same."""
     check_manifest(manifest)
+    load_interrupted_plan(build_dir)  # refuses that of another version, before anything there is changed
     plans = plan_datasets(manifest, build_dir, executor.progress)
     _go_on(plans, build_dir)
     return plans

@@ -15,6 +15,7 @@ from mmlongbench.building.fingerprints import DocumentFile, SourceFingerprint, f
 from mmlongbench.building.locating import check_errata, find_sources, refuse_own_output
 from mmlongbench.building.source_files import SourceFile, save_source_files, unchanged_while_planned
 from mmlongbench.documents.page_images import PageImages
+from mmlongbench.documents.page_store import Pages
 from mmlongbench.documents.pdf import ocr_version
 from mmlongbench.errors import BuildError, Fault, ManifestError, SourceError
 from mmlongbench.io.atomic import write_whole
@@ -137,8 +138,8 @@ def _read_plan(
     with _source_errors(spec):
         with calling("reader", spec.reader, "documents()"):
             documents = reader.documents(sources)
-        if odd := [id for id in documents if not isinstance(id, str)]:
-            raise broken("reader", spec.reader, "documents()", f"the id of a document is {odd[0]!r}, expected a text")
+        if fault := _documents_fault(documents):
+            raise broken("reader", spec.reader, "documents()", fault)
         found = fingerprint(spec, sources, documents, progress)
         others = tuple(_other_files(spec, corpus, progress))
     _refuse_mixed(spec, found.documents)
@@ -195,6 +196,18 @@ def _source_errors(spec: DatasetSpec) -> Iterator[None]:
         todo = "make it readable, or take it out of the sources"
         fault = Fault("unreadable-source", "a file that can be read", found, name, f"dataset {spec.name!r}", todo=todo)
         raise SourceError(fault) from error
+
+
+def _documents_fault(documents: object) -> str:
+    """Return what is wrong with what a reader gave as its documents; empty if nothing is."""
+    if not isinstance(documents, Mapping):
+        return f"gave a {type(documents).__name__}, expected a mapping of ids to documents"
+    for id, found in documents.items():
+        if not isinstance(id, str):
+            return f"the id of a document is {id!r}, expected a text"
+        if not isinstance(found, Pages | Fault):
+            return f"document {id!r} is a {type(found).__name__}, expected the path of a PDF, PageImages or a Fault"
+    return ""
 
 
 def _refuse_mixed(spec: DatasetSpec, documents: Mapping[str, DocumentFile]) -> None:
@@ -341,9 +354,7 @@ def _within(plan: DatasetPlan, seconds: Mapping[str, float]) -> DatasetPlan:
 
 def _write(saved: SavedPlan, build_dir: BuildDir) -> None:
     data = _SAVED.dump_python(saved)  # in JSON's mode, names of documents that are no Unicode would be lost
-    for each, dumped in zip(saved.datasets, data["datasets"], strict=True):
-        dumped["plan"]["spec"] = each.plan.spec.model_dump(mode="json")  # options may be dates, or other types of YAML
-    text = json.dumps(data, ensure_ascii=False, default=os.fspath)
+    text = json.dumps(data, ensure_ascii=False, default=os.fspath)  # all but paths is JSON's
     write_whole(build_dir.plan, [text.encode("utf-8", "surrogateescape")])
 
 

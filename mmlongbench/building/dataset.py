@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
+from pydantic import ValidationError
+
 from mmlongbench.building.build_dir import BuildDir, Shard, rows_shard
 from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.lines import (
@@ -111,7 +113,11 @@ def kept_rows(dataset: Dataset, build_dir: BuildDir) -> Iterator[Row]:
     for line in build_dir.read(shard, ROWS):
         if isinstance(line, KeptRow):
             kept += 1
-            yield dataset.reader.row_type.model_validate(line.row)
+            try:
+                row = dataset.reader.row_type.model_validate(line.row)
+            except ValidationError as error:  # its type is another than when it was written
+                raise build_dir.damaged(shard) from error
+            yield row
         elif isinstance(line, RowCounts):
             counted = line.counts.kept
     if kept != counted:

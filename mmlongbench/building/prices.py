@@ -61,7 +61,7 @@ class KeptPrices:
             _save(self._database, self._new)
 
     def close(self) -> None:
-        """Write what is new, and close the file."""
+        """Write what is new, and close the file; nothing can be asked afterwards."""
         self._closing()
 
     def _hold(self, text: str, price: int) -> int:

@@ -97,7 +97,7 @@ class Session:
         return self._source_files
 
     def close(self) -> None:
-        """Close what is open, and let go of the rest; it opens again what is asked for later."""
+        """Close what is open of datasets and source files; what is asked for later opens again."""
         for dataset in self._datasets.values():
             dataset.close()
         self._datasets.clear()

@@ -15,6 +15,7 @@ from mmlongbench.cli.console import say
 if TYPE_CHECKING:
     from mmlongbench.release.audit import Target, Visit
     from mmlongbench.release.findings import FileAudit
+    from mmlongbench.release.items import Item
     from mmlongbench.release.models import Model, ModelOptions
 
 _PATHS = click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
@@ -194,7 +195,8 @@ def _visit(
     stack: ExitStack, target: "Target", asked: Sequence["ModelOptions"], per_example: Path | None, items: Path | None
 ) -> "Visit | None":
     """What writes a row of every example, and of every unit; None where nothing is to be written."""
-    from mmlongbench.release.items import Items, NoItemError
+    from mmlongbench.release.checking import UNREADABLE
+    from mmlongbench.release.items import Items
     from mmlongbench.release.tables import example_row, unit_rows, writing
 
     if not (per_example or items):
@@ -208,9 +210,11 @@ def _visit(
         if examples:
             examples.add(example_row(file, made, models))
         if units:
-            with suppress(NoItemError):  # the audit has a finding about this example
-                for row in unit_rows(file, made, known.of(file, made), models):
-                    units.add(row)
+            read: Sequence[Item] = ()
+            with suppress(*UNREADABLE):  # the audit has a finding about this example, or this file
+                read = known.of(file, made)
+            for row in unit_rows(file, made, read, models):
+                units.add(row)
 
     return visit
 

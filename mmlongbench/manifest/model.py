@@ -1,6 +1,7 @@
 """Manifests: what to build, as data. Read from YAML, overridden from the command line, checked key by key."""
 
 import re
+from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -95,6 +96,33 @@ Length = Annotated[int, BeforeValidator(_length)]
 TupleOf = BeforeValidator(_tuple)
 Location = Annotated[Path, Field(strict=False)]
 """A path, which is a string in YAML."""
+
+
+def _json_values(options: object) -> object:
+    """Return options as they are; a lock can hold what JSON knows, and nothing else of YAML."""
+    if isinstance(options, dict):
+        _refuse_other_values(options, [])
+    return options
+
+
+def _refuse_other_values(value: object, place: list[str]) -> None:
+    if isinstance(value, dict):
+        for key, each in value.items():
+            if not isinstance(key, str):
+                raise ValueError(f"the key {shown(key)}: expected a text{_at(place)}; put it in quotes")
+            _refuse_other_values(each, [*place, key])
+    elif isinstance(value, list | tuple):
+        for each in value:
+            _refuse_other_values(each, place)
+    elif isinstance(value, float) and not isfinite(value):
+        raise ValueError(f"expected a number that JSON knows{_at(place)}, found {value}")
+    elif not isinstance(value, str | int | float | None):
+        said = f"{shown(value)}{_at(place)} is a {type(value).__name__}, which JSON does not know"
+        raise ValueError(f"{said}; a text stands in quotes")
+
+
+def _at(place: list[str]) -> str:
+    return f" at {shown('.'.join(place))}" if place else ""
 
 
 class _FromMapping:
@@ -233,7 +261,7 @@ class DatasetSpec(_Model):
     """The name that draws are keyed by, the dataset's own by default; two datasets of one make the same choices."""
     licence: str = ""
     """Of the source, as its authors state it; it goes into the lock."""
-    options: dict[str, Any] = {}
+    options: Annotated[dict[str, Any], BeforeValidator(_json_values)] = {}
     """The builder's own."""
 
     @property

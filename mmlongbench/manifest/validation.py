@@ -12,8 +12,11 @@ MAX_SHOWN = 300
 """Characters of a wrong value in a message."""
 
 
-_ARM = re.compile(r"int|[a-z][a-z-]*\[.*\]")
-"""What pydantic puts into a location where a type has several arms, such as `literal['sample']`; no path of a file."""
+_ARM = re.compile(
+    r"int|(?:list|tuple|dict|set|frozenset|literal|union|tagged-union|nullable|lax-or-strict|json-or-python|is-instance"
+    r"|function-[\w-]+|constrained-\w+)\[.*\]"
+)
+"""What pydantic puts into a location where a type has several arms, such as `literal['sample']`."""
 
 
 def explain(error: ValidationError, where: str, model: type[BaseModel], datasets: list[dict[str, Any]]) -> str:
@@ -37,7 +40,7 @@ def explain(error: ValidationError, where: str, model: type[BaseModel], datasets
 def _plain(message: str) -> str:
     """Return a message of pydantic without the names of our classes and types, which nobody writes in a file."""
     message = message.removeprefix("Value error, ").replace("valid tuple", "valid list")
-    return re.sub(r" or an instance of \w+", "", message).replace("be a dictionary", "be a valid dictionary")
+    return re.sub(r" or (?:an )?instance of \w+", "", message).replace("be a dictionary", "be a valid dictionary")
 
 
 def shown(value: object) -> str:

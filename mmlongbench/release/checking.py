@@ -28,7 +28,8 @@ Problem = tuple[str, str]
 ITEMS_DIFFER = "the items differ from the prompt"
 PLACEMENT = "the placement differs from the prompt"
 NEEDLES_DIFFER = "the needles differ from the prompt"
-_UNREADABLE = (ReleaseError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError, OSError)
+UNREADABLE = (ReleaseError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError, OSError)
+"""What a release that somebody has damaged may raise where it is read."""
 _TINY = 1e-9
 """By which two spellings of a drawn fraction may differ."""
 
@@ -74,7 +75,7 @@ class RecordChecks:
         except NoItemError as error:
             yield ITEMS_DIFFER, f"{where}: {error}"
             return
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             yield "the items of the file cannot be read", f"{where}: {said_of(error)}"
             self._items = None
             return
@@ -82,7 +83,7 @@ class RecordChecks:
             yield "the items of an example are missing", where
         try:
             yield from ((kind, f"{where}: {said}") for kind, said in self._positions(record, made, items))
-        except _UNREADABLE as error:  # of this example; the next ones are looked at
+        except UNREADABLE as error:  # of this example; the next ones are looked at
             yield ITEMS_DIFFER, f"{where}: {said_of(error)}"
 
     def end(self, examples: int) -> Iterator[Problem]:
@@ -94,7 +95,7 @@ class RecordChecks:
             return
         try:
             left = self._items.left() if self._items else ""
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             yield "the items of the file cannot be read", said_of(error)
             left = ""
         if left:

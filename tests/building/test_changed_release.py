@@ -205,6 +205,22 @@ def test_a_result_of_other_lines_than_its_stage_writes_is_named_and_made_again(
     assert hashes(out) == hashes(finished)
 
 
+def test_rows_of_another_type_than_the_reader_has_now_are_made_again(
+    source: Path, finished: Path, tmp_path: Path
+) -> None:
+    out = unfinished(source, tmp_path / "out")
+    path = out / ".build" / "rows" / "mmlongdoc" / "all.jsonl"
+    lines = [json.loads(line) for line in path.read_bytes().splitlines()[:-1]]
+    lines[0]["row"]["field_of_before"] = 1
+    text = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+    end = json.dumps({"bytes": len(text), "sha256": hashlib.sha256(text).hexdigest()}).encode()
+    path.write_bytes(text + end + b"\n")
+    ended = build(source, out)
+    assert (ended.code, f"{path}: is not what was written there, and was removed" in ended.err) == (2, True)
+    assert build(source, out).code == 0
+    assert hashes(out) == hashes(finished)
+
+
 def test_a_plan_that_is_whole_but_of_another_engine_is_torn_too(source: Path, finished: Path, tmp_path: Path) -> None:
     out = unfinished(source, tmp_path / "out")
     saved = json.loads((out / ".build" / "plan.json").read_text())

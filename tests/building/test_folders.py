@@ -7,8 +7,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from datetime import date
 from pathlib import Path
 
 import pytest
@@ -28,7 +26,7 @@ from tiny import (
 )
 
 from mmlongbench.building.build_dir import BuildDir, Shard
-from mmlongbench.building.build_plan import load_plans, save_page_seconds, save_plans
+from mmlongbench.building.build_plan import load_plans, save_page_seconds
 from mmlongbench.io.atomic import file_lock
 
 pytestmark = pytest.mark.slow
@@ -243,15 +241,15 @@ def test_paths_below_the_working_folder_move_with_it_as_often_as_it_moves(source
         (tmp_path / name).rename(tmp_path / "a")
 
 
-def test_options_of_any_type_of_yaml_are_saved(source: Path, tmp_path: Path) -> None:
-    interrupted(source, tmp_path / "out")
-    build_dir = BuildDir(tmp_path / "out")
-    plan = load_plans(build_dir)["mmlongdoc"]
-    options = {"since": date(2020, 1, 1), "some": {"a"}, "bytes": b"b", "path": Path("x"), "name": "\udcff"}
-    changed = replace(plan, spec=plan.spec.model_copy(update={"options": options}))
-    save_plans([changed], build_dir)
-    found = load_plans(build_dir)["mmlongdoc"].spec.options
-    assert found == {"since": "2020-01-01", "some": ["a"], "bytes": "b", "path": "x", "name": "\udcff"}
+def test_a_build_of_another_format_is_refused_before_its_sample_is_drawn_anew(tmp_path: Path) -> None:
+    words = ("build", "mmlongdoc", "--set", "source=sample", "--out", tmp_path / "out", "--lengths", "4K", "-q")
+    assert command(*words, "--stage", "prepare").code == 0
+    plan = BuildDir(tmp_path / "out").plan
+    plan.write_text(json.dumps({**json.loads(plan.read_text()), "format": 3}))
+    drawn = next((tmp_path / "out" / ".build" / "sample").rglob("samples.json"))
+    drawn.write_text("of another version")
+    assert "holds an unfinished build of another version" in command(*words).err
+    assert drawn.read_text() == "of another version"
 
 
 def test_a_build_that_could_not_begin_leaves_a_folder_that_can_be_used(source: Path, tmp_path: Path) -> None:

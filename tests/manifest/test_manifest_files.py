@@ -1,3 +1,4 @@
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,13 @@ def refusal(folder: Path, data: object) -> str:
         ({"limits": 3}, "limits: Input should be a valid dictionary"),
         ({"counter": {"image": {"rounding": "up"}}}, "counter.image.rounding: Input should be 'round', 'ceil' or"),
         ({"options": [1]}, "options: Input should be a valid dictionary (found [1])"),
+        (
+            {"options": {"a": {"since": date(2020, 1, 1)}}},
+            "options: datetime.date(2020, 1, 1) at 'a.since' is a date, wh",
+        ),
+        ({"options": {"a": [float("inf")]}}, "options: expected a number that JSON knows at 'a', found inf"),
+        ({"options": {"a": {"b", "c"}}}, "options: {"),
+        ({"options": {"a": {1: 2}}}, "options: the key 1: expected a text at 'a'; put it in quotes"),
         ({"sample": {"n": 0}}, "sample.n: Input should be greater than or equal to 1 (found 0)"),
         ({"reserve": -1}, "reserve: Input should be greater than or equal to 0 (found -1)"),
         ({1: 2}, "Keys should be strings"),

@@ -457,8 +457,26 @@ def test_items_of_which_one_row_is_none_are_a_finding_and_the_others_are_written
     audited = command("audit", release, "--items", tmp_path / "units.jsonl", "-q")
     assert audited.code == 1
     assert f"{rows[0]['id']}: unit 0: role: Input should be a valid string" in audited.err
-    written = {row["id"] for row in read_rows(tmp_path / "units.jsonl") if row["file"] == FILE}
-    assert written == {row["id"] for row in rows} - {rows[0]["id"]}
+    written = [row for row in read_rows(tmp_path / "units.jsonl") if row["file"] == FILE]
+    assert {row["id"] for row in written if not row["role"]} == {rows[0]["id"]}
+    assert {row["id"] for row in written} == {row["id"] for row in rows}
+
+
+@pytest.mark.parametrize("data", [b"", b"no table", None], ids=["empty", "another file", "no column"])
+def test_items_that_cannot_be_read_are_a_finding_also_where_they_are_asked_for(
+    data: bytes | None, finished: Path, tmp_path: Path
+) -> None:
+    release = tmp_path / "release"
+    shutil.copytree(finished, release)
+    path = release / "items" / Path(FILE).with_suffix(".parquet")
+    if data is None:
+        pq.write_table(pq.read_table(path).drop_columns("placement"), path)
+    else:
+        path.write_bytes(data)
+    for options in ((), ("--items", tmp_path / "units.jsonl")):
+        audited = command("audit", release, "-q", *options)
+        assert audited.code == 1
+        assert "the items of the file cannot be read" in audited.err
 
 
 def test_whole_numbers_of_an_audit_are_printed_as_such(finished: Path) -> None:

@@ -54,7 +54,7 @@ def choose_rows(dataset: Dataset) -> Iterator[KeptRow | Reject | RowCounts]:
             break
         examined += 1
         found = _admission(row, dataset)
-        noted.update(map(str, found.noted))
+        noted.update(found.noted)
         if found.fault:
             rejects[place[row.id]] = reject_row(name, row, found.fault)
         else:
@@ -128,6 +128,7 @@ def _admission(row: Row, dataset: Dataset) -> _Admission:
     try:
         with calling("builder", dataset.spec.builder, "draft()", row):
             full = dataset.builder.draft(row, dataset.world, draws)
+            noted = tuple(map(str, full.noted))
             check_draft(dataset, full, row)
     except Rejected as error:
         return _Admission(error.fault, error.noted)
@@ -135,11 +136,11 @@ def _admission(row: Row, dataset: Dataset) -> _Admission:
         with calling("builder", dataset.spec.builder, "draft()", row):
             fault = _refusal(full, dataset, draws)
     except Rejected as error:
-        return _Admission(error.fault, full.noted)
+        return _Admission(error.fault, noted)
     except DoesNotFitError as error:
         todo, expected = "raise admission_length to keep it in longer files", format_length(length)
         fault = Fault("above-admission-length", f"required units within {expected}", str(error), todo=todo)
-    return _Admission(fault, full.noted)
+    return _Admission(fault, noted)
 
 
 def _refusal(full: Draft, dataset: Dataset, draws: Draws) -> Fault | None:
