@@ -4,6 +4,7 @@ from pathlib import Path
 
 from mmlongbench.building.build import do_stages, plan_build
 from mmlongbench.building.build_dir import BuildDir
+from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.building.session import Session
 from mmlongbench.building.shares import prepare
@@ -13,19 +14,20 @@ from mmlongbench.manifest.model import Manifest
 
 def run_stages(manifest: Manifest, out: Path) -> Session:
     """Do every stage of all datasets in this process; the session is to be closed."""
-    build_dir, executor = BuildDir(out), LocalExecutor(1, Progress(is_shown=False))
-    build_dir.root.mkdir(parents=True, exist_ok=True)
-    plans = plan_build(manifest, build_dir, executor)
-    session = Session(out)
+    plans, session, executor = _planned(manifest, out)
     do_stages(plans, session, executor)
     return session
 
 
 def chosen(manifest: Manifest, out: Path) -> Session:
     """Read the documents and choose the questions of all datasets in this process; the session is to be closed."""
-    build_dir, executor = BuildDir(out), LocalExecutor(1, Progress(is_shown=False))
-    build_dir.root.mkdir(parents=True, exist_ok=True)
-    plans = plan_build(manifest, build_dir, executor)
-    session = Session(out)
+    plans, session, executor = _planned(manifest, out)
     prepare(plans, session, executor)
     return session
+
+
+def _planned(manifest: Manifest, out: Path) -> tuple[list[DatasetPlan], Session, LocalExecutor]:
+    """Save the plan of a build, of which no stage is done."""
+    build_dir, executor = BuildDir(out), LocalExecutor(1, Progress(is_shown=False))
+    build_dir.root.mkdir(parents=True, exist_ok=True)
+    return plan_build(manifest, build_dir, executor), Session(out), executor

@@ -109,8 +109,7 @@ def _round(manifest: Manifest, out: Path, ways: dict[str, Callable[[], Executor]
 def _run(manifest: Manifest, out: Path, executor: Executor) -> Run:
     cpu, begun = _cpu(), time.perf_counter()
     build(manifest, out, executor)
-    if close := getattr(executor, "close", None):
-        close()  # or its processes' time would not be seen
+    executor.close()  # or its processes' time would not be seen
     seconds = time.perf_counter() - begun
     cores = (_cpu() - cpu) / seconds
     files = {path.relative_to(out).as_posix(): sha256_of(path) for path in out.rglob("*") if path.is_file()}

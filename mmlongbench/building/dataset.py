@@ -22,7 +22,6 @@ from mmlongbench.building.lines import (
 from mmlongbench.building.prices import PRICES, KeptPrices
 from mmlongbench.building.source_files import SourceFiles
 from mmlongbench.building.stages.golds import Golds
-from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.pictures import Cap, Pictures
 from mmlongbench.documents.pixels import PictureFile
 from mmlongbench.draws import Draws
@@ -95,11 +94,6 @@ def open_dataset(plan: DatasetPlan, build_dir: BuildDir, files: SourceFiles) -> 
     pricer = Pricer(counter, world.sizes, prices)
     builder = bind_builder(plan.spec)
     return Dataset(plan, reader_type(plan.spec.reader)(), builder, world, pricer, Golds(builder), prices)
-
-
-def limits_of(spec: DatasetSpec) -> Limits:
-    """What a document of this dataset may cost."""
-    return spec.limits
 
 
 def kept_rows(dataset: Dataset, build_dir: BuildDir) -> Iterator[Row]:

@@ -11,7 +11,6 @@ import yaml
 
 from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.building.build_plan import DatasetPlan, plan_datasets
-from mmlongbench.building.dataset import limits_of
 from mmlongbench.documents.page_store import sizes_of, texts_of
 from mmlongbench.errors import ManifestError, SourceError
 from mmlongbench.io.progress import Progress
@@ -96,7 +95,7 @@ def _errata(suspects: Sequence[Suspect], raw: Mapping[str, RawRow | RowFault]) -
 
 def _world(plan: DatasetPlan, asked: set[str], progress: Progress) -> World:
     """The documents that rows are about, with the texts of their pages."""
-    documents, faults, limits = {}, dict(plan.refused), limits_of(plan.spec)
+    documents, faults, limits = {}, dict(plan.refused), plan.spec.limits
     texts: dict[str, tuple[str, ...]] = {}
     files = [file for file in plan.documents.values() if file.id in asked]
     with progress.bar(f"{plan.spec.name}: texts", len(files)) as advance:

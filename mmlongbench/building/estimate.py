@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from mmlongbench.building.build import plan_build
 from mmlongbench.building.build_dir import BuildDir, rows_shard
 from mmlongbench.building.build_plan import DatasetPlan
-from mmlongbench.building.dataset import Dataset, limits_of
+from mmlongbench.building.dataset import Dataset
 from mmlongbench.building.executors.base import Executor
 from mmlongbench.building.lines import ROWS, RowCounts
 from mmlongbench.building.session import Session
@@ -203,5 +203,5 @@ def _page_bytes(plan: DatasetPlan, dataset: Dataset, path: str) -> int:
     page = next(page for page in dataset.world.pages(file.id) if page.path == path)
     spec: Any = plan.spec
     size = (page.width, page.height)
-    made = images_of(file.pages, [path], [page.index], [size], spec.pages.dpi, spec.pages.quality, limits_of(plan.spec))
+    made = images_of(file.pages, [path], [page.index], [size], spec.pages.dpi, spec.pages.quality, plan.spec.limits)
     return sum(len(data) for _, _, data in made)

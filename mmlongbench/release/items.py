@@ -173,7 +173,7 @@ def _batches(table: Any, path: Path) -> Iterator[Any]:  # noqa: ANN401  (of Arro
     known = [name for name in table.schema_arrow.names if name in (*_TEXTS, *_NUMBERS)]
     for batch in table.iter_batches(_READ, columns=known):
         for name in batch.schema.names:
-            texts = getattr(batch[name], "dictionary", None)
+            texts = _distinct(batch[name])
             longest = 0 if texts is None else pc.max(pc.binary_length(texts)).as_py() or 0
             if longest > _MAX_TEXT:
                 raise ReleaseError(f"{path.name}: {name}: a text of {longest:,} bytes, at most {_MAX_TEXT:,} are read")
@@ -185,10 +185,17 @@ def _rows(batch: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401
     columns = []
     for name in batch.schema.names:
         column = batch[name]
-        texts = getattr(column, "dictionary", None)
+        texts = _distinct(column)
         if texts is None:
             columns.append(column.to_pylist())
         else:
             known = texts.to_pylist()
             columns.append([None if at is None else known[at] for at in column.indices.to_pylist()])
     return (dict(zip(batch.schema.names, values, strict=True)) for values in zip(*columns, strict=True))
+
+
+def _distinct(column: Any) -> Any:  # noqa: ANN401
+    """Return the different texts of a column that holds each once; None of any other column."""
+    import pyarrow as pa
+
+    return column.dictionary if isinstance(column, pa.DictionaryArray) else None

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mmlongbench.building.build_dir import Shard
-from mmlongbench.building.dataset import limits_of
 from mmlongbench.building.fingerprints import DocumentFile, parts_of
 from mmlongbench.building.lines import DocumentLine, ReadDocument, RefusedDocument
 from mmlongbench.building.session import Session
@@ -58,7 +57,7 @@ def excluding(id: str) -> str:
 
 def _pages(document: Pages, spec: DatasetSpec, asked: TaskSpec) -> ReadDocument | RefusedDocument:
     """What the task asks of the pages of a document, or what is wrong with them."""
-    limits = limits_of(spec)
+    limits = spec.limits
     try:
         pages, keys, texts = list(sizes_of(document, spec.pages.dpi, limits)), list[str](), list[str]()
         if asked.page_keys and asked.page_texts:

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 
 from mmlongbench.building.build_dir import BuildDir, Shard
-from mmlongbench.building.dataset import Dataset, limits_of
+from mmlongbench.building.dataset import Dataset
 from mmlongbench.building.lines import IMAGES as IMAGE_LINES
 from mmlongbench.building.lines import MadeImage
 from mmlongbench.building.session import Session
@@ -58,7 +58,7 @@ def _rendered(build_dir: BuildDir, dataset: Dataset, name: str, pages: Sequence[
     paths, sizes = [page.path for page in pages], [(page.width, page.height) for page in pages]
     numbers = {page.index: page for page in pages}
     made = {}
-    images = images_of(file.pages, paths, list(numbers), sizes, spec.pages.dpi, spec.pages.quality, limits_of(spec))
+    images = images_of(file.pages, paths, list(numbers), sizes, spec.pages.dpi, spec.pages.quality, spec.limits)
     for index, size, data in images:
         page = numbers[index]
         if size != (page.width, page.height):
