@@ -199,7 +199,7 @@ def _source_errors(spec: DatasetSpec) -> Iterator[None]:
 
 
 def _documents_fault(documents: object) -> str:
-    """Return what is wrong with what a reader gave as its documents; empty if nothing is."""
+    """Return why the documents that a reader gave cannot be used; empty if they can."""
     if not isinstance(documents, Mapping):
         return f"gave a {type(documents).__name__}, expected a mapping of ids to documents"
     for id, found in documents.items():
@@ -275,7 +275,7 @@ class SavedPlan:
 
     @property
     def plans(self) -> dict[str, DatasetPlan]:
-        """The plans by the name of the dataset."""
+        """The plan of each dataset, by its name."""
         return {each.plan.spec.name: each.plan for each in self.datasets}
 
     @property

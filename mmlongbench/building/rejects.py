@@ -13,5 +13,5 @@ def reject_row(dataset: str, row: Row, fault: Fault, length: int | None = None) 
 
 
 def sentence(found: Reject) -> str:
-    """Return a reject in words."""
+    """Return a reject as one sentence."""
     return f"{found.dataset}, {found.id}: {found.fault}"

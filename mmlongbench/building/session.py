@@ -71,7 +71,7 @@ class Session:
         return self._datasets[name]
 
     def rows(self, name: str) -> tuple[Row, ...]:
-        """Return the questions of every file of a dataset, in the source's order."""
+        """Return the questions of a dataset, which each of its files asks, in the source's order."""
         if name not in self._rows:
             self._rows[name] = tuple(kept_rows(self.dataset(name), self.build_dir))
         return self._rows[name]

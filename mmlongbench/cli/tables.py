@@ -182,7 +182,7 @@ def _cost(found: FileAudit, tally: ModelTally) -> str:
 
 
 def show_histograms(audits: list[FileAudit]) -> None:
-    """How many examples are how full: of the length, and of the window of each model that has one."""
+    """Show histograms of how full the examples are: of their length, and of the window of each model that has one."""
     title = "share of L, in twentieths, then what is over; by model: share of its window"
     table = Table(title=title, title_justify="left", box=None)
     table.padding, table.pad_edge = (0, 2, 0, 0), False

@@ -19,7 +19,7 @@ _SIGNAL_OF_PARENTS_END = 1
 
 
 class WorkerDiedError(BuildError):
-    """A process ended without a word, as one does that the kernel kills for want of memory."""
+    """A process ended without an error of its own, as when the kernel kills it because memory has run out."""
 
 
 class Processes:
@@ -114,7 +114,7 @@ def _interrupts_held() -> Iterator[None]:
 
 
 def end_with(parent: int) -> None:
-    """Let the kernel end this process with the one that has started it, whatever it is at (Linux).
+    """Ask the kernel to end this process when its parent ends, whatever it is doing (Linux).
 
     What holds the interpreter, as MuPDF does while it draws, would hear of it too late.
     """

@@ -132,7 +132,7 @@ def _items_to(path: Path) -> Iterator[_Items]:
 
 @dataclass(slots=True)
 class _Tally:
-    """What is counted of a cell as its lines go by."""
+    """The counts of a cell, added up as its lines are read."""
 
     balance: str
     counts: Counter[str] = field(default_factory=Counter)
