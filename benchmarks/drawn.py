@@ -7,8 +7,8 @@ from typing import Any
 from vrag import SHORTEST, STEP, write_sources
 from zipf import WORDS, rows
 
-from builders.docvqa.sample import read_reports, sample_row
-from builders.docvqa.sample_pages import draw_report
+from builders.samples.docvqa.pages import draw_report
+from builders.samples.docvqa.reports import read_reports, sample_row
 from mmlongbench import Draws
 from mmlongbench.corpus.making import make_corpus
 

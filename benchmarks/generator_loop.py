@@ -24,7 +24,7 @@ from sources import spread
 from staged import run_stages
 
 from builders.mm_niah.builder import INSTRUCTION
-from builders.mm_niah.sample_pages import page_of
+from builders.samples.mm_niah.pages import page_of
 from mmlongbench import DEPTHS, Draws
 from mmlongbench.building.build import build
 from mmlongbench.building.build_dir import BuildDir, Shard

@@ -19,9 +19,7 @@ import pymupdf
 from sources import open_pdfs
 
 import mmlongbench as mm
-from builders.summarization.highlights import HEADINGS, find_highlights, grams
-from builders.summarization.rows import Section
-from builders.summarization.sample_reports import (
+from builders.samples.summarization.reports import (
     SUBJECTS,
     broken_over_lines,
     draw_case_document,
@@ -30,6 +28,8 @@ from builders.summarization.sample_reports import (
     reworded,
     summary_of,
 )
+from builders.summarization.highlights import HEADINGS, find_highlights, grams
+from builders.summarization.rows import Section
 from mmlongbench.building.build import build
 from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.io.progress import Progress

@@ -17,7 +17,7 @@ from PIL import Image
 from vrag import write_sources
 from zipf import rows as zipf_rows
 
-from builders.mm_niah.sample import draw_hidden_sentences
+from builders.samples.mm_niah.sources import draw_hidden_sentences
 
 QUESTIONS = 32
 """One block of a cell."""

@@ -81,7 +81,7 @@ class LongDocURL(Reader[DocumentQuestion]):
 
     def draw_sample(self, folder: Path) -> dict[str, Path]:
         """Drawn reports with questions about windows of them."""
-        from builders.docvqa.sample_others import draw_longdocurl
+        from builders.samples.docvqa.others import draw_longdocurl
 
         return draw_longdocurl(folder)
 

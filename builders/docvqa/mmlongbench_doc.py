@@ -66,7 +66,7 @@ class MMLongBenchDoc(Reader[DocumentQuestion]):
 
     def draw_sample(self, folder: Path) -> dict[str, Path]:
         """Twelve drawn reports with questions about them."""
-        from builders.docvqa.sample import draw_reports
+        from builders.samples.docvqa.reports import draw_reports
 
         return draw_reports(folder)
 

@@ -85,7 +85,7 @@ class OwnDocuments(Reader[DocumentQuestion]):
 
     def draw_sample(self, folder: Path) -> dict[str, Path]:
         """Drawn reports with a table of questions."""
-        from builders.docvqa.sample_others import draw_own_documents
+        from builders.samples.docvqa.others import draw_own_documents
 
         return draw_own_documents(folder)
 

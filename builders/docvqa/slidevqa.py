@@ -73,7 +73,7 @@ class SlideVQA(Reader[DocumentQuestion]):
 
     def draw_sample(self, folder: Path) -> dict[str, Path]:
         """Drawn decks with questions about them."""
-        from builders.docvqa.sample_others import draw_slidevqa
+        from builders.samples.docvqa.others import draw_slidevqa
 
         return draw_slidevqa(folder)
 

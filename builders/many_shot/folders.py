@@ -73,7 +73,7 @@ class ImageFolders(Reader[ClassifiedImage]):
 
     def draw_sample(self, folder: Path) -> dict[str, Path]:
         """Drawn shapes, a folder a class."""
-        from builders.many_shot.sample import draw_folders
+        from builders.samples.many_shot.sources import draw_folders
 
         return draw_folders(folder)
 

@@ -94,7 +94,7 @@ class INaturalist(Reader[ClassifiedImage]):
 
     def draw_sample(self, folder: Path) -> dict[str, Path]:
         """Drawn shapes in two domains."""
-        from builders.many_shot.sample import draw_inaturalist
+        from builders.samples.many_shot.sources import draw_inaturalist
 
         return draw_inaturalist(folder)
 

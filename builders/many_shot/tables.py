@@ -124,7 +124,7 @@ class ImageTables(Reader[ClassifiedImage]):
 
     def draw_sample(self, folder: Path) -> dict[str, Path]:
         """Drawn shapes, two Parquet files."""
-        from builders.many_shot.sample import draw_tables
+        from builders.samples.many_shot.sources import draw_tables
 
         return draw_tables(folder)
 

@@ -79,7 +79,7 @@ class MMNIAHRows(Reader[HaystackQuestion]):
 
     def draw_sample(self, folder: Path) -> dict[str, Path]:
         """Drawn web pages, and questions about sentences hidden in them."""
-        from builders.mm_niah.sample import draw_hidden_sentences
+        from builders.samples.mm_niah.sources import draw_hidden_sentences
 
         return draw_hidden_sentences(folder)
 

@@ -83,7 +83,7 @@ class OwnPages(Reader[HaystackQuestion]):
 
     def draw_sample(self, folder: Path) -> dict[str, Path]:
         """Drawn pages with pictures, and questions about pictures hidden in them."""
-        from builders.mm_niah.sample import draw_hidden_pictures
+        from builders.samples.mm_niah.sources import draw_hidden_pictures
 
         return draw_hidden_pictures(folder)
 

@@ -71,7 +71,7 @@ class GovReport(Reader[Summarised]):
 
     def draw_sample(self, folder: Path) -> dict[str, Path]:
         """Drawn reports with a summary page of GAO's shape."""
-        from builders.summarization.sample import draw_reports
+        from builders.samples.summarization.sources import draw_reports
 
         return draw_reports(folder)
 

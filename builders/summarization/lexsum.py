@@ -52,7 +52,7 @@ class MultiLexSum(Reader[Summarised]):
 
     def draw_sample(self, folder: Path) -> dict[str, Path]:
         """Drawn court files."""
-        from builders.summarization.sample import draw_cases
+        from builders.samples.summarization.sources import draw_cases
 
         return draw_cases(folder)
 

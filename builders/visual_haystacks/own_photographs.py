@@ -59,7 +59,7 @@ class Photographs(Reader[PhotographQuestion]):
 
     def draw_sample(self, folder: Path) -> dict[str, Path]:
         """Drawn photographs, and twelve questions with two or three needles each."""
-        from builders.visual_haystacks.sample import draw_several
+        from builders.samples.visual_haystacks.sources import draw_several
 
         return draw_several(folder)
 

@@ -69,7 +69,7 @@ class VisualHaystacks(Reader[PhotographQuestion]):
 
     def draw_sample(self, folder: Path) -> dict[str, Path]:
         """Drawn photographs, and twelve questions with one needle each."""
-        from builders.visual_haystacks.sample import draw_single
+        from builders.samples.visual_haystacks.sources import draw_single
 
         return draw_single(folder)
 

@@ -74,7 +74,7 @@ class InfoSeek(Reader[EntityQuestion]):
 
     def draw_sample(self, folder: Path) -> dict[str, Path]:
         """A drawn encyclopedia with a picture an entity, and questions about it."""
-        from builders.vrag.sample import draw_infoseek
+        from builders.samples.vrag.sources import draw_infoseek
 
         return draw_infoseek(folder)
 

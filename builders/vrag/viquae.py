@@ -53,7 +53,7 @@ class ViQuAE(Reader[EntityQuestion]):
 
     def draw_sample(self, folder: Path) -> dict[str, Path]:
         """The drawn encyclopedia, asked as ViQuAE asks."""
-        from builders.vrag.sample import draw_viquae
+        from builders.samples.vrag.sources import draw_viquae
 
         return draw_viquae(folder)
 

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from builders.docvqa.sample import draw_reports
-from builders.docvqa.sample_others import draw_longdocurl, draw_slidevqa
-from builders.many_shot.sample import draw_folders
-from builders.mm_niah.sample import draw_hidden_pictures
-from builders.mm_niah.sample_upstream import draw_upstream
-from builders.summarization.sample import draw_cases
-from builders.summarization.sample import draw_reports as draw_government
-from builders.vrag.sample import draw_infoseek, draw_viquae
+from builders.samples.docvqa.others import draw_longdocurl, draw_slidevqa
+from builders.samples.docvqa.reports import draw_reports
+from builders.samples.many_shot.sources import draw_folders
+from builders.samples.mm_niah.sources import draw_hidden_pictures
+from builders.samples.mm_niah.upstream import draw_upstream
+from builders.samples.summarization.sources import draw_cases
+from builders.samples.summarization.sources import draw_reports as draw_government
+from builders.samples.vrag.sources import draw_infoseek, draw_viquae
 
 pytestmark = pytest.mark.slow
 

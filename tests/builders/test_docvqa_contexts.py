@@ -9,7 +9,7 @@ import pytest
 import mmlongbench as mm
 from builders.docvqa import DocVQA, DocVQAOptions
 from builders.docvqa.rows import DocumentQuestion
-from builders.docvqa.sample_others import draw_longdocurl
+from builders.samples.docvqa.others import draw_longdocurl
 from mmlongbench.building.build import build
 from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.io.progress import Progress

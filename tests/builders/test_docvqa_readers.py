@@ -13,7 +13,7 @@ import mmlongbench as mm
 from builders.docvqa import LongDocURL, OwnDocuments, SlideVQA
 from builders.docvqa.answers import format_of, normalise
 from builders.docvqa.rows import DocumentQuestion
-from builders.docvqa.sample_others import draw_longdocurl, draw_own_documents, draw_slidevqa
+from builders.samples.docvqa.others import draw_longdocurl, draw_own_documents, draw_slidevqa
 from mmlongbench.building.build import build
 from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.errors import ManifestError, MMLongBenchError

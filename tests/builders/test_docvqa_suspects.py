@@ -10,8 +10,8 @@ from tiny import command
 
 import mmlongbench as mm
 from builders.docvqa.rows import DocumentQuestion
-from builders.docvqa.sample import draw_reports
 from builders.docvqa.suspects import find_suspects, words
+from builders.samples.docvqa.reports import draw_reports
 
 pytestmark = pytest.mark.slow
 

@@ -12,8 +12,8 @@ from PIL import Image
 
 import mmlongbench as mm
 from builders.many_shot import ImageFolders, ImageTables, INaturalist
-from builders.many_shot.sample import draw_folders
-from builders.many_shot.sample_shapes import CLASSES, draw_shape
+from builders.samples.many_shot.shapes import CLASSES, draw_shape
+from builders.samples.many_shot.sources import draw_folders
 from mmlongbench.building.build import build
 from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.documents.pixels import is_like_any, likeness
@@ -313,7 +313,7 @@ def test_the_same_picture_under_two_names_is_one_and_workers_do_not_matter(
 
 
 def test_a_domain_that_is_not_there_is_named(tmp_path: Path) -> None:
-    from builders.many_shot.sample import draw_inaturalist
+    from builders.samples.many_shot.sources import draw_inaturalist
 
     (tmp_path / "source").mkdir()
     source = draw_inaturalist(tmp_path / "source")

@@ -13,7 +13,6 @@ import mmlongbench as mm
 from builders.mm_niah import MMNIAH, MMNIAHRows, OwnPages
 from builders.mm_niah.builder import MMNIAHOptions
 from builders.mm_niah.haystack import Haystack
-from builders.mm_niah.sample import draw_hidden_pictures, draw_hidden_sentences
 from mmlongbench.building.build import build
 from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.io.progress import Progress
@@ -334,13 +333,3 @@ def test_a_bad_own_question_says_its_line_and_field(tmp_path: Path, change: dict
     (found,) = read_rows(OwnPages(), {"questions": tmp_path / "q.jsonl", "documents": tmp_path})
     assert isinstance(found, mm.RowFault)
     assert (found.fault.place, found.fault.field) == ("line 1", next(iter(change)))
-
-
-@pytest.mark.parametrize("draw", [draw_hidden_sentences, draw_hidden_pictures])
-def test_the_sample_is_the_same_bytes_twice(tmp_path: Path, draw: Any) -> None:
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-        draw(tmp_path / name)
-    files = [sorted(p.relative_to(tmp_path / n) for p in (tmp_path / n).rglob("*") if p.is_file()) for n in ("a", "b")]
-    assert files[0] == files[1]
-    assert all((tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes() for file in files[0])

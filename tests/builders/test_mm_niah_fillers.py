@@ -13,8 +13,8 @@ import mmlongbench as mm
 from builders.mm_niah import MMNIAHRows, OwnPages, haystack
 from builders.mm_niah.haystack import Haystack, counted_symbols
 from builders.mm_niah.rows import HaystackQuestion, HiddenNeedle
-from builders.mm_niah.sample import draw_hidden_pictures
-from builders.mm_niah.sample_upstream import FILES, STAR, draw_upstream
+from builders.samples.mm_niah.sources import draw_hidden_pictures
+from builders.samples.mm_niah.upstream import FILES, STAR, draw_upstream
 from mmlongbench.building.build import build
 from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.documents.pictures import Pictures

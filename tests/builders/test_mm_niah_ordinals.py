@@ -15,7 +15,7 @@ from builders.mm_niah.asking import NeedlePlace, asked
 from builders.mm_niah.builder import MMNIAHOptions
 from builders.mm_niah.ordinals import MAX_PLACE, all_ordinals, pictures_named, renamed, without_ordinal
 from builders.mm_niah.rows import HaystackQuestion, HiddenNeedle
-from builders.mm_niah.sample_upstream import draw_upstream
+from builders.samples.mm_niah.upstream import draw_upstream
 from mmlongbench.building.build import build
 from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.io.progress import Progress

@@ -20,7 +20,7 @@ from tiny import command
 
 import mmlongbench as mm
 from builders.mm_niah import MMNIAHRows
-from builders.mm_niah.sample_upstream import FILES, SIDE, SLOTS, SQUARE, STAR, draw_upstream
+from builders.samples.mm_niah.upstream import FILES, SIDE, SLOTS, SQUARE, STAR, draw_upstream
 from mmlongbench.building.build import build
 from mmlongbench.building.dataset import Dataset
 from mmlongbench.building.executors.local import LocalExecutor
@@ -387,11 +387,3 @@ def test_commands_say_what_was_skipped_apart_from_what_was_rejected(tmp_path: Pa
     none = command("build", tmp_path / "m.yaml", "--out", tmp_path / "none", "--workers", "1")
     assert none.code == 1
     assert "no question was kept: 2 read, 1 rejected, 1 skipped, see " in none.err
-
-
-def test_the_same_files_are_drawn_twice(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        draw_upstream(tmp_path / name, rows=3, pictures=3, pages=1)
-    files = [sorted(p.relative_to(tmp_path / n) for p in (tmp_path / n).rglob("*") if p.is_file()) for n in ("a", "b")]
-    assert files[0] == files[1]
-    assert all((tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes() for file in files[0])

@@ -12,12 +12,7 @@ import pymupdf
 import pytest
 
 import mmlongbench as mm
-from builders.summarization import GovReport, MultiLexSum, Summary, SummaryOptions
-from builders.summarization.highlights import find_highlights, grams, heading_in
-from builders.summarization.removal import UNCHECKED, removed_pages
-from builders.summarization.rows import Kind, Section, Summarised
-from builders.summarization.sample import draw_cases, draw_reports
-from builders.summarization.sample_reports import (
+from builders.samples.summarization.reports import (
     SUBJECTS,
     Layout,
     broken_over_lines,
@@ -27,6 +22,11 @@ from builders.summarization.sample_reports import (
     reworded,
     summary_of,
 )
+from builders.samples.summarization.sources import draw_cases, draw_reports
+from builders.summarization import GovReport, MultiLexSum, Summary, SummaryOptions
+from builders.summarization.highlights import find_highlights, grams, heading_in
+from builders.summarization.removal import UNCHECKED, removed_pages
+from builders.summarization.rows import Kind, Section, Summarised
 from builders.summarization.templates import INSTRUCTIONS
 from mmlongbench.building.build import build
 from mmlongbench.building.executors.local import LocalExecutor

@@ -17,8 +17,8 @@ import yaml
 from real_text import draw_real
 from tiny import command, rejects
 
+from builders.samples.vrag.sources import draw_infoseek
 from builders.vrag import VRAG
-from builders.vrag.sample import draw_infoseek
 from mmlongbench.errors import ReleaseError
 from mmlongbench.io.progress import Progress
 from mmlongbench.release.audit import audit_release

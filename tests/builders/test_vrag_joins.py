@@ -9,7 +9,7 @@ import pytest
 import yaml
 from tiny import command, rejects
 
-from builders.vrag.sample import draw_infoseek
+from builders.samples.vrag.sources import draw_infoseek
 from mmlongbench.corpus.making import make_corpus
 
 pytestmark = pytest.mark.slow

@@ -9,9 +9,9 @@ import yaml
 from PIL import Image
 from tiny import command, rejects
 
+from builders.samples.vrag.sources import draw_viquae
 from builders.vrag import InfoSeek, ViQuAE
 from builders.vrag.rows import EntityQuestion
-from builders.vrag.sample import draw_viquae
 from mmlongbench import Fault, RowFault, SourceError
 from mmlongbench.manifest.errata import read_rows
 

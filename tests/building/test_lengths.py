@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from tiny import draw_pdf, row, write_rows
 
-from builders.many_shot.sample import draw_tables
-from builders.mm_niah.sample import draw_hidden_sentences
-from builders.visual_haystacks.sample import draw_single
+from builders.samples.many_shot.sources import draw_tables
+from builders.samples.mm_niah.sources import draw_hidden_sentences
+from builders.samples.visual_haystacks.sources import draw_single
 from mmlongbench.building.build import build
 from mmlongbench.building.estimate import estimate
 from mmlongbench.building.executors.local import LocalExecutor

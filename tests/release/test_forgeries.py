@@ -19,7 +19,7 @@ import pytest
 from PIL import Image
 from tiny import command
 
-from builders.mm_niah.sample_upstream import draw_upstream
+from builders.samples.mm_niah.upstream import draw_upstream
 from mmlongbench.errors import ReleaseError
 from mmlongbench.io.progress import Progress
 from mmlongbench.prompt import Prompt

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from builders.samples.vrag.sources import draw_infoseek
 from builders.vrag.infoseek import InfoSeek
 from builders.vrag.rows import EntityQuestion
-from builders.vrag.sample import draw_infoseek
 from mmlongbench.corpus import Corpus, build_corpus
 from mmlongbench.corpus.retrieval.negatives import Facts, negatives
 from mmlongbench.corpus.sources import find_source

@@ -123,15 +123,15 @@ class Encyclopedia:
 
 def read_encyclopedia() -> Encyclopedia:
     """The declared world with all its facts drawn."""
-    declared = Words.model_validate(_yaml("sample_words.yaml"))
-    kinds = TypeAdapter(dict[str, Kind]).validate_python(_yaml("sample_kinds.yaml"))
+    declared = Words.model_validate(_yaml("words.yaml"))
+    kinds = TypeAdapter(dict[str, Kind]).validate_python(_yaml("kinds.yaml"))
     subjects = tuple(_subjects(kinds, declared.words))
     living = tuple(subject.name for subject in subjects if "epithet" in subject.facts)
     return Encyclopedia(subjects, {**declared.words, "subject": living}, declared.prose)
 
 
 def _yaml(name: str) -> object:
-    return yaml.safe_load(files("builders.vrag").joinpath(name).read_text(encoding="utf-8"))
+    return yaml.safe_load(files("builders.samples.vrag").joinpath(name).read_text(encoding="utf-8"))
 
 
 def _subjects(kinds: Mapping[str, Kind], words: Mapping[str, tuple[str, ...]]) -> Iterator[Subject]:

@@ -1,6 +1,6 @@
 """A small world that the package draws itself: twelve reports, and questions whose answers stand on known pages.
 
-Questions and pages are made from the same declared facts (`sample_reports.yaml`), so they cannot drift apart: a
+Questions and pages are made from the same declared facts (`reports.yaml`), so they cannot drift apart: a
 question names cells of facts; its answer, its pages and its sources are read off them. Names and numbers of facts
 belong to one report each. Every call writes the same bytes.
 """
@@ -14,8 +14,8 @@ from typing import Literal, NamedTuple
 import yaml
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
-from builders.docvqa.sample_pages import draw_report
-from builders.docvqa.sample_prose import Fact, Report
+from builders.samples.docvqa.pages import draw_report
+from builders.samples.docvqa.prose import Fact, Report
 from mmlongbench import Draws
 
 How = Literal["value", "sum", "difference", "larger", "list", "none"]
@@ -57,7 +57,7 @@ class Cell(NamedTuple):
 
 def read_reports() -> tuple[QuestionedReport, ...]:
     """The declared reports; every scalar is read as text, so that 25.10 stays 25.10."""
-    text = files("builders.docvqa").joinpath("sample_reports.yaml").read_text(encoding="utf-8")
+    text = files("builders.samples.docvqa").joinpath("reports.yaml").read_text(encoding="utf-8")
     return TypeAdapter(tuple[QuestionedReport, ...]).validate_python(yaml.load(text, Loader=yaml.BaseLoader))
 
 

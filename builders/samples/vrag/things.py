@@ -2,7 +2,7 @@
 
 from math import pi, sin
 
-from builders.vrag.sample_canvas import BLACK, WHITE, Colour, Point, Sheet, colour, mix, oval_points
+from builders.samples.vrag.canvas import BLACK, WHITE, Colour, Point, Sheet, colour, mix, oval_points
 from mmlongbench import Draws
 
 

@@ -5,10 +5,8 @@ from io import BytesIO
 
 from PIL import Image
 
-from builders.vrag import sample_buildings as buildings
-from builders.vrag import sample_nature as nature
-from builders.vrag import sample_things as things
-from builders.vrag.sample_canvas import Sheet
+from builders.samples.vrag import buildings, nature, things
+from builders.samples.vrag.canvas import Sheet
 from mmlongbench import Draws
 
 SIZES = ((512, 384), (480, 640), (640, 427), (500, 500), (600, 400))

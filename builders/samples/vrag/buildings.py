@@ -2,8 +2,8 @@
 
 from math import pi, sin
 
-from builders.vrag.sample_canvas import BLACK, WHITE, Colour, Sheet, colour, mirrored, mix, oval_points
-from builders.vrag.sample_nature import meadow
+from builders.samples.vrag.canvas import BLACK, WHITE, Colour, Sheet, colour, mirrored, mix, oval_points
+from builders.samples.vrag.nature import meadow
 from mmlongbench import Draws
 
 STONE, PANE = (176, 170, 158), (250, 226, 150)

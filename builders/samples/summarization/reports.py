@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from builders.docvqa.sample_prose import write_paragraphs
+from builders.samples.docvqa.prose import write_paragraphs
+from builders.samples.summarization.letters import MARGIN, WIDTH, Block, Look, Manner, Sheet
 from builders.summarization.rows import Section
-from builders.summarization.sample_letters import MARGIN, WIDTH, Block, Look, Manner, Sheet
 from mmlongbench import Draws
 
 SUBJECTS = (

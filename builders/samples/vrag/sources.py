@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from builders.vrag.sample_articles import Article, write_articles
-from builders.vrag.sample_pictures import draw_picture
-from builders.vrag.sample_world import Question, Subject, read_encyclopedia
+from builders.samples.vrag.articles import Article, write_articles
+from builders.samples.vrag.pictures import draw_picture
+from builders.samples.vrag.world import Question, Subject, read_encyclopedia
 from mmlongbench import Draws
 
 ALIASES: Mapping[str, tuple[str, ...]] = {

@@ -12,9 +12,16 @@ from typing import Any
 import pytest
 from PIL import Image, ImageOps
 
-from builders.vrag.sample import answers, draw_infoseek, draw_viquae, infoseek_question, is_number, viquae_question
-from builders.vrag.sample_articles import MOST, Article, write_articles
-from builders.vrag.sample_world import read_encyclopedia
+from builders.samples.vrag.articles import MOST, Article, write_articles
+from builders.samples.vrag.sources import (
+    answers,
+    draw_infoseek,
+    draw_viquae,
+    infoseek_question,
+    is_number,
+    viquae_question,
+)
+from builders.samples.vrag.world import read_encyclopedia
 from mmlongbench import Row
 from mmlongbench.corpus.articles import Article as KiltArticle
 from mmlongbench.corpus.cutting import Cut, cut
@@ -74,7 +81,7 @@ def test_another_process_with_another_hash_seed_draws_the_same_bytes(
     infoseek: dict[str, Path], viquae: dict[str, Path], tmp_path: Path
 ) -> None:
     command = (
-        "import sys, pathlib, builders.vrag.sample as s; p = pathlib.Path(sys.argv[1]);"
+        "import sys, pathlib, builders.samples.vrag.sources as s; p = pathlib.Path(sys.argv[1]);"
         "s.draw_infoseek(p / 'i'); s.draw_viquae(p / 'v')"
     )
     environment = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": os.pathsep.join(sys.path)}

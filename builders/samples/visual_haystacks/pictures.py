@@ -6,7 +6,7 @@ from io import BytesIO
 
 from PIL import Image, ImageDraw, ImageOps
 
-from builders.visual_haystacks.sample_things import THINGS, Shape
+from builders.samples.visual_haystacks.things import THINGS, Shape
 from mmlongbench import Draws
 
 SPLIT = "train2017"

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from builders.many_shot.sample_shapes import CLASSES, Shape, draw_shape
+from builders.samples.many_shot.shapes import CLASSES, Shape, draw_shape
 
 TRAIN, TESTS = 9, 2
 """Pictures of a class in each split; a domain of 32K shows a class seven times."""

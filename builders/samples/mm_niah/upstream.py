@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from builders.mm_niah.sample_pages import sentence
+from builders.samples.mm_niah.pages import sentence
 from mmlongbench import Draws, ordinal_words
 
 CARTOONS: dict[str, tuple[int, int, int]] = {

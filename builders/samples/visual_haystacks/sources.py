@@ -11,8 +11,8 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-from builders.visual_haystacks.sample_pictures import SPLIT, Photograph, draw_photograph, plan_photographs
-from builders.visual_haystacks.sample_things import THINGS
+from builders.samples.visual_haystacks.pictures import SPLIT, Photograph, draw_photograph, plan_photographs
+from builders.samples.visual_haystacks.things import THINGS
 from mmlongbench import Draws
 
 COUNT = 330

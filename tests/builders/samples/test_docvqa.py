@@ -8,7 +8,7 @@ from pathlib import Path
 import pymupdf
 import pytest
 
-from builders.docvqa.sample import QuestionedReport, draw_reports, find_cells, read_reports
+from builders.samples.docvqa.reports import QuestionedReport, draw_reports, find_cells, read_reports
 
 pytestmark = pytest.mark.slow
 
@@ -43,7 +43,7 @@ def bytes_below(folder: Path) -> dict[str, bytes]:
 
 
 def test_another_process_with_another_hash_seed_draws_the_same_bytes(drawn: dict[str, Path], tmp_path: Path) -> None:
-    command = "import sys, pathlib, builders.docvqa.sample as s; s.draw_reports(pathlib.Path(sys.argv[1]))"
+    command = "import sys, pathlib, builders.samples.docvqa.reports as s; s.draw_reports(pathlib.Path(sys.argv[1]))"
     environment = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": os.pathsep.join(sys.path)}
     subprocess.run([sys.executable, "-c", command, str(tmp_path)], check=True, env=environment)
     assert bytes_below(tmp_path) == bytes_below(drawn["samples"].parent)

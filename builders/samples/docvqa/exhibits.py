@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pymupdf
 
-from builders.docvqa.sample_prose import Colour, Fact
+from builders.samples.docvqa.prose import Colour, Fact
 
 INK: Colour = (0.13, 0.13, 0.15)
 GREY: Colour = (0.45, 0.46, 0.48)

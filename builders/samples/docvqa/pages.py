@@ -1,14 +1,14 @@
 """Drawing the pages of one report of the sample: the title, the contents, running text around the exhibits, slides.
 
-Knows where things stand on a page; what they say is decided in `sample_prose`. The same bytes every time.
+Knows where things stand on a page; what they say is decided in `prose`. The same bytes every time.
 """
 
 from collections.abc import Iterator
 
 import pymupdf
 
-from builders.docvqa.sample_exhibits import EXHIBITS, GREY, LEADING, WHITE, Box, Pen, line_width
-from builders.docvqa.sample_prose import Leaf, Report, first_body_page, plan_leaves, write_paragraphs
+from builders.samples.docvqa.exhibits import EXHIBITS, GREY, LEADING, WHITE, Box, Pen, line_width
+from builders.samples.docvqa.prose import Leaf, Report, first_body_page, plan_leaves, write_paragraphs
 from mmlongbench import Draws
 
 SIZES = {"letter": (612.0, 792.0), "a4": (595.0, 842.0), "slide": (720.0, 540.0)}

@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
-from builders.docvqa.sample_prose import write_paragraphs
-from builders.summarization.sample_letters import Look
-from builders.summarization.sample_reports import SUBJECTS, Layout, draw_case_document, draw_report
+from builders.samples.docvqa.prose import write_paragraphs
+from builders.samples.summarization.letters import Look
+from builders.samples.summarization.reports import SUBJECTS, Layout, draw_case_document, draw_report
 from mmlongbench import Draws
 
 DRAWS = Draws(("drawn reports",))

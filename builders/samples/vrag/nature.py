@@ -2,7 +2,7 @@
 
 from math import cos, pi, sin
 
-from builders.vrag.sample_canvas import BLACK, WHITE, Colour, Sheet, colour, mirrored, mix, oval_points
+from builders.samples.vrag.canvas import BLACK, WHITE, Colour, Sheet, colour, mirrored, mix, oval_points
 from mmlongbench import Draws
 
 SKY, PALE = (150, 196, 226), (236, 242, 232)

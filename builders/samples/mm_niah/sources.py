@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from builders.mm_niah.sample_pages import draw_emblem, draw_view, opening_of, page_of
+from builders.samples.mm_niah.pages import draw_emblem, draw_view, opening_of, page_of
 from mmlongbench import Draws
 
 ROWS = 12

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from builders.vrag.sample_world import Encyclopedia, Section, States, Subject
+from builders.samples.vrag.world import Encyclopedia, Section, States, Subject
 from mmlongbench import Draws
 
 MOST = 98

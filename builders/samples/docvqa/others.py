@@ -10,8 +10,8 @@ from typing import Any
 import pymupdf
 
 from builders.docvqa.answers import literal_list
-from builders.docvqa.sample import QuestionedReport, answer, find_cells, read_reports, sample_row
-from builders.docvqa.sample_pages import draw_report
+from builders.samples.docvqa.pages import draw_report
+from builders.samples.docvqa.reports import QuestionedReport, answer, find_cells, read_reports, sample_row
 from mmlongbench import Draws
 
 FORMATS = {"Int": "Integer", "Str": "String"}

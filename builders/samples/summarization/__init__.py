@@ -1,0 +1,1 @@
+"""Samples of summarization: drawn reports and court files, with their summaries."""

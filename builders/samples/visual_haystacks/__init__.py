@@ -1,0 +1,1 @@
+"""Samples of Visual Haystacks: drawn photographs of plain objects, and questions about them."""

@@ -1,0 +1,1 @@
+"""Samples of visual RAG: a drawn encyclopedia, pictures of its entities, and questions about them."""
