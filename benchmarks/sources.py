@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mmlongbench.documents.limits import Limits
 from mmlongbench.errors import Fault, SourceError
-from mmlongbench.manifest.registry import reader_type
+from mmlongbench.manifest.registry import sample_function
 
 READER = "mmlongbench_doc"
 REAL = Path(__file__).resolve().parents[2] / "shared/real/mmlongbench-doc/documents"
@@ -18,10 +18,10 @@ LIMITS = Limits()
 
 @contextmanager
 def open_pdfs(folder: Path | None) -> Iterator[list[Path]]:
-    """The PDFs of a folder; without one the real ones, or else the reports that the sample reader draws."""
+    """The PDFs of a folder; without one the real ones, or else the reports of the reader's sample."""
     if folder is None and not REAL.is_dir():
         with tempfile.TemporaryDirectory() as drawn:
-            yield _pdfs(reader_type(READER)().draw_sample(Path(drawn))["documents"])
+            yield _pdfs(sample_function(READER)(Path(drawn))["documents"])
         return
     yield _pdfs(folder or REAL)
 

@@ -79,12 +79,6 @@ class LongDocURL(Reader[DocumentQuestion]):
             found |= _published(sources["page_images"], _totals(sources["questions"]))
         return found | (pdfs_by_name(sources["documents"]) if "documents" in sources else {})
 
-    def draw_sample(self, folder: Path) -> dict[str, Path]:
-        """Drawn reports with questions about windows of them."""
-        from builders.samples.docvqa.others import draw_longdocurl
-
-        return draw_longdocurl(folder)
-
 
 def _window(value: object) -> tuple[int, int] | Fault:
     """The first and last page, from 0."""

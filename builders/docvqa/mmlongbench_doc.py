@@ -64,12 +64,6 @@ class MMLongBenchDoc(Reader[DocumentQuestion]):
         """Every visible PDF of the folder, by its name without the ending; those that share one are refused."""
         return pdfs_by_name(sources["documents"], is_deep=False)
 
-    def draw_sample(self, folder: Path) -> dict[str, Path]:
-        """Twelve drawn reports with questions about them."""
-        from builders.samples.docvqa.reports import draw_reports
-
-        return draw_reports(folder)
-
 
 def _load(path: Path) -> list[Any]:
     if path.suffix == ".parquet":

@@ -83,12 +83,6 @@ class OwnDocuments(Reader[DocumentQuestion]):
         """Every visible PDF below the folder, by its name without the ending."""
         return pdfs_by_name(sources["documents"])
 
-    def draw_sample(self, folder: Path) -> dict[str, Path]:
-        """Drawn reports with a table of questions."""
-        from builders.samples.docvqa.others import draw_own_documents
-
-        return draw_own_documents(folder)
-
 
 def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any] | Fault]]:
     """(place, fields or what is wrong) of each row of the table."""

@@ -71,12 +71,6 @@ class SlideVQA(Reader[DocumentQuestion]):
         decks = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
         return {deck.name: _deck(deck, folder, named.get(deck.name, ())) for deck in decks}
 
-    def draw_sample(self, folder: Path) -> dict[str, Path]:
-        """Drawn decks with questions about them."""
-        from builders.samples.docvqa.others import draw_slidevqa
-
-        return draw_slidevqa(folder)
-
 
 def _named_slides(questions: Path) -> dict[str, tuple[str, ...]]:
     """The file names of a deck's slides, in order, as its questions' `image_urls` have them."""

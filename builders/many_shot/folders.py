@@ -71,12 +71,6 @@ class ImageFolders(Reader[ClassifiedImage]):
         found = {kind: ImageClass(kind, "", tuple(shown.get(kind, ())), asked.get(kind, 0)) for kind in kinds}
         return ImageClasses("train", "test", found)
 
-    def draw_sample(self, folder: Path) -> dict[str, Path]:
-        """Drawn shapes, a folder a class."""
-        from builders.samples.many_shot.sources import draw_folders
-
-        return draw_folders(folder)
-
 
 def _files(root: Path) -> list[str]:
     """The paths of all visible files below a folder, sorted."""

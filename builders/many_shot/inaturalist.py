@@ -92,12 +92,6 @@ class INaturalist(Reader[ClassifiedImage]):
         }
         return ImageClasses(sources["train"].name.split(".")[0], sources["test"].name.split(".")[0], classes)
 
-    def draw_sample(self, folder: Path) -> dict[str, Path]:
-        """Drawn shapes in two domains."""
-        from builders.samples.many_shot.sources import draw_inaturalist
-
-        return draw_inaturalist(folder)
-
 
 def _row(id: str, found: Annotated, image: int, category: int) -> ClassifiedImage | Fault:
     if category not in found.kinds:

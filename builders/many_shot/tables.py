@@ -122,12 +122,6 @@ class ImageTables(Reader[ClassifiedImage]):
         found = {kind: ImageClass(names[kind], "", tuple(shown.get(kind, ())), asked.get(kind, 0)) for kind in kinds}
         return ImageClasses(exemplars.name, tests.name, found)
 
-    def draw_sample(self, folder: Path) -> dict[str, Path]:
-        """Drawn shapes, two Parquet files."""
-        from builders.samples.many_shot.sources import draw_tables
-
-        return draw_tables(folder)
-
 
 def _unlabelled(label: int | None, split: Split) -> Fault:
     expected = f"a whole number from 0 to {len(split.names) - 1}" if split.names else "a whole number from 0"

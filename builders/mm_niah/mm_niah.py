@@ -77,12 +77,6 @@ class MMNIAHRows(Reader[HaystackQuestion]):
                 found.setdefault(f"row-{_id(raw, number)}", partial(_own_page, path, offset))
         return Pages(found | (obelics_pages(sources["obelics"]) if "obelics" in sources else {}))
 
-    def draw_sample(self, folder: Path) -> dict[str, Path]:
-        """Drawn web pages, and questions about sentences hidden in them."""
-        from builders.samples.mm_niah.sources import draw_hidden_sentences
-
-        return draw_hidden_sentences(folder)
-
 
 def _id(raw: Mapping[str, Any] | Fault, number: int) -> str:
     id = None if isinstance(raw, Fault) else raw.get("id")

@@ -81,12 +81,6 @@ class OwnPages(Reader[HaystackQuestion]):
         root = sources["documents"]
         return Pages({page: partial(_page, root, page, file) for page, file in _files(root).items()})
 
-    def draw_sample(self, folder: Path) -> dict[str, Path]:
-        """Drawn pages with pictures, and questions about pictures hidden in them."""
-        from builders.samples.mm_niah.sources import draw_hidden_pictures
-
-        return draw_hidden_pictures(folder)
-
 
 def _pictures_folder(sources: SourcePaths) -> Path:
     folder = sources.get("images", sources["documents"])

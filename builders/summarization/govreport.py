@@ -69,12 +69,6 @@ class GovReport(Reader[Summarised]):
         """Every PDF of the folder, by its name without the ending."""
         return pdfs_by_name(sources["documents"])
 
-    def draw_sample(self, folder: Path) -> dict[str, Path]:
-        """Drawn reports with a summary page of GAO's shape."""
-        from builders.samples.summarization.sources import draw_reports
-
-        return draw_reports(folder)
-
 
 def _stems(folder: Path) -> Mapping[str, Sequence[str]]:
     """The names of PDFs without their endings, by the same in lower case."""

@@ -5,7 +5,6 @@ documents, in one folder or one a case. `sources.json` holds the documents' text
 """
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any, ClassVar
 
 from builders.summarization.rows import Section, Summarised
@@ -49,12 +48,6 @@ class MultiLexSum(Reader[Summarised]):
     def documents(self, sources: SourcePaths) -> Mapping[str, Pages | Fault]:
         """Every PDF below the folder, by its name without the ending."""
         return pdfs_by_name(sources["documents"])
-
-    def draw_sample(self, folder: Path) -> dict[str, Path]:
-        """Drawn court files."""
-        from builders.samples.summarization.sources import draw_cases
-
-        return draw_cases(folder)
 
 
 def _id(value: object) -> str | None:

@@ -57,12 +57,6 @@ class Photographs(Reader[PhotographQuestion]):
         needles = set(_needles(sources["questions"]))
         return {name: frozenset() for name in _pictures(sources["images"]) if name not in needles}
 
-    def draw_sample(self, folder: Path) -> dict[str, Path]:
-        """Drawn photographs, and twelve questions with two or three needles each."""
-        from builders.samples.visual_haystacks.sources import draw_several
-
-        return draw_several(folder)
-
 
 def _id(raw: Mapping[str, Any], otherwise: str) -> str:
     given = raw.get("id")

@@ -67,12 +67,6 @@ class VisualHaystacks(Reader[PhotographQuestion]):
         objects = self._annotations.of(sources)
         return objects.shown if objects else {}
 
-    def draw_sample(self, folder: Path) -> dict[str, Path]:
-        """Drawn photographs, and twelve questions with one needle each."""
-        from builders.samples.visual_haystacks.sources import draw_single
-
-        return draw_single(folder)
-
 
 def _items(path: Path) -> list[Any]:
     data = load_json(path, "a JSON array of questions")

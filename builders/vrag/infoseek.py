@@ -72,12 +72,6 @@ class InfoSeek(Reader[EntityQuestion]):
         paths = (folder / f"{name}{ending}" for folder in folders for ending in _ENDINGS)
         return next((path for path in paths if file_inside(sources["images"], path)), None)
 
-    def draw_sample(self, folder: Path) -> dict[str, Path]:
-        """A drawn encyclopedia with a picture an entity, and questions about it."""
-        from builders.samples.vrag.sources import draw_infoseek
-
-        return draw_infoseek(folder)
-
 
 def _id(raw: Mapping[str, Any] | Fault, place: str) -> str:
     data_id = "" if isinstance(raw, Fault) else str(raw.get("data_id", ""))

@@ -51,12 +51,6 @@ class ViQuAE(Reader[EntityQuestion]):
         """The picture of a question; a name that leads out of the folder has none."""
         return None if "/" in name else file_inside(sources["images"], sources["images"] / name)
 
-    def draw_sample(self, folder: Path) -> dict[str, Path]:
-        """The drawn encyclopedia, asked as ViQuAE asks."""
-        from builders.samples.vrag.sources import draw_viquae
-
-        return draw_viquae(folder)
-
 
 def _row(id: str, raw: Mapping[str, Any]) -> EntityQuestion | Fault:
     if fault := faulty_text(raw, ("image", "input", "original_question")):

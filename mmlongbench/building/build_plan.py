@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.building.fingerprints import DocumentFile, SourceFingerprint, files_of, fingerprint, source_file_list
-from mmlongbench.building.locating import check_errata, find_sources, refuse_own_output
+from mmlongbench.building.locating import CORPUS, check_errata, find_sources, refuse_own_output
 from mmlongbench.building.source_files import SourceFile, save_source_files, unchanged_while_planned
 from mmlongbench.documents.page_images import PageImages
 from mmlongbench.documents.page_store import Pages
@@ -110,7 +110,7 @@ def _plan_dataset(
     reader = reader_type(spec.reader)()
     sources = find_sources(spec, reader, build_dir.root / "sample" / spec.name, drawn)
     refuse_own_output(spec, sources, build_dir)
-    articles = spec.corpus or sources.pop("corpus", None)
+    articles = spec.corpus or sources.pop(CORPUS, None)
     with unchanged_while_planned(spec.name, lambda: _read_to_plan(spec, sources, articles)):
         return _read_plan(spec, reader, sources, articles, build_dir, progress)
 

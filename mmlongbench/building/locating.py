@@ -1,17 +1,20 @@
 """Where the sources of a dataset lie: named by the manifest, drawn as a sample, or downloaded; none is read yet."""
 
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 
 from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.errors import BuildError, ManifestError, nearest
 from mmlongbench.io.hub import downloaded
-from mmlongbench.manifest.calling import calling
+from mmlongbench.manifest.calling import broken, calling
 from mmlongbench.manifest.errata import load_errata
 from mmlongbench.manifest.model import HUB, SAMPLE, DatasetSpec
+from mmlongbench.manifest.registry import GROUPS, is_installed, sample_function
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import Row
+
+CORPUS = "corpus"
+"""The articles that a sample may bring besides the sources of its reader; a manifest gives them as `corpus`."""
 
 
 def find_sources(
@@ -64,19 +67,38 @@ def refuse_own_output(spec: DatasetSpec, sources: Mapping[str, Path], build_dir:
 
 
 def _drawn(spec: DatasetSpec, reader: Reader[Row], folder: Path) -> dict[str, Path]:
-    """The sources of a miniature that the reader draws."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with calling("reader", spec.reader, "draw_sample()"):
-        drawn = reader.draw_sample(folder)
-    if not drawn:
-        with suppress(OSError):  # it is not empty
-            folder.rmdir()
+    """Draw the sample of a reader into a folder, and return the paths of its sources."""
+    if not is_installed("sample", spec.reader):
         given = ", ".join(f"{name}: PATH" for name in reader.sources)
         raise ManifestError(
-            f"dataset {spec.name!r}: source: {SAMPLE}: the reader {spec.reader!r} has no draw_sample() and so no "
-            f"sample; name its sources: source: {{{given}}}"
+            f"dataset {spec.name!r}: source: {SAMPLE}: no sample is installed for reader {spec.reader!r}; name its "
+            f"sources, source: {{{given}}}, or install a function that draws one as the entry point {spec.reader!r} "
+            f"of the group {GROUPS['sample']!r}"
         )
-    return drawn
+    draw = sample_function(spec.reader)
+    folder.mkdir(parents=True, exist_ok=True)
+    with calling("sample", spec.reader, "draw()"):
+        drawn = draw(folder)
+    if fault := _fault_of_drawn(drawn, reader):
+        raise broken("sample", spec.reader, "draw()", fault)
+    return dict(drawn)
+
+
+def _fault_of_drawn(drawn: object, reader: Reader[Row]) -> str:
+    """Return what is wrong with what a sample returned; empty if it gives the reader all its sources."""
+    if not isinstance(drawn, Mapping):
+        return f"returned a {type(drawn).__name__}, expected the paths of the sources by name"
+    names = (*reader.sources, *reader.optional_sources, CORPUS)
+    if unknown := [name for name in drawn if name not in names]:
+        return f"returned a source {unknown[0]!r}, and the reader has: {', '.join(names)}"
+    if missing := [name for name in reader.sources if name not in drawn]:
+        return f"returned no source {missing[0]!r}, which the reader needs"
+    for name, path in drawn.items():
+        if not isinstance(path, Path):
+            return f"source {name!r} is a {type(path).__name__}, expected a Path"
+        if not path.exists():
+            return f"source {name!r}: no such file or folder: {path}"
+    return ""
 
 
 def check_errata(spec: DatasetSpec, reader: Reader[Row]) -> None:

@@ -202,7 +202,7 @@ def finish(release: str, quiet: bool) -> None:
 @cli.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def list_installed(as_json: bool) -> None:
-    """List the builders, readers, metrics and manifests that are installed; a broken one is shown with its cause."""
+    """List the builders, readers, samples, metrics and manifests that are installed; a broken one has its cause."""
     from dataclasses import asdict
 
     from mmlongbench.cli.tables import show_list

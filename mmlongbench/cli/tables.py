@@ -268,7 +268,7 @@ def show_remarks(audits: list[FileAudit]) -> None:
 
 
 def show_list(plugins: list[Plugin], manifests: Mapping[str, Path]) -> None:
-    """Builders, readers, metrics, manifests."""
+    """Builders, readers, samples, metrics, manifests."""
     for kind in GROUPS:
         say(f"{kind}s")
         for plugin in plugins:

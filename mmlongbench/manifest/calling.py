@@ -25,9 +25,9 @@ def calling(kind: str, name: str, method: str, row: Row | None = None, about: st
     Errors that users can mend, such as a reject, pass as they are; so do errors of the disk and of the memory.
 
     Args:
-        kind: `builder`, `reader` or `metric`.
+        kind: `builder`, `reader`, `sample` or `metric`.
         name: the name of its entry point.
-        method: the method that is called.
+        method: the method that is called; `draw()` for the function of a sample.
         row: the row it is called for, if any.
         about: what it is called for, where that is no row.
 

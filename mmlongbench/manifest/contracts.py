@@ -1,10 +1,14 @@
-"""Whether a class keeps the contract of a builder, a reader or a metric; asked before anything calls it."""
+"""Whether a class keeps the contract of a builder, a reader or a metric, or a function that of a sample.
+
+This is checked before anything calls it.
+"""
 
 import inspect
 from abc import ABCMeta
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partialmethod
+from pathlib import Path
 from types import FunctionType
 from typing import ClassVar, get_origin
 
@@ -53,6 +57,8 @@ CONTRACTS: Mapping[str, Contract] = {
 
 def contract_fault(kind: str, loaded: object) -> str:
     """Return why something is no plug-in of its kind; empty if it is one."""
+    if kind == "sample":
+        return _sample_fault(loaded)
     contract = CONTRACTS[kind]
     if not (isinstance(loaded, ABCMeta) and contract.base in loaded.__mro__):
         return f"{loaded!r} is no subclass of {_name(contract.base)}"
@@ -60,6 +66,17 @@ def contract_fault(kind: str, loaded: object) -> str:
     if missing := sorted({*loaded.__abstractmethods__, *(name for name in contract.needed if name not in known)}):
         return f"{loaded!r} lacks {', '.join(missing)}, which a {kind} needs"
     return next(_faults(kind, loaded, contract), "")
+
+
+def _sample_fault(loaded: object) -> str:
+    """Return why something is no function that draws a sample; empty if it is one."""
+    if isinstance(loaded, type) or not callable(loaded):
+        return f"{loaded!r} is no function that draws a sample into a folder"
+    try:
+        inspect.signature(loaded).bind(Path())
+    except TypeError as error:
+        return f"it cannot be called with a folder alone: {error}"
+    return ""
 
 
 def _faults(kind: str, loaded: type, contract: Contract) -> Iterator[str]:

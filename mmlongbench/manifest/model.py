@@ -23,7 +23,7 @@ from mmlongbench.manifest.validation import explain, shown
 from tokenization import CrossModalCounter, PatchRule, TokenizationError, load_tokenizer
 
 SAMPLE = "sample"
-"""In place of paths: the miniature source that the reader draws itself."""
+"""In place of paths: the miniature that is installed as the sample of the reader."""
 HUB = "hub:"
 """A source that begins so is a dataset of the Hugging Face hub: `hub:owner/name@revision`."""
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")

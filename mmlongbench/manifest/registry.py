@@ -1,6 +1,7 @@
-"""Builders, readers and metrics by name, through entry points; the built-in ones are found exactly as a stranger's."""
+"""Builders, readers, samples and metrics by name, through entry points; a stranger's are found as the built-in ones."""
 
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -8,15 +9,21 @@ from mmlongbench.errors import PluginError, nearest
 from mmlongbench.manifest.contracts import contract_fault
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.metric import PROFILES, Metric
-from mmlongbench.task.reader import Reader
+from mmlongbench.task.reader import Reader, SampleFunction
 from mmlongbench.task.rows import Row
 
-GROUPS = {"builder": "mmlongbench.builders", "reader": "mmlongbench.readers", "metric": "mmlongbench.metrics"}
+GROUPS = {
+    "builder": "mmlongbench.builders",
+    "reader": "mmlongbench.readers",
+    "sample": "mmlongbench.samples",
+    "metric": "mmlongbench.metrics",
+}
+"""The group of entry points that each kind of plug-in is found in."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """An installed builder, reader or metric, loaded or not."""
+    """An installed builder, reader, sample or metric, loaded or not."""
 
     kind: str
     name: str
@@ -38,6 +45,12 @@ def builder_type(name: str) -> type[Builder[Row]]:
 def reader_type(name: str) -> type[Reader[Row]]:
     """The class of a reader."""
     found: type[Reader[Row]] = _load("reader", name)
+    return found
+
+
+def sample_function(reader: str) -> SampleFunction:
+    """Return the function that draws the sample of a reader."""
+    found: SampleFunction = _load("sample", reader)
     return found
 
 
@@ -64,7 +77,7 @@ def installed(kind: str) -> list[Plugin]:
     return [_try(kind, point, points) for point in points]
 
 
-def _load(kind: str, name: str) -> Any:  # noqa: ANN401  (a class, typed by the callers)
+def _load(kind: str, name: str) -> Any:  # noqa: ANN401  (a class or a function, typed by the callers)
     points = entry_points(group=GROUPS[kind], name=name)
     if not points:
         names = sorted({point.name for point in entry_points(group=GROUPS[kind])})
@@ -79,7 +92,7 @@ def _load(kind: str, name: str) -> Any:  # noqa: ANN401  (a class, typed by the 
         raise PluginError(f"{broken}{type(error).__name__}: {' '.join(str(error).split())}") from error
     try:
         fault = contract_fault(kind, loaded)
-    except Exception as error:  # a stranger's class may fail where its members are looked at
+    except Exception as error:  # a stranger's object may fail where its members are looked at
         raise PluginError(f"{broken}its members cannot be read: {type(error).__name__}: {error}") from error
     if fault:
         raise PluginError(f"{broken}{fault}")
@@ -91,7 +104,11 @@ def _try(kind: str, point: EntryPoint, points: list[EntryPoint]) -> Plugin:
         loaded = _load(kind, point.name)
     except PluginError as error:
         return Plugin(kind, point.name, _origin(point), problem=str(error))
-    summary = (loaded.__doc__ or "").strip().splitlines()
+    if kind == "sample" and not is_installed("reader", point.name):
+        problem = f"{described(kind, point.name)} is never drawn: no reader {point.name!r} is installed"
+        return Plugin(kind, point.name, _origin(point), problem=problem)
+    documented = loaded.func if isinstance(loaded, partial) else loaded
+    summary = (documented.__doc__ or "").strip().splitlines()
     return Plugin(kind, point.name, _origin(point), summary[0] if summary else "", profiles=_profiles(loaded))
 
 

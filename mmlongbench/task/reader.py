@@ -5,9 +5,9 @@ make a row of each.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, TypeAlias, TypeVar
 
 from mmlongbench.documents.page_store import Pages
 from mmlongbench.documents.pixels import PictureFile
@@ -17,6 +17,13 @@ from mmlongbench.task.rows import RawRow, Row, RowFault, SourcePaths
 from mmlongbench.task.sources import ImageClasses
 
 ReadRow = TypeVar("ReadRow", bound=Row, covariant=True)
+SampleFunction: TypeAlias = Callable[[Path], dict[str, Path]]
+"""Draws a miniature of a reader's sources into a folder, in their raw format, and returns their paths by name.
+
+It writes the same bytes every time. It is no part of the reader: it is found as the entry point of the group
+`mmlongbench.samples` that has the reader's name, and a manifest asks for it by `source: sample`. Besides the reader's
+sources it may return a `corpus` of articles, for a builder that searches one.
+"""
 
 
 class Reader(ABC, Generic[ReadRow]):
@@ -76,10 +83,3 @@ class Reader(ABC, Generic[ReadRow]):
     def image_classes(self, sources: SourcePaths) -> ImageClasses | None:
         """Return the classes of pictures with their exemplars; None if it has no classes."""
         return None
-
-    def draw_sample(self, folder: Path) -> dict[str, Path]:
-        """Draw a miniature of this source in its raw format, the same bytes every time, and return its sources.
-
-        None at all: it has no sample.
-        """
-        return {}

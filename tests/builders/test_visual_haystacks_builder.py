@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from builders.samples.visual_haystacks import draw_several, draw_single
 from builders.visual_haystacks import Photographs, VisualHaystack, VisualHaystacks
 from builders.visual_haystacks.rows import PhotographQuestion
 from mmlongbench import Draws, Example, Rejected, World
@@ -79,8 +80,8 @@ def annotated(path: Path) -> dict[str, set[str]]:
 def samples(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Haystack]:
     found = {}
     readers: dict[str, Reader] = {"single": VisualHaystacks(), "several": Photographs()}
-    for kind, reader in readers.items():
-        sources = reader.draw_sample(tmp_path_factory.mktemp(kind))
+    for (kind, reader), draw in zip(readers.items(), (draw_single, draw_several), strict=True):
+        sources = draw(tmp_path_factory.mktemp(kind))
         rows = tuple(row for row in read_rows(reader, sources) if isinstance(row, PhotographQuestion))
         found[kind] = Haystack(opened(reader, sources), rows, annotated(sources["annotations"]))
     return found

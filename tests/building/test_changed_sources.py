@@ -23,7 +23,7 @@ from mmlongbench.documents.page_store import sizes_of
 from mmlongbench.documents.pixels import header_size
 from mmlongbench.errors import SourceChangedError
 from mmlongbench.io.atomic import sha256_of
-from mmlongbench.manifest.registry import reader_type
+from mmlongbench.manifest.registry import sample_function
 
 pytestmark = pytest.mark.slow
 
@@ -159,7 +159,7 @@ def test_sources_that_are_written_anew_with_the_same_bytes_are_the_same(own: Pat
 def drawn(reader: str, builder: str, folder: Path, corpus: Path | None = None, **more: Any) -> Path:
     """A manifest of a sample that was drawn into a folder."""
     (folder / "source").mkdir()
-    found = reader_type(reader)().draw_sample(folder / "source")
+    found = sample_function(reader)(folder / "source")
     if "corpus" in found:
         make_corpus(str(found.pop("corpus")), folder / "corpus")
         more["corpus"] = str(folder / "corpus")

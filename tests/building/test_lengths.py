@@ -22,7 +22,7 @@ from mmlongbench.io.atomic import TEMPORARY
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K
 from mmlongbench.manifest.model import Manifest
-from mmlongbench.manifest.registry import installed, reader_type
+from mmlongbench.manifest.registry import installed, sample_function
 from mmlongbench.release.audit import audit_release
 
 pytestmark = pytest.mark.slow
@@ -74,7 +74,7 @@ def classes(folder: Path, pictures: int) -> World:
 
 def passages(folder: Path, size: int) -> World:
     """The sample of one of the readers."""
-    source = reader_type("viquae")().draw_sample(folder)
+    source = sample_function("viquae")(folder)
     corpus = {"corpus": str(source.pop("corpus")), "options": {"gold": "span"}}
     return {"reader": "viquae", "source": source, "placements": [0.4], **corpus}
 

@@ -127,16 +127,17 @@ def test_audit_prints_a_table_a_json_object_a_file_or_nothing(finished: Path) ->
     assert first["image"]["mean"] == 4 * 14 * 14
 
 
-def test_list_shows_builders_readers_and_manifests() -> None:
+def test_list_shows_builders_readers_samples_and_manifests() -> None:
     shown = command("list").out
-    for part in ("builders\n", "  docvqa ", "readers\n", "  mmlongbench_doc ", "manifests\n", "  quickstart "):
+    heads = ("builders\n", "readers\n", "samples\n", "manifests\n")
+    for part in (*heads, "  docvqa ", "  mmlongbench_doc ", "  quickstart "):
         assert part in shown
     assert (
         "the last yes or no is right; neither is a refusal, which is flagged. [official, paper, ours] (mmlongbench)"
         in shown
     )
     listed = json.loads(command("list", "--json").out)
-    assert {("builder", "docvqa"), ("reader", "mmlongbench_doc")} <= {
+    assert {("builder", "docvqa"), ("reader", "mmlongbench_doc"), ("sample", "mmlongbench_doc")} <= {
         (plugin["kind"], plugin["name"]) for plugin in listed["plugins"] if plugin["summary"]
     }
     assert {"quickstart", "mmlongdoc"} <= set(listed["manifests"])

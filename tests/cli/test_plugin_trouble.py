@@ -49,6 +49,10 @@ def test_list_shows_what_is_broken_with_its_cause_and_the_rest(broken: Path) -> 
         assert problem in plugins["builder", name]["problem"]
         assert plugins["builder", name]["origin"] == "mmlongbench-broken"
     assert "has no attribute 'Nameless'" in plugins["reader", "nameless"]["problem"]
+    assert plugins["sample", "lonely"]["problem"] == (
+        "sample 'lonely' (broken_plugins:draw_nothing of mmlongbench-broken) is never drawn: no reader 'lonely' is "
+        "installed"
+    )
     assert not plugins["builder", "docvqa"]["problem"]
     table = run(broken, "list").out
     assert (

@@ -1,4 +1,4 @@
-"""What must hold of every builder: each is built from the miniature source that its reader draws.
+"""What must hold of every builder: each is built from the sample of its reader.
 
 A new builder joins by a dataset in `manifests/quickstart.yaml`.
 """

@@ -272,9 +272,9 @@ PICTURES: dict[str, Callable[[Path], object]] = {
 
 
 def test_hostile_pictures_of_a_haystack_are_rejects_and_the_others_are_built(tmp_path: Path) -> None:
-    from mmlongbench.manifest.registry import reader_type
+    from mmlongbench.manifest.registry import sample_function
 
-    sample = reader_type("own_pages")().draw_sample(tmp_path / "drawn")
+    sample = sample_function("own_pages")(tmp_path / "drawn")
     lines = [json.loads(line) for line in sample["questions"].read_text("utf-8").splitlines()]
     assert len(lines) > len(PICTURES)
     for line, (name, make) in zip(lines, PICTURES.items(), strict=False):

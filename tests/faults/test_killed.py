@@ -8,7 +8,7 @@ from crash_harness import Lives, held_locks, lives_of, of_session, signalled, wa
 from tiny import build, hashes, leftovers
 
 from mmlongbench.draws import Draws
-from mmlongbench.manifest.registry import reader_type
+from mmlongbench.manifest.registry import sample_function
 
 pytestmark = pytest.mark.slow
 
@@ -57,7 +57,7 @@ def test_a_build_killed_again_and_again_ends_with_the_same_bytes(lives: Lives, f
 
 def test_a_build_that_cuts_and_indexes_a_corpus_goes_on_too(tmp_path: Path) -> None:
     """Its corpus, index and prices are files, a folder and a database that other libraries write."""
-    source = {name: str(path) for name, path in reader_type("viquae")().draw_sample(tmp_path).items()}
+    source = {name: str(path) for name, path in sample_function("viquae")(tmp_path).items()}
     about = {"name": "viquae", "builder": "vrag", "reader": "viquae", "options": {"gold": "span"}, "licence": "none"}
     dataset = {**about, "corpus": source.pop("corpus"), "source": source, "lengths": ["8K"], "sample": {"n": 2}}
     (tmp_path / "manifest.yaml").write_text(yaml.safe_dump({"datasets": [dataset]}))

@@ -14,7 +14,7 @@ from tiny import command, hashes, leftovers
 from mmlongbench.corpus.making import make_corpus
 from mmlongbench.manifest.builtin_manifests import find_manifest
 from mmlongbench.manifest.model import load_manifest
-from mmlongbench.manifest.registry import reader_type
+from mmlongbench.manifest.registry import sample_function
 
 pytestmark = pytest.mark.slow
 
@@ -50,7 +50,7 @@ def drawn(folder: Path, source: Path) -> list[dict[str, Any]]:
     datasets = []
     for name, spec in EVERY_READER.items():
         (folder / name).mkdir()
-        found = small(folder / name, source) if name == SMALL else reader_type(name)().draw_sample(folder / name)
+        found = small(folder / name, source) if name == SMALL else sample_function(name)(folder / name)
         asked = spec.model_dump(mode="json", include={"name", "builder", "reader", "options", "reference_length"})
         corpus = found.pop("corpus", None)
         if corpus and not (folder / "corpus").exists():

@@ -16,7 +16,7 @@ from mmlongbench.errors import Fault
 from mmlongbench.manifest.builtin_manifests import installed_manifests
 from mmlongbench.manifest.errata import Erratum, cleaned, load_errata, raw_rows, read_rows
 from mmlongbench.manifest.model import DatasetSpec, load_manifest, narrowed
-from mmlongbench.manifest.registry import installed, reader_type
+from mmlongbench.manifest.registry import installed, reader_type, sample_function
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import RawRow, Row, RowFault, SourcePaths
 
@@ -131,7 +131,7 @@ def test_any_errata_are_loaded_or_refused(tmp_path_factory: pytest.TempPathFacto
 @pytest.mark.parametrize("name", READERS)
 def test_any_fields_and_errata_make_a_row_or_a_fault(name: str, tmp_path: Path) -> None:
     reader = reader_type(name)()
-    sources = reader.draw_sample(tmp_path)
+    sources = sample_function(name)(tmp_path)
     readable = (raw for raw in raw_rows(reader, sources) if isinstance(raw, RawRow))
     sample = next(raw for raw in readable if isinstance(cleaned(reader, sources, raw), Row))
     names = sorted({*sample.fields, *OPTIONAL.get(name, ())} - {*reader.fixed_fields})
@@ -178,7 +178,7 @@ def test_the_other_readers_have_no_field_that_errata_may_correct(tmp_path: Path)
     for name in UNCORRECTABLE:
         reader = reader_type(name)()
         (tmp_path / name).mkdir()
-        for raw in raw_rows(reader, reader.draw_sample(tmp_path / name)):
+        for raw in raw_rows(reader, sample_function(name)(tmp_path / name)):
             assert isinstance(raw, RawRow)
             assert raw.fields.keys() <= {*reader.fixed_fields}
 

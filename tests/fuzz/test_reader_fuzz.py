@@ -16,7 +16,7 @@ from mmlongbench.documents.page_store import Pages, keys_of, sizes_of, texts_of
 from mmlongbench.documents.pictures import Pictures
 from mmlongbench.errors import Fault, Rejected
 from mmlongbench.manifest.errata import read_rows
-from mmlongbench.manifest.registry import installed, reader_type
+from mmlongbench.manifest.registry import installed, reader_type, sample_function
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import Row, RowFault
 
@@ -32,7 +32,7 @@ def sample(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     name = request.param
     folder = tmp_path_factory.mktemp("fuzz") / "0"
     folder.mkdir()
-    drawn = reader_type(name)().draw_sample(folder)
+    drawn = sample_function(name)(folder)
     return Sample(folder, {key: path.relative_to(folder) for key, path in drawn.items() if key != "corpus"})
 
 

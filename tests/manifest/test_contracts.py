@@ -3,7 +3,9 @@
 from abc import ABCMeta
 from contextlib import ExitStack
 from dataclasses import dataclass
-from types import DynamicClassAttribute
+from functools import partial
+from pathlib import Path
+from types import DynamicClassAttribute, MethodType
 from typing import Any, ClassVar
 
 import pytest
@@ -143,7 +145,22 @@ def test_an_examining_builder_needs_both_of_its_methods() -> None:
 
 
 def test_every_kind_of_plugin_has_a_contract() -> None:
-    assert CONTRACTS.keys() == GROUPS.keys()
+    assert CONTRACTS.keys() | {"sample"} == GROUPS.keys()
+
+
+def draw_two(of: str, folder: Path) -> dict[str, Path]:
+    return {of: folder}
+
+
+@pytest.mark.parametrize("loaded", [partial(draw_two, "tiles"), MethodType(draw_two, "tiles"), dict])
+def test_a_sample_is_any_function_of_a_folder_and_no_class(loaded: object) -> None:
+    said = contract_fault("sample", loaded)
+    assert said == ("<class 'dict'> is no function that draws a sample into a folder" if loaded is dict else "")
+
+
+def test_a_sample_that_asks_for_more_than_a_folder_is_refused() -> None:
+    said = "it cannot be called with a folder alone: missing a required argument: 'folder'"
+    assert contract_fault("sample", draw_two) == said
 
 
 def test_a_metric_that_does_not_call_the_init_of_its_base_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from tiny import command, draw_source, write_manifest
 from mmlongbench.errors import Fault
 from mmlongbench.manifest.calling import PluginCallError
 from mmlongbench.manifest.errata import Erratum, load_errata, raw_rows, read_rows
-from mmlongbench.manifest.registry import installed, reader_type
+from mmlongbench.manifest.registry import installed, reader_type, sample_function
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import RawRow, Row, RowFault, SourcePaths
 
@@ -111,7 +111,7 @@ def test_rows_of_every_reader_can_be_dropped_and_corrected(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reader = reader_type(name)()
-    sources = reader.draw_sample(tmp_path)
+    sources = sample_function(name)(tmp_path)
     raw = next(raw for raw in raw_rows(reader, sources) if isinstance(raw, RawRow))
     found = next(read_rows(reader, sources, {raw.id: Erratum(source="me", drop=True)}))
     assert isinstance(found, RowFault)
@@ -131,7 +131,7 @@ def test_rows_of_every_reader_can_be_dropped_and_corrected(
 def test_what_the_source_says_already_changes_no_row_of_any_reader(name: str, tmp_path: Path) -> None:
     """Errata are text: what stands in the file comes back in the types of the source, whatever they are."""
     reader = reader_type(name)()
-    sources = reader.draw_sample(tmp_path)
+    sources = sample_function(name)(tmp_path)
     plain = {found.id: found for found in read_rows(reader, sources)}
     raw = [raw for raw in raw_rows(reader, sources) if isinstance(raw, RawRow)]
     said = {each.id: {"source": "me", "set": each.fields, "was": each.fields} for each in raw}

@@ -33,7 +33,7 @@ def run(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_it_is_listed_like_a_built_in_one(site: Path) -> None:
     listed = json.loads(run(site, "list", "--json").stdout)["plugins"]
-    assert {"builder", "reader"} == {plugin["kind"] for plugin in listed if plugin["name"] == "fables"}
+    assert {"builder", "reader", "sample"} == {plugin["kind"] for plugin in listed if plugin["name"] == "fables"}
     assert {plugin["origin"] for plugin in listed if plugin["name"] == "fables"} == {"mmlongbench-fables"}
 
 

@@ -44,8 +44,9 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     info.mkdir(parents=True)
     (info / "METADATA").write_text(METADATA)
     builders = "".join(f"{name} = lawful:{name}\n" for name in LAWFUL)
-    points = f"[mmlongbench.builders]\n{builders}[mmlongbench.readers]\nlawful-tiles = lawful:TileReader\n"
-    (info / "entry_points.txt").write_text(points)
+    reader = "[mmlongbench.readers]\nlawful-tiles = lawful:TileReader\n"
+    sample = "[mmlongbench.samples]\nlawful-tiles = lawful:draw_tiles\n"
+    (info / "entry_points.txt").write_text(f"[mmlongbench.builders]\n{builders}{reader}{sample}")
     monkeypatch.syspath_prepend(str(info.parent))
     monkeypatch.syspath_prepend(str(HERE))
 

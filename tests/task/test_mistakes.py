@@ -59,13 +59,24 @@ READERS = {
     "NoRow": f"row(), {ROW}gave a dict, expected TileRow or Fault",
     "OtherRowId": f"row(), {ROW}the row's id must be the raw row's, found '0.png'",
     "RowKey": f"row(), {ROW}KeyError: 'boo' (mistakes.py, line ",
-    "NoSample": "source: sample: the reader 'NoSample' has no draw_sample() and so no sample; name its sources: source",
     "RowsKey": "raw_rows(): KeyError: 'boo' (mistakes.py, line ",
     "DocumentsKey": "documents(): KeyError: 'boo' (mistakes.py, line ",
     "NumberedDocuments": "documents(): the id of a document is 5, expected a text",
     "ImageKey": "image(), picture '",
-    "SampleKey": "draw_sample(): KeyError: 'boo' (mistakes.py, line ",
 }
+SAMPLES = {
+    "draw_boo": "draw(): KeyError: 'boo' (mistakes.py, line ",
+    "draw_none": "draw(): returned a NoneType, expected the paths of the sources by name",
+    "draw_empty": "draw(): returned no source 'tiles', which the reader needs",
+    "draw_others": "draw(): returned a source 'tile', and the reader has: tiles, corpus",
+    "draw_text": "draw(): source 'tiles' is a str, expected a Path",
+    "draw_nowhere": "draw(): source 'tiles': no such file or folder: ",
+    "draw_between": "is broken: it cannot be called with a folder alone: missing a required argument: 'tiles'",
+    "draw_nothing": "is broken: AttributeError: module 'mistakes' has no attribute 'draw_nothing'",
+    "TILES": "is broken: 8 is no function that draws a sample into a folder",
+    "TileRow": "is broken: <class 'mistakes.TileRow'> is no function that draws a sample into a folder",
+}
+"""What is installed as the sample of a reader of the same name."""
 
 
 @pytest.fixture
@@ -75,18 +86,20 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     info.mkdir(parents=True)
     (info / "METADATA").write_text(METADATA)
     builders = ("Tiles", "UnknownFurther", "Judging", *BUILDERS)
-    groups = {"builders": builders, "readers": ("TileReader", *READERS), "metrics": ("picky", "wayward")}
+    readers = ("TileReader", *READERS)
+    groups = {
+        "builders": {name: name for name in builders},
+        "readers": {**{name: name for name in readers}, **dict.fromkeys((*SAMPLES, "NoSample"), "TileReader")},
+        "samples": {**dict.fromkeys(readers, "draw_tiles"), **{name: name for name in SAMPLES}},
+        "metrics": {"picky": "Picky", "wayward": "Wayward"},
+    }
     points = [
-        f"[mmlongbench.{group}]\n" + "".join(f"{n} = mistakes:{n[0].upper()}{n[1:]}\n" for n in names)
-        for group, names in groups.items()
+        f"[mmlongbench.{group}]\n" + "".join(f"{name} = mistakes:{found}\n" for name, found in named.items())
+        for group, named in groups.items()
     ]
     (info / "entry_points.txt").write_text("\n".join(points))
     monkeypatch.syspath_prepend(str(info.parent))
     monkeypatch.syspath_prepend(str(HERE))
-
-
-def _point(name: str) -> str:
-    return f"{name} = mistakes:{name}"
 
 
 def build(tmp_path: Path, builder: str, reader: str, *options: object) -> Ran:
@@ -134,8 +147,25 @@ def test_a_metric_of_a_stranger_ends_no_build_by_what_it_does_not_promise(instal
 
 @pytest.mark.parametrize("name", READERS)
 def test_a_mistake_in_a_reader_ends_the_build_with_one_line(name: str, installed: None, tmp_path: Path) -> None:
-    who = f"reader {name!r} (mistakes:{name} of mmlongbench-mistakes): " if name != "NoSample" else "dataset 'tiles'"
+    who = f"reader {name!r} (mistakes:{name} of mmlongbench-mistakes): "
     refused(build(tmp_path, "Tiles", name), tmp_path / "out", READERS[name], who)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_mistake_in_a_sample_ends_the_build_with_one_line(name: str, installed: None, tmp_path: Path) -> None:
+    who = f"sample {name!r} (mistakes:{name} of mmlongbench-mistakes)"
+    refused(build(tmp_path, "Tiles", name), tmp_path / "out", SAMPLES[name], who)
+
+
+def test_a_reader_without_a_sample_is_named_with_both_ways_out(installed: None, tmp_path: Path) -> None:
+    said = (
+        "error: dataset 'tiles': source: sample: no sample is installed for reader 'NoSample'; name its sources, "
+        "source: {tiles: PATH}, or install a function that draws one as the entry point 'NoSample' of the group "
+        "'mmlongbench.samples'\n"
+    )
+    assert build(tmp_path, "Tiles", "NoSample") == Ran(2, "", said)
+    given = command("build", tmp_path / "tiles.yaml", "--out", tmp_path / "out", "--set", "source.tiles=PATH")
+    assert "source.tiles: no such file or folder: " in given.err
 
 
 def test_a_reader_whose_rows_the_builder_does_not_take_is_refused_at_start(installed: None, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ DECKS = ("harbour-dredging-2019", "lighthouse-walks", "solar-workshop")
 
 
 def draw_longdocurl(folder: Path) -> dict[str, Path]:
-    """`LongDocURL.jsonl` and `documents/<doc_no>.pdf`; each question is about a window around its pages."""
+    """Draw reports with questions about windows of them: `LongDocURL.jsonl`, `documents/<doc_no>.pdf`."""
     lines = []
     for number, report in enumerate(_reports("letter", "a4")[:4]):
         doc_no = str(4000123 + 1111 * number)
@@ -52,7 +52,7 @@ def draw_longdocurl(folder: Path) -> dict[str, Path]:
 
 
 def draw_slidevqa(folder: Path) -> dict[str, Path]:
-    """`test.jsonl` and `decks/<deck>/<slug>-<page>-1024.jpg`."""
+    """Draw decks with questions about them: `test.jsonl`, `decks/<deck>/<slug>-<page>-1024.jpg`."""
     lines = []
     for report in (each.model_copy(update={"paper": "slide"}) for each in read_reports() if each.name in DECKS):
         deck = folder / "decks" / report.name.replace("-", "_")
@@ -86,7 +86,7 @@ def draw_slidevqa(folder: Path) -> dict[str, Path]:
 
 
 def draw_own_documents(folder: Path) -> dict[str, Path]:
-    """`questions.csv` and `documents/*.pdf`."""
+    """Draw reports with a table of questions about them: `questions.csv`, `documents/*.pdf`."""
     table = io.StringIO(newline="")
     writer = csv.writer(table, lineterminator="\n")
     writer.writerow(["doc", "question", "answer", "pages"])

@@ -111,7 +111,7 @@ def sample_row(report: Report, question: Question) -> dict[str, str]:
 
 
 def draw_reports(folder: Path) -> dict[str, Path]:
-    """Write samples.json and documents/*.pdf into the folder, and say where they are."""
+    """Draw twelve reports with questions about them, as MMLongBench-Doc has them: `samples.json`, `documents/*.pdf`."""
     samples, documents = folder / "samples.json", folder / "documents"
     documents.mkdir(parents=True, exist_ok=True)
     reports = read_reports()

@@ -11,7 +11,7 @@ TRAIN, TESTS = 9, 2
 
 
 def draw_folders(folder: Path) -> dict[str, Path]:
-    """`train/<class>/<n>.jpg` and `test/<class>/<n>.jpg`."""
+    """Draw shapes, a folder a class: `train/<class>/<n>.jpg`, `test/<class>/<n>.jpg`."""
     for split, shape, number, data in _pictures():
         path = folder / split / shape.name / f"{number}.jpg"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -20,7 +20,10 @@ def draw_folders(folder: Path) -> dict[str, Path]:
 
 
 def draw_tables(folder: Path, train: int = TRAIN) -> dict[str, Path]:
-    """One Parquet file a split, as `datasets` writes pictures with class labels; of each class so many to be shown."""
+    """Draw shapes in a Parquet file a split, with class labels as `datasets` writes them.
+
+    Each class has `train` pictures that can be shown.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -42,7 +45,7 @@ def draw_tables(folder: Path, train: int = TRAIN) -> dict[str, Path]:
 
 
 def draw_inaturalist(folder: Path) -> dict[str, Path]:
-    """Pictures below one folder, and a file of annotations a split; every other class is of the other domain."""
+    """Draw shapes of two domains below one folder, with a file of annotations a split: `train.json`, `test.json`."""
     parts: dict[str, dict[str, list[dict[str, object]]]] = {
         split: {"images": [], "annotations": [], "categories": _categories()} for split in ("train", "test")
     }

@@ -1,1 +1,5 @@
 """Samples of MM-NIAH: drawn web pages, and questions about what is hidden in them."""
+
+from builders.samples.mm_niah.sources import draw_hidden_pictures, draw_hidden_sentences
+
+__all__ = ["draw_hidden_pictures", "draw_hidden_sentences"]

@@ -19,7 +19,10 @@ PLACES = ("north pier", "salt mill", "upper lock", "signal house", "old kiln", "
 
 
 def draw_hidden_sentences(folder: Path, pages: int = PAGES, questions: int = ROWS) -> dict[str, Path]:
-    """`questions.jsonl` in MM-NIAH's form, its pictures, and `obelics.jsonl`; more pages go on where these end."""
+    """Draw web pages, and questions about sentences hidden in them: `questions.jsonl`, `images/`, `obelics.jsonl`.
+
+    The first pages are the same for any number of `pages`.
+    """
     draws, images = Draws(("hidden sentences",)), folder / "images"
     images.mkdir(parents=True, exist_ok=True)
     with (folder / "obelics.jsonl").open("w", encoding="utf-8", newline="\n") as file:
@@ -31,7 +34,7 @@ def draw_hidden_sentences(folder: Path, pages: int = PAGES, questions: int = ROW
 
 
 def draw_hidden_pictures(folder: Path) -> dict[str, Path]:
-    """`questions.jsonl` with picture choices, and the folder `pages` with their pictures."""
+    """Draw pages with pictures, and questions about pictures hidden in them: `questions.jsonl`, `pages/`."""
     draws, pages = Draws(("hidden pictures",)), folder / "pages"
     (pages / "pictures").mkdir(parents=True, exist_ok=True)
     for number in range(PAGES):

@@ -21,7 +21,10 @@ CASES = {"12041": (8, 4), "13577": (3, 5, 4, 1), "16008": (13,)}
 
 
 def draw_reports(folder: Path) -> dict[str, Path]:
-    """`gao/<id>.json` and `documents/<id>.pdf`; one report of CRS, whose summary has another form."""
+    """Draw reports with a summary page of GAO's shape: `gov-report/gao/<id>.json`, `documents/<id>.pdf`.
+
+    One report is of CRS, whose summary has another form.
+    """
     reports, documents = folder / "gov-report", folder / "documents"
     for path in (reports / "gao", reports / "crs", documents):
         path.mkdir(parents=True, exist_ok=True)
@@ -44,7 +47,7 @@ def draw_reports(folder: Path) -> dict[str, Path]:
 
 
 def draw_cases(folder: Path) -> dict[str, Path]:
-    """`test.json`, which is lines of JSON, and `documents/<case>/<document>.pdf`."""
+    """Draw court files with their summaries: `test.json`, which is lines of JSON, `documents/<case>/<document>.pdf`."""
     lines = []
     for number, (case, documents) in enumerate(CASES.items()):
         subject, draws = SUBJECTS[-1 - number], DRAWS.at(case)

@@ -25,7 +25,7 @@ Row = dict[str, Any]
 
 
 def draw_single(folder: Path, count: int = COUNT) -> dict[str, Path]:
-    """Write questions with one needle as the original has them, photographs and annotations, and say where."""
+    """Draw photographs with COCO's annotations, and twelve questions with one needle each in the original format."""
     photographs = plan_photographs(count, DRAWS)
     questions = folder / "visual_haystack_10.json"
     rows = [
@@ -36,7 +36,7 @@ def draw_single(folder: Path, count: int = COUNT) -> dict[str, Path]:
 
 
 def draw_several(folder: Path) -> dict[str, Path]:
-    """Write questions with two or three needles in the plain format, photographs and annotations, and say where."""
+    """Draw photographs with COCO's annotations, and twelve questions with two or three needles each as one's own."""
     photographs = plan_photographs(COUNT, DRAWS)
     keys = ("anchor", "question", "answer", "needles", "negatives")
     rows = [

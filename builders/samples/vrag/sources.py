@@ -37,7 +37,7 @@ BARE = "Tessel zither"
 
 
 def draw_infoseek(folder: Path) -> dict[str, Path]:
-    """Write questions, their entities, pictures and the corpus as InfoSeek and KILT have them, and say where."""
+    """Draw an encyclopedia as KILT has it, a picture of each entity, and questions about them as InfoSeek has them."""
     articles = write_articles(read_encyclopedia())
     asked = [article for article in articles if article.subject.is_entity]
     images = folder / "oven_images"
@@ -57,7 +57,7 @@ def draw_infoseek(folder: Path) -> dict[str, Path]:
 
 
 def draw_viquae(folder: Path) -> dict[str, Path]:
-    """Write questions, pictures and the corpus as ViQuAE and KILT have them, and say where."""
+    """Draw an encyclopedia as KILT has it, a picture of each entity, and questions about them as ViQuAE has them."""
     articles = write_articles(read_encyclopedia())
     asked = [article for at, article in enumerate(articles) if article.subject.is_entity and at % 10 != 5]
     images = folder / "images"

@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from pathlib import Path
 from typing import ClassVar
 
 import mmlongbench as mm
@@ -34,6 +35,11 @@ class Hidden(Incomplete):
     def prompt(self, record: mm.Record) -> mm.Prompt:
         """Refuse every record."""
         raise NotImplementedError
+
+
+def draw_nothing(folder: Path) -> dict[str, Path]:
+    """Draw a sample of a reader that does not exist."""
+    raise NotImplementedError
 
 
 def __getattr__(name: str) -> object:

@@ -46,17 +46,18 @@ class FableReader(mm.Reader[FableRow]):
         title, text = _shown(raw.fields)
         return FableRow(id=raw.id, title=title, text=text, moral=raw.fields["moral"], others=others)
 
-    def draw_sample(self, folder: Path) -> dict[str, Path]:
-        """Two hundred fables of a fox."""
-        draws, path = mm.Draws(("fables",)), folder / "fables.jsonl"
-        animals = ("crow", "stork", "goat", "lion", "hen")
-        lines = []
-        for number in range(200):
-            animal = draws.choice(f"animal {number}", animals)
-            text = f"A fox met a {animal}. " * draws.integer(f"length {number}", 2, 20) + f"Secret {number}."
-            lines.append(json.dumps({"title": f"Fable {number}", "text": text, "moral": f"secret {number}"}))
-        path.write_text("\n".join(lines), "utf-8")
-        return {"fables": path}
+
+def draw_fables(folder: Path) -> dict[str, Path]:
+    """Draw two hundred fables of a fox: the sample of the reader."""
+    draws, path = mm.Draws(("fables",)), folder / "fables.jsonl"
+    animals = ("crow", "stork", "goat", "lion", "hen")
+    lines = []
+    for number in range(200):
+        animal = draws.choice(f"animal {number}", animals)
+        text = f"A fox met a {animal}. " * draws.integer(f"length {number}", 2, 20) + f"Secret {number}."
+        lines.append(json.dumps({"title": f"Fable {number}", "text": text, "moral": f"secret {number}"}))
+    path.write_text("\n".join(lines), "utf-8")
+    return {"fables": path}
 
 
 class Fables(mm.Builder[FableRow]):

@@ -39,13 +39,14 @@ class TileReader(mm.Reader[TileRow]):
         """Return a tile by its name."""
         return mm.file_inside(sources["tiles"], name)
 
-    def draw_sample(self, folder: Path) -> dict[str, Path]:
-        """Draw tiles of different greys and sizes."""
-        from PIL import Image
 
-        for number in range(TILES):
-            Image.new("L", (56 + 28 * (number % 5), 56), 20 * number).save(folder / f"{number}.png")
-        return {"tiles": folder}
+def draw_tiles(folder: Path) -> dict[str, Path]:
+    """Draw tiles of different greys and sizes."""
+    from PIL import Image
+
+    for number in range(TILES):
+        Image.new("L", (56 + 28 * (number % 5), 56), 20 * number).save(folder / f"{number}.png")
+    return {"tiles": folder}
 
 
 class Lined(mm.Builder[TileRow]):

@@ -40,13 +40,14 @@ class TileReader(mm.Reader[TileRow]):
         """Return a tile by its name."""
         return mm.file_inside(sources["tiles"], name)
 
-    def draw_sample(self, folder: Path) -> dict[str, Path]:
-        """Draw tiles of different greys."""
-        from PIL import Image
 
-        for number in range(TILES):
-            Image.new("L", (56, 56), 30 * number).save(folder / f"{number}.png")
-        return {"tiles": folder}
+def draw_tiles(folder: Path) -> dict[str, Path]:
+    """Draw tiles of different greys."""
+    from PIL import Image
+
+    for number in range(TILES):
+        Image.new("L", (56, 56), 30 * number).save(folder / f"{number}.png")
+    return {"tiles": folder}
 
 
 class Tiles(mm.Builder[TileRow]):
@@ -473,14 +474,6 @@ class RowKey(TileReader):
         return TileRow(id=raw.id, tile=raw.fields["boo"])
 
 
-class NoSample(TileReader):
-    """Draws no sample."""
-
-    def draw_sample(self, folder: Path) -> dict[str, Path]:
-        """Return no sources."""
-        return {}
-
-
 class RowsKey(TileReader):
     """Fails in `raw_rows`."""
 
@@ -515,12 +508,39 @@ class ImageKey(TileReader):
         raise KeyError("boo")
 
 
-class SampleKey(TileReader):
-    """Fails in `draw_sample`."""
+def draw_boo(folder: Path) -> dict[str, Path]:
+    """Raise."""
+    raise KeyError("boo")
 
-    def draw_sample(self, folder: Path) -> dict[str, Path]:
-        """Raise."""
-        raise KeyError("boo")
+
+def draw_none(folder: Path) -> dict[str, Path]:  # type: ignore[return]
+    """Forget to return the sources."""
+    draw_tiles(folder)
+
+
+def draw_empty(folder: Path) -> dict[str, Path]:
+    """Return no source at all."""
+    return {}
+
+
+def draw_others(folder: Path) -> dict[str, Path]:
+    """Return a source under a name that the reader does not know."""
+    return {"tile": folder}
+
+
+def draw_text(folder: Path) -> dict[str, Path]:
+    """Return a path that is a text."""
+    return {"tiles": str(folder)}  # type: ignore[dict-item]
+
+
+def draw_nowhere(folder: Path) -> dict[str, Path]:
+    """Return a path at which nothing was drawn."""
+    return {"tiles": folder / "tiles"}
+
+
+def draw_between(folder: Path, tiles: int) -> dict[str, Path]:
+    """Ask for more than a folder."""
+    return draw_tiles(folder)
 
 
 class Picky(Metric):
