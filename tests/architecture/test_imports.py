@@ -35,6 +35,17 @@ def test_no_package_imports_what_stands_above_it(package: str) -> None:
     assert not upward
 
 
+def modules_of(path: Path) -> set[str]:
+    """Every module that a file imports, and every name that it imports from one, wherever the import stands."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found |= {node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return found
+
+
 def part(module: str) -> str:
     """The part of the engine to which a module belongs: its first name below the engine's own."""
     return (*module.split("."), DOOR)[1]
@@ -80,6 +91,25 @@ def test_builders_import_only_what_the_engine_exports() -> None:
     modules = {module for _, module in imported("builders")}
     assert {module for module in modules if module.startswith("mmlongbench")} == {"mmlongbench"}
     assert "tokenization" not in modules
+
+
+def test_builders_and_readers_import_no_sample() -> None:
+    """Samples are fixtures that are found by entry point; only they import each other."""
+    builders = ROOT / "builders"
+    found = {
+        (path.relative_to(builders).as_posix(), module)
+        for path in builders.rglob("*.py")
+        if not path.is_relative_to(builders / "samples")
+        for module in modules_of(path)
+        if f"{module}.".startswith("builders.samples.")
+    }
+    assert not found
+
+
+def test_imports_of_samples_are_seen() -> None:
+    builders = ROOT / "builders"
+    assert "builders.samples.docvqa.prose" in modules_of(builders / "samples/summarization/sources.py")
+    assert "builders.samples.vrag.things" in modules_of(builders / "samples/vrag/pictures.py")
 
 
 def test_the_engine_names_no_task() -> None:
