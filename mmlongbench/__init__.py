@@ -28,6 +28,7 @@ from mmlongbench.packing.place import DEPTHS, Depth, Permutation
 from mmlongbench.prompt import Image, Part, Prompt, escape_markers
 from mmlongbench.sentences import sentences
 from mmlongbench.task.builder import Builder, ExaminingBuilder, SharedContextBuilder
+from mmlongbench.task.evidence import Evidence
 from mmlongbench.task.formats import FileFormat, FilePattern, JsonLines
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import RawRow, Record, Row, RowFault, SourcePaths, Suspect, raw_row
@@ -47,6 +48,7 @@ __all__ = [
     "Draft",
     "DraftError",
     "Draws",
+    "Evidence",
     "ExaminingBuilder",
     "Example",
     "Facts",

@@ -14,6 +14,7 @@ from typing import ClassVar
 import mmlongbench as mm
 from builders.docvqa.anchors import choose_anchor
 from builders.docvqa.checks import check_answer, evidence_keys, pages_asked, span_of
+from builders.docvqa.evidence import evidence_of
 from builders.docvqa.facets import METRICS, facets_of
 from builders.docvqa.options import DocVQAOptions
 from builders.docvqa.padding import Padding
@@ -113,6 +114,10 @@ class DocVQA(mm.ExaminingBuilder[DocumentQuestion]):
             units = [text_unit(unit, text) for unit, text in zip(units, texts, strict=True)]
         instruction = INSTRUCTION if texts is None else TEXT_INSTRUCTION
         return mm.assemble((instruction,), units, "\n\n", question_parts(record["doc_name"], record["question"]))
+
+    def evidence(self, record: mm.Record) -> mm.Evidence:
+        """Return the answer pages, and the pages of their document that the prompt shows."""
+        return evidence_of(record)
 
     def facets(self, record: mm.Record) -> Mapping[str, Sequence[str]]:
         """Format, evidence, pages and types."""

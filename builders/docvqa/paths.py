@@ -7,8 +7,8 @@ from pathlib import PurePosixPath
 
 import mmlongbench as mm
 
-_PAGE = re.compile(r"page(\d+)\.\w+$")
-_SLIDE = re.compile(r"-(\d+)-\d+\.\w+$")
+_PAGE = re.compile(r"page(\d{1,6})\.\w+$")
+_SLIDE = re.compile(r"-(\d{1,6})-\d+\.\w+$")
 _UPTO_TWELVE = "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
 _NUMBER = rf"\(?(?:no\.?\s*|number\s+|#\s*)?(?:\d+|{_UPTO_TWELVE}|\w+teen|twenty|thirty|forty|fifty)\b"
 _WORDS = "first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth"
@@ -23,16 +23,41 @@ def page_index(path: str) -> int:
     >>> page_index("mmlongbench-doc/ab/ab_page12.jpg"), page_index("slideVQA/deck/a-deck-4-1024.jpg")
     (12, 3)
     """
-    if (found := _find_index(path)) is None:
+    if (found := find_index(path)) is None:
         raise ValueError(f"{path}: expected a name that ends in page<N> or -<N>-1024")
     return found
 
 
-def _find_index(path: str) -> int | None:
+def find_index(path: str) -> int | None:
+    """Return the page's number as `page_index` does; None where a name does not tell it."""
     if found := _PAGE.search(path):
         return int(found[1])
     found = _SLIDE.search(path)
     return int(found[1]) - 1 if found else None
+
+
+def folder_of(path: str) -> str:
+    """Return the name of the folder that a page's image stands in, which is its document's.
+
+    >>> folder_of("mmlongbench-doc/ab/ab_page12.jpg"), folder_of("ab_page12.jpg")
+    ('ab', '')
+    """
+    folders, _, file = path.rpartition("/")
+    folder = folders.rpartition("/")[2]
+    is_plain = file not in ("", ".") and folder not in ("", ".")
+    return folder if is_plain else PurePosixPath(path).parent.name  # which costs ten times as much
+
+
+def path_of_page(path: str, index: int) -> str:
+    """Return the path of another page of the same document, by the path of one; empty where that tells no page.
+
+    >>> path_of_page("mmlongbench-doc/ab/ab_page12.jpg", 3), path_of_page("slideVQA/deck/a-deck-4-1024.jpg", 0)
+    ('mmlongbench-doc/ab/ab_page3.jpg', 'slideVQA/deck/a-deck-1-1024.jpg')
+    """
+    found, number = _PAGE.search(path), index
+    if not found:
+        found, number = _SLIDE.search(path), index + 1
+    return f"{path[: found.start(1)]}{number}{path[found.end(1) :]}" if found else ""
 
 
 def evidence_positions(record: mm.Record) -> tuple[str, ...]:
@@ -46,7 +71,7 @@ def evidence_positions(record: mm.Record) -> tuple[str, ...]:
     ('first', 'inner')
     """
     name = str(record.get("doc_name", "")).removesuffix(".pdf")
-    own = [_find_index(path) for path in record.get("page_list", ()) if PurePosixPath(path).parent.name == name]
+    own = [find_index(path) for path in record.get("page_list", ()) if folder_of(path) == name]
     places = [own.index(page) for page in record.get("ans_page_list", ()) if page in own]
     found = {_position(place, len(own)) for place in places}
     return tuple(position for position in ("first", "inner", "last", "only") if position in found)

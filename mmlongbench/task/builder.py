@@ -13,6 +13,7 @@ from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError
 from mmlongbench.packing.pack import Example
 from mmlongbench.prompt import Part, Prompt
+from mmlongbench.task.evidence import Evidence
 from mmlongbench.task.rows import Record, Row, Suspect
 from mmlongbench.task.sources import World
 from mmlongbench.task.spec import Options, Remark, TaskSpec
@@ -74,6 +75,29 @@ class Builder(ABC, Generic[RowT]):
     def gold(self, record: Record) -> object:
         """Return the answer that a metric compares with."""
         return record.get("answer")
+
+    def question(self, record: Record) -> str:
+        """Return the question alone, as a judge is shown it; empty where the task has none."""
+        question = record.get("question")
+        return question if isinstance(question, str) else ""
+
+    def answer_format(self, record: Record) -> object:
+        """Return the format of the answer, such as `Integer` or `List`, for metrics that score by it; None: none.
+
+        A metric says what is wrong with a format that it does not know, so that it may be given any value.
+        """
+        return record.get("answer_format")
+
+    def evidence(self, record: Record) -> Evidence | None:
+        """Return where the answer of a record stands; None: the record does not tell."""
+        return None
+
+    def source_id(self, record: Record) -> str:
+        """Return the id of a record's question in its source, where that is not the released one; empty if unknown.
+
+        Claims of gold summaries that others publish are found by it.
+        """
+        return str(record.get("source_id", ""))
 
     def needles(self, record: Record) -> Sequence[Part] | None:
         """Return every needle as the prompt shows it: an image, or a text from its first character on.

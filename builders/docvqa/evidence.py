@@ -1,0 +1,61 @@
+"""Where the answer of a released record stands. Whatever a field holds, in files that others made too, nothing raises.
+
+A page is known by the folder of its image, which is its document's, and by the number in its name, never by its place
+among the record's pages: pages of other documents stand around it.
+"""
+
+from collections.abc import Iterator
+
+import mmlongbench as mm
+from builders.docvqa.paths import find_index, folder_of, path_of_page
+
+_END = 1_000_000
+"""The names of images have at most six digits for the number of a page."""
+
+
+def evidence_of(record: mm.Record) -> mm.Evidence:
+    """Return the document, its answer pages, and how the prompt shows its pages.
+
+    >>> paths = ["docs/b/b_page0.jpg", "docs/a/a_page2.jpg", "docs/a/a_page3.jpg"]
+    >>> found = evidence_of({"doc_name": "a", "page_list": paths, "ans_page_list": [3]})
+    >>> found.document, found.pages, found.shown, found.images[4]
+    ('a', (3,), (2, 3), 'docs/a/a_page4.jpg')
+    """
+    name, texts = record.get("doc_name"), _listed(record.get("page_text_list"))
+    document, answers = name if isinstance(name, str) else None, _answer_pages(record)
+    own = list(_own_pages(record, document))
+    shown = {number: path for _, number, path in own}
+    return mm.Evidence(
+        document,
+        answers,
+        tuple(shown),
+        {**_around(answers, next(iter(shown.values()), "")), **shown},
+        {number: text for at, number, _ in own if at < len(texts) and isinstance(text := texts[at], str)},
+    )
+
+
+def _answer_pages(record: mm.Record) -> tuple[int, ...]:
+    pages = _listed(record.get("ans_page_list"))
+    return tuple(sorted({page for page in pages if isinstance(page, int) and page >= 0}))
+
+
+def _own_pages(record: mm.Record, document: str | None) -> Iterator[tuple[int, int, str]]:
+    """Yield each shown page of a document once: its place in the record, its number, its path."""
+    seen: set[int] = set()
+    for at, path in enumerate(_listed(record.get("page_list"))):
+        if not isinstance(path, str) or folder_of(path) != document:
+            continue
+        number = find_index(path)
+        if number is not None and number not in seen:
+            seen.add(number)
+            yield at, number, path
+
+
+def _around(answers: tuple[int, ...], path: str) -> dict[int, str]:
+    """Return the paths of answer pages and of those beside them, by that of any page of their document."""
+    wanted = {page for answer in answers for page in (answer - 1, answer, answer + 1) if 0 <= page < _END}
+    return {page: path_of_page(path, page) for page in sorted(wanted)} if path else {}
+
+
+def _listed(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
