@@ -147,8 +147,8 @@ def _score(run: Run) -> None:
 
 
 def _asked(number: int) -> ScoringInput:
-    record = {"id": str(number), "question": "Is its number even?", "answer_format": "String"}
-    return ScoringInput("documentQA/drawn_K8.jsonl", "drawn", record, "yes", f"number {number}.")
+    file, question, said = "documentQA/drawn_K8.jsonl", "Is its number even?", f"number {number}."
+    return ScoringInput(file, "drawn", str(number), "yes", said, question=question, answer_format="String")
 
 
 def _kill(run: Run, judge: FaultyJudge, least: int) -> None:

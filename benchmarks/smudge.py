@@ -11,9 +11,9 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 import numpy as np
@@ -69,14 +69,15 @@ def _questions(source: Path) -> Iterator[ScoringInput]:
     for number, row in enumerate(json.loads((source / "samples.json").read_bytes())):
         answer, pages = normalise(row["answer"], row["answer_format"]), ast.literal_eval(row["evidence_pages"])
         if isinstance(answer, Answer) and answer.format in FORMATS and pages:
-            record: dict[str, Any] = {
-                "id": f"mmlongdoc_{number}",
-                "doc_name": row["doc_id"].removesuffix(".pdf"),
-                "answer_format": answer.format,
-                "ans_page_list": [page - 1 for page in pages if page > 0],
-            }
+            evidence = tuple(sorted({page - 1 for page in pages if page > 0}))
             yield ScoringInput(
-                "documentQA/mmlongdoc_K128.jsonl", "mmlongdoc", record, answer.values[0], answer.values[0]
+                "documentQA/mmlongdoc_K128.jsonl",
+                "mmlongdoc",
+                f"mmlongdoc_{number}",
+                answer.values[0],
+                answer.values[0],
+                answer_format=answer.format,
+                evidence=mm.Evidence(row["doc_id"].removesuffix(".pdf"), evidence),
             )
 
 
@@ -102,7 +103,7 @@ def _score(name: str, asked: list[ScoringInput], settings: Settings) -> dict[tup
 
 def _located(metric: SMuDGE, asked: ScoringInput) -> tuple[str, str]:
     """The format of a question, and how its gold was located or why it is left out."""
-    kind, scored = asked.record["answer_format"], metric.score(asked)
+    kind, scored = str(asked.answer_format), metric.score(asked)
     if why := metric.out_of_scope(asked):
         return kind, f"left out: {why}"
     if scored.score is None:
@@ -116,8 +117,7 @@ def _answer(
     """The scores of one way to answer, by question."""
     found = dict[int, float]()
     for number, (each, other) in enumerate(zip(asked, golds[7:] + golds[:7], strict=True)):
-        said = ScoringInput(each.file, each.dataset, each.record, each.gold, say(each.gold, other))
-        score = metric.score(said).score
+        score = metric.score(replace(each, prediction=say(each.gold, other))).score
         if score is not None:
             found[number] = score
     return found

@@ -93,7 +93,9 @@ def open_dataset(plan: DatasetPlan, build_dir: BuildDir, files: SourceFiles) -> 
     prices = KeptPrices(plan.corpus.cache / PRICES, counter.text.sha256) if plan.corpus else None
     pricer = Pricer(counter, world.sizes, prices)
     builder = bind_builder(plan.spec)
-    return Dataset(plan, reader_type(plan.spec.reader)(), builder, world, pricer, Golds(builder), prices)
+    return Dataset(
+        plan, reader_type(plan.spec.reader)(), builder, world, pricer, Golds(builder, plan.spec.builder), prices
+    )
 
 
 def kept_rows(dataset: Dataset, build_dir: BuildDir) -> Iterator[Row]:

@@ -19,7 +19,6 @@ from mmlongbench.manifest.registry import metric_type
 from mmlongbench.release.loading import LoadedRelease
 from mmlongbench.scoring.choosing import chosen_metrics, said_of_choice
 from mmlongbench.scoring.joining import (
-    Joined,
     ScorableFile,
     join,
     leave_out_others,
@@ -33,7 +32,9 @@ from mmlongbench.scoring.replacing import refuse_other_choices
 from mmlongbench.scoring.scores import ScoreLine
 from mmlongbench.scoring.tallies import Tallies
 from mmlongbench.task.formats import to_json
+from mmlongbench.task.inputs import scoring_input
 from mmlongbench.task.metric import Metric, Provenance, Score, ScoringInput, Settings, provenance_of
+from mmlongbench.task.rows import Record
 from mmlongbench.task.spec import TaskSpec
 
 REASONING_KEPT = "reasoning kept"
@@ -146,6 +147,7 @@ class _Job:
 class _Answer:
     """One example, and what a model answered."""
 
+    record: Record
     asked: ScoringInput
     state: Literal["answered", "absent", "skipped"]
     skipped: str
@@ -170,7 +172,9 @@ def _answers(
         if skipped:
             counts.skipped[skipped] += 1
         state: Literal["answered", "absent", "skipped"] = "skipped" if skipped else "answered" if found else "absent"
-        yield _Answer(_asked(file, joined, said.answer), state, skipped, joined.turn, said.reasoning)
+        lead = found.lead if found else ""
+        asked = scoring_input(file.builder, joined.record, file.file.name, said.answer, lead=lead, place=joined.place)
+        yield _Answer(joined.record, asked, state, skipped, joined.turn, said.reasoning)
 
 
 def _jobs(metrics: Sequence[_Chosen], answers: Iterable[_Answer], outside: Counter[tuple[str, str]]) -> Iterator[_Job]:
@@ -181,13 +185,6 @@ def _jobs(metrics: Sequence[_Chosen], answers: Iterable[_Answer], outside: Count
                 outside[chosen.metric.name, why] += 1
             else:
                 yield _Job(chosen, answer)
-
-
-def _asked(file: ScorableFile, joined: Joined, said: str) -> ScoringInput:
-    builder, record = file.builder, joined.record
-    lead = joined.prediction.lead if joined.prediction else ""
-    gold, kind = builder.gold(record), builder.spec.kind
-    return ScoringInput(file.file.name, builder.dataset, record, gold, said, lead, joined.place, kind)
 
 
 def _scored(job: _Job) -> Score:
@@ -225,7 +222,7 @@ class _Lines:
 
     def of(self, job: _Job, scored: Score) -> ScoreLine:
         """Return the line of one score."""
-        record, spec, file, builder = job.answer.asked.record, self.spec, self.file, self.file.builder
+        record, asked, spec, file = job.answer.record, job.answer.asked, self.spec, self.file
         metric, provenance = job.chosen.metric, job.chosen.provenance
         return ScoreLine.model_construct(
             model=self.model,
@@ -234,11 +231,11 @@ class _Lines:
             follows=provenance.follows,
             choices=provenance.choices,
             file=file.file.name,
-            dataset=builder.dataset,
+            dataset=asked.dataset,
             category=spec.category,
             counted_with=spec.counted_with,
             length=file.file.length,
-            id=str(record["id"]),
+            id=asked.id,
             depth=record.get("depth"),
             permutation=record.get("permutation", job.answer.turn),
             is_own=metric.name == spec.metric,
@@ -248,8 +245,8 @@ class _Lines:
             score=scored.score,
             reasoning=job.answer.reasoning,
             details=dict(scored.details),
-            cluster=builder.cluster(record),
-            facets=builder.facets(record),
+            cluster=asked.cluster,
+            facets=asked.facets,
             failure=scored.failure,
         )
 

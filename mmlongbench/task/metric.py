@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from mmlongbench.errors import ScoringError
-from mmlongbench.task.rows import Record
+from mmlongbench.task.evidence import Evidence
 
 Profile: TypeAlias = Literal["official", "paper", "ours"]
 """Whose rules a score follows: what the public code does today, what the paper prints, or what this project does."""
@@ -31,12 +31,14 @@ compare these.
 
 @dataclass(frozen=True, slots=True)
 class ScoringInput:
-    """One example, and what a model said to it."""
+    """One example, as its builder tells it, and what a model said to it."""
 
     file: str
-    """Below `mmlb_data/`."""
+    """The public file of the example, below `mmlb_data/`."""
     dataset: str
-    record: Record
+    """The name of its dataset."""
+    id: str
+    """The released id of its question, as text: the same at every length and placement."""
     gold: Any
     """The answer, as the builder gives it."""
     prediction: str
@@ -47,6 +49,21 @@ class ScoringInput:
     """Its number among the examples of the file that a model was asked, from 0, in the order of the file."""
     kind: str = ""
     """What kind of example it is, as its task declares (`TaskSpec.kind`)."""
+    question: str = ""
+    """The question alone, without what the prompt puts around it; empty where the task has none."""
+    answer_format: object = None
+    """The format of the answer, such as `Integer` or `List`, as the builder gives it; None where it has none.
+
+    In files that others made it may be any value of JSON.
+    """
+    evidence: Evidence | None = None
+    """Where the answer stands; None where the builder does not tell."""
+    source_id: str = ""
+    """The id of the question in its source, where the released id is another; empty where nobody knows it."""
+    cluster: str = ""
+    """What the question is about, where several questions are about one thing (`Builder.cluster`)."""
+    facets: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The names of the groups that the example is in, by facet (`Builder.facets`)."""
 
 
 @dataclass(frozen=True, slots=True)

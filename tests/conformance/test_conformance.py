@@ -37,7 +37,8 @@ from mmlongbench.release.layout import DATA, IMAGES, ITEMS
 from mmlongbench.release.loading import open_release
 from mmlongbench.scoring.joining import scorable_files
 from mmlongbench.task.builder import Builder, SharedContextBuilder
-from mmlongbench.task.metric import ScoringInput, Settings
+from mmlongbench.task.inputs import scoring_input
+from mmlongbench.task.metric import Settings
 from mmlongbench.task.rows import Row
 
 GOLDENS = Path(__file__).parent / "goldens"
@@ -333,7 +334,7 @@ def test_gold_answers_fed_back_score_full_and_no_answer_scores_nothing(world: Wo
         assert file.form is not None
         for _, record in file.form.unbundle(file.path):
             gold = builder.gold(record)
-            asked = ScoringInput(file.name, name, record, gold, _said(gold, metric.name))
+            asked = scoring_input(builder, record, file.name, _said(gold, metric.name))
             assert metric.score(asked).score == 1.0
             for nothing in ("", "Not answerable"):
                 found = plain.score(replace(asked, prediction=nothing)).score

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asked import document_question
 from invented_checkout import CASE, DOCUMENTS, document_prompts, draw_checkout
 from judge_server import QUICK, JudgeServer, Request, Said, Script, in_turn, judging, question_of, text_of
 
@@ -34,7 +35,7 @@ def metric(script: Script, prompts: Path | None = None, **judge: Any) -> Iterato
 def question(prediction: str, gold: Any = "4", lead: str = "", **record: Any) -> ScoringInput:
     about = {"id": "q", "question": "How many {petals}?", "answer_format": "Integer"}
     full = {**about, "doc_name": "the-rose-and-its-kin", **record}
-    return ScoringInput("documentQA/roses_K8.jsonl", "roses", full, gold, prediction, lead)
+    return document_question(full, gold, prediction, lead=lead)
 
 
 def test_official_asks_with_the_public_prompts_and_what_stands_behind_answer(checkout: Path) -> None:

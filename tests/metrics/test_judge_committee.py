@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asked import document_question
 from judge_server import QUICK, JudgeServer, Request, Said, Script, good, judging, pictures_of, text_of
 from PIL import Image
 
@@ -32,7 +33,7 @@ def committee(
 
 def asked(prediction: str = "It is red.", **record: Any) -> ScoringInput:
     full = {"id": "q", "question": "Why?", "doc_name": "rose", "page_list": PAGES, "ans_page_list": [0, 2], **record}
-    return ScoringInput("documentQA/roses_K8.jsonl", "roses", full, "Because it is red.", prediction)
+    return document_question(full, "Because it is red.", prediction)
 
 
 @pytest.fixture(scope="module")

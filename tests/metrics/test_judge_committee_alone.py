@@ -10,11 +10,12 @@ from typing import Any
 
 import pymupdf
 import pytest
+from asked import document_question
 from judge_server import QUICK, JudgeServer, Request, Said, Script, in_turn, judging, pictures_of, text_of
 from PIL import Image
 
 from mmlongbench.metrics.judge import Committee
-from mmlongbench.metrics.judge.evidence import evidence_of
+from mmlongbench.metrics.judge.excerpts import excerpt_of
 from mmlongbench.metrics.judge.page_texts import PageTexts
 from mmlongbench.metrics.smudge.library import Library, Text
 from mmlongbench.task.metric import Judge, Profile, Score, ScoringInput, Settings
@@ -37,7 +38,7 @@ def committee(
 def asked(prediction: str = "It is red.", **record: Any) -> ScoringInput:
     about = {"id": "q", "question": "Which colour?", "doc_name": "rose", "page_list": PAGES, "page_text_list": TEXTS}
     full = {**about, "ans_page_list": [2], **record}
-    return ScoringInput("documentQA/roses_K8.jsonl", "roses", full, "Because it is red.", prediction)
+    return document_question(full, "Because it is red.", prediction)
 
 
 @pytest.fixture(scope="module")
@@ -210,4 +211,6 @@ def test_a_committee_and_smudge_may_read_a_pdf_at_once(documents: Path) -> None:
 def test_many_answer_pages_are_bounded() -> None:
     paths = [f"doc/rose/rose_page{number}.png" for number in range(100)]
     record = {"doc_name": "rose", "page_list": paths, "page_text_list": ["x"] * 100, "ans_page_list": list(range(100))}
-    assert list(evidence_of(record, None, PageTexts(None)).texts) == list(range(21))
+    evidence = document_question(record, "red", "red").evidence
+    assert evidence is not None
+    assert list(excerpt_of(evidence, None, PageTexts(None)).texts) == list(range(21))

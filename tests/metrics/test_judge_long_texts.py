@@ -4,6 +4,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from asked import document_question
 from judge_server import QUICK, JudgeServer, Request, Said, good, judging, question_of, text_of
 
 from mmlongbench.metrics.judge import Answers, FluencyF1
@@ -30,7 +31,7 @@ def scored(
         return Said(words.get(question_of(request), '{"precision": 7, "sentence_count": 7}'))
 
     with judging(script) as server, closing(FluencyF1(settings(server, data), QUICK)) as metric:
-        found = metric.score(ScoringInput("summ/gov_K8.jsonl", "gov", {"id": "s"}, gold, prediction))
+        found = metric.score(ScoringInput("summ/gov_K8.jsonl", "gov", "s", gold, prediction))
         return found, {question_of(request): text_of(request) for request in server.requests}
 
 
@@ -70,7 +71,7 @@ def test_claims_that_no_judge_can_be_shown_are_a_failure(tmp_path: Path) -> None
 def test_a_gold_list_that_no_judge_can_be_shown_is_a_failure() -> None:
     record = {"id": "q", "question": "Which?", "answer_format": "List"}
     with judging(lambda _: Said("")) as server, closing(Answers(settings(server), QUICK)) as metric:
-        found = metric.score(ScoringInput("documentQA/roses_K8.jsonl", "roses", record, ["x" * 30_000] * 2, "red"))
+        found = metric.score(document_question(record, ["x" * 30_000] * 2, "red"))
         assert (found.score, found.failure) == (None, "too long to be judged: 2 items, 60,000 characters")
         assert not server.requests
 
@@ -79,7 +80,7 @@ def test_a_long_response_to_a_question_is_shown_by_its_beginning_and_end() -> No
     record = {"id": "q", "question": "Which?", "answer_format": "String"}
     with judging(lambda _: Said('{"answer_score": 1}')) as server, closing(Answers(settings(server), QUICK)) as metric:
         said = f"first {'x' * MAX_CHARACTERS} last"
-        assert metric.score(ScoringInput("documentQA/roses_K8.jsonl", "roses", record, "red", said)).score == 1.0
+        assert metric.score(document_question(record, "red", said)).score == 1.0
         (request,) = server.requests
     assert "first xxx" in text_of(request)
     assert "characters are left out here]" in text_of(request)

@@ -5,6 +5,7 @@ from contextlib import closing, contextmanager
 from typing import Any, TypeVar
 
 import pytest
+from asked import document_question
 from judge_server import QUICK, JudgeServer, Script, good, judging
 
 from mmlongbench.metrics.judge import Answers, Committee, Extracted, FluencyF1, JudgeError
@@ -24,7 +25,7 @@ def metric(kind: type[M], script: Script, **judge: Any) -> Iterator[tuple[M, Jud
 
 def question(prediction: str, gold: Any = "4", **record: Any) -> ScoringInput:
     full = {"id": "q", "question": "How many petals?", "answer_format": "Integer", "doc_name": "rose", **record}
-    return ScoringInput("documentQA/roses_K8.jsonl", "roses", full, gold, prediction)
+    return document_question(full, gold, prediction)
 
 
 ANSWERS = {

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -59,11 +60,11 @@ def metric(
 
 
 def report(prediction: str = "In 1999 it was {dredged}.", id: str = "gov_report_gao-18-107") -> ScoringInput:
-    return ScoringInput("summ/gov_K8.jsonl", "gov", {"id": id}, GOLD, prediction, kind="report")
+    return ScoringInput("summ/gov_K8.jsonl", "gov", id, GOLD, prediction, kind="report")
 
 
 def case(prediction: str = "They sued.") -> ScoringInput:
-    return ScoringInput("summ/lexsum_K8.jsonl", "lexsum", {"id": "case-7"}, GOLD, prediction, kind="case")
+    return ScoringInput("summ/lexsum_K8.jsonl", "lexsum", "case-7", GOLD, prediction, kind="case")
 
 
 def options(request: Request) -> dict[str, Any]:
@@ -320,8 +321,7 @@ def test_claims_join_by_id_and_official_asks_no_judge_for_them(data: Path, check
 
 def test_claims_join_by_the_id_of_the_source_too(data: Path, checkout: Path) -> None:
     (data / "summ" / "gov_claims.jsonl").write_bytes(to_json({"id": "GAO-18-107", "claims": CLAIMS}))
-    asked = report()
-    asked.record["source_id"] = "GAO-18-107"
+    asked = replace(report(), source_id="GAO-18-107")
     for prompts in (checkout, None):
         with metric(replies(GOOD), data, prompts) as (fluency, server):
             assert fluency.score(asked).details["claims"] == len(CLAIMS)

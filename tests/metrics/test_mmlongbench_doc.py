@@ -14,7 +14,7 @@ FAIL = "Fail to answer"
 
 
 def asked(said: str, gold: str, kind: str = "String", lead: str = "") -> ScoringInput:
-    return ScoringInput("documentQA/x_K8.jsonl", "x", {"id": "x", "answer_format": kind}, gold, said, lead)
+    return ScoringInput("documentQA/x_K8.jsonl", "x", "x", gold, said, lead, answer_format=kind)
 
 
 @pytest.mark.parametrize(
@@ -126,8 +126,7 @@ def test_anls_is_0_up_to_one_half_and_looks_at_long_strings_by_their_length() ->
 
 def test_the_anls_metric_takes_the_nearest_answer_without_case() -> None:
     metric = ANLS(Settings())
-    record = {"id": "x"}
-    assert metric.score(ScoringInput("f", "d", record, ["Tern Rock", "the Rock"], "Answer: tern  rocks")).score == 0.9
+    assert metric.score(ScoringInput("f", "d", "x", ["Tern Rock", "the Rock"], "Answer: tern  rocks")).score == 0.9
     assert metric.score(asked('["red", "blue"]', '["red", "blue"]', "List")).score == 1
     assert metric.score(asked("Red, blue", '["red", "blue"]', "List")).score == 1
     assert metric.score(asked("", "red")).score == 0

@@ -44,7 +44,7 @@ def test_the_rule_of_the_public_code(said: str) -> None:
 
 
 def score(prediction: str, gold: Any = GOLD, settings: Settings | None = None) -> Any:
-    asked = ScoringInput("NIAH/x.jsonl", "counting-image", {}, gold, prediction)
+    asked = ScoringInput("NIAH/x.jsonl", "counting-image", "x", gold, prediction)
     return metric_type("mm-niah-count")(settings or Settings()).score(asked)
 
 

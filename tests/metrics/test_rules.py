@@ -61,7 +61,7 @@ METRICS: tuple[tuple[Metric, Any], ...] = (
 
 
 def asked(said: str, gold: Any, kind: str = "String", **other: Any) -> ScoringInput:
-    return ScoringInput("documentQA/x_K8.jsonl", "x", {"id": "x", "answer_format": kind}, gold, said, **other)
+    return ScoringInput("documentQA/x_K8.jsonl", "x", "x", gold, said, answer_format=kind, **other)
 
 
 def test_an_answer_may_stand_anywhere_among_lists_of_answers() -> None:

@@ -60,8 +60,7 @@ def test_every_vector_is_equal(kind: str) -> None:
 
 
 def asked(row: Row, prediction: str) -> ScoringInput:
-    record = {"id": "x", "answer_format": row.get("answer_format", "")}
-    return ScoringInput("f", "d", record, row["answer"], prediction)
+    return ScoringInput("f", "d", "x", row["answer"], prediction, answer_format=row.get("answer_format", ""))
 
 
 METRICS: dict[str, type[BenchmarkMetric]] = {

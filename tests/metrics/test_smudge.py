@@ -6,6 +6,7 @@ from typing import Any
 
 import pymupdf
 import pytest
+from asked import document_question
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -64,7 +65,7 @@ WAY_NAMES = ["paper", "ours", "ours over the graph"]
 
 def asked(prediction: str, gold: Any = "up to 12 milligrams", doc: Any = "leaflet", **record: Any) -> ScoringInput:
     fields = {"id": "q", "doc_name": doc, "ans_page_list": [0], "answer_format": "String", **record}
-    return ScoringInput("documentQA/d_K8.jsonl", "d", fields, gold, prediction)
+    return document_question(fields, gold, prediction, dataset="d")
 
 
 def score(metric: SMuDGE, *args: Any, **fields: Any) -> float:

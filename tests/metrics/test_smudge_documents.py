@@ -14,6 +14,7 @@ from mmlongbench.metrics.judge.page_texts import PageTexts
 from mmlongbench.metrics.smudge import SMuDGE
 from mmlongbench.metrics.smudge.library import Library, Text
 from mmlongbench.metrics.smudge.word_list import WordList
+from mmlongbench.task.evidence import Evidence
 from mmlongbench.task.metric import ScoringInput, Settings
 
 
@@ -80,7 +81,7 @@ def test_a_list_of_words_stands_in_for_a_scan(tmp_path: Path) -> None:
 
 
 def asked(prediction: str, gold: str, doc: str = "scan") -> ScoringInput:
-    return ScoringInput("documentQA/d_K8.jsonl", "d", {"doc_name": doc, "ans_page_list": [0]}, gold, prediction)
+    return ScoringInput("d_K8.jsonl", "d", "q", gold, prediction, evidence=Evidence(doc, (0,)))
 
 
 @pytest.mark.parametrize(

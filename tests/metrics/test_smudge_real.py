@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asked import document_question
 
 from mmlongbench.metrics.smudge import SMuDGE
 from mmlongbench.task.metric import ScoringInput, Settings
@@ -33,7 +34,7 @@ def questions() -> dict[str, list[ScoringInput]]:
             "answer_format": FORMATS[row["answer_format"]],
             "ans_page_list": [page - 1 for page in ast.literal_eval(row["evidence_pages"])],
         }
-        asked = ScoringInput("documentQA/mmlongdoc_K8.jsonl", "mmlongdoc", record, row["answer"], row["answer"])
+        asked = document_question(record, row["answer"], row["answer"], dataset="mmlongdoc")
         if (REAL / "documents" / f"{doc}.pdf").is_file():
             found.setdefault(doc, []).append(asked)
     return found
@@ -47,7 +48,7 @@ def test_a_gold_that_is_said_scores_1_wherever_the_answer_is_extractive(profile:
         for asked in questions()[doc]:
             scored, why = metric.score(asked), metric.out_of_scope(asked)
             if not why and "document-without-words" not in scored.failure:
-                assert scored.score == 1, (asked.record, asked.gold, scored)
+                assert scored.score == 1, (asked, scored)
 
 
 def test_an_answer_of_other_letters_and_none_at_all_score_next_to_nothing() -> None:

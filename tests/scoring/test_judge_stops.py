@@ -79,7 +79,7 @@ class Waiting(Metric):
         self.is_waiting, self.stopped, self.ends = Event(), Event(), list[bool]()
 
     def score(self, asked: ScoringInput) -> Score:
-        if asked.record["id"] == "mmlongdoc_0":
+        if asked.id == "mmlongdoc_0":
             self.is_waiting.wait(60)
             raise ValueError("broken")
         self.is_waiting.set()

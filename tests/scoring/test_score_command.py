@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Barrier
 from typing import Any, ClassVar
@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import pytest
 from tiny import Ran, command, records
 
+from builders.docvqa import DocVQA
 from mmlongbench.cli import score as commands
 from mmlongbench.cli.score import PROFILES as command_profiles
 from mmlongbench.errors import ScoringError
@@ -559,9 +560,9 @@ class InThreads(Metric):
         self.closed = 0
 
     def score(self, asked: ScoringInput) -> Score:
-        if asked.record["id"] == "mmlongdoc_4":
+        if asked.id == "mmlongdoc_4":
             return Score(None, {}, "it was asked too much")
-        if asked.record["id"] != "mmlongdoc_3":
+        if asked.id != "mmlongdoc_3":
             self.barrier.wait()
         return Score(0.5, {"said": asked.prediction})
 
@@ -588,6 +589,27 @@ def test_a_metric_may_score_in_threads_and_fail_and_lines_keep_their_order(
     assert (tally.mean, tally.failed, outcome.usage) == (0.5, 1, {"doc_qa": {"calls": 3}})
     assert metric.closed == 1
     assert not problems
+
+
+def test_the_builder_is_asked_once_for_each_example_whichever_metrics_score_it(
+    public: Path, golds: list[Line], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = Counter[str]()
+    for method in ("gold", "question", "answer_format", "evidence", "source_id", "cluster", "facets"):
+        told: Callable[..., object] = getattr(DocVQA, method)
+
+        def counted(builder: DocVQA, record: Line, method: str = method, told: Callable[..., object] = told) -> object:
+            asked[method] += 1
+            return told(builder, record)
+
+        monkeypatch.setattr(DocVQA, method, counted)
+    examples = [line for line in golds if line["file"] == DOCS]
+    written = write(tmp_path / "m.jsonl", examples)
+    run_on = (public / DOCS, written, "--out", tmp_path / "scores")
+    assert command("score", *run_on, "--metrics", "doc_qa,mmlongbench-doc,anls").code == 0
+    assert len(list(read_scores(tmp_path / "scores"))) == 3 * len(examples)
+    assert set(asked.values()) == {len(examples)}
+    assert len(asked) == 7
 
 
 def test_scores_lines_hold_what_a_report_needs(public: Path, golds: list[Line], tmp_path: Path) -> None:

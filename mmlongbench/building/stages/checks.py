@@ -100,7 +100,7 @@ def check_record(dataset: Dataset, example: Example, record: Record, row: Row) -
     if not example.prompt.text.strip():
         raise _broken(dataset, "draft()", "the prompt has no text", row)
     with calling("builder", dataset.spec.builder, "gold()", row):
-        fault = dataset.golds.problem(released)
+        fault = dataset.golds.problem(released, row)
     if fault:
         raise _broken(dataset, "record()", fault, row)
 

@@ -9,7 +9,8 @@ from mmlongbench.manifest.calling import calling
 from mmlongbench.manifest.registry import metric_type
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.formats import to_json
-from mmlongbench.task.metric import Metric, ScoringInput, Settings
+from mmlongbench.task.inputs import scoring_input
+from mmlongbench.task.metric import Metric, Settings
 from mmlongbench.task.rows import Record, Row
 
 JUDGED = "judge-"
@@ -20,14 +21,19 @@ _UNKNOWN = "unknown"
 class Golds:
     """Checks the answers of one dataset; an answer that a question had before is not scored again."""
 
-    def __init__(self, builder: Builder[Row]) -> None:
-        """`builder` is bound to the dataset."""
-        self._builder = builder
+    def __init__(self, builder: Builder[Row], name: str) -> None:
+        """`builder` is bound to the dataset; `name` is the one that the manifest calls it by."""
+        self._builder, self._name = builder, name
         self._metric: Metric | str | None = _UNKNOWN
         self._scored: dict[str, bytes] = {}
 
-    def problem(self, record: Record) -> str:
-        """Return what is wrong with the answer of a record as its file has it; empty if nothing is."""
+    def problem(self, record: Record, row: Row) -> str:
+        """Return what is wrong with the answer of a row's record as its file has it; empty if nothing is.
+
+        Raises:
+            PluginCallError: the builder cannot say what a metric is given of the record.
+
+        """
         gold = self._builder.gold(record)
         if gold is None and "answer" not in record:
             return "the record has no 'answer', and gold() gives none"
@@ -36,19 +42,21 @@ class Golds:
         id, digest = str(record.get("id")), blake2b(to_json(gold), digest_size=16).digest()
         if self._scored.get(id) == digest:
             return ""
-        found = self._score(record, gold)
+        found = self._score(record, gold, row)
         if not found:
             self._scored[id] = digest
         return found
 
-    def _score(self, record: Record, gold: object) -> str:
+    def _score(self, record: Record, gold: object, row: Row) -> str:
         metric, spec = self._rules(), self._builder.spec
         if metric is None:
             return ""
         file = spec.files.write(self._builder.dataset, K, 1, 1)  # a name of the form that its files have
+        with calling("builder", self._name, "a method that scoring calls", row):
+            asked = scoring_input(self._builder, record, file)
         try:
             with calling("metric", spec.metric, "answer_fault()", about=f"the answer {gold!r:.80}"):
-                fault = metric.answer_fault(ScoringInput(file, self._builder.dataset, record, gold, "", kind=spec.kind))
+                fault = metric.answer_fault(asked)
         except ScoringError:  # it needs a package, or a source, that is not here
             return ""
         return f"metric {spec.metric!r} cannot score the answer {gold!r:.80}: {fault}" if fault else ""

@@ -141,8 +141,8 @@ class DocumentAnswer(BenchmarkMetric):
 
     def score(self, asked: ScoringInput) -> Score:
         """From 0 to 1."""
-        kind = asked.record.get("answer_format")
-        if kind not in FORMATS:
+        kind = asked.answer_format
+        if not isinstance(kind, str) or kind not in FORMATS:
             return Score(None, failure=f"answer_format is {kind!r:.80}, expected one of {', '.join(FORMATS)}")
         return Score(doc_qa(self.parsed(self.whole_text(asked), ANSWER), asked.gold, kind))
 

@@ -16,7 +16,7 @@ from mmlongbench.metrics.benchmark.metrics import PUBLIC_CODE
 from mmlongbench.metrics.benchmark.texts import after_prefix
 from mmlongbench.metrics.judge.calls import Manner, PromptCall, Reading, encodable, fence, listed
 from mmlongbench.metrics.judge.client import Failed
-from mmlongbench.metrics.judge.judged import MAX_CHARACTERS, Judged, question_of, too_long, unscored
+from mmlongbench.metrics.judge.judged import MAX_CHARACTERS, Judged, too_long, unscored
 from mmlongbench.metrics.judge.public_prompts import Places
 from mmlongbench.metrics.judge.readings import counts_of, mark_of, public_counts_of, public_mark_of
 from mmlongbench.metrics.judge.verdicts import ListCounts, Mark, V
@@ -50,7 +50,7 @@ class Answers(Judged):
         """1 or 0; the F1 of a list. An empty prediction is wrong without asking."""
         if not asked.prediction.strip():
             return Score(0.0, {"is_empty": True})
-        if asked.record.get("answer_format") != "List":
+        if asked.answer_format != "List":
             return self._answer(asked)
         items = items_of(asked.gold)
         return self._list(asked, items) if items else Score(None, failure="the list of the reference answer is empty")
@@ -126,13 +126,12 @@ def text_of(value: Any) -> str:  # noqa: ANN401  (as above)
 
 
 def _fenced(asked: ScoringInput, reference: str) -> dict[str, str]:
-    question, response = fence("question", question_of(asked)), fence("response", asked.prediction)
+    question, response = fence("question", asked.question), fence("response", asked.prediction)
     return {"question": question, "reference": reference, "response": response}
 
 
 def _public_question(asked: ScoringInput) -> str:
     """Return the question as the public loader words it, with the label of its document."""
-    question, document = question_of(asked), asked.record.get("doc_name")
-    if not isinstance(document, str):
-        return question
-    return f"Based on Document {label(document)}, answer the following question. {question}"
+    if asked.evidence is None or asked.evidence.document is None:
+        return asked.question
+    return f"Based on Document {label(asked.evidence.document)}, answer the following question. {asked.question}"

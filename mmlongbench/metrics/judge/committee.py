@@ -18,14 +18,15 @@ from typing import Any, ClassVar, TypeAlias
 from mmlongbench.metrics.judge.answers import items_of
 from mmlongbench.metrics.judge.calls import AnyCall, Call, Manner, PromptCall, Reading, fence, numbered
 from mmlongbench.metrics.judge.client import Failed
-from mmlongbench.metrics.judge.evidence import evidence_of
-from mmlongbench.metrics.judge.gold_pages import GoldPages, answer_pages, gold_pages
-from mmlongbench.metrics.judge.judged import Judged, question_of
+from mmlongbench.metrics.judge.excerpts import excerpt_of
+from mmlongbench.metrics.judge.gold_pages import GoldPages, gold_pages
+from mmlongbench.metrics.judge.judged import Judged
 from mmlongbench.metrics.judge.pace import Backoff
 from mmlongbench.metrics.judge.page_texts import PageTexts
 from mmlongbench.metrics.judge.readings import last_grade
 from mmlongbench.metrics.judge.verdicts import Grade
 from mmlongbench.metrics.judge.wordings.committee import GRADE_ALONE, REASONED
+from mmlongbench.task.evidence import Evidence
 from mmlongbench.task.metric import Details, Profile, Score, ScoringInput, Settings
 
 JUDGES = 3
@@ -88,7 +89,7 @@ class Committee(Judged):
 
     def out_of_scope(self, asked: ScoringInput) -> str:
         """Return why an example is none for judges without a reference: no page holds its answer."""
-        return "" if self.profile == "ours" or answer_pages(asked.record) else _NO_PAGES
+        return "" if self.profile == "ours" or (asked.evidence and asked.evidence.pages) else _NO_PAGES
 
     def score(self, asked: ScoringInput) -> Score:
         """(mean − 1) / 4; an empty prediction is graded 1 without asking."""
@@ -114,27 +115,27 @@ class Committee(Judged):
 
     def _alone(self, asked: ScoringInput) -> _Case | Failed:
         """Ask for a grade alone, by the document."""
-        evidence = evidence_of(asked.record, self._images, self._documents)
-        if not evidence.is_enough:
+        excerpt = excerpt_of(asked.evidence or Evidence(), self._images, self._documents)
+        if not excerpt.is_enough:
             return Failed(
                 "neither the text nor a picture of a page that holds the answer is there: give the PDFs with "
                 "--documents, or the pages with --images; or ask with the reference, --profile ours"
             )
-        said = {"question": fence("question", question_of(asked)), "answer": fence("answer", asked.prediction)}
-        prompt = GRADE_ALONE.filled(document=evidence.shown, **said)
+        said = {"question": fence("question", asked.question), "answer": fence("answer", asked.prediction)}
+        prompt = GRADE_ALONE.filled(document=excerpt.shown, **said)
         is_literal = self.profile == "official"
         manner = Manner(self.temperature, MAX_TOKENS, is_literal=is_literal and self.samples == 1)
         reading = Reading(f"grade {self.profile}", Grade, partial(last_grade, is_literal=is_literal))
-        pictures = tuple(evidence.pictures.values())
+        pictures = tuple(excerpt.pictures.values())
 
         def call(model: str, sample: int) -> PromptCall[Grade]:
             return PromptCall(model, prompt, reading, manner, pictures, sample)
 
-        return _Case(call, {"pages": len(pictures), "page_texts": len(evidence.texts)})
+        return _Case(call, {"pages": len(pictures), "page_texts": len(excerpt.texts)})
 
     def _reasoned(self, asked: ScoringInput) -> _Case:
         """Ask for reasons and a grade, by the pages that hold the answer and the reference."""
-        pages = gold_pages(asked.record, self._images)
+        pages = gold_pages(asked.evidence or Evidence(), self._images)
         case = _case(asked, pages)
 
         def call(model: str, sample: int) -> Call[Grade]:
@@ -147,7 +148,7 @@ def _case(asked: ScoringInput, pages: GoldPages) -> str:
     shown = [pages.caption] if pages.caption else []
     texts = [fence("page", text) for text in pages.texts]
     reference = [fence("reference", numbered(items_of(asked.gold)))] if asked.gold else []
-    said = [fence("question", question_of(asked)), *reference, fence("answer", asked.prediction)]
+    said = [fence("question", asked.question), *reference, fence("answer", asked.prediction)]
     return "\n\n".join((*shown, *texts, *said))
 
 

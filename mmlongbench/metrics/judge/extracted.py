@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from mmlongbench.metrics.judge.calls import Call, fence
 from mmlongbench.metrics.judge.client import Failed
-from mmlongbench.metrics.judge.judged import Judged, question_of, unscored
+from mmlongbench.metrics.judge.judged import Judged, unscored
 from mmlongbench.metrics.judge.verdicts import Extract
 from mmlongbench.metrics.mmlongbench_doc.metrics import PROTOCOL
 from mmlongbench.task.metric import Details, MetricWithTotals, Profile, Score, ScoringInput
@@ -36,7 +36,7 @@ class Extracted(Judged, MetricWithTotals):
 
         if not asked.prediction.strip():
             return scored_extracted(asked, FAIL_TO_ANSWER)
-        case = f"{fence('question', question_of(asked))}\n\n{fence('response', asked.prediction)}"
+        case = f"{fence('question', asked.question)}\n\n{fence('response', asked.prediction)}"
         found = self.client.ask(Call(self.model, _RUBRIC, case, Extract))
         return unscored(found) if isinstance(found, Failed) else scored_extracted(asked, found.text)
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from mmlongbench.metrics.judge.client import Failed, JudgeClient
 from mmlongbench.metrics.judge.errors import JudgeError
 from mmlongbench.metrics.judge.pace import Backoff
 from mmlongbench.metrics.judge.public_prompts import FILES, Places, PublicPrompts, public_prompts
-from mmlongbench.task.metric import Judge, Metric, Profile, Score, ScoringInput, Settings
+from mmlongbench.task.metric import Judge, Metric, Profile, Score, Settings
 
 MAX_CHARACTERS = 200_000
 """Of one text that is shown whole; about 50,000 tokens."""
@@ -103,9 +103,3 @@ def unscored(failed: Failed) -> Score:
 def too_long(name: str, texts: Sequence[str]) -> Failed:
     """Why texts are not judged that a judge cannot be shown whole."""
     return Failed(f"too long to be judged: {len(texts):,} {name}, {sum(map(len, texts)):,} characters")
-
-
-def question_of(asked: ScoringInput) -> str:
-    """The question of a record, or nothing."""
-    question: Any = asked.record.get("question")
-    return question if isinstance(question, str) else ""

@@ -118,10 +118,9 @@ class FluencyF1(Judged, MetricWithTotals):
 
     def _claims_of(self, asked: ScoringInput, gold: str) -> tuple[str, ...] | Failed:
         """Return the key points: under `official` only those that stand beside the data, as in the public code."""
-        id, source_id = (str(asked.record.get(name, "")) for name in ("id", "source_id"))
         if self.public:
-            return self._claims.released(asked.file, asked.dataset, id, source_id)
-        return self._claims.of(asked.file, asked.dataset, id, gold, source_id)
+            return self._claims.released(asked.file, asked.dataset, asked.id, asked.source_id)
+        return self._claims.of(asked.file, asked.dataset, asked.id, gold, asked.source_id)
 
     def _recalled(self, prompt: Template, claims: tuple[str, ...], summary: str) -> KeyPoints | Failed:
         plain = "\n".join(f"{number}. {encodable(claim)}" for number, claim in enumerate(claims, 1))

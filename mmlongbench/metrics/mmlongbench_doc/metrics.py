@@ -28,8 +28,8 @@ _MAX_SHOWN = 200
 
 def scored_extracted(asked: ScoringInput, extracted: str) -> Score:
     """The score of a concise answer of an example, with what accuracy and F1 of many must know of it."""
-    kind = asked.record.get("answer_format")
-    if kind not in FORMATS:
+    kind = asked.answer_format
+    if not isinstance(kind, str) or kind not in FORMATS:
         return Score(None, failure=f"answer_format is {kind!r:.80}, expected one of {', '.join(FORMATS)}")
     return Score(score_extracted(_readable(str(asked.gold), kind), kind, extracted), _details(asked, extracted))
 
@@ -63,7 +63,7 @@ class Rules(RuleMetric, MetricWithTotals):
 
     def score(self, asked: ScoringInput) -> Score:
         """From 0 to 1."""
-        return scored_extracted(asked, extract_answer(asked.prediction.strip(), str(asked.record.get("answer_format"))))
+        return scored_extracted(asked, extract_answer(asked.prediction.strip(), str(asked.answer_format)))
 
     def absent(self, asked: ScoringInput) -> Details:
         """Whether it could be answered."""
@@ -87,7 +87,7 @@ class LenientRules(Rules):
     def score(self, asked: ScoringInput) -> Score:
         """From 0 to 1."""
         said = asked.prediction.strip()
-        extracted = extract_answer(said, str(asked.record.get("answer_format")))
+        extracted = extract_answer(said, str(asked.answer_format))
         found = [scored_extracted(asked, answer) for answer in dict.fromkeys((extracted, concise(said), said))]
         return max(found, key=lambda each: each.score or 0.0)
 
@@ -108,7 +108,7 @@ class ANLS(RuleMetric):
 
 
 def _golds(asked: ScoringInput) -> Iterable[str]:
-    if asked.record.get("answer_format") == "List":
+    if asked.answer_format == "List":
         return [", ".join(gold_list(str(asked.gold))), str(asked.gold)]
     return flattened(asked.gold)
 

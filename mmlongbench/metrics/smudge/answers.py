@@ -33,7 +33,7 @@ class Golds:
 
 def golds_of(asked: ScoringInput) -> Golds | None:
     """The gold answers of an example; None where there is none that is a string or a number."""
-    is_list = asked.record.get("answer_format") == "List"
+    is_list = asked.answer_format == "List"
     gold = asked.gold.get("answer") if isinstance(asked.gold, dict) else asked.gold
     if is_list and isinstance(gold, str):
         gold = _listed(gold) or gold

@@ -32,6 +32,7 @@ from mmlongbench.task.metric import Details, Metric, Profile, Score, ScoringInpu
 _REFUSALS = ("not answerable", "unanswerable", "fail to answer")
 """The words that the benchmarks ask for; letters of any string resemble some of a page by more than 0.3."""
 _MAX_PAGES = 10_000
+"""Answer pages that are looked at, the first of the document."""
 _KEPT = 1024
 """Places of gold answers that are remembered: the same questions are asked at every length."""
 
@@ -80,8 +81,8 @@ class SMuDGE(Metric):
 
     def out_of_scope(self, asked: ScoringInput) -> str:
         """Return why a question asks for no answer that stands in its document; empty where it does."""
-        golds, name, evidence = golds_of(asked), asked.record.get("doc_name"), self._evidence(asked)
-        if golds is None or not isinstance(name, str) or not name:
+        golds, name, evidence = golds_of(asked), _document(asked), self._evidence(asked)
+        if golds is None or not name:
             return "there is no gold answer that is text, or no document"
         if all(_needle(gold) in _REFUSALS for gold in golds.values):
             return "the document has no answer"
@@ -96,8 +97,8 @@ class SMuDGE(Metric):
 
     def score(self, asked: ScoringInput) -> Score:
         """Return the score of one example; none where the gold cannot be located."""
-        golds, name, evidence = golds_of(asked), asked.record.get("doc_name"), self._evidence(asked)
-        if golds is None or not isinstance(name, str) or not name:
+        golds, name, evidence = golds_of(asked), _document(asked), self._evidence(asked)
+        if golds is None or not name:
             lacking = "a gold answer that is text" if golds is None else "a document (`doc_name`)"
             return Score(None, failure=f"smudge: the record has not {lacking}: it asks for no extractive answer")
         if evidence == ():
@@ -173,10 +174,12 @@ class SMuDGE(Metric):
         """Return the pages that hold the answer, from 0; None: the whole document is searched for the gold."""
         if not self._rules.is_evidence_needed:
             return None
-        pages = asked.record.get("ans_page_list")
-        if not isinstance(pages, list | tuple):
-            return ()
-        return tuple(sorted({page for page in pages[:_MAX_PAGES] if isinstance(page, int) and page >= 0}))
+        return asked.evidence.pages[:_MAX_PAGES] if asked.evidence else ()
+
+
+def _document(asked: ScoringInput) -> str:
+    """Return the name of the document that the question is about; empty where nobody tells it."""
+    return (asked.evidence.document or "") if asked.evidence else ""
 
 
 def _chosen(table: list[list[Compared]], alpha: float, *, is_list: bool) -> list[Compared]:

@@ -1,7 +1,7 @@
 """A task that is right, find the tile of a name among others, and tasks that are each wrong in one way."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -293,6 +293,14 @@ class OddGold(_Edited):
 
     metric = "picky"
     change: ClassVar[dict[str, Any]] = {"answer": "red"}
+
+
+class FacetsKey(Tiles):
+    """Fails in `facets`, which scoring calls."""
+
+    def facets(self, record: mm.Record) -> Mapping[str, Sequence[str]]:
+        """Raise."""
+        raise KeyError("boo")
 
 
 class Judging(Tiles):
