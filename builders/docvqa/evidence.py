@@ -11,6 +11,8 @@ from builders.docvqa.paths import find_index, folder_of, path_of_page
 
 _END = 1_000_000
 """The names of images have at most six digits for the number of a page."""
+MAX_ANSWER_PAGES = 10_000
+"""Of a record; others follow in no document, but in files that others made."""
 
 
 def evidence_of(record: mm.Record) -> mm.Evidence:
@@ -35,7 +37,7 @@ def evidence_of(record: mm.Record) -> mm.Evidence:
 
 
 def _answer_pages(record: mm.Record) -> tuple[int, ...]:
-    pages = _listed(record.get("ans_page_list"))
+    pages = _listed(record.get("ans_page_list"))[:MAX_ANSWER_PAGES]
     return tuple(sorted({page for page in pages if isinstance(page, int) and page >= 0}))
 
 

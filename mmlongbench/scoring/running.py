@@ -160,6 +160,8 @@ def _answers(
     file: ScorableFile, run: Run, predictions: Predictions, problems: Problems, counts: _Counts
 ) -> Iterator[_Answer]:
     """Every example that was asked or skipped, with the answer; what is found in predictions is counted."""
+    spec = file.file.dataset.spec if file.file.dataset else None
+    name = spec.builder if spec else type(file.builder).__name__
     for joined in join(file, predictions, problems):
         found = joined.prediction
         whole = predictions.text(found) if found else ""
@@ -173,7 +175,10 @@ def _answers(
             counts.skipped[skipped] += 1
         state: Literal["answered", "absent", "skipped"] = "skipped" if skipped else "answered" if found else "absent"
         lead = found.lead if found else ""
-        asked = scoring_input(file.builder, joined.record, file.file.name, said.answer, lead=lead, place=joined.place)
+        with calling("builder", name, "a method that scoring calls", about=f"example {joined.record.get('id')!r}"):
+            asked = scoring_input(
+                file.builder, joined.record, file.file.name, said.answer, lead=lead, place=joined.place
+            )
         yield _Answer(joined.record, asked, state, skipped, joined.turn, said.reasoning)
 
 

@@ -1,6 +1,8 @@
 """Fills what a metric is given of an example, by asking the builder. The only way from a record to a metric."""
 
+from mmlongbench.errors import DraftError
 from mmlongbench.task.builder import Builder
+from mmlongbench.task.evidence import Evidence
 from mmlongbench.task.metric import ScoringInput
 from mmlongbench.task.rows import Record, Row
 
@@ -18,7 +20,13 @@ def scoring_input(
         lead: see `ScoringInput.lead`.
         place: see `ScoringInput.place`.
 
+    Raises:
+        DraftError: `evidence` gives something that is no `Evidence`.
+
     """
+    evidence = builder.evidence(record)
+    if not isinstance(evidence, Evidence | None):
+        raise DraftError(f"evidence() gave a {type(evidence).__name__}, expected mm.Evidence or None")
     return ScoringInput(
         file,
         builder.dataset,
@@ -30,7 +38,7 @@ def scoring_input(
         kind=builder.spec.kind,
         question=builder.question(record),
         answer_format=builder.answer_format(record),
-        evidence=builder.evidence(record),
+        evidence=evidence,
         source_id=builder.source_id(record),
         cluster=builder.cluster(record),
         facets=builder.facets(record),
