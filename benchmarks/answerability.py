@@ -133,7 +133,7 @@ def _packed(rows: Sequence[Mapping[str, Any]], documents: Path, rule: str) -> Re
         spec = DatasetSpec.model_validate({**about, "options": options, "lengths": LENGTHS})
         out = Path(folder) / "release"
         with chosen(Manifest(datasets=(spec,)), out) as session:
-            made, kept = session.dataset(spec.name), session.rows(spec.name)
+            made, kept = session.dataset(spec.name), session.questions(spec.name)
             return {
                 at: [finished_record(made, each) for row in kept for each in pack_row(made, row, at)] for at in LENGTHS
             }

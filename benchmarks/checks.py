@@ -51,7 +51,7 @@ def _measure(manifest: Manifest, build_dir: BuildDir, lengths: list[int], rounds
 
     def pack() -> float:
         with Session(build_dir.out) as session:
-            dataset, rows = session.dataset(name), session.rows(name)[:QUESTIONS]
+            dataset, rows = session.dataset(name), session.questions(name)[:QUESTIONS]
             begun = time.process_time()
             for length in lengths:
                 for line in pack_lines(dataset, rows, length):

@@ -151,7 +151,7 @@ def _build(manifest: Manifest, root: Path) -> None:
 
 
 def _records(session: Session) -> None:
-    session.build_dir.write(CELL, pack_lines(session.dataset(NAME), session.rows(NAME), LENGTH))
+    session.build_dir.write(CELL, pack_lines(session.dataset(NAME), session.questions(NAME), LENGTH))
 
 
 def _looped(loop: Loop, root: Path, *, searches_each: bool) -> None:

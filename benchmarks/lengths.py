@@ -85,7 +85,7 @@ def _prepare(builder: str, out: Path) -> None:
 def _measure(builder: str, out: Path, length: int, seconds: float) -> Cell:
     """Pack and write some questions at a length: as many as make about a million tokens, at least one."""
     session = Session(out)
-    dataset, rows, build_dir = session.dataset(builder), session.rows(builder), session.build_dir
+    dataset, rows, build_dir = session.dataset(builder), session.questions(builder), session.build_dir
     if not isinstance(dataset.builder, SharedContextBuilder):
         rows = rows[: max(1, min(QUESTIONS, 1024 * K // length))]
     shard = Shard("records", builder, f"{format_length(length)}/measured")

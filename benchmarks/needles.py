@@ -127,7 +127,7 @@ def _depths(manifest: Manifest, out: Path, rounds: int = 3) -> None:
     (spec,) = (dataset for dataset in manifest.datasets if dataset.name == "retrieval-text")
     small = spec.model_copy(update={"lengths": (spec.admission_length,)})
     session = run_stages(Manifest(datasets=(small,)), out)
-    dataset, rows = session.dataset(spec.name), session.rows(spec.name)
+    dataset, rows = session.dataset(spec.name), session.questions(spec.name)
     budget = dataset.budget(max(spec.lengths))
     whats = ("planned at one depth", "planned at all depths", "packed at one depth", "packed at all depths")
     spent: dict[str, list[float]] = {what: [] for what in whats}
@@ -136,7 +136,7 @@ def _depths(manifest: Manifest, out: Path, rounds: int = 3) -> None:
             started = time.perf_counter()
             for row in rows:
                 draws = dataset.draws(row.id)
-                draft = dataset.builder.draft(row, dataset.world, draws)
+                draft = dataset.builder.draft(row, dataset.sources, draws)
                 places = dataset.placements() if "all" in what else dataset.placements()[2:3]
                 if what.startswith("planned"):
                     _plan(pack(draft, budget, dataset.pricer, JOINTS), places, dataset.pricer, draws)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import mmlongbench as mm
-from mmlongbench import Draws, Image, Part, Record, Unit, World, escape_markers
+from mmlongbench import Draws, Image, Part, Record, Sources, Unit, escape_markers
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.pdf import page_text
 from mmlongbench.io.atomic import write_whole
@@ -37,7 +37,7 @@ class Passages(mm.Builder[Passage]):
     row_type: ClassVar[type[mm.Row]] = Passage
     spec = mm.TaskSpec(mm.FilePattern("passages/{name}_K{k}.jsonl"), metric="none")
 
-    def draft(self, row: Passage, world: World, draws: Draws) -> mm.Draft:
+    def draft(self, row: Passage, sources: Sources, draws: Draws) -> mm.Draft:
         """The pictures, then as many passages as fit."""
         shown = tuple(_unit(path, Image(path), (0, index)) for index, path in enumerate(row.pictures))
         drawn = draws.order("passages", range(len(row.passages)))
@@ -85,7 +85,7 @@ def read_pages(pdfs: Iterable[Path], limits: Limits) -> list[str]:
 
 def _record(builder: Passages, row: Passage, budget: TokenBudget, pricer: Pricer) -> Record:
     draws = Draws((builder.dataset, row.id))
-    [example] = examples(builder.draft(row, World(), draws), budget, (None,), pricer, draws)
+    [example] = examples(builder.draft(row, Sources(), draws), budget, (None,), pricer, draws)
     count = example.count
     tokens = {"text": count.text, "image": count.image, "reserve": example.reserve}
     return {**builder.record(example), "length": count.total, "tokens": tokens}

@@ -40,7 +40,7 @@ RATE, RATIO = 20, 3
 SHORTEST, STEP = 60, 37
 """Words of the shortest passage: whole sentences fill a passage to 60 to 100 words. The step mixes their lengths."""
 PARTS = {
-    "negatives read from the corpus": ("library.py", "negatives"),
+    "negatives read from the corpus": ("searched.py", "negatives"),
     "places drawn": ("draws.py", "rank"),
     "prices looked up": ("pricing.py", "text"),
     "closing units chosen": ("closing.py", "closest_sum"),
@@ -143,7 +143,7 @@ def _write(path: Path, lines: Iterable[Any]) -> None:
 def _packed(build_dir: BuildDir, name: str) -> float:
     """Seconds of packing and writing all examples of 128K, with nothing in memory but the questions."""
     with Session(build_dir.out) as session:
-        session.rows(name)
+        session.questions(name)
         shard = Shard("records", name, CELL)
         began = time.perf_counter()
         build_dir.write(shard, pack_block(session, shard))

@@ -4,10 +4,10 @@ These names are what a builder or reader needs; everything else is the engine's 
 """
 
 from mmlongbench.corpus.info import Passage
-from mmlongbench.corpus.retrieval.library import Query
-from mmlongbench.corpus.retrieval.negatives import Facts
+from mmlongbench.corpus.retrieval.negatives import Facts, Query
 from mmlongbench.corpus.retrieval.numbers import numbers_in
 from mmlongbench.corpus.retrieval.ordinals import ordinal_words
+from mmlongbench.corpus.retrieval.searched import SearchedCorpus
 from mmlongbench.corpus.retrieval.small import rank_texts
 from mmlongbench.corpus.retrieval.spellings import number_spellings
 from mmlongbench.corpus.retrieval.text import contains, holder, normalise
@@ -32,7 +32,7 @@ from mmlongbench.task.evidence import Evidence
 from mmlongbench.task.formats import FileFormat, FilePattern, JsonLines
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import RawRow, Record, Row, RowFault, SourcePaths, Suspect, raw_row
-from mmlongbench.task.sources import Document, ImageClass, ImageClasses, Page, World
+from mmlongbench.task.sources import Document, Documents, ImageClass, ImageClasses, Images, Page, Sources, WebPages
 from mmlongbench.task.spec import Bundle, FullPrompt, Options, Placements, Remark, TaskSpec
 from mmlongbench.task.take_orders import Chain, InOrder, Rounds, alternate_sides, by_divisor, inside_out
 
@@ -45,6 +45,7 @@ __all__ = [
     "Closing",
     "Depth",
     "Document",
+    "Documents",
     "Draft",
     "DraftError",
     "Draws",
@@ -59,6 +60,7 @@ __all__ = [
     "Image",
     "ImageClass",
     "ImageClasses",
+    "Images",
     "InOrder",
     "JsonLines",
     "Options",
@@ -87,15 +89,17 @@ __all__ = [
     "Rounds",
     "Row",
     "RowFault",
+    "SearchedCorpus",
     "SharedContextBuilder",
     "SourceError",
     "SourcePaths",
+    "Sources",
     "Suspect",
     "TakeOrder",
     "TaskSpec",
     "Unit",
+    "WebPages",
     "Wording",
-    "World",
     "alternate_sides",
     "assemble",
     "by_divisor",

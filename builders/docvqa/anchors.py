@@ -32,14 +32,14 @@ class Anchor:
 
 
 def choose_anchor(
-    row: DocumentQuestion, pages: Sequence[mm.Page], rule: UnanswerableAnchor, world: mm.World, draws: mm.Draws
+    row: DocumentQuestion, pages: Sequence[mm.Page], rule: UnanswerableAnchor, documents: mm.Documents, draws: mm.Draws
 ) -> Anchor:
     """Return the anchor of a question among the pages that it may be shown: its answer pages where it has any."""
     if row.pages:
         return Anchor("answer", row.pages)
     if rule == "middle":
         return Anchor("middle", (pages[(len(pages) - 1) // 2].index,))
-    texts = world.page_texts(row.doc)
+    texts = documents.page_texts(row.doc)
     if found := mm.rank_texts(row.question, [texts[page.index] for page in pages]):
         return Anchor("best_match", (pages[found[0]].index,))
     return Anchor("drawn", (draws.choice("anchor", pages).index,))

@@ -54,17 +54,18 @@ class DocVQA(mm.ExaminingBuilder[DocumentQuestion]):
             paper_images=paper,
         )
 
-    def draft(self, row: DocumentQuestion, world: mm.World, draws: mm.Draws) -> mm.Draft:
+    def draft(self, row: DocumentQuestion, sources: mm.Sources, draws: mm.Draws) -> mm.Draft:
         """The document inside out, then other documents in a drawn order."""
-        own, options = world.document(row.doc), self.options
+        documents, options = sources.documents, self.options
+        own = documents[row.doc]
         check_answer(row, options)
         pages = pages_asked(row, own, options)
-        anchor = choose_anchor(row, pages, options.unanswerable_anchor, world, draws)
+        anchor = choose_anchor(row, pages, options.unanswerable_anchor, documents, draws)
         kept = [number for number, page in enumerate(pages) if page.index in anchor.pages]
-        required, rest = mm.inside_out([self._page(world, own, page, "own") for page in pages], kept)
-        others = tuple(draws.order("padding", (world.document(id) for id in world.pool("documents")), lambda d: d.id))
+        required, rest = mm.inside_out([self._page(documents, own, page, "own") for page in pages], kept)
+        others = tuple(draws.order("padding", (documents[id] for id in documents.ids), lambda d: d.id))
         others = tuple(other for other in others if other.id != own.id)
-        padding = Padding(own, evidence_keys(row, own), others, partial(self._padding, world))
+        padding = Padding(own, evidence_keys(row, own), others, partial(self._padding, documents))
         take_order = mm.Chain((rest, padding) if options.context == "padded" else (rest,))
         about = {"row": row, "document": own.name, "span": span_of(row, own, options), "anchor": anchor}
         question = mm.Question(row.id, question_parts(own.name, row.question), about)
@@ -75,7 +76,7 @@ class DocVQA(mm.ExaminingBuilder[DocumentQuestion]):
             (question,),
             required,
             take_order,
-            rendered_as_text=mm.Rendering((TEXT_INSTRUCTION,), partial(told, world)) if is_rendered else None,
+            rendered_as_text=mm.Rendering((TEXT_INSTRUCTION,), partial(told, documents)) if is_rendered else None,
             noted=anchor.noted,
         )
 
@@ -127,19 +128,19 @@ class DocVQA(mm.ExaminingBuilder[DocumentQuestion]):
         """Return the document that the question is about."""
         return str(record.get("doc_name", ""))
 
-    def suspects(self, rows: Sequence[DocumentQuestion], world: mm.World) -> Iterable[mm.Suspect]:
+    def suspects(self, rows: Sequence[DocumentQuestion], sources: mm.Sources) -> Iterable[mm.Suspect]:
         """Questions whose answer pages may be wrong."""
-        return find_suspects(rows, world)
+        return find_suspects(rows, sources)
 
     def examined_documents(self, rows: Sequence[DocumentQuestion]) -> Iterable[str]:
         """The documents that are asked about."""
         return (row.doc for row in rows)
 
-    def _page(self, world: mm.World, document: mm.Document, page: mm.Page, role: mm.Role) -> mm.Unit:
+    def _page(self, documents: mm.Documents, document: mm.Document, page: mm.Page, role: mm.Role) -> mm.Unit:
         unit = page_unit(page.path, page.index, self.options.page_label, role)
         unit = replace(unit, data={**unit.data, "document": document.id})
         is_text = self.options.pages_as == "text" and self.options.text_fill == "budget"
-        return told(world, unit) if is_text else unit
+        return told(documents, unit) if is_text else unit
 
-    def _padding(self, world: mm.World, document: mm.Document) -> list[mm.Unit]:
-        return [self._page(world, document, page, "padding") for page in document.pages]
+    def _padding(self, documents: mm.Documents, document: mm.Document) -> list[mm.Unit]:
+        return [self._page(documents, document, page, "padding") for page in document.pages]

@@ -56,14 +56,14 @@ def words(text: str) -> str:
     return f" {' '.join(_WORDS.findall(plain))} "
 
 
-def find_suspects(rows: Sequence[DocumentQuestion], world: mm.World) -> Iterator[mm.Suspect]:
+def find_suspects(rows: Sequence[DocumentQuestion], sources: mm.Sources) -> Iterator[mm.Suspect]:
     """What may be wrong with the pages of questions, document after document."""
     by_doc: dict[str, list[DocumentQuestion]] = {}
     for row in rows:
         by_doc.setdefault(row.doc, []).append(row)
     for doc, asked in by_doc.items():
         try:
-            read = Read(tuple(map(words, world.page_texts(doc))))
+            read = Read(tuple(map(words, sources.documents.page_texts(doc))))
         except mm.Rejected as refused:
             yield from (mm.Suspect(row.id, refused.fault.reason, str(refused.fault)) for row in asked)
             continue

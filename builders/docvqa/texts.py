@@ -8,9 +8,9 @@ from builders.docvqa.rows import DocumentQuestion
 from builders.docvqa.template import text_unit
 
 
-def told(world: mm.World, page: mm.Unit) -> mm.Unit:
+def told(documents: mm.Documents, page: mm.Unit) -> mm.Unit:
     """A page as the text that its PDF holds."""
-    return text_unit(page, world.page_text(page.data["document"], page.data["index"]))
+    return text_unit(page, documents.page_text(page.data["document"], page.data["index"]))
 
 
 def text_fields(row: DocumentQuestion, units: Sequence[mm.Unit]) -> dict[str, Any]:

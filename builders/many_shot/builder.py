@@ -62,26 +62,26 @@ class ManyShot(mm.SharedContextBuilder[ClassifiedImage]):
             paper_images=_PAPER_IMAGES.get(self.dataset, ()),
         )
 
-    def selects(self, world: mm.World) -> Callable[[ClassifiedImage], bool]:
+    def selects(self, sources: mm.Sources) -> Callable[[ClassifiedImage], bool]:
         """Test images of the classes that the longest of the standard lengths shows."""
-        domains = {each.domain for each in _classes(world).values()}
+        domains = {each.domain for each in _classes(sources).values()}
         if unknown := sorted(set(self.options.domains) - domains):
             known = ", ".join(sorted(domains)) or "none"
             raise mm.DraftError(f"options.domains: the source has no domain {unknown[0]!r}; it has {known}")
-        asked = {kind for domain in domains for kind in self._table(world, domain)[: self.options.most_classes]}
+        asked = {kind for domain in domains for kind in self._table(sources, domain)[: self.options.most_classes]}
         return lambda row: row.kind in asked
 
-    def draft(self, row: ClassifiedImage, world: mm.World, draws: mm.Draws) -> mm.Draft:
+    def draft(self, row: ClassifiedImage, sources: mm.Sources, draws: mm.Draws) -> mm.Draft:
         """The context that a test image is at home in, asked about it alone."""
-        return self._context(_classes(world)[row.kind].domain, self._home(row, world), [row], world)
+        return self._context(_classes(sources)[row.kind].domain, self._home(row, sources), [row], sources)
 
-    def contexts(self, rows: Sequence[ClassifiedImage], world: mm.World) -> list[mm.Draft]:
+    def contexts(self, rows: Sequence[ClassifiedImage], sources: mm.Sources) -> list[mm.Draft]:
         """Every set of every domain, asked about all test images of it."""
         domains: dict[str, list[ClassifiedImage]] = {}
         for row in rows:
-            domains.setdefault(_classes(world)[row.kind].domain, []).append(row)
+            domains.setdefault(_classes(sources)[row.kind].domain, []).append(row)
         numbers = range(self.options.sets)
-        return [self._context(name, number, domains[name], world) for name in sorted(domains) for number in numbers]
+        return [self._context(name, number, domains[name], sources) for name in sorted(domains) for number in numbers]
 
     def record(self, example: mm.Example) -> mm.Record:
         """A test image with the set that is drawn for it, in a fixed order."""
@@ -121,38 +121,38 @@ class ManyShot(mm.SharedContextBuilder[ClassifiedImage]):
         name = str(record.get("name", ""))
         return f"{record.get('domain', self.dataset)}: {name}" if name else ""
 
-    def _table(self, world: mm.World, domain: str) -> tuple[str, ...]:
+    def _table(self, sources: mm.Sources, domain: str) -> tuple[str, ...]:
         """The classes of a domain that both splits have, in the order in which a sample goes through them.
 
         So a small sample has test images of the first classes, those of the shortest contexts.
         """
-        found = _classes(world).items()
+        found = _classes(sources).items()
         kinds = (kind for kind, each in found if each.domain == domain and each.exemplars and each.tests)
         is_asked = domain in self.options.domains or not self.options.domains
-        return tuple(world.sample_draws.order("stratum", kinds)) if is_asked else ()
+        return tuple(sources.sample_draws.order("stratum", kinds)) if is_asked else ()
 
-    def _home(self, row: ClassifiedImage, world: mm.World) -> int:
-        return world.draws.integer(f"set of {row.id}", 0, self.options.sets - 1)
+    def _home(self, row: ClassifiedImage, sources: mm.Sources) -> int:
+        return sources.draws.integer(f"set of {row.id}", 0, self.options.sets - 1)
 
-    def _context(self, domain: str, number: int, rows: Sequence[ClassifiedImage], world: mm.World) -> mm.Draft:
+    def _context(self, domain: str, number: int, rows: Sequence[ClassifiedImage], sources: mm.Sources) -> mm.Draft:
         """One set of exemplars, asked about all these test images."""
-        table, draws = self._table(world, domain), world.draws.at("set", number)
-        names = {kind: _classes(world)[kind].name for kind in table}
+        table, draws = self._table(sources, domain), sources.draws.at("set", number)
+        names = {kind: _classes(sources)[kind].name for kind in table}
         rounds = mm.Rounds(
             table,
-            exemplars=lambda kind: draws.order(f"exemplars of {kind}", _classes(world)[kind].exemplars),
-            unit=_Exemplars(world, tuple(row.image for row in rows)),
+            exemplars=lambda kind: draws.order(f"exemplars of {kind}", _classes(sources)[kind].exemplars),
+            unit=_Exemplars(sources.images, tuple(row.image for row in rows)),
             order=draws.order,
-            labels=lambda kinds: world.draws.order("labels", kinds),
+            labels=lambda kinds: sources.draws.order("labels", kinds),
             per_8k=self.options.classes_per_8k,
             most=self.options.most_classes,
         )
         about = {"domain": domain or self.dataset, "set": number, "names": names}
         questions = []
         for row in rows:
-            path = world.image(row.image).path
+            path = sources.images[row.image].path
             data = {**about, "image": path, "kind": row.kind}
-            questions.append(mm.Question(row.id, _ask(path), data, row.kind, self._home(row, world) == number))
+            questions.append(mm.Question(row.id, _ask(path), data, row.kind, self._home(row, sources) == number))
         id = f"{about['domain']}, set {number}"
         return mm.Draft(id, (INSTRUCTION,), tuple(questions), (), rounds, family=domain)
 
@@ -161,23 +161,21 @@ class ManyShot(mm.SharedContextBuilder[ClassifiedImage]):
 class _Exemplars:
     """Pictures as units; one that is broken, or a near-duplicate of a test image, is excluded."""
 
-    world: mm.World
+    images: mm.Images
     tests: tuple[str, ...]
 
     def __call__(self, kind: str, name: str, label: int, turn: int) -> mm.Unit:
         try:
-            looks, path = self.world.likeness(name), self.world.image(name).path
+            looks, path = self.images.likeness(name), self.images[name].path
         except mm.Rejected as refused:
             return mm.Unit(f"{kind}: {name}", "exemplar", "", (), excluded=refused.fault.reason)
-        is_near = mm.is_like_any(looks, [self.world.likeness(test) for test in self.tests])
+        is_near = mm.is_like_any(looks, [self.images.likeness(test) for test in self.tests])
         unit = _exemplar(f"{kind}: {name}", path, label, kind)
         return replace(unit, excluded="near-duplicate-of-a-test-image" if is_near else "")
 
 
-def _classes(world: mm.World) -> Mapping[str, mm.ImageClass]:
-    if world.image_classes is None:
-        raise mm.DraftError("the reader of this dataset has no classes: it needs a method `image_classes(sources)`")
-    return world.image_classes.classes
+def _classes(sources: mm.Sources) -> Mapping[str, mm.ImageClass]:
+    return sources.image_classes.classes
 
 
 def _exemplar(id: str, path: str, label: int, kind: str | None = None) -> mm.Unit:

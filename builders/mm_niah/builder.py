@@ -79,22 +79,22 @@ class MMNIAH(mm.Builder[HaystackQuestion]):
             is_answer_of_context=task == "counting",
         )
 
-    def draft(self, row: HaystackQuestion, world: mm.World, draws: mm.Draws) -> mm.Draft:
+    def draft(self, row: HaystackQuestion, sources: mm.Sources, draws: mm.Draws) -> mm.Draft:
         """Needles at their depths in the question's own pages and then others."""
         check_row(row, self.options.task, self.options.needle)
         names = row.shown if self.options.task == "counting" else _shuffled(row, draws)
-        beside = [world.image(name) for name in names]
-        carriers = {needle.id: world.image(needle.image) for needle in row.needles if needle.image}
+        beside = [sources.images[name] for name in names]
+        carriers = {needle.id: sources.images[needle.image] for needle in row.needles if needle.image}
         check_pictures(beside, "choices" if row.choices else "shown")
         check_pictures(list(carriers.values()), "needles", self.options.least_scale)
         paths = tuple(picture.path for picture in beside)
         right = names.index(row.choices[row.right]) if row.choices else -1
         how = asked(row, self.options.ordinal, paths)
         asked_of = (*beside, *carriers.values())
-        fillers = FillerCheck(world, asked_of)
+        fillers = FillerCheck(sources.images, asked_of)
         data = {"row": row, "paths": list(paths), "right": right, "asked": how, "fillers": fillers}
         required = tuple(_unit(needle, carriers.get(needle.id)) for needle in row.needles)
-        haystack = Haystack(row, world, draws, self.options.mode, asked_of)
+        haystack = Haystack(row, sources, draws, self.options.mode, asked_of)
         parts = ask(how.text, paths, has_choices=bool(row.choices))
         question = mm.Question(row.id, parts, data, wording=how.wording)
         opening = (_instruction(bool(row.choices)),)

@@ -11,7 +11,7 @@ from builders.mm_niah.pages import is_made
 class FillerCheck:
     """The check of the filler pictures of one question's contexts, apart from the haystack that chose them."""
 
-    world: mm.World = field(compare=False)
+    images: mm.Images = field(compare=False)
     own: tuple[mm.Picture, ...]
     """The needles, the options and the shown pictures of the question."""
 
@@ -33,10 +33,10 @@ class FillerCheck:
                 )
 
     def _fault(self, path: str, own: mm.PictureBytes) -> str:
-        name = self.world.origin(path) or path
+        name = self.images.origin(path) or path
         if is_made(name):
             return "stands in a folder of made pictures"
-        picture = self.world.image(name)
-        if picture.source in own or self.world.is_asked_picture(picture):
+        picture = self.images[name]
+        if picture.source in own or self.images.is_asked(picture):
             return "has the bytes of a picture that a question asks about"
         return ""

@@ -18,7 +18,7 @@ class Haystack:
     """A question's own pages, then all others in a drawn order; what may not stand in it is excluded with a reason."""
 
     row: HaystackQuestion
-    world: mm.World
+    sources: mm.Sources
     draws: mm.Draws
     mode: Mode
     pictures: Sequence[mm.Picture]
@@ -26,7 +26,7 @@ class Haystack:
 
     def __call__(self) -> Iterator[mm.Unit]:
         """Units in the order of being taken, which is that of standing; pictures may be passed over."""
-        text_fault, picture_fault = _text_faults(self.row), _picture_faults(self.pictures, self.world)
+        text_fault, picture_fault = _text_faults(self.row), _picture_faults(self.pictures, self.sources.images)
         seen: set[str] = set()
         body: mm.Part
         for place, (id, part, role) in enumerate(self._parts()):
@@ -41,16 +41,16 @@ class Haystack:
 
     def _parts(self) -> Iterator[tuple[str, str | mm.Image, mm.Role]]:
         """(id, passage or picture by the source's name, role) of every page in turn."""
-        pool, own = self.world.pool("web_pages"), frozenset(self.row.pages)
+        pool, own = self.sources.web_pages.ids, frozenset(self.row.pages)
         others = (page for at in self.draws.permutation("pages", len(pool)) if (page := pool[at]) not in own)
         for page in chain(self.row.pages, others):
             role: mm.Role = "own" if page in own else "padding"
-            for number, part in enumerate(self.world.web_page(page, self.mode)):
+            for number, part in enumerate(self.sources.web_pages.page(page, self.mode)):
                 yield f"{page}#{number}", part, role
 
     def _picture(self, name: str, fault: Callable[[str, mm.Picture], str]) -> tuple[mm.Picture | None, str]:
         try:
-            picture = self.world.image(name)
+            picture = self.sources.images[name]
         except mm.Rejected as refused:
             return None, refused.fault.reason
         return picture, fault(name, picture)
@@ -82,7 +82,7 @@ def counted_symbols(row: HaystackQuestion) -> frozenset[str]:
     return frozenset(each for each in common if unicodedata.category(each).startswith("S") and not each.isascii())
 
 
-def _picture_faults(pictures: Sequence[mm.Picture], world: mm.World) -> Callable[[str, mm.Picture], str]:
+def _picture_faults(pictures: Sequence[mm.Picture], images: mm.Images) -> Callable[[str, mm.Picture], str]:
     """Why a picture may not stand among the haystack: this question, or another of the source, is about it."""
     paths, own = {picture.path for picture in pictures}, mm.PictureBytes(picture.source for picture in pictures)
 
@@ -91,6 +91,6 @@ def _picture_faults(pictures: Sequence[mm.Picture], world: mm.World) -> Callable
             return "needle-image"
         if is_made(name):
             return "made-image"
-        return "image-of-a-question" if world.is_asked_picture(picture) else ""
+        return "image-of-a-question" if images.is_asked(picture) else ""
 
     return fault

@@ -48,25 +48,25 @@ class Summary(mm.Builder[Summarised]):
             paper_images=paper,
         )
 
-    def draft(self, row: Summarised, world: mm.World, draws: mm.Draws) -> mm.Draft:
+    def draft(self, row: Summarised, sources: mm.Sources, draws: mm.Draws) -> mm.Draft:
         """Each document from its beginning; the first page of the one that is longest is always there."""
         kind = self.options.kind
         if row.kind != kind:
             todo = f"the reader gives {row.kind}s; set options.kind to {row.kind}"
             raise mm.DraftError(f"{self.dataset}: options.kind is {kind!r}, {todo}")
-        documents = [world.document(id) for id in row.docs]
-        removed = self._removed(row, world) if kind == "report" else {}
+        documents = [sources.documents[id] for id in row.docs]
+        removed = self._removed(row, sources.documents) if kind == "report" else {}
         summary = _sections(row) if kind == "report" else _chosen(row, self.options.reference)
         pages = [[page for page in document.pages if page.index not in removed] for document in documents]
         counts = {document.name: len(kept) for document, kept in zip(documents, pages, strict=True)}
         first, *others = mm.by_divisor(
-            [[self._unit(world, row, number, page) for page in kept] for number, kept in enumerate(pages)]
+            [[self._unit(sources.documents, row, number, page) for page in kept] for number, kept in enumerate(pages)]
         ).order
         about = {"row": row, "summary": summary, "removed": removed, "pages": counts}
         question = mm.Question(row.id, ask(kind), about)
         opening, take_order = (INSTRUCTIONS[kind],), mm.InOrder(tuple(others))
         is_rendered = self.options.pages_as == "text" and not self.options.packs_text
-        rendered = mm.Rendering(opening, partial(told, world)) if is_rendered else None
+        rendered = mm.Rendering(opening, partial(told, sources.documents)) if is_rendered else None
         return mm.Draft(row.id, opening, (question,), (first,), take_order, rendered_as_text=rendered)
 
     def record(self, example: mm.Example) -> mm.Record:
@@ -102,13 +102,13 @@ class Summary(mm.Builder[Summarised]):
         """Return the report or the case, which is asked about once."""
         return str(record["id"])
 
-    def _unit(self, world: mm.World, row: Summarised, number: int, page: mm.Page) -> mm.Unit:
+    def _unit(self, documents: mm.Documents, row: Summarised, number: int, page: mm.Page) -> mm.Unit:
         """A page of the row's document of that number, in the form it is chosen in."""
         unit = replace(page_unit(page.path, page.index, number), data={"document": row.docs[number]})
-        return told(world, unit) if self.options.packs_text else unit
+        return told(documents, unit) if self.options.packs_text else unit
 
-    def _removed(self, row: Summarised, world: mm.World) -> dict[int, str]:
-        options, texts = self.options, world.page_texts(row.docs[0])
+    def _removed(self, row: Summarised, documents: mm.Documents) -> dict[int, str]:
+        options, texts = self.options, documents.page_texts(row.docs[0])
         must_be_found = options.without_summary_page == "reject"
         return removed_pages(texts, row.sections, options.share, options.first_pages, must_be_found=must_be_found)
 

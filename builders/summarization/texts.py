@@ -7,9 +7,9 @@ import mmlongbench as mm
 from builders.summarization.templates import page_number, text_unit
 
 
-def told(world: mm.World, page: mm.Unit) -> mm.Unit:
+def told(documents: mm.Documents, page: mm.Unit) -> mm.Unit:
     """A page as the text that its PDF holds."""
-    return text_unit(page, world.page_text(page.data["document"], page_number(page.id)))
+    return text_unit(page, documents.page_text(page.data["document"], page_number(page.id)))
 
 
 def text_fields(pages: Sequence[mm.Unit]) -> dict[str, Any]:

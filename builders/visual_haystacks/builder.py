@@ -56,15 +56,15 @@ class VisualHaystack(mm.Builder[PhotographQuestion]):
             paper_images=_PAPER_IMAGES,
         )
 
-    def draft(self, row: PhotographQuestion, world: mm.World, draws: mm.Draws) -> mm.Draft:
+    def draft(self, row: PhotographQuestion, sources: mm.Sources, draws: mm.Draws) -> mm.Draft:
         """The needles at their depths; distractors stand in the order in which they are taken, which is drawn."""
         _check(row, self.options)
-        paths = [world.image(name).path for name in row.needles]
+        paths = [sources.images[name].path for name in row.needles]
         required = tuple(
             mm.Unit(name, "needle", mm.Image(path), None) for name, path in zip(row.needles, paths, strict=True)
         )
         question = mm.Question(row.id, _ask(row.question), {"row": row, "needles": paths})
-        others = () if self.options.context == "oracle" else (_Distractors(row, world, draws),)
+        others = () if self.options.context == "oracle" else (_Distractors(row, sources.images, draws),)
         closing = _CLOSING if self.options.finish == "closing" else None
         return mm.Draft(row.id, (INSTRUCTION,), (question,), required, mm.Chain(others), "\n", closing)
 
@@ -102,7 +102,7 @@ class _Distractors:
     """Photographs that are no needles and lack the anchor object, each once; what cannot be opened is excluded."""
 
     row: PhotographQuestion
-    world: mm.World
+    images: mm.Images
     draws: mm.Draws
 
     def __call__(self) -> Iterator[mm.Unit]:
@@ -111,14 +111,14 @@ class _Distractors:
         others = (name for name in self._pool() if name not in passed)
         for place, name in enumerate(chain(self.draws.order("negatives", own), others)):
             try:
-                yield mm.Unit(name, "negative", mm.Image(self.world.image(name).path), (place,))
+                yield mm.Unit(name, "negative", mm.Image(self.images[name].path), (place,))
             except mm.Rejected as refused:
                 yield mm.Unit(name, "negative", "", (place,), excluded=refused.fault.reason)
 
     def _pool(self) -> Iterator[str]:
-        pool = self.world.pool("pictures") if self.row.anchor else ()
+        pool = self.images.names if self.row.anchor else ()
         named = (pool[at] for at in self.draws.permutation("pool", len(pool)))
-        return (name for name in named if self.row.anchor not in self.world.shows(name))
+        return (name for name in named if self.row.anchor not in self.images.objects(name))
 
 
 def _ask(question: str) -> tuple[mm.Part, ...]:

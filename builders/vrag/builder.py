@@ -49,34 +49,34 @@ class VRAG(mm.Builder[EntityQuestion]):
         placements = _PERMUTED if self.options.gold == "lead" else _AT_DEPTHS
         return mm.TaskSpec(_FILES, "sub_em", category="VRAG", placements=placements)
 
-    def draft(self, row: EntityQuestion, world: mm.World, draws: mm.Draws) -> mm.Draft:
+    def draft(self, row: EntityQuestion, sources: mm.Sources, draws: mm.Draws) -> mm.Draft:
         """Gold at its depths; hard negatives in rank, then random ones where the manifest allows these.
 
         Raises:
             Rejected: the question cannot be asked; also then it is noted how its article was found.
 
         """
-        lead = self._lead(row, world) if self.options.gold == "lead" else None
+        lead = self._lead(row, sources.corpus) if self.options.gold == "lead" else None
         try:
-            return self._draft(row, lead, world, draws)
+            return self._draft(row, lead, sources, draws)
         except mm.Rejected as refused:
             raise mm.Rejected(refused.fault, lead.noted if lead else ()) from refused
 
-    def _draft(self, row: EntityQuestion, lead: "_Gold | None", world: mm.World, draws: mm.Draws) -> mm.Draft:
+    def _draft(self, row: EntityQuestion, lead: "_Gold | None", sources: mm.Sources, draws: mm.Draws) -> mm.Draft:
         """The draft of a question whose article has been looked for."""
-        picture = world.image(row.image)
-        answers = () if row.answer_range else row.answer  # a range keeps every spelling of its numbers out
-        world.check(mm.Query(row.id, row.original_question, mm.Facts(answers, _names(row), within=row.answer_range)))
-        found = self._span(row, world) if lead is None else _checked(lead, row)
-        names = (*_names(row), *(passage.title for passage in found.gold))
-        excluded = frozenset(passage.id for passage in found.others)
-        facts = mm.Facts(answers, names, found.gold, excluded, row.answer_range)
-        query = mm.Query(row.id, row.original_question, facts)
+        picture, corpus = sources.images[row.image], sources.corpus
+        corpus.check(mm.Facts(_kept_out(row), _names(row), within=row.answer_range))
+        found = self._span(row, corpus) if lead is None else _checked(lead, row)
         question = mm.Question(row.id, _ask(picture.path, row.question), {"row": row, "picture": picture})
         required = tuple(_unit(passage, "gold", None) for passage in found.gold)
-        take_order = mm.Chain((_Negatives(world, query, draws),))
+        take_order = mm.Chain((_Negatives(corpus, _query(row, found), draws),))
         closing, noted = mm.Closing(), found.noted
         return mm.Draft(row.id, (INSTRUCTION,), (question,), required, take_order, closing=closing, noted=noted)
+
+    def queries(self, row: EntityQuestion, sources: mm.Sources) -> list[mm.Query]:
+        """The question with the entity's name, kept free of its answers and of its gold passages."""
+        is_lead, corpus = self.options.gold == "lead", sources.corpus
+        return [_query(row, self._lead(row, corpus) if is_lead else self._span(row, corpus))]
 
     def record(self, example: mm.Example) -> mm.Record:
         """One line of the public file."""
@@ -126,17 +126,17 @@ class VRAG(mm.Builder[EntityQuestion]):
         gold = record.get("positive_ctxs") or [{}]
         return str(record.get("entity_id") or gold[0].get("title", ""))
 
-    def _lead(self, row: EntityQuestion, world: mm.World) -> "_Gold":
+    def _lead(self, row: EntityQuestion, corpus: mm.SearchedCorpus) -> "_Gold":
         """The lead section of the entity's article, or the summary that stands in for it; no passage without either."""
-        lead = world.find_lead(row.entity_id, row.entity)
+        lead = corpus.lead(row.entity_id, row.entity)
         if lead.passages or not row.summary or self.options.lead_fallback == "none":
             return _Gold(lead.passages, noted=lead.noted)
         summary = mm.Passage(f"{row.entity_id}#summary", row.entity_id, row.entity, row.summary, 0)
         return _Gold((summary,), noted=("not joined but by its summary",))
 
-    def _span(self, row: EntityQuestion, world: mm.World) -> "_Gold":
+    def _span(self, row: EntityQuestion, corpus: mm.SearchedCorpus) -> "_Gold":
         """The first passage over a provenance span that holds an answer."""
-        over = [passage for span in row.spans for passage in world.paragraphs(*span)]
+        over = [passage for span in row.spans for passage in corpus.paragraphs(*span)]
         if not over:
             expected = "an article of the provenance in the corpus, with its paragraphs"
             raise mm.Rejected(mm.Fault("no-article", expected, "none", field="output.provenance"))
@@ -165,14 +165,14 @@ class _Gold:
 class _Negatives:
     """Clean passages, the hardest first and random ones last, each standing at a drawn place."""
 
-    world: mm.World
+    corpus: mm.SearchedCorpus
     query: mm.Query
     draws: mm.Draws
 
     def __call__(self) -> Iterator[mm.Unit]:
-        for passage in self.world.negatives(self.query):
+        for passage in self.corpus.negatives(self.query):
             yield self._unit(passage, is_random=False)
-        for passage in self.world.random_negatives(self.query):
+        for passage in self.corpus.random_negatives(self.query):
             yield self._unit(passage, is_random=True)
 
     def _unit(self, passage: mm.Passage, *, is_random: bool) -> mm.Unit:
@@ -194,6 +194,19 @@ def _released(unit: mm.Unit) -> dict[str, str]:
 
 def _ask(image: str, question: str) -> tuple[mm.Part, ...]:
     return ("\n\nQuestion: ", mm.Image(image), f"{question}\nAnswer:")
+
+
+def _query(row: EntityQuestion, found: _Gold) -> mm.Query:
+    """The search for hard negatives of a question whose gold passages are known."""
+    names = (*_names(row), *(passage.title for passage in found.gold))
+    excluded = frozenset(passage.id for passage in found.others)
+    facts = mm.Facts(_kept_out(row), names, found.gold, excluded, row.answer_range)
+    return mm.Query(row.id, row.original_question, facts)
+
+
+def _kept_out(row: EntityQuestion) -> tuple[str, ...]:
+    """The answers that no negative may hold; a range keeps every spelling of its numbers out by itself."""
+    return () if row.answer_range else row.answer
 
 
 def _names(row: EntityQuestion) -> tuple[str, ...]:

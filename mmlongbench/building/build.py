@@ -100,7 +100,7 @@ def do_stages(plans: list[DatasetPlan], session: Session, executor: Executor, *,
         for stage in STAGES:
             shards = [shard for plan in plans for shard in stage.shards(session, plan.spec.name)]
             do_shards(stage, shards, session, executor)
-            if is_strict and stage.name in ("rows", "records"):
+            if is_strict and stage.name in ("questions", "records"):
                 _refuse_rejects(stage, shards, session.build_dir)
 
 

@@ -21,7 +21,7 @@ from mmlongbench.io.atomic import file_lock, write_whole
 from mmlongbench.lengths import format_length
 from mmlongbench.task.formats import to_json
 
-StageName: TypeAlias = Literal["documents", "rows", "negatives", "records", "images", "cells"]
+StageName: TypeAlias = Literal["documents", "rows", "questions", "negatives", "records", "images", "cells"]
 LineT = TypeVar("LineT")
 WantedT = TypeVar("WantedT")
 _MAX_END = 256
@@ -43,8 +43,13 @@ class Shard:
 
 
 def rows_shard(dataset: str) -> Shard:
-    """The shard that chooses the questions of a dataset."""
+    """The shard that reads the rows of a dataset."""
     return Shard("rows", dataset, "all")
+
+
+def questions_shard(dataset: str) -> Shard:
+    """The shard that chooses the questions of a dataset."""
+    return Shard("questions", dataset, "all")
 
 
 def cell_shard(dataset: str, length: int) -> Shard:
@@ -107,18 +112,37 @@ class BuildDir:
             BuildError: it is not there, or is not what was written; then it is removed, and is no longer done.
 
         """
+        yield from (line for _, line in self.read_placed(shard, kind))
+
+    def read_placed(self, shard: Shard, kind: TypeAdapter[LineT]) -> Iterator[tuple[int, LineT]]:
+        """The lines of a shard's result (see `read`), each after the byte where it begins (see `line_at`)."""
         path = self.result(shard)
         end = self._content(path)
         if end is None:
             raise self._damaged(path)
-        left, found = end.bytes, hashlib.sha256()
+        at, found = 0, hashlib.sha256()
         with path.open("rb") as lines:
-            while left > 0 and (line := lines.readline()):
-                left -= len(line)
+            while at < end.bytes and (line := lines.readline()):
                 found.update(line)
-                yield self._parsed(line, kind, path)
+                yield at, self._parsed(line, kind, path)
+                at += len(line)
         if found.hexdigest() != end.sha256:
             raise self._damaged(path)
+
+    def line_at(self, shard: Shard, start: int, kind: TypeAdapter[LineT]) -> LineT:
+        """The line of a shard's result that begins at a byte.
+
+        Raises:
+            BuildError: no line begins there now; then the result is removed, and is no longer done.
+
+        """
+        path = self.result(shard)
+        try:
+            with path.open("rb") as lines:
+                lines.seek(start)
+                return self._parsed(lines.readline(), kind, path)
+        except FileNotFoundError as error:
+            raise self._damaged(path) from error
 
     def last(self, shard: Shard, kind: TypeAdapter[LineT]) -> LineT:
         """The last line of a shard's result, without reading the others."""
@@ -153,6 +177,12 @@ class BuildDir:
         """Forget the results of all shards, which nobody knows the plan of; caches, corpora and samples stay."""
         for stage in get_args(StageName):
             shutil.rmtree(self.root / stage, ignore_errors=True)
+
+    def discard_from(self, stage: StageName, dataset: str) -> None:
+        """Forget what this stage and those after it have made of a dataset."""
+        stages = get_args(StageName)
+        for each in stages[stages.index(stage) :]:
+            shutil.rmtree(self.root / each / dataset, ignore_errors=True)
 
     def _content(self, path: Path) -> _End | None:
         """How long the content of a whole result is, and its hash; None of one that is torn or missing."""

@@ -231,10 +231,12 @@ def _corpus(path: Path, spec: DatasetSpec, build_dir: BuildDir, progress: Progre
     from mmlongbench.corpus.info import INFO
     from mmlongbench.corpus.making import make_corpus
     from mmlongbench.corpus.retrieval.bm25 import FOLDER, find_index
-    from mmlongbench.corpus.retrieval.models import find_model, hash_files
+    from mmlongbench.corpus.retrieval.models import find_model, hash_files, need_libraries
 
     if not path.exists():
         raise ManifestError(f"dataset {spec.name!r}: corpus: no such file or folder: {path}")
+    if spec.retrieval.reranker:
+        need_libraries()  # before a long wait
     folder = path
     if not (path / INFO).is_file():
         folder = build_dir.root / "corpus" / spec.name
@@ -249,7 +251,7 @@ def _corpus(path: Path, spec: DatasetSpec, build_dir: BuildDir, progress: Progre
     )
 
 
-FORMAT: Literal[2] = 2
+FORMAT: Literal[3] = 3
 """Of the file of a plan."""
 
 
@@ -270,7 +272,7 @@ class SavedPlan:
     root: str
     """The working folder, when the plan was saved. Paths below it move with it."""
     datasets: list[SavedDataset]
-    format: Literal[2] = FORMAT
+    format: Literal[3] = FORMAT
     """Of this file; a build of another format is not gone on with."""
 
     @property

@@ -1,31 +1,22 @@
 """A dataset opened for work: its builder bound, its documents known, its counter ready. One in each session."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from types import NoneType
 from typing import TYPE_CHECKING, TypeVar
 
-from pydantic import ValidationError
-
-from mmlongbench.building.build_dir import BuildDir, Shard, rows_shard
+from mmlongbench.building.build_dir import BuildDir, Shard
 from mmlongbench.building.build_plan import DatasetPlan
-from mmlongbench.building.lines import (
-    DOCUMENTS,
-    NEGATIVES,
-    ROWS,
-    DocumentLine,
-    KeptRow,
-    ReadDocument,
-    RefusedDocument,
-    RowCounts,
-)
+from mmlongbench.building.lines import DOCUMENTS, NEGATIVES, DocumentLine, FoundNegatives, ReadDocument, RefusedDocument
 from mmlongbench.building.prices import PRICES, KeptPrices
 from mmlongbench.building.source_files import SourceFiles
 from mmlongbench.building.stages.golds import Golds
+from mmlongbench.building.stored_rows import StoredRows
 from mmlongbench.documents.pictures import Cap, Pictures
 from mmlongbench.documents.pixels import PictureFile
 from mmlongbench.draws import Draws
-from mmlongbench.errors import SourceChangedError
+from mmlongbench.errors import DraftError, SourceChangedError
 from mmlongbench.lengths import TokenBudget
 from mmlongbench.manifest.calling import calling
 from mmlongbench.manifest.model import DatasetSpec
@@ -36,10 +27,10 @@ from mmlongbench.packing.pricing import Pricer
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import Row, SourcePaths
-from mmlongbench.task.sources import Document, Page, World
+from mmlongbench.task.sources import Document, Documents, ImageClasses, Images, Page, Sources, WebPages
 
 if TYPE_CHECKING:
-    from mmlongbench.corpus.retrieval.library import Library
+    from mmlongbench.corpus.retrieval.searched import SearchedCorpus
 
 
 _FoundT = TypeVar("_FoundT")
@@ -52,9 +43,10 @@ class Dataset:
     plan: DatasetPlan
     reader: Reader[Row]
     builder: Builder[Row]
-    world: World
+    sources: Sources
     pricer: Pricer
     golds: Golds
+    negatives: "KnownNegatives"
     prices: KeptPrices | None
 
     @property
@@ -83,7 +75,8 @@ class Dataset:
 
 def open_dataset(plan: DatasetPlan, build_dir: BuildDir, files: SourceFiles) -> Dataset:
     """Open a dataset of a build whose documents have been read."""
-    name, world = plan.spec.name, _world(plan, build_dir, files)
+    name, negatives = plan.spec.name, KnownNegatives(build_dir, plan.spec.name)
+    sources = _sources(plan, build_dir, files, negatives)
     counter = plan.spec.counter.open()
     if counter.text.sha256 != plan.tokenizer["sha256"]:
         raise SourceChangedError(
@@ -91,39 +84,34 @@ def open_dataset(plan: DatasetPlan, build_dir: BuildDir, files: SourceFiles) -> 
             f"put it back and run the command again, or remove {build_dir.out} and build anew"
         )
     prices = KeptPrices(plan.corpus.cache / PRICES, counter.text.sha256) if plan.corpus else None
-    pricer = Pricer(counter, world.sizes, prices)
+    pricer = Pricer(counter, sources.sizes, prices)
     builder = bind_builder(plan.spec)
-    return Dataset(
-        plan, reader_type(plan.spec.reader)(), builder, world, pricer, Golds(builder, plan.spec.builder), prices
+    golds = Golds(builder, plan.spec.builder)
+    return Dataset(plan, reader_type(plan.spec.reader)(), builder, sources, pricer, golds, negatives, prices)
+
+
+def _sources(plan: DatasetPlan, build_dir: BuildDir, files: SourceFiles, negatives: "KnownNegatives") -> Sources:
+    """The parts that the reader and the manifest bring."""
+    kind = reader_type(plan.spec.reader)
+    reader, seed = kind(), (plan.spec.seed, plan.spec.drawn_name)
+    classes = _found(plan, "image_classes", reader.image_classes, ImageClasses, NoneType)
+    has_pages = kind.web_pages is not Reader.web_pages
+    pages = WebPages(_found(plan, "web_pages", reader.web_pages, Mapping)) if has_pages else None
+    return Sources(
+        documents=None if kind.documents is Reader.documents else _documents(plan, reader, build_dir),
+        images=None if kind.image is Reader.image else _images(plan, reader, files),
+        web_pages=pages,
+        image_classes=classes,
+        corpus=_corpus(plan, negatives),
+        rows=StoredRows(build_dir, plan.spec.name, kind.row_type),
+        draws=Draws(seed),
+        sample_draws=sample_draws(plan.spec),
     )
 
 
-def kept_rows(dataset: Dataset, build_dir: BuildDir) -> Iterator[Row]:
-    """The questions of every file of a dataset, in source order.
-
-    Raises:
-        BuildError: they are not as many as were counted.
-
-    """
-    shard, kept, counted = rows_shard(dataset.spec.name), 0, -1
-    for line in build_dir.read(shard, ROWS):
-        if isinstance(line, KeptRow):
-            kept += 1
-            try:
-                row = dataset.reader.row_type.model_validate(line.row)
-            except ValidationError as error:  # its type is another than when it was written
-                raise build_dir.damaged(shard) from error
-            yield row
-        elif isinstance(line, RowCounts):
-            counted = line.counts.kept
-    if kept != counted:
-        raise build_dir.damaged(shard)
-
-
-def _world(plan: DatasetPlan, build_dir: BuildDir, files: SourceFiles) -> World:
+def _documents(plan: DatasetPlan, reader: Reader[Row], build_dir: BuildDir) -> Documents:
     """The documents as their shards have read them."""
     documents, faults = {}, dict(plan.refused)
-    reader = reader_type(plan.spec.reader)()
     for file in plan.documents.values():
         read = _read_document(build_dir, plan, file.name)
         if isinstance(read, RefusedDocument):
@@ -134,19 +122,7 @@ def _world(plan: DatasetPlan, build_dir: BuildDir, files: SourceFiles) -> World:
             for number, (width, height) in enumerate(read.pages)
         )
         documents[file.id] = Document(file.id, file.name, file.sha256, pages, tuple(read.keys))
-    return World(
-        documents,
-        faults,
-        _pictures(plan, reader, files),
-        _library(plan, build_dir),
-        _found(plan, reader.web_pages, "web_pages"),
-        _found(plan, reader.shows, "shows"),
-        _found(plan, reader.image_classes, "image_classes"),
-        Draws((plan.spec.seed, plan.spec.drawn_name)),
-        sample_draws(plan.spec),
-        _Texts(build_dir, plan),
-        _found(plan, reader.asked_pictures, "asked_pictures"),
-    )
+    return Documents(documents, faults, _Texts(build_dir, plan))
 
 
 class _Texts:
@@ -176,13 +152,17 @@ def sample_draws(spec: DatasetSpec) -> Draws:
     return Draws((spec.seed if spec.sample.seed is None else spec.sample.seed, spec.drawn_name, "sample"))
 
 
-def _found(plan: DatasetPlan, find: Callable[[SourcePaths], _FoundT], method: str) -> _FoundT:
-    """What a method of the reader finds in the sources."""
+def _found(plan: DatasetPlan, method: str, find: Callable[[SourcePaths], _FoundT], *expected: type) -> _FoundT:
+    """What a method of the reader finds in the sources; anything but what it must give is the reader's fault."""
     with calling("reader", plan.spec.reader, f"{method}()"):
-        return find(plan.sources)
+        found = find(plan.sources)
+        if not isinstance(found, expected):
+            names = " or ".join(each.__name__ for each in expected)
+            raise DraftError(f"gave a {type(found).__name__}, expected {names}")
+        return found
 
 
-def _pictures(plan: DatasetPlan, reader: Reader[Row], files: SourceFiles) -> Pictures:
+def _images(plan: DatasetPlan, reader: Reader[Row], files: SourceFiles) -> Images:
     """The pictures that the reader can find; each is compared with the fingerprints as it is read."""
     own, asked = bind_builder(plan.spec).spec, plan.spec.pictures
     most = asked.most_tokens or own.most_tokens
@@ -192,7 +172,7 @@ def _pictures(plan: DatasetPlan, reader: Reader[Row], files: SourceFiles) -> Pic
         with calling("reader", plan.spec.reader, "image()", about=f"picture {name!r}"):
             return reader.image(plan.sources, name)
 
-    return Pictures(
+    pictures = Pictures(
         reader.image_folder,
         found,
         plan.spec.limits.pixels,
@@ -201,37 +181,43 @@ def _pictures(plan: DatasetPlan, reader: Reader[Row], files: SourceFiles) -> Pic
         by_content=reader.names_images_by_content,
         reading=files.unchanged,
     )
+    with calling("reader", plan.spec.reader, "shows()"):
+        shown = _found(plan, "shows", reader.shows, Mapping)
+        return Images(pictures, shown, _found(plan, "asked_pictures", reader.asked_pictures, Iterable))
 
 
-def _library(plan: DatasetPlan, build_dir: BuildDir) -> "Library | None":
-    """The corpus with its rankings, if the dataset has one."""
+def _corpus(plan: DatasetPlan, negatives: "KnownNegatives") -> "SearchedCorpus | None":
+    """The corpus with the negatives that were found in it, if the dataset has one."""
     if plan.corpus is None:
         return None
-    from mmlongbench.building.rankings import open_rankings
     from mmlongbench.corpus.corpus import Corpus
-    from mmlongbench.corpus.retrieval.library import Library
+    from mmlongbench.corpus.retrieval.searched import SearchedCorpus
 
     corpus, spec = Corpus.open(plan.corpus.folder), plan.spec
     spare = Draws((spec.seed, spec.drawn_name, "spare")) if spec.retrieval.random_fill else None
-    prepared = _Prepared(build_dir, spec.name)
-    rankings = open_rankings(corpus, spec.retrieval, plan.corpus.cache)
-    return Library(corpus, rankings, spec.retrieval.near_duplicate, prepared, spare)
+    return SearchedCorpus(corpus, spec.retrieval.near_duplicate, negatives.of, spare)
 
 
-class _Prepared:
-    """The negatives that shards of this build have found, read as the shards are done."""
+class KnownNegatives:
+    """The hard negatives that were found for the queries of a dataset, by the id of the query."""
 
     def __init__(self, build_dir: BuildDir, dataset: str) -> None:
+        """Know none yet; those of shards are read as they are asked for."""
         self._build_dir = build_dir
         self._dataset = dataset
         self._known: dict[str, list[int]] = {}
         self._read: set[str] = set()
 
-    def __call__(self, id: str) -> list[int] | None:
+    def add(self, found: Iterable[FoundNegatives]) -> None:
+        """Know these too: a forecast finds them without a shard."""
+        self._known.update((line.id, line.numbers) for line in found)
+
+    def of(self, id: str) -> Sequence[int] | None:
+        """Return those of a query as places in the corpus, the hardest first; None if nobody has searched for it."""
         if id not in self._known:
             folder = self._build_dir.root / "negatives" / self._dataset
             for block in sorted({path.stem for path in folder.glob("[0-9]*.jsonl")} - self._read):
                 self._read.add(block)
                 lines = self._build_dir.read(Shard("negatives", self._dataset, block), NEGATIVES)
-                self._known.update((line.id, line.numbers) for line in lines)
+                self.add(lines)
         return self._known.get(id)

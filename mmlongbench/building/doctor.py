@@ -14,13 +14,14 @@ from mmlongbench.building.build_plan import DatasetPlan, plan_datasets
 from mmlongbench.documents.page_store import sizes_of, texts_of
 from mmlongbench.errors import ManifestError, SourceError
 from mmlongbench.io.progress import Progress
+from mmlongbench.manifest.calling import calling
 from mmlongbench.manifest.errata import cleaned, raw_rows
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.manifest.registry import reader_type
 from mmlongbench.manifest.resolve import bind_builder
 from mmlongbench.task.builder import ExaminingBuilder
 from mmlongbench.task.rows import RawRow, Row, RowFault, Suspect
-from mmlongbench.task.sources import Document, Page, World
+from mmlongbench.task.sources import Document, Documents, Page, Sources
 
 _HEAD = """\
 # A draft, made by `mmlongbench doctor`: look at each, take out what is right as it is, and say where the rest is known
@@ -78,8 +79,11 @@ def _examine(plan: DatasetPlan, builder: ExaminingBuilder[Row], progress: Progre
             suspects[each.id] = Suspect(each.id, found.fault.reason, str(found.fault))
         else:
             rows.append(found)
-    world = _world(plan, set(builder.examined_documents(rows)), progress)
-    suspects |= {suspect.id: suspect for suspect in builder.suspects(rows, world)}
+    with calling("builder", plan.spec.builder, "examined_documents()"):
+        asked = set(builder.examined_documents(rows))
+    sources = Sources(documents=_documents(plan, asked, progress), rows=rows)
+    with calling("builder", plan.spec.builder, "suspects()"):
+        suspects |= {suspect.id: suspect for suspect in builder.suspects(rows, sources)}
     ordered = tuple(suspects[id] for id in raw if id in suspects)
     return Diagnosis(plan.spec.name, len(raw), ordered, dict(_errata(ordered, raw)))
 
@@ -93,7 +97,7 @@ def _errata(suspects: Sequence[Suspect], raw: Mapping[str, RawRow | RowFault]) -
             yield suspect.id, {"source": said, "set": dict(suspect.correction), "was": was}
 
 
-def _world(plan: DatasetPlan, asked: set[str], progress: Progress) -> World:
+def _documents(plan: DatasetPlan, asked: set[str], progress: Progress) -> Documents:
     """The documents that rows are about, with the texts of their pages."""
     documents, faults, limits = {}, dict(plan.refused), plan.spec.limits
     texts: dict[str, tuple[str, ...]] = {}
@@ -109,4 +113,4 @@ def _world(plan: DatasetPlan, asked: set[str], progress: Progress) -> World:
                 pages = tuple(Page(n, f"{file.name}/{n}", width, height) for n, (width, height) in enumerate(sizes))
                 documents[file.id] = Document(file.id, file.name, file.sha256, pages)
             advance()
-    return World(documents, faults, texts=cache(lambda name: texts[name]))
+    return Documents(documents, faults, cache(lambda name: texts[name]))

@@ -1,7 +1,7 @@
 """What a build would be, before anything is built: cells, questions, images, disk, time, and what runs out first.
 
-Documents and rows are read as a build reads them; then a few questions of each dataset are packed at every length, and
-what they show is taken for all. Everything is estimated but the numbers of questions and examples.
+Documents and rows are read, and questions chosen, as a build does it; then a few questions of each dataset are packed
+at every length, and what they show is taken for all. Everything is estimated but the numbers of questions and examples.
 """
 
 import tempfile
@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from mmlongbench.building.build import plan_build
-from mmlongbench.building.build_dir import BuildDir, rows_shard
+from mmlongbench.building.build_dir import BuildDir, questions_shard
 from mmlongbench.building.build_plan import DatasetPlan
 from mmlongbench.building.dataset import Dataset
 from mmlongbench.building.executors.base import Executor
-from mmlongbench.building.lines import ROWS, RowCounts
+from mmlongbench.building.lines import QUESTIONS, RowCounts
 from mmlongbench.building.session import Session
 from mmlongbench.building.shares import prepare
+from mmlongbench.building.stages.negatives import search_for
 from mmlongbench.building.stages.records import finished_record, pack_contexts, pack_row
 from mmlongbench.documents.page_store import images_of
 from mmlongbench.errors import Interrupted, MMLongBenchError, Rejected
@@ -102,13 +103,17 @@ def _estimate(spec: DatasetSpec, build_dir: BuildDir, executor: Executor, probe:
 
 
 def _probed(plan: DatasetPlan, session: Session, probe: int) -> DatasetEstimate:
-    """A dataset whose rows are chosen, as a few of its questions tell."""
+    """A dataset whose questions are chosen, as a few of them tell."""
     spec, build_dir = plan.spec, session.build_dir
-    dataset, rows = session.dataset(spec.name), session.rows(spec.name)
-    counts = build_dir.only(rows_shard(spec.name), ROWS, RowCounts).counts
+    dataset, rows = session.dataset(spec.name), session.questions(spec.name)
+    counts = build_dir.only(questions_shard(spec.name), QUESTIONS, RowCounts).counts
     shown: Shown = {}
     probed = _spread(rows, probe)
-    cells = tuple(_cell(dataset, rows, probed, length, shown) for length in spec.lengths)
+    searched = _search(session, spec.name, rows, probed)
+    cells = tuple(
+        _cell(dataset, rows, probed, length, shown, 0.0 if place else searched)
+        for place, length in enumerate(spec.lengths)
+    )
     files = _expected(shown, len(probed), len(rows), dataset)
     size, seconds = _image_cost(plan, dataset, sorted(shown))
     return DatasetEstimate(
@@ -130,9 +135,20 @@ def _spread(rows: Sequence[Row], most: int) -> list[Row]:
     return [rows[number * len(rows) // most] for number in range(most)] if len(rows) > most else list(rows)
 
 
-def _cell(dataset: Dataset, rows: Sequence[Row], probed: Sequence[Row], length: int, shown: Shown) -> CellEstimate:
-    """The probed questions packed at a length; the images they show are added to `shown`."""
-    begun = time.perf_counter()
+def _search(session: Session, name: str, rows: Sequence[Row], probed: Sequence[Row]) -> float:
+    """Search for the hard negatives of what is packed, where there is a corpus; the seconds that it took."""
+    begun, dataset = time.perf_counter(), session.dataset(name)
+    if session.plan(name).corpus:
+        is_shared = isinstance(dataset.builder, SharedContextBuilder)
+        dataset.negatives.add(search_for(session, name, rows if is_shared else probed))
+    return time.perf_counter() - begun
+
+
+def _cell(
+    dataset: Dataset, rows: Sequence[Row], probed: Sequence[Row], length: int, shown: Shown, searched: float
+) -> CellEstimate:
+    """The probed questions packed at a length, after so many seconds of search; their images are added to `shown`."""
+    begun = time.perf_counter() - searched
     made, rejected = _packed(dataset, rows, probed, length)
     written = sum(len(to_json(finished_record(dataset, example))) for example in made)
     seconds = time.perf_counter() - begun
@@ -184,7 +200,7 @@ def _expected(shown: Shown, probed: int, asked: int, dataset: Dataset) -> int:
     if not probed:
         return 0
     own = sum(len(ids) == 1 for ids in shown.values()) if probed > 1 else 0  # the others are shared by questions
-    there = max(len(dataset.world.sizes), len(dataset.world.shown))
+    there = max(len(dataset.sources.sizes), len(dataset.sources.images.names) if dataset.sources.has_images else 0)
     expected = round(own * asked / probed) + len(shown) - own
     return min(expected, there) if there > len(shown) else expected
 
@@ -193,14 +209,15 @@ def _image_cost(plan: DatasetPlan, dataset: Dataset, shown: Sequence[str]) -> tu
     """(bytes, seconds) of an image, in the mean of a few."""
     sizes, begun = [], time.perf_counter()
     for path in shown[:: max(1, len(shown) // RENDERED)][:RENDERED]:
-        name = dataset.world.origin(path)
-        sizes.append(len(dataset.world.image(name).released()) if name else _page_bytes(plan, dataset, path))
+        images = dataset.sources.images if dataset.sources.has_images else None
+        name = images.origin(path) if images else None
+        sizes.append(len(images[name].released()) if images and name else _page_bytes(plan, dataset, path))
     return (sum(sizes) / len(sizes), (time.perf_counter() - begun) / len(sizes)) if sizes else (0.0, 0.0)
 
 
 def _page_bytes(plan: DatasetPlan, dataset: Dataset, path: str) -> int:
     file = plan.documents[path.split("/")[-2]]
-    page = next(page for page in dataset.world.pages(file.id) if page.path == path)
+    page = next(page for page in dataset.sources.documents[file.id].pages if page.path == path)
     spec: Any = plan.spec
     size = (page.width, page.height)
     made = images_of(file.pages, [path], [page.index], [size], spec.pages.dpi, spec.pages.quality, plan.spec.limits)

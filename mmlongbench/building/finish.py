@@ -5,11 +5,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from mmlongbench.building.build_dir import Shard, rows_shard
+from mmlongbench.building.build_dir import Shard, questions_shard
 from mmlongbench.building.build_plan import CorpusPlan, DatasetPlan
 from mmlongbench.building.executors.base import Executor
 from mmlongbench.building.fingerprints import files_of
-from mmlongbench.building.lines import CELLS, NEGATIVES, ROWS, FoundNegatives, Reject, RowCounts
+from mmlongbench.building.lines import CELLS, NEGATIVES, QUESTIONS, FoundNegatives, Reject, RowCounts
 from mmlongbench.building.lines import IMAGES as IMAGE_LINES
 from mmlongbench.building.made import check_made, written_cell
 from mmlongbench.building.session import Session
@@ -39,7 +39,7 @@ from mmlongbench.release.lock import (
     versions,
 )
 from mmlongbench.task.formats import to_json
-from mmlongbench.task.sources import ImageClass, ImageClasses, World
+from mmlongbench.task.sources import ImageClass, ImageClasses, Sources
 
 
 def finish(plans: list[DatasetPlan], session: Session, executor: Executor) -> Lock:
@@ -76,21 +76,22 @@ def finish(plans: list[DatasetPlan], session: Session, executor: Executor) -> Lo
 def _counts(plan: DatasetPlan, session: Session, cells: dict[str, CellCounts]) -> DatasetCounts:
     """Counts of a dataset, and the documents whose names were changed or that could not be used."""
     dataset = session.dataset(plan.spec.name)
-    rows = session.build_dir.only(rows_shard(plan.spec.name), ROWS, RowCounts)
+    rows = session.build_dir.only(questions_shard(plan.spec.name), QUESTIONS, RowCounts)
     parts: dict[str, Any] = {"errata": _errata(plan)} if plan.spec.errata else {}
     if plan.corpus:
         parts |= {"corpus": _corpus(plan.corpus), "negatives": _negatives(plan, session)}
-    if dataset.world.image_classes:
-        parts["classes"] = _classes(dataset.world.image_classes)
-    documents = _documents(plan, dataset.world)
+    if dataset.sources.has_image_classes:
+        parts["classes"] = _classes(dataset.sources.image_classes)
+    documents = _documents(plan, dataset.sources)
     return DatasetCounts(questions=rows.counts, cells=cells, documents=documents, licence=plan.spec.licence, **parts)
 
 
-def _documents(plan: DatasetPlan, world: World) -> DocumentCounts:
+def _documents(plan: DatasetPlan, sources: Sources) -> DocumentCounts:
     dpis = _images_by_dpi(plan)
+    found = sources.documents if sources.has_documents else None
     return DocumentCounts(
-        usable=len(world.documents),
-        refused={id: str(fault) for id, fault in sorted(world.faults.items())},
+        usable=len(found.usable) if found else 0,
+        refused={id: str(fault) for id, fault in sorted(found.faults.items())} if found else {},
         renamed={file.id: file.name for file in plan.documents.values() if file.id != file.name},
         **({"images_by_dpi": dpis} if dpis else {}),
     )
@@ -151,7 +152,7 @@ def _write_negatives(plan: DatasetPlan, session: Session) -> Iterator[str]:
 
 
 def _searched(plan: DatasetPlan, session: Session) -> Iterator[FoundNegatives]:
-    for block in blocks_of(len(session.rows(plan.spec.name))) if plan.corpus else ():
+    for block in blocks_of(len(session.questions(plan.spec.name))) if plan.corpus else ():
         yield from session.build_dir.read(Shard("negatives", plan.spec.name, block), NEGATIVES)
 
 
@@ -173,7 +174,7 @@ def _rejects(plans: list[DatasetPlan], session: Session) -> Iterator[dict[str, A
     for plan in plans:
         read, name = session.build_dir.read, plan.spec.name
         cells = (line for shard in cell_shards(session, name) for line in read(shard, CELLS))
-        yield from (line.fields() for line in read(rows_shard(name), ROWS) if isinstance(line, Reject))
+        yield from (line.fields() for line in read(questions_shard(name), QUESTIONS) if isinstance(line, Reject))
         yield from (line.fields() for line in cells if isinstance(line, Reject))
 
 

@@ -31,12 +31,23 @@ class RefusedDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptRow:
-    """A question of every file."""
+class ReadRow:
+    """A row of the source that can be read."""
 
     row: dict[str, Any]
     """The fields of the reader's row."""
     kind: Literal["row"] = "row"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question of every file."""
+
+    place: int
+    """The place of its row among the rows that can be read, from 0."""
+    id: str
+    """The id of its row."""
+    kind: Literal["asked"] = "asked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +172,8 @@ def _plain(value: object) -> object:
 
 
 DocumentLine: TypeAlias = Annotated[ReadDocument | RefusedDocument, Field(discriminator="kind")]
-RowLine: TypeAlias = Annotated[KeptRow | Reject | RowCounts, Field(discriminator="kind")]
+RowLine: TypeAlias = Annotated[ReadRow | Reject, Field(discriminator="kind")]
+QuestionLine: TypeAlias = Annotated[Asked | Reject | RowCounts, Field(discriminator="kind")]
 RecordLine: TypeAlias = Annotated[
     PackedRecord | BundledRecord | Reject | LeftOutUnits | SharedCounts | ShownImages, Field(discriminator="kind")
 ]
@@ -169,7 +181,8 @@ CellLine: TypeAlias = Annotated[WrittenCell | Reject, Field(discriminator="kind"
 Line: TypeAlias = (
     ReadDocument
     | RefusedDocument
-    | KeptRow
+    | ReadRow
+    | Asked
     | Reject
     | RowCounts
     | FoundNegatives
@@ -185,6 +198,7 @@ Line: TypeAlias = (
 
 DOCUMENTS: TypeAdapter[DocumentLine] = TypeAdapter(DocumentLine)
 ROWS: TypeAdapter[RowLine] = TypeAdapter(RowLine)
+QUESTIONS: TypeAdapter[QuestionLine] = TypeAdapter(QuestionLine)
 NEGATIVES: TypeAdapter[FoundNegatives] = TypeAdapter(FoundNegatives)
 RECORDS: TypeAdapter[RecordLine] = TypeAdapter(RecordLine)
 IMAGES: TypeAdapter[MadeImage] = TypeAdapter(MadeImage)

@@ -1,20 +1,34 @@
 """Opening the search of a corpus as a manifest describes it: index, reranker, kept rankings; all beside the corpus."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from mmlongbench.corpus.corpus import Corpus
-from mmlongbench.corpus.retrieval.bm25 import FOLDER, find_index
-from mmlongbench.corpus.retrieval.dense import Reranker
-from mmlongbench.corpus.retrieval.models import ModelSpec
-from mmlongbench.corpus.retrieval.passages import Index
-from mmlongbench.corpus.retrieval.rankings import Rankings
+from mmlongbench.building.build_plan import DatasetPlan
+from mmlongbench.errors import BuildError
 from mmlongbench.manifest.model import RetrievalSpec
+
+if TYPE_CHECKING:
+    from mmlongbench.corpus.corpus import Corpus
+    from mmlongbench.corpus.retrieval.passages import Index
+    from mmlongbench.corpus.retrieval.rankings import Rankings
+    from mmlongbench.corpus.retrieval.search import Search
 
 EMBEDDINGS, RANKINGS = "embeddings", "rankings"
 """Folders below the cache."""
 
 
-def open_rankings(corpus: Corpus, spec: RetrievalSpec, cache: Path) -> Rankings:
+def open_search(plan: DatasetPlan) -> "Search":
+    """The search for hard negatives of a dataset (see `Session.search`)."""
+    from mmlongbench.corpus.corpus import Corpus
+    from mmlongbench.corpus.retrieval.search import Search
+
+    if plan.corpus is None:
+        raise BuildError(f"dataset {plan.spec.name!r} has no corpus: name one in its manifest (`corpus: …`)")
+    corpus, retrieval = Corpus.open(plan.corpus.folder), plan.spec.retrieval
+    return Search(corpus, open_rankings(corpus, retrieval, plan.corpus.cache))
+
+
+def open_rankings(corpus: "Corpus", spec: RetrievalSpec, cache: Path) -> "Rankings":
     """The rankings of a corpus; what was ranked once is kept in the folder `cache`.
 
     Raises:
@@ -22,6 +36,10 @@ def open_rankings(corpus: Corpus, spec: RetrievalSpec, cache: Path) -> Rankings:
         ModelError: the reranker's model is not on disk, or the extra `dense` is missing.
 
     """
+    from mmlongbench.corpus.retrieval.dense import Reranker
+    from mmlongbench.corpus.retrieval.models import ModelSpec
+    from mmlongbench.corpus.retrieval.rankings import Rankings
+
     reranker = None
     if spec.reranker is not None:
         model = ModelSpec(spec.reranker.model, spec.reranker.revision, spec.reranker.trust_remote_code)
@@ -29,7 +47,9 @@ def open_rankings(corpus: Corpus, spec: RetrievalSpec, cache: Path) -> Rankings:
     return Rankings(cache / RANKINGS, corpus, _index(corpus, spec.engine, cache), spec.k, reranker)
 
 
-def _index(corpus: Corpus, engine: str, cache: Path) -> Index:
+def _index(corpus: "Corpus", engine: str, cache: Path) -> "Index":
+    from mmlongbench.corpus.retrieval.bm25 import FOLDER, find_index
+
     if engine == "tantivy":
         return find_index(corpus, cache / FOLDER)
     from mmlongbench.corpus.retrieval.small import RankBm25Index

@@ -3,23 +3,30 @@
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
-from mmlongbench.building.build_dir import BuildDir
+from mmlongbench.building.build_dir import BuildDir, questions_shard
 from mmlongbench.building.build_plan import DatasetPlan, load_plans
-from mmlongbench.building.dataset import Dataset, kept_rows, open_dataset
+from mmlongbench.building.dataset import Dataset, open_dataset
+from mmlongbench.building.lines import QUESTIONS, Asked, RowCounts
+from mmlongbench.building.rankings import open_search
 from mmlongbench.building.source_files import SourceFiles
 from mmlongbench.building.stages.needed import NeededImages, needed_images
+from mmlongbench.building.stored_rows import rows_at
 from mmlongbench.manifest.registry import reader_type
 from mmlongbench.manifest.resolve import bind_builder
 from mmlongbench.task.rows import Row
 from mmlongbench.task.spec import TaskSpec
 
+if TYPE_CHECKING:
+    from mmlongbench.corpus.retrieval.search import Search
+
 
 class Session:
     """The open parts of a build, in one process. Each is opened when it is first asked for, and stays open.
 
-    A stage may ask only for what the stages before it have made: a dataset once its documents are read, rows once they
-    are chosen, needed images once all records are packed.
+    A stage may ask only for what the stages before it have made: a dataset once its documents and rows are read,
+    questions once they are chosen, needed images once all records are packed.
     """
 
     def __init__(self, out: Path) -> None:
@@ -27,7 +34,8 @@ class Session:
         self.build_dir = BuildDir(out)
         self._plans: dict[str, DatasetPlan] | None = None
         self._datasets: dict[str, Dataset] = {}
-        self._rows: dict[str, tuple[Row, ...]] = {}
+        self._questions: dict[str, tuple[Row, ...]] = {}
+        self._searches: dict[str, Search] = {}
         self._needed: dict[str, NeededImages] = {}
         self._tasks: dict[str, TaskSpec] = {}
         self._folders: dict[str, str] | None = None
@@ -70,11 +78,36 @@ class Session:
             self._datasets[name] = open_dataset(self.plan(name), self.build_dir, self.source_files)
         return self._datasets[name]
 
-    def rows(self, name: str) -> tuple[Row, ...]:
-        """Return the questions of a dataset, which each of its files asks, in the source's order."""
-        if name not in self._rows:
-            self._rows[name] = tuple(kept_rows(self.dataset(name), self.build_dir))
-        return self._rows[name]
+    def questions(self, name: str) -> tuple[Row, ...]:
+        """Return the rows that every file of a dataset asks about, in the source's order."""
+        if name not in self._questions:
+            self._questions[name] = self._asked(name)
+        return self._questions[name]
+
+    def _asked(self, name: str) -> tuple[Row, ...]:
+        chosen = list(self.build_dir.read(questions_shard(name), QUESTIONS))
+        ids = {line.place: line.id for line in chosen if isinstance(line, Asked)}
+        kind = self.dataset(name).reader.row_type
+        found = dict(rows_at(ids.keys(), self.build_dir, name, kind))
+        is_counted = [line.counts.kept for line in chosen if isinstance(line, RowCounts)] == [len(ids)]
+        if not is_counted or {place: row.id for place, row in found.items()} != ids:
+            error = self.build_dir.damaged(questions_shard(name))
+            self.build_dir.discard_from("rows", name)  # either the rows or the choice may be what was changed
+            raise error
+        return tuple(found.values())
+
+    def search(self, name: str) -> "Search":
+        """Return the search for hard negatives in the corpus of a dataset.
+
+        Raises:
+            BuildError: its manifest names no corpus.
+            SourceError: the index is broken, or another corpus's.
+            ModelError: the reranker's model is not on disk, or the extra `dense` is missing.
+
+        """
+        if name not in self._searches:
+            self._searches[name] = open_search(self.plan(name))
+        return self._searches[name]
 
     def needed(self, name: str) -> NeededImages:
         """Return the images that the examples of a dataset show."""
@@ -101,7 +134,8 @@ class Session:
         for dataset in self._datasets.values():
             dataset.close()
         self._datasets.clear()
-        self._rows.clear()
+        self._questions.clear()
+        self._searches.clear()
         self._needed.clear()
         if self._source_files is not None:
             self._source_files.close()

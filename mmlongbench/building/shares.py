@@ -106,7 +106,7 @@ def finish_release(out: Path, executor: Executor) -> Lock:
 
 
 def prepare(plans: Sequence[DatasetPlan], session: Session, executor: Executor) -> int:
-    """Do the documents and the rows of every dataset; return how many shards these are."""
+    """Do the documents, rows and questions of every dataset; return how many shards these are."""
     done = 0
     with logged(session.build_dir.out), closing(executor):
         for stage in (stage for stage in STAGES if stage.is_prepared):

@@ -42,6 +42,9 @@ def check_plugins(spec: DatasetSpec, builder: Builder[Row]) -> None:
         task = builder.spec
     if fault := _spec_fault(task):
         raise broken("builder", spec.builder, "spec", fault)
+    if task.full_prompt and spec.corpus:
+        said = "full_prompt is of tasks whose units are known when questions are chosen; hard negatives are found later"
+        raise ManifestError(f"dataset {spec.name!r}: builder {spec.builder!r} takes no corpus: TaskSpec.{said}")
     try:
         metric_type(task.metric)
     except PluginError as error:

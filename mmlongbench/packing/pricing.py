@@ -77,7 +77,7 @@ class Pricer:
         except KeyError as error:
             raise DraftError(
                 f"an image {path!r:.120} is shown that is neither the path of a page nor that of a picture; take it "
-                "from `world.pages(...)` or `world.image(...)`"
+                "from `sources.documents[…].pages` or `sources.images[…]`"
             ) from error
 
     def _costliest_of(self, texts: tuple[str, ...]) -> str:

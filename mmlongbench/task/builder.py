@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import ClassVar, Generic, TypeVar
 
+from mmlongbench.corpus.retrieval.negatives import Query
 from mmlongbench.draft import Draft
 from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError
@@ -15,7 +16,7 @@ from mmlongbench.packing.pack import Example
 from mmlongbench.prompt import Part, Prompt
 from mmlongbench.task.evidence import Evidence
 from mmlongbench.task.rows import Record, Row, Suspect
-from mmlongbench.task.sources import World
+from mmlongbench.task.sources import Sources
 from mmlongbench.task.spec import Options, Remark, TaskSpec
 
 RowT = TypeVar("RowT", bound=Row)
@@ -48,7 +49,7 @@ class Builder(ABC, Generic[RowT]):
         """What it declares of its task: files, metric, placements, limits."""
 
     @abstractmethod
-    def draft(self, row: RowT, world: World, draws: Draws) -> Draft:
+    def draft(self, row: RowT, sources: Sources, draws: Draws) -> Draft:
         """Return a row as a draft: one example before it has a length.
 
         Raises:
@@ -68,9 +69,18 @@ class Builder(ABC, Generic[RowT]):
         """Return the prompt of a record in one of the `variants`."""
         raise DraftError(f"there is no variant {variant!r} of dataset {self.dataset!r}")
 
-    def selects(self, world: World) -> Callable[[RowT], bool] | None:
+    def selects(self, sources: Sources) -> Callable[[RowT], bool] | None:
         """Return what tells whether a row is asked about at all, before any is sampled; None: every row is."""
         return None
+
+    def queries(self, row: RowT, sources: Sources) -> Sequence[Query]:
+        """Return the searches for hard negatives that `draft` takes from (`sources.corpus.negatives`).
+
+        They are searched for after the questions are chosen and before any example is packed. `draft` may take them
+        only as its take order is gone through, as a part of `Chain` that is a function. Only rows that are chosen are
+        asked for their queries.
+        """
+        return ()
 
     def gold(self, record: Record) -> object:
         """Return the answer that a metric compares with."""
@@ -127,7 +137,7 @@ class SharedContextBuilder(Builder[RowT]):
     """A task whose questions share contexts, as many-shot tasks do; a context is packed to fit all its questions."""
 
     @abstractmethod
-    def contexts(self, rows: Sequence[RowT], world: World) -> Sequence[Draft]:
+    def contexts(self, rows: Sequence[RowT], sources: Sources) -> Sequence[Draft]:
         """Return all contexts of the dataset, over all rows that are in. Each question is at home in one of them."""
 
 
@@ -135,8 +145,12 @@ class ExaminingBuilder(Builder[RowT]):
     """A task that can tell which annotations of its source may be wrong; `mmlongbench doctor` asks it."""
 
     @abstractmethod
-    def suspects(self, rows: Sequence[RowT], world: World) -> Iterable[Suspect]:
-        """Return the rows whose annotation may be wrong, as far as the texts of pages tell."""
+    def suspects(self, rows: Sequence[RowT], sources: Sources) -> Iterable[Suspect]:
+        """Return the rows whose annotation may be wrong, as far as the texts of pages tell.
+
+        `sources` has only the documents that `examined_documents` names, and the rows. No errata are applied: an
+        annotation that a manifest's errata correct is found again.
+        """
 
     @abstractmethod
     def examined_documents(self, rows: Sequence[RowT]) -> Iterable[str]:

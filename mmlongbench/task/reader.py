@@ -11,7 +11,7 @@ from typing import ClassVar, Generic, TypeAlias, TypeVar
 
 from mmlongbench.documents.page_store import Pages
 from mmlongbench.documents.pixels import PictureFile
-from mmlongbench.errors import DraftError, Fault
+from mmlongbench.errors import Fault
 from mmlongbench.prompt import Image
 from mmlongbench.task.rows import RawRow, Row, RowFault, SourcePaths
 from mmlongbench.task.sources import ImageClasses
@@ -56,20 +56,23 @@ class Reader(ABC, Generic[ReadRow]):
         """Return a raw row cleaned, or what is wrong with it. It may raise `Rejected` instead of returning a fault."""
 
     def documents(self, sources: SourcePaths) -> Mapping[str, Pages | Fault]:
-        """Return all documents for rows and padding by id: a PDF or page images; a fault refuses the document."""
+        """Return all documents for rows and padding by id: a PDF or page images; a fault refuses the document.
+
+        A builder has `sources.documents` only where the reader writes this method. It is the same with
+        `sources.images` and `image`, with `sources.web_pages` and `web_pages`, and with `sources.image_classes` where
+        `image_classes` does not return None.
+        """
         return {}
 
     def image(self, sources: SourcePaths, name: str) -> PictureFile | None:
-        """Return the picture that a row calls by a name, a path or a cell of a table; None if there is none.
-
-        Raises:
-            DraftError: this method is not written, and a builder asks for a picture.
-
-        """
-        raise DraftError("the reader of this dataset has no pictures: it needs a method `image(sources, name)`")
+        """Return the picture that a row calls by a name, a path or a cell of a table; None if there is none."""
+        return None
 
     def asked_pictures(self, sources: SourcePaths) -> Iterable[str]:
-        """Return the pictures that any row, also a refused one, asks about or shows beside its question."""
+        """Return the pictures that any row, also a refused one, asks about or shows beside its question.
+
+        Only a reader that writes `image` is asked for them, and for the pool of `shows`.
+        """
         return ()
 
     def shows(self, sources: SourcePaths) -> Mapping[str, frozenset[str]]:

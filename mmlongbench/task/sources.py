@@ -1,20 +1,22 @@
-"""Prepared things, as a builder sees them: documents and their pages, pictures, passages."""
+"""What a builder drafts from besides its row: the opened sources of a dataset, in parts.
+
+A part is there only where the reader or the manifest brings it: documents, images, web pages, classes of pictures, a
+corpus. A builder that asks for a part which is not there is told so by name.
+"""
 
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 from mmlongbench.corpus.cutting import Mode, cut_text
+from mmlongbench.corpus.retrieval.searched import SearchedCorpus
 from mmlongbench.documents.pictures import Picture, Pictures
 from mmlongbench.documents.same_bytes import PictureBytes
 from mmlongbench.draws import Draws
-from mmlongbench.errors import DraftError, Fault, Rejected, nearest
+from mmlongbench.errors import DraftError, Fault, Rejected
 from mmlongbench.prompt import Image, escape_markers
-
-if TYPE_CHECKING:
-    from mmlongbench.corpus.info import Passage
-    from mmlongbench.corpus.retrieval.library import Lead, Library, Query
+from mmlongbench.task.rows import Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,187 +68,258 @@ class ImageClasses:
     """By an id of their own."""
 
 
-@dataclass(frozen=True, slots=True)
-class World:
-    """The handle to prepared things that a builder drafts from."""
+class Documents:
+    """The documents of a dataset whose pages are known."""
 
-    documents: Mapping[str, Document] = field(default_factory=dict)
-    faults: Mapping[str, Fault] = field(default_factory=dict)
-    """What is wrong with the documents that cannot be used."""
-    pictures: Pictures | None = None
-    library: "Library | None" = None
-    web: Mapping[str, Sequence[str | Image]] = field(default_factory=dict)
-    """Interleaved pages by id, in the source's order, with pictures by the source's names."""
-    shown: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """The pool of pictures by the source's names, with the objects that each shows."""
-    image_classes: ImageClasses | None = None
-    draws: Draws = field(default_factory=lambda: Draws(()))
-    """The draws of the dataset, the same for all of its questions."""
-    sample_draws: Draws = field(default_factory=lambda: Draws(()))
-    """Those of its sample: in their order `stratum` a stratified sample goes through the values of a field."""
-    texts: Callable[[str], tuple[str, ...]] = lambda name: ()
-    """The texts of a document's pages, by its folder in the release."""
-    asked_pictures: Iterable[str] = ()
-    """The pictures that any row of the source asks about or shows beside its question, by the source's names."""
-    _asked: list[PictureBytes] = field(default_factory=list, compare=False)
-    _cut: dict[tuple[str, Mode], tuple[str | Image, ...]] = field(default_factory=dict, compare=False)
-    _decoded: dict[str, str] = field(default_factory=dict, compare=False)
-    _likenesses: dict[str, bytes] = field(default_factory=dict, compare=False)
-    _pools: dict[str, tuple[str, ...]] = field(default_factory=dict, compare=False)
+    def __init__(
+        self,
+        usable: Mapping[str, Document],
+        faults: Mapping[str, Fault] | None = None,
+        texts: Callable[[str], tuple[str, ...]] = lambda name: (),
+    ) -> None:
+        """`faults` says what is wrong with those that cannot be used; both by id.
 
-    def document(self, id: str) -> Document:
-        """A document by its id.
+        `texts` gives the texts of a document's pages by its folder in the release; none: they were not read.
+        """
+        self.usable = usable
+        self.faults = faults or {}
+        self._texts = texts
+        self._ids = tuple(sorted(usable))
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The ids of all that can be used, sorted."""
+        return self._ids
+
+    def __getitem__(self, id: str) -> Document:
+        """Return a document by its id.
 
         Raises:
             Rejected: it is missing, or was refused; the reject says why.
 
         """
-        if id in self.documents:
-            return self.documents[id]
+        if id in self.usable:
+            return self.usable[id]
         missing = Fault("missing-document", f"a document {id!r} among the sources", "none", field="doc")
         raise Rejected(self.faults.get(id, missing))
 
-    def pages(self, id: str) -> tuple[Page, ...]:
-        """The pages of a document, in its own order."""
-        return self.document(id).pages
-
     def page_texts(self, id: str) -> tuple[str, ...]:
-        """The text of each page of a document, where the task's `TaskSpec.page_texts` asks for it.
+        """Return the text of each page of a document, where the task's `TaskSpec.page_texts` asks for it.
 
         Raises:
             DraftError: it does not.
 
         """
-        texts, document = self.texts(self.document(id).name), self.document(id)
+        document = self[id]
+        texts = self._texts(document.name)
         if len(texts) != len(document.pages):
             raise DraftError(f"document {id}: its texts were not read: set TaskSpec.page_texts")
         return texts
 
     def page_text(self, id: str, index: int) -> str:
-        """The text of one page as a prompt shows it: stripped, its image markers escaped (see `page_texts`)."""
+        """Return the text of one page as a prompt shows it: stripped, its image markers escaped (see `page_texts`)."""
         return escape_markers(self.page_texts(id)[index]).strip()
 
-    def pool(self, name: str) -> tuple[str, ...]:
-        """The ids of all things of a kind: `documents` and `pictures` sorted, `web_pages` as the source has them.
 
-        Raises:
-            DraftError: there is no such kind.
+class Images:
+    """The pictures of a dataset, by the names that its source has for them."""
 
+    def __init__(
+        self,
+        pictures: Pictures,
+        shown: Mapping[str, frozenset[str]] | None = None,
+        asked: Iterable[str] = (),
+    ) -> None:
+        """`shown` is the pool of the source, with the objects that each picture shows.
+
+        `asked` names the pictures that any row of the source asks about, or shows beside its question.
         """
-        pools = {"documents": self.documents, "pictures": self.shown, "web_pages": self.web}
-        if name not in pools:
-            raise DraftError(f"no pool {name!r}: there are {', '.join(pools)}{nearest(name, pools)}")
-        if name not in self._pools:
-            self._pools[name] = tuple(pools[name]) if name == "web_pages" else tuple(sorted(pools[name]))
-        return self._pools[name]
+        self.pictures = pictures
+        self.shown = shown or {}
+        self._asked_names = asked
+        self._asked: PictureBytes | None = None
+        self._names = tuple(sorted(self.shown))
+        self._undecodable: dict[str, str] = {}
+        self._likenesses: dict[str, bytes] = {}
 
-    def shows(self, name: str) -> frozenset[str]:
-        """The objects that a picture of the pool shows."""
-        return self.shown[name]
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all pictures of the pool, sorted; none where the reader has no pool (`Reader.shows`)."""
+        return self._names
 
-    def web_page(self, id: str, mode: Mode = "sentences") -> tuple[str | Image, ...]:
-        """An interleaved page: its texts cut into passages, its pictures by the source's names."""
-        if (id, mode) not in self._cut:
-            pieces = (cut_text(part, mode) if isinstance(part, str) else [part] for part in self.web[id])
-            self._cut[id, mode] = tuple(part for piece in pieces for part in piece)
-        return self._cut[id, mode]
-
-    def image(self, name: str) -> Picture:
-        """A picture of the source, by the name a row has for it.
+    def __getitem__(self, name: str) -> Picture:
+        """Return a picture by its name.
 
         Raises:
             Rejected: it is missing or broken.
 
         """
-        if self.pictures is None:
-            raise DraftError("the reader of this dataset has no pictures: it needs a method `image(sources, name)`")
         return self.pictures[name]
 
-    def is_asked_picture(self, picture: Picture) -> bool:
-        """Whether a picture has the bytes of one that some row of the source, kept or not, asks about."""
-        if not self._asked:
-            names = dict.fromkeys(self.asked_pictures)
-            files = (self.pictures.file(name) for name in names) if self.pictures else ()
-            self._asked.append(PictureBytes(file for file in files if file is not None))
-        return picture.source in self._asked[0]
+    def objects(self, name: str) -> frozenset[str]:
+        """Return the objects that a picture of the pool shows."""
+        return self.shown[name]
+
+    def is_asked(self, picture: Picture) -> bool:
+        """Return whether a picture has the bytes of one that some row of the source, kept or not, asks about."""
+        if self._asked is None:
+            files = map(self.pictures.file, dict.fromkeys(self._asked_names))
+            self._asked = PictureBytes(file for file in files if file is not None)
+        return picture.source in self._asked
+
+    def likeness(self, name: str) -> bytes:
+        """Return what a picture looks like, by its name; see `is_like_any`. Each is decoded once.
+
+        Raises:
+            Rejected: it is missing or broken.
+
+        """
+        picture = self[name]
+        if picture.path not in self._likenesses:
+            self._likenesses[picture.path] = picture.likeness()
+            self._undecodable.setdefault(picture.path, "")
+        return self._likenesses[picture.path]
+
+    def origin(self, path: str) -> str | None:
+        """Return the name of a picture by its path in the release; None of a page."""
+        return self.pictures.origins.get(path)
 
     def decode(self, path: str) -> None:
-        """Make sure of a picture's pixels, not only of its header.
+        """Make sure of the pixels of a picture of the release, not only of its header.
 
         Raises:
             Rejected: it cannot be decoded.
 
         """
-        if (name := self.origin(path)) and self.pictures:
-            self.pictures[name].released()
+        if name := self.origin(path):
+            self[name].released()
 
     def fault_of(self, path: str) -> str:
-        """The reason why a picture of the release cannot be decoded; empty if it can. Each is decoded once."""
-        if path not in self._decoded:
+        """Return why a picture of the release cannot be decoded; empty if it can. Each is decoded once."""
+        if path not in self._undecodable:
             try:
                 self.decode(path)
-                self._decoded[path] = ""
+                self._undecodable[path] = ""
             except Rejected as refused:
-                self._decoded[path] = refused.fault.reason
-        return self._decoded[path]
+                self._undecodable[path] = refused.fault.reason
+        return self._undecodable[path]
 
-    def likeness(self, name: str) -> bytes:
-        """What a picture looks like, by the source's name for it; see `is_like_any`. Each is decoded once.
 
-        Raises:
-            Rejected: it is missing or broken.
+class WebPages:
+    """Interleaved pages, with pictures by the source's names."""
 
+    def __init__(self, pages: Mapping[str, Sequence[str | Image]]) -> None:
+        """`pages` has them by id, in the source's order."""
+        self._pages = pages
+        self._ids = tuple(pages)
+        self._cut: dict[tuple[str, Mode], tuple[str | Image, ...]] = {}
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The ids of all, in the source's order."""
+        return self._ids
+
+    def page(self, id: str, mode: Mode = "sentences") -> tuple[str | Image, ...]:
+        """Return a page, its texts cut into passages."""
+        if (id, mode) not in self._cut:
+            pieces = (cut_text(part, mode) if isinstance(part, str) else [part] for part in self._pages[id])
+            self._cut[id, mode] = tuple(part for piece in pieces for part in piece)
+        return self._cut[id, mode]
+
+
+_PartT = TypeVar("_PartT")
+
+
+class Sources:
+    """What a builder drafts from besides its row. A part that the dataset does not have raises a `DraftError`."""
+
+    def __init__(
+        self,
+        *,
+        documents: Documents | None = None,
+        images: Images | None = None,
+        web_pages: WebPages | None = None,
+        image_classes: ImageClasses | None = None,
+        corpus: SearchedCorpus | None = None,
+        rows: Sequence[Row] = (),
+        draws: Draws | None = None,
+        sample_draws: Draws | None = None,
+    ) -> None:
+        """Give the parts that the dataset has."""
+        self._documents = documents
+        self._images = images
+        self._web_pages = web_pages
+        self._image_classes = image_classes
+        self._corpus = corpus
+        self.rows = rows
+        """All readable rows of the source in its order, errata applied: before any is selected or sampled.
+
+        They are on disk: to go through all of them costs a reading of the file each time, `rows[place]` one line.
         """
-        picture = self.image(name)
-        if picture.path not in self._likenesses:
-            self._likenesses[picture.path] = picture.likeness()
-            self._decoded.setdefault(picture.path, "")
-        return self._likenesses[picture.path]
+        self.draws = draws or Draws(())
+        """The draws of the dataset, the same for all of its questions."""
+        self.sample_draws = sample_draws or Draws(())
+        """Those of its sample: in their order `stratum` a stratified sample goes through the values of a field."""
 
-    def origin(self, path: str) -> str | None:
-        """The source's name of a picture of the release; None of a page."""
-        return self.pictures.origins.get(path) if self.pictures else None
+    @property
+    def documents(self) -> Documents:
+        """The documents that its reader finds."""
+        return _there(self._documents, "documents", "its reader needs a method `documents(sources)`")
 
-    def lead(self, doc_id: str, title: str) -> "tuple[Passage, ...]":
-        """The passages of an article's lead section, as `find_lead` finds it; none if it is not there."""
-        return self.find_lead(doc_id, title).passages
+    @property
+    def images(self) -> Images:
+        """The pictures that its reader finds."""
+        return _there(self._images, "pictures", "its reader needs a method `image(sources, name)`")
 
-    def find_lead(self, doc_id: str, title: str) -> "Lead":
-        """Find an article's lead section: by the corpus's own id, by the Wikidata id, or by the title, in this order.
+    @property
+    def web_pages(self) -> WebPages:
+        """The interleaved pages that its reader finds."""
+        return _there(self._web_pages, "web pages", "its reader needs a method `web_pages(sources)`")
 
-        `doc_id` may be either id. In a corpus that marks no sections the lead is the article's first passage.
-        """
-        return self._library().lead(doc_id, title)
+    @property
+    def image_classes(self) -> ImageClasses:
+        """The classes of pictures that its reader finds."""
+        return _there(self._image_classes, "classes of pictures", "its reader needs a method `image_classes(sources)`")
 
-    def paragraphs(self, doc_id: str, first: int, last: int) -> "tuple[Passage, ...]":
-        """The passages of an article that hold some of its paragraphs `first` to `last`, as the source counts."""
-        return self._library().paragraphs(doc_id, first, last)
+    @property
+    def corpus(self) -> SearchedCorpus:
+        """The corpus that its manifest names."""
+        return _there(self._corpus, "corpus", "name one in its manifest (`corpus: …`)")
 
-    def check(self, query: "Query") -> None:
-        """Refuse a question whose answer cannot be kept out of any passage.
+    @property
+    def has_documents(self) -> bool:
+        """Whether there is the part `documents`."""
+        return self._documents is not None
 
-        Raises:
-            Rejected: the answer is a stop word, or one character.
+    @property
+    def has_images(self) -> bool:
+        """Whether there is the part `images`."""
+        return self._images is not None
 
-        """
-        if fault := self._library().unfilterable_answer(query):
-            raise Rejected(fault)
+    @property
+    def has_web_pages(self) -> bool:
+        """Whether there is the part `web_pages`."""
+        return self._web_pages is not None
 
-    def negatives(self, query: "Query") -> "Iterator[Passage]":
-        """Hard negatives of a question, hardest first."""
-        return self._library().negatives(query)
+    @property
+    def has_corpus(self) -> bool:
+        """Whether there is the part `corpus`."""
+        return self._corpus is not None
 
-    def random_negatives(self, query: "Query") -> "Iterator[Passage]":
-        """Clean passages in a drawn order, to follow the hard negatives; none where the manifest does not allow it."""
-        return self._library().random_negatives(query)
-
-    def _library(self) -> "Library":
-        if self.library is None:
-            raise DraftError("this dataset has no corpus: name one in its manifest (corpus: …)")
-        return self.library
+    @property
+    def has_image_classes(self) -> bool:
+        """Whether there is the part `image_classes`."""
+        return self._image_classes is not None
 
     @property
     def sizes(self) -> Mapping[str, tuple[int, int]]:
-        """(width, height) in pixels by path, of every page, and of every picture that was asked for."""
-        pages = {page.path: (page.width, page.height) for d in self.documents.values() for page in d.pages}
-        return ChainMap(pages, self.pictures.sizes) if self.pictures else pages
+        """(width, height) in pixels by released path, of every page, and of every picture that was asked for."""
+        documents = self._documents.usable.values() if self._documents else ()
+        pages = {page.path: (page.width, page.height) for document in documents for page in document.pages}
+        return ChainMap(pages, self._images.pictures.sizes) if self._images else pages
+
+
+def _there(part: _PartT | None, name: str, todo: str) -> _PartT:
+    if part is None:
+        raise DraftError(f"this dataset has no {name}: {todo}")
+    return part

@@ -79,7 +79,7 @@ class TaskSpec:
     page_keys: bool = False
     """Whether it needs to know equal pages of different documents (`Document.keys`)."""
     page_texts: bool = False
-    """Whether it needs the text of pages (`World.page_texts`)."""
+    """Whether it needs the text of pages (`Documents.page_texts`)."""
     full_prompt: FullPrompt | None = None
     """How long the prompt with every unit may be; any length by default."""
     paper_images: tuple[float, ...] = ()

@@ -106,6 +106,20 @@ def test_builders_and_readers_import_no_sample() -> None:
     assert not found
 
 
+def test_a_family_imports_no_other_family() -> None:
+    """What several families need stands in `builders/common`, which imports none of them."""
+    builders = ROOT / "builders"
+    found = {
+        (path.relative_to(builders).as_posix(), module)
+        for path in builders.rglob("*.py")
+        if not path.is_relative_to(builders / "samples")
+        for module in modules_of(path)
+        if module.split(".")[0] == "builders" and module.split(".")[1:2] not in ([path.parent.name], ["common"])
+    }
+    assert not found
+    assert "builders.common.pages" in modules_of(builders / "docvqa/builder.py")
+
+
 def test_imports_of_samples_are_seen() -> None:
     builders = ROOT / "builders"
     assert "builders.samples.docvqa.prose" in modules_of(builders / "samples/summarization/sources.py")

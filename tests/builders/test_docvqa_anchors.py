@@ -35,9 +35,11 @@ TEXTS = (
 )
 
 
-def world(texts: tuple[str, ...] = TEXTS) -> mm.World:
+def opened(texts: tuple[str, ...] = TEXTS) -> mm.Sources:
     pages = tuple(mm.Page(n, f"d/orchard/orchard_page{n}.jpg", SIDE, SIDE) for n in range(len(texts)))
-    return mm.World({"orchard": mm.Document("orchard", "orchard", "sha", pages)}, texts=lambda name: texts)
+    return mm.Sources(
+        documents=mm.Documents({"orchard": mm.Document("orchard", "orchard", "sha", pages)}, texts=lambda name: texts)
+    )
 
 
 def row(pages: tuple[int, ...] = (), **more: Any) -> DocumentQuestion:
@@ -46,7 +48,9 @@ def row(pages: tuple[int, ...] = (), **more: Any) -> DocumentQuestion:
     return DocumentQuestion.model_validate({**fields, **answer, "pages": pages, **more})
 
 
-def packed(question: DocumentQuestion, among: mm.World, length: int = 2 * K, id: str = "q", **options: Any) -> Example:
+def packed(
+    question: DocumentQuestion, among: mm.Sources, length: int = 2 * K, id: str = "q", **options: Any
+) -> Example:
     """The example of a question whose draws are those of an id, its record attached to nothing."""
     draws = mm.Draws(("tests of anchors", id))
     draft = DocVQA("mmlongdoc", DocVQAOptions(**options)).draft(question, among, draws)
@@ -64,24 +68,24 @@ def shown(example: Example) -> list[int]:
 
 
 def test_an_unanswerable_question_is_asked_around_the_page_that_matches_it_best_the_first_of_equal_ones() -> None:
-    example = packed(row(), world())
+    example = packed(row(), opened())
     assert shown(example) == [2, 3, 4, 5]
     found = record(example)
     assert (found["anchor"], found["anchor_page_list"], found["ans_page_list"]) == ("best_match", [4], [])
 
 
 def test_the_middle_page_is_kept_where_the_manifest_asks_for_it() -> None:
-    example = packed(row(), world(TEXTS[:8]), unanswerable_anchor="middle")
+    example = packed(row(), opened(TEXTS[:8]), unanswerable_anchor="middle")
     assert shown(example) == [2, 3, 4, 5]
     assert (record(example)["anchor"], record(example)["anchor_page_list"]) == ("middle", [3])
 
 
 def test_the_best_page_is_looked_for_in_the_window_where_only_that_is_shown() -> None:
-    example = packed(row(window=(5, 8)), world(), span="window")
+    example = packed(row(window=(5, 8)), opened(), span="window")
     assert record(example, span="window")["anchor_page_list"] == [6]
-    example = packed(row(window=(0, 3)), world(), span="window")
+    example = packed(row(window=(0, 3)), opened(), span="window")
     assert record(example, span="window")["anchor_page_list"] == [2]
-    assert record(packed(row(window=(5, 8)), world()))["anchor_page_list"] == [4]
+    assert record(packed(row(window=(5, 8)), opened()))["anchor_page_list"] == [4]
 
 
 @pytest.mark.parametrize(
@@ -90,15 +94,15 @@ def test_the_best_page_is_looked_for_in_the_window_where_only_that_is_shown() ->
     ids=["no text layer", "no shared word"],
 )
 def test_a_page_is_drawn_where_none_shares_a_word_with_the_question(texts: tuple[str, ...], question: str) -> None:
-    found = [record(packed(row(question=question), world(texts), id=f"q{n}")) for n in range(60)]
+    found = [record(packed(row(question=question), opened(texts), id=f"q{n}")) for n in range(60)]
     assert {each["anchor"] for each in found} == {"drawn"}
     assert {each["anchor_page_list"][0] for each in found} == set(range(9))
-    again = record(packed(row(question=question), world(texts), 8 * K, id="q7"))
+    again = record(packed(row(question=question), opened(texts), 8 * K, id="q7"))
     assert again["anchor_page_list"] == found[7]["anchor_page_list"]
 
 
 def test_contexts_around_an_anchor_are_nested_and_show_it_at_every_length() -> None:
-    contexts = [shown(packed(row(), world(), k * K // 2)) for k in range(2, 10)]
+    contexts = [shown(packed(row(), opened(), k * K // 2)) for k in range(2, 10)]
     assert all(set(shorter) <= set(longer) for shorter, longer in pairwise(contexts))
     assert all(4 in context for context in contexts)
     assert contexts[0] == [4]
@@ -107,7 +111,7 @@ def test_contexts_around_an_anchor_are_nested_and_show_it_at_every_length() -> N
 
 def test_an_answerable_question_is_asked_around_its_answer_whatever_the_option() -> None:
     for rule in ("best_match", "middle"):
-        example = packed(row((7,)), world(), unanswerable_anchor=rule)
+        example = packed(row((7,)), opened(), unanswerable_anchor=rule)
         assert shown(example) == [4, 5, 6, 7]
         found = record(example, unanswerable_anchor=rule)
         assert (found["anchor"], found["anchor_page_list"]) == ("answer", [7])
@@ -146,14 +150,14 @@ SUBJECTS, PLANTED = 24, 60
 """Pages of a planted document, each of a subject of its own, and questions about such documents."""
 
 
-def planted(number: int) -> tuple[mm.World, DocumentQuestion]:
+def planted(number: int) -> tuple[mm.Sources, DocumentQuestion]:
     """A document of pages with words of their own, and a question in the words of one of them."""
     draws = mm.Draws(("planted", number))
     texts = tuple(" ".join(f"word{page}x{at}" for at in range(8)) for page in range(SUBJECTS))
     page = draws.integer("page", 0, SUBJECTS - 1)
     asked = " ".join(draws.order("asked", texts[page].split())[:4])
     is_answerable = number % 2 == 0
-    return world(texts), row((page,) if is_answerable else (), id=f"q{number}", question=asked)
+    return opened(texts), row((page,) if is_answerable else (), id=f"q{number}", question=asked)
 
 
 def area(length: int, rule: str) -> float:
@@ -161,7 +165,7 @@ def area(length: int, rule: str) -> float:
     found: dict[bool, list[int]] = {True: [], False: []}
     for number in range(PLANTED):
         among, question = planted(number)
-        texts, words = among.page_texts("orchard"), set(question.question.split())
+        texts, words = among.documents.page_texts("orchard"), set(question.question.split())
         pages = shown(packed(question, among, length, f"q{number}", unanswerable_anchor=rule))
         found[bool(question.pages)].append(max(len(words & set(texts[page].split())) for page in pages))
     pairs = [(a > b) + (a == b) / 2 for a in found[True] for b in found[False]]
@@ -226,13 +230,13 @@ def test_positions_are_those_of_the_sorted_pages(own: set[int], data: st.DataObj
 
 
 def test_the_record_says_where_its_answer_pages_stand_at_each_length() -> None:
-    assert [record(packed(row((7,)), world(), k * K))["evidence_position"] for k in (1, 2, 8)] == [
+    assert [record(packed(row((7,)), opened(), k * K))["evidence_position"] for k in (1, 2, 8)] == [
         "only",
         "last",
         "inner",
     ]
-    assert record(packed(row((2, 8)), world()))["evidence_position"] == "first, last"
-    assert record(packed(row(), world()))["evidence_position"] == ""
+    assert record(packed(row((2, 8)), opened()))["evidence_position"] == "first, last"
+    assert record(packed(row(), opened()))["evidence_position"] == ""
 
 
 def test_a_report_breaks_scores_down_by_the_rule_of_the_anchor(tmp_path: Path) -> None:

@@ -41,10 +41,12 @@ def document(name: str, costs: Sequence[int], sha256: str = "") -> mm.Document:
     return mm.Document(name, name, sha256 or f"sha of {name}", tuple(pages))
 
 
-def world(*documents: mm.Document) -> mm.World:
+def opened(*documents: mm.Document) -> mm.Sources:
     """Documents whose pages hold no text."""
     texts = {document.name: ("",) * len(document.pages) for document in documents}
-    return mm.World({document.id: document for document in documents}, texts=lambda name: texts[name])
+    return mm.Sources(
+        documents=mm.Documents({document.id: document for document in documents}, texts=lambda name: texts[name])
+    )
 
 
 def asked(doc: str, pages: Sequence[int] = (), **changed: Any) -> DocumentQuestion:
@@ -65,7 +67,7 @@ def builder(page_label: PageLabel = "none", **options: Any) -> DocVQA:
     return DocVQA("mmlongdoc", DocVQAOptions(page_label=page_label, **options))
 
 
-def packed(row: DocumentQuestion, among: mm.World, length: int, task: DocVQA | None = None) -> mm.Example:
+def packed(row: DocumentQuestion, among: mm.Sources, length: int, task: DocVQA | None = None) -> mm.Example:
     """The one example of a row at a length, recounted."""
     pricer = Pricer(COUNTER, among.sizes)
     draft = (task or builder()).draft(row, among, DRAWS)
@@ -147,7 +149,7 @@ def cut_documents(draw: st.DrawFn) -> tuple[list[int], list[int], int]:
 @given(cut_documents())
 def test_a_packed_document_is_the_first_cut_that_fits(case: tuple[list[int], list[int], int]) -> None:
     costs, answers, room = case
-    alone = world(document("ISEP_student_handbook", costs))
+    alone = opened(document("ISEP_student_handbook", costs))
     pricer = Pricer(COUNTER, alone.sizes)
     row = asked("ISEP_student_handbook", answers)
 
@@ -170,7 +172,7 @@ def test_a_packed_document_is_the_first_cut_that_fits(case: tuple[list[int], lis
 
 
 def test_answer_pages_that_do_not_fit_are_an_error_with_numbers() -> None:
-    among = world(document("a", [4000, 4000, 4000]))
+    among = opened(document("a", [4000, 4000, 4000]))
     draft = builder().draft(asked("a", [0, 2]), among, DRAWS)
     with pytest.raises(DoesNotFitError, match=r"its 2 required units need 8\d\d\d tokens, with a reserve of 256"):
         examples(draft, TokenBudget(8192, RESERVE), (None,), Pricer(COUNTER, among.sizes), DRAWS)
@@ -179,10 +181,10 @@ def test_answer_pages_that_do_not_fit_are_an_error_with_numbers() -> None:
 # Shorter than the budget: other documents left and right
 
 
-def padding_order(own: mm.Document, among: mm.World) -> list[mm.Document]:
+def padding_order(own: mm.Document, among: mm.Sources) -> list[mm.Document]:
     """The other documents in their drawn order, without those that look or are like one that is laid already."""
     laid = [own]
-    for other in DRAWS.order("padding", among.documents.values(), lambda found: found.id):
+    for other in DRAWS.order("padding", among.documents.usable.values(), lambda found: found.id):
         if all(other.name[:15] != one.name[:15] and other.sha256 != one.sha256 for one in laid):
             laid.append(other)
     return laid[1:]
@@ -206,14 +208,14 @@ others = st.lists(
 @given(others, st.integers(1024, 6144), st.sampled_from(["", "1"]))
 def test_padding_is_laid_as_the_rule_says(found: list[mm.Document], length: int, sha256: str) -> None:
     own = document("annual-report-2019", [300, 200], sha256)
-    among = world(own, *found)
+    among = opened(own, *found)
     pricer = Pricer(COUNTER, among.sizes)
     example = packed(asked(own.id, [1]), among, length)
 
     def cost(page: mm.Page) -> int:
         return pricer.unit(page_unit(page.path, page.index, "none", "own")).total + pricer.text("\n\n")
 
-    alone = packed(asked(own.id, [1]), world(own), length)
+    alone = packed(asked(own.id, [1]), opened(own), length)
     expected, room, is_open = shown(alone), length - RESERVE - alone.count.total, True
     assert expected == [(own.name, [0, 1])]
     for number, other in enumerate(padding_order(own, among)):
@@ -231,7 +233,7 @@ def test_padding_is_laid_as_the_rule_says(found: list[mm.Document], length: int,
 @given(others, st.integers(1024, 6144))
 def test_padding_keeps_its_promises(found: list[mm.Document], length: int) -> None:
     own = document("annual-report-2019", [300, 200], "1")
-    among = world(own, *found)
+    among = opened(own, *found)
     laid = shown(packed(asked(own.id, [1]), among, length))
     folders = [folder for folder, _ in laid]
     assert len({folder[:15] for folder in folders}) == len(folders)
@@ -248,13 +250,13 @@ def test_padding_keeps_its_promises(found: list[mm.Document], length: int) -> No
 
 
 def test_padding_takes_no_smaller_page_after_one_that_does_not_fit() -> None:
-    among = world(document("own", [100]), document("other", [4, 2000, 4]))
+    among = opened(document("own", [100]), document("other", [4, 2000, 4]))
     (other, own) = shown(packed(asked("own", [0]), among, 1024))
     assert (other, own) == (("other", [2]), ("own", [0]))
 
 
 def test_contexts_are_nested() -> None:
-    among = world(*(document(name, [90] * 9) for name in ("own", "b", "c", "d", "e")))
+    among = opened(*(document(name, [90] * 9) for name in ("own", "b", "c", "d", "e")))
     contexts = [packed(asked("own", [4]), among, 1024 * k).prompt.images for k in range(1, 6)]
     for shorter, longer in pairwise(contexts):
         assert list(shorter) == [path for path in longer if path in shorter]
@@ -266,7 +268,7 @@ def test_contexts_are_nested() -> None:
 
 def rejection(row: DocumentQuestion, task: DocVQA | None = None) -> str:
     with pytest.raises(mm.Rejected) as caught:
-        (task or builder()).draft(row, world(document("a", [4, 4, 4])), DRAWS)
+        (task or builder()).draft(row, opened(document("a", [4, 4, 4])), DRAWS)
     return str(caught.value.fault)
 
 
@@ -284,7 +286,7 @@ def test_a_list_of_too_many_words_in_all_is_rejected_or_one_with_a_long_element(
         "answer: long-form-answer: expected at most 5 words in all elements together, found 6 in ['a b c', 'd', 'e f']"
     )
     task = builder(answer_words="per_element")
-    assert task.draft(row, world(document("a", [4])), DRAWS).questions[0].data["row"] == row
+    assert task.draft(row, opened(document("a", [4])), DRAWS).questions[0].data["row"] == row
     long = asked("a", [0], answer=("short", "one two three four five six"), answer_format="List")
     assert rejection(long, task) == (
         "answer: long-form-answer: expected at most 5 words in each element, found 'one two three four five six'"
@@ -301,7 +303,7 @@ def test_a_list_of_too_many_words_in_all_is_rejected_or_one_with_a_long_element(
 )
 def test_other_answers_are_not_long_form(changed: dict[str, Any]) -> None:
     row = asked("a", [0], **changed)
-    assert builder().draft(row, world(document("a", [4])), DRAWS).questions[0].data["row"] == row
+    assert builder().draft(row, opened(document("a", [4])), DRAWS).questions[0].data["row"] == row
 
 
 def test_a_page_that_the_document_does_not_have_is_rejected() -> None:
@@ -317,7 +319,7 @@ def test_a_missing_document_is_rejected() -> None:
 # Record and prompt
 
 OWN = document("honor_watch_gs_pro", [500] * 4)
-AMONG = world(OWN, document("owners-manual-2170416", [500, 500, 500]))
+AMONG = opened(OWN, document("owners-manual-2170416", [500, 500, 500]))
 FIELDS = {
     "id": str,
     "doc_name": str,
@@ -407,7 +409,7 @@ def test_a_list_answer_is_a_json_list_in_a_string() -> None:
     ],
 )
 def test_a_prompt_is_the_template_to_the_character(page_label: PageLabel, numbers: list[str]) -> None:
-    among = world(document("honor_watch_gs_pro", [500] * 2), document("owners-manual-2170416", [500] * 3))
+    among = opened(document("honor_watch_gs_pro", [500] * 2), document("owners-manual-2170416", [500] * 3))
     example = packed(asked(OWN.id, [0]), among, 2048, builder(page_label))
     assert example.prompt.rendered() == (
         f"{INSTRUCTION}"

@@ -23,13 +23,13 @@ COUNTER = CrossModalCounter(load_tokenizer("llama2"), PatchRule())
 DRAWS = mm.Draws(("tests of contexts",))
 
 
-def world(texts: dict[str, tuple[str, ...]], keys: dict[str, tuple[str, ...]] | None = None) -> mm.World:
+def opened(texts: dict[str, tuple[str, ...]], keys: dict[str, tuple[str, ...]] | None = None) -> mm.Sources:
     """Documents of pages of 400 tokens, with texts, and keys that are their texts unless said otherwise."""
     documents = {}
     for name, pages in texts.items():
         sized = (mm.Page(n, f"d/{name}/{name}_page{n}.jpg", 560, 560) for n in range(len(pages)))
         documents[name] = mm.Document(name, name, f"sha of {name}", tuple(sized), (keys or texts)[name])
-    return mm.World(documents, texts=lambda name: texts[name])
+    return mm.Sources(documents=mm.Documents(documents, texts=lambda name: texts[name]))
 
 
 TEXTS = {
@@ -51,7 +51,7 @@ def packed(
         answer_format="String" if pages else "None",
         window=more.pop("window", None),
     )
-    found = world(texts or TEXTS)
+    found = opened(texts or TEXTS)
     builder = DocVQA("mmlongdoc", DocVQAOptions(**more))
     draft = builder.draft(row, found, DRAWS)
     (example,) = examples(draft, TokenBudget(length, 256), (None,), Pricer(COUNTER, found.sizes), DRAWS)

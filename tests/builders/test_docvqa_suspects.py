@@ -20,9 +20,11 @@ FILLER = "the committee met again and the minutes were read and approved by all 
 FACTS = ("Maren Holt", "Tern Rock", "Veldersund", "the Ellery lighthouse", "4183 barges", "Stannow Quay")
 
 
-def world(pages: tuple[str, ...]) -> mm.World:
+def opened(pages: tuple[str, ...]) -> mm.Sources:
     sized = tuple(mm.Page(n, f"d/alpha/alpha_page{n}.jpg", 560, 560) for n in range(len(pages)))
-    return mm.World({"alpha": mm.Document("alpha", "alpha", "sha", sized)}, texts=lambda name: pages)
+    return mm.Sources(
+        documents=mm.Documents({"alpha": mm.Document("alpha", "alpha", "sha", sized)}, texts=lambda name: pages)
+    )
 
 
 def asked(number: int, page: int, fact: str, question: str = "What is named?", **more: Any) -> DocumentQuestion:
@@ -36,12 +38,12 @@ PAGES = tuple(f"{FILLER}. What is named is {fact}. {number}" for number, fact in
 
 def test_right_annotations_raise_no_suspicion() -> None:
     rows = [asked(number, number, fact) for number, fact in enumerate(FACTS)]
-    assert list(find_suspects(rows, world(PAGES))) == []
+    assert list(find_suspects(rows, opened(PAGES))) == []
 
 
 def test_a_whole_document_that_is_counted_otherwise_is_one_finding_for_each_row() -> None:
     rows = [asked(number, number + 1, fact) for number, fact in enumerate(FACTS)]
-    found = list(find_suspects(rows, world((*PAGES, FILLER))))
+    found = list(find_suspects(rows, opened((*PAGES, FILLER))))
     assert {suspect.kind for suspect in found} == {"numbering-off"}
     assert [suspect.correction for suspect in found] == [{"evidence_pages": [n + 1]} for n in range(len(FACTS))]
 
@@ -49,26 +51,26 @@ def test_a_whole_document_that_is_counted_otherwise_is_one_finding_for_each_row(
 def test_one_answer_that_stands_on_another_page_only_is_found() -> None:
     pages = (*PAGES[:4], f"{FILLER} lighthouses are described", f"{FILLER} the keeper of the harbour is Maren Holt")
     rows = [asked(0, 4, "Maren Holt", "Who is the keeper of the harbour?")]
-    (suspect,) = find_suspects(rows, world((FILLER, *pages[1:])))
+    (suspect,) = find_suspects(rows, opened((FILLER, *pages[1:])))
     assert (suspect.kind, suspect.correction) == ("answer-on-another-page", {"evidence_pages": [6]})
     assert suspect.evidence == "'Maren Holt' is not on page 5, but on page 6"
 
 
 def test_a_number_that_stands_on_another_page_by_chance_is_no_suspect() -> None:
     pages = (f"{FILLER}: the mean depth of the channel", f"{FILLER} 4183")
-    assert list(find_suspects([asked(0, 0, "4183", "What is the mean depth of the channel?")], world(pages))) == []
+    assert list(find_suspects([asked(0, 0, "4183", "What is the mean depth of the channel?")], opened(pages))) == []
 
 
 def test_pages_beyond_the_document_are_moved_to_where_their_numbers_are_printed() -> None:
-    (suspect,) = find_suspects([asked(0, 102, "Veldersund")], world(PAGES))
+    (suspect,) = find_suspects([asked(0, 102, "Veldersund")], opened(PAGES))
     assert (suspect.kind, suspect.evidence) == ("page-beyond-the-document", "page 103 of 6")
     assert suspect.correction == {"evidence_pages": [3]}
 
 
 def test_a_question_that_names_another_page_is_a_suspect() -> None:
-    (suspect,) = find_suspects([asked(0, 1, "blue", "Which colour has page 12?")], world(PAGES))
+    (suspect,) = find_suspects([asked(0, 1, "blue", "Which colour has page 12?")], opened(PAGES))
     assert suspect.kind == "question-names-another-page"
-    assert list(find_suspects([asked(0, 1, "blue", "Which colour has page 102?")], world(PAGES))) == []
+    assert list(find_suspects([asked(0, 1, "blue", "Which colour has page 102?")], opened(PAGES))) == []
 
 
 def test_words_are_compared_without_case_hyphens_and_commas() -> None:

@@ -181,14 +181,12 @@ def test_what_gives_a_needle_away_is_excluded_and_counted(source: Source) -> Non
     paths = source.write([row("retrieval", "text")], pages)
     reader = MMNIAHRows()
     (found,) = read_rows(reader, paths)
-    pictures = mm.World().pictures
-    assert pictures is None
     from mmlongbench.documents.pictures import Pictures
 
     own = Pictures("mm-niah", lambda name: reader.image(paths, name), 10**6)
-    world = mm.World(pictures=own, web=reader.web_pages(paths))
+    sources = mm.Sources(images=mm.Images(own), web_pages=mm.WebPages(reader.web_pages(paths)))
     assert not isinstance(found, mm.RowFault)
-    units = list(Haystack(found, world, mm.Draws(("t",)), "sentences", ())())  # type: ignore[arg-type]
+    units = list(Haystack(found, sources, mm.Draws(("t",)), "sentences", ())())  # type: ignore[arg-type]
     reasons = [unit.excluded for unit in units if unit.excluded]
     assert sorted(set(reasons)) == ["holds-answer", "missing-image", "repeated"]
     clean = [str(unit.body) for unit in units if isinstance(unit.body, str) and not unit.excluded]

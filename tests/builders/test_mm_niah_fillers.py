@@ -25,19 +25,20 @@ from mmlongbench.manifest.model import Manifest
 pytestmark = pytest.mark.slow
 
 
-def world_of(sources: dict[str, Path]) -> mm.World:
+def opened(paths: dict[str, Path]) -> mm.Sources:
     reader = MMNIAHRows()
-    pictures = Pictures("mm-niah", lambda name: reader.image(sources, name), 10**6)
-    return mm.World(pictures=pictures, web=reader.web_pages(sources), asked_pictures=reader.asked_pictures(sources))
+    pictures = Pictures("mm-niah", lambda name: reader.image(paths, name), 10**6)
+    images = mm.Images(pictures, asked=reader.asked_pictures(paths))
+    return mm.Sources(images=images, web_pages=mm.WebPages(reader.web_pages(paths)))
 
 
 def rows_of(sources: dict[str, Path]) -> list[HaystackQuestion]:
     return [row for row in read_rows(MMNIAHRows(), sources) if isinstance(row, HaystackQuestion)]
 
 
-def units_of(row: HaystackQuestion, world: mm.World) -> list[mm.Unit]:
+def units_of(row: HaystackQuestion, sources: mm.Sources) -> list[mm.Unit]:
     names = [*(needle.image for needle in row.needles if needle.image), *row.shown, *row.choices]
-    return list(Haystack(row, world, mm.Draws(("t",)), "sentences", [world.image(name) for name in names])())
+    return list(Haystack(row, sources, mm.Draws(("t",)), "sentences", [sources.images[name] for name in names])())
 
 
 def with_page(sources: dict[str, Path], *parts: str) -> dict[str, Path]:
@@ -75,7 +76,7 @@ def test_no_picture_of_another_question_fills_a_haystack_under_any_name(
         shutil.copy(tmp_path / IMAGES / made, tmp_path / IMAGES / "obelics" / copy)
     Image.new("RGB", (30, 30)).save(tmp_path / IMAGES / "obelics" / "plain.png")
     sources = with_page(drawn[name], "Words stand here.", *copies, "plain.png")
-    world = world_of(sources)
+    world = opened(sources)
     units = {unit.id: unit for unit in units_of(rows_of(sources)[0], world)}
     page = [unit for id, unit in units.items() if id.startswith("obelics/obelics.jsonl-2#")]
     assert [unit.excluded for unit in page] == ["", *["image-of-a-question"] * len(copies), ""]
@@ -89,7 +90,8 @@ def test_pictures_of_folders_of_made_pictures_are_no_filler(drawn: dict[str, dic
     pictures = Pictures("mm-niah", lambda name: folder / name, 10**6)
     page = [mm.Image(name) for name in ("my_paste/a.png", "abnormal_pic_val/b.png", "web/c.png")]
     row = HaystackQuestion(id="q", question="?", needles=(HiddenNeedle(id="needle-0", text="It is."),))
-    units = list(Haystack(row, mm.World(pictures=pictures, web={"p": page}), mm.Draws(("t",)), "sentences", ())())
+    sources = mm.Sources(images=mm.Images(pictures), web_pages=mm.WebPages({"p": page}))
+    units = list(Haystack(row, sources, mm.Draws(("t",)), "sentences", ())())
     assert [unit.excluded for unit in units] == ["made-image", "made-image", ""]
 
 
@@ -124,7 +126,7 @@ def test_a_build_that_would_release_such_filler_ends_with_its_name(
     manifest = Manifest.model_validate({"datasets": [dataset]})
     left_out = build(manifest, tmp_path / "right", LocalExecutor(1, Progress(is_shown=False))).lock.public()
     assert left_out["datasets"][kind]["cells"]["4K"]["left_out"]
-    monkeypatch.setattr(haystack, "_picture_faults", lambda pictures, world: lambda name, picture: "")
+    monkeypatch.setattr(haystack, "_picture_faults", lambda pictures, images: lambda name, picture: "")
     with pytest.raises(mm.DraftError, match=rf"mm-niah-\d: internal error: the picture mm-niah/{copy} .* it {fault}"):
         build(manifest, tmp_path / "wrong", LocalExecutor(1, Progress(is_shown=False)))
 
@@ -133,7 +135,7 @@ def test_statements_with_the_counted_symbol_are_no_filler(drawn: dict[str, dict[
     sources = with_page(
         drawn["counting-text"], "No stars.", f"The film has {STAR}{STAR}.", f"So an owl counted 9 {STAR} ."
     )
-    world = world_of(sources)
+    world = opened(sources)
     for row in rows_of(sources):
         assert counted_symbols(row) == {STAR}
         units = units_of(row, world)

@@ -370,8 +370,8 @@ def test_marks_between_pages_part_them_and_are_no_text(tmp_path: Path) -> None:
     raw["context"] = f"One ends here</s>Two begins. {raw['meta']['needles'][0]}</s> <image></s>"
     page = page_of(raw, tmp_path)
     assert "</s>" not in "".join(part for part in page if isinstance(part, str))
-    world = mm.World(web={"p": page})
-    assert [part for part in world.web_page("p") if isinstance(part, str)] == ["One ends here Two begins."]
+    pages = mm.WebPages({"p": page})
+    assert [part for part in pages.page("p") if isinstance(part, str)] == ["One ends here Two begins."]
     assert mm.sentences(str(page[0])) == ["One ends here", "Two begins."]
 
 

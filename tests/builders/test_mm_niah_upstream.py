@@ -75,7 +75,7 @@ class Made:
         return self.session.dataset(name)
 
     def rows(self, name: str) -> tuple[Row, ...]:
-        return self.session.rows(name)
+        return self.session.questions(name)
 
 
 @pytest.fixture(scope="module")
@@ -256,7 +256,7 @@ def test_shorter_contexts_are_contained_in_longer_ones(made: Made, name: str) ->
 def test_a_draft_is_pure(made: Made, name: str) -> None:
     dataset = made.dataset(name)
     for row in made.rows(name):
-        first, again = (dataset.builder.draft(row, dataset.world, dataset.draws(row.id)) for _ in range(2))
+        first, again = (dataset.builder.draft(row, dataset.sources, dataset.draws(row.id)) for _ in range(2))
         assert first.questions == again.questions
         assert first.required == again.required
         assert list(first.take_order.units(K)) == list(again.take_order.units(K))

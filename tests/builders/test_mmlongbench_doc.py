@@ -13,7 +13,7 @@ import pytest
 from builders.docvqa import MMLongBenchDoc
 from builders.docvqa.mmlongbench_doc import FIELDS
 from builders.docvqa.rows import DocumentQuestion
-from mmlongbench import Document, Fault, Rejected, RowFault, SourceError, World
+from mmlongbench import Document, Documents, Fault, Rejected, RowFault, SourceError
 from mmlongbench.manifest.errata import read_rows
 
 REAL = Path(__file__).parents[2].parent / "shared/real/mmlongbench-doc"
@@ -285,9 +285,9 @@ def test_a_row_names_its_document_with_or_without_the_ending(read: Read, ending:
 
 @pytest.mark.parametrize("doc_id", ["../../etc/passwd.pdf", "/etc/passwd.pdf", "sub/passwd.pdf", "..", ".pdf", ""])
 def test_a_path_for_a_document_is_a_missing_document(read: Read, doc_id: str) -> None:
-    world = World({"passwd": Document("passwd", "passwd", "11", ())})
+    documents = Documents({"passwd": Document("passwd", "passwd", "11", ())})
     with pytest.raises(Rejected, match="missing-document"):
-        world.document(question(read(doc_id=doc_id)).doc)
+        documents[question(read(doc_id=doc_id)).doc]
 
 
 # The real rows

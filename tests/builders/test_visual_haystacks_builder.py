@@ -14,7 +14,7 @@ from PIL import Image
 from builders.samples.visual_haystacks import draw_several, draw_single
 from builders.visual_haystacks import Photographs, VisualHaystack, VisualHaystacks
 from builders.visual_haystacks.rows import PhotographQuestion
-from mmlongbench import Draws, Example, Rejected, World
+from mmlongbench import Draws, Example, Images, Rejected, Sources
 from mmlongbench.documents.pictures import Pictures
 from mmlongbench.lengths import K, TokenBudget
 from mmlongbench.manifest.errata import read_rows
@@ -38,7 +38,7 @@ Reader = VisualHaystacks | Photographs
 class Haystack:
     """A sample, opened."""
 
-    world: World
+    sources: Sources
     rows: tuple[PhotographQuestion, ...]
     shown: Mapping[str, set[str]]
     """Objects by released path, read from the annotations without the reader."""
@@ -48,22 +48,22 @@ def builder(**options: str) -> VisualHaystack:
     return VisualHaystack("vh", VisualHaystack.options_type.model_validate(options))
 
 
-def opened(reader: Reader, sources: Mapping[str, Path]) -> World:
+def opened(reader: Reader, sources: Mapping[str, Path]) -> Sources:
     pictures = Pictures(reader.image_folder, partial(reader.image, sources), 10**8)
-    return World(pictures=pictures, shown=reader.shows(sources))
+    return Sources(images=Images(pictures, reader.shows(sources)))
 
 
-def made(task: VisualHaystack, row: PhotographQuestion, world: World, length: int = 8 * K) -> list[Example]:
+def made(task: VisualHaystack, row: PhotographQuestion, sources: Sources, length: int = 8 * K) -> list[Example]:
     draws = DRAWS.at(row.id)
     placements = task.spec.placements
     assert placements is not None
-    pricer = Pricer(COUNTER, world.sizes)
-    return examples(task.draft(row, world, draws), TokenBudget(length, RESERVE), placements.all(), pricer, draws)
+    pricer = Pricer(COUNTER, sources.sizes)
+    return examples(task.draft(row, sources, draws), TokenBudget(length, RESERVE), placements.all(), pricer, draws)
 
 
-def taken(task: VisualHaystack, row: PhotographQuestion, world: World) -> list[tuple[str, str]]:
+def taken(task: VisualHaystack, row: PhotographQuestion, sources: Sources) -> list[tuple[str, str]]:
     """(id, why it is excluded) of each unit of the take order, in the order of being taken."""
-    return [(unit.id, unit.excluded) for unit in task.draft(row, world, DRAWS.at(row.id)).take_order.units(0)]
+    return [(unit.id, unit.excluded) for unit in task.draft(row, sources, DRAWS.at(row.id)).take_order.units(0)]
 
 
 def annotated(path: Path) -> dict[str, set[str]]:
@@ -88,7 +88,7 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Haystack]:
 
 
 @pytest.fixture
-def tiny(tmp_path: Path) -> World:
+def tiny(tmp_path: Path) -> Sources:
     """Eight pictures of 112 × 112 pixels, 16 tokens each; of the pool, d shows a kite, and f is broken."""
     for name in "abcdefgh":
         Image.new("RGB", (112, 112), (ord(name), 90, 90)).save(tmp_path / f"{name}.png")
@@ -97,7 +97,7 @@ def tiny(tmp_path: Path) -> World:
     reader = Photographs()
     shown = {f"{name}.png": frozenset({"kite"} if name == "d" else ()) for name in "cdefgh"}
     sources = {"questions": tmp_path / "q.jsonl", "images": tmp_path}
-    return World(pictures=Pictures(reader.image_folder, partial(reader.image, sources), 10**8), shown=shown)
+    return Sources(images=Images(Pictures(reader.image_folder, partial(reader.image, sources), 10**8), shown))
 
 
 def asked(needles: Sequence[str] = ("a.png",), negatives: Sequence[str] = (), anchor: str = "kite") -> Any:
@@ -109,11 +109,11 @@ def asked(needles: Sequence[str] = ("a.png",), negatives: Sequence[str] = (), an
 def every(samples: Mapping[str, Haystack]) -> Iterator[tuple[Haystack, PhotographQuestion, Example]]:
     for kind, haystack in samples.items():
         for row in haystack.rows:
-            for example in made(builder(needles=kind), row, haystack.world):
+            for example in made(builder(needles=kind), row, haystack.sources):
                 yield haystack, row, example
 
 
-def test_the_small_example_is_this_to_the_character(tiny: World) -> None:
+def test_the_small_example_is_this_to_the_character(tiny: Sources) -> None:
     task = builder(finish="none")
     example = made(task, asked(negatives=["b.png", "missing.png"]), tiny, 1 * K)[2]
     shown = ["vh/b.png", "vh/c.png", "vh/a.png", "vh/g.png", "vh/e.png", "vh/h.png"]
@@ -139,7 +139,7 @@ def test_a_released_line_gives_the_prompt_again(samples: dict[str, Haystack]) ->
         record = json.loads(json.dumps(builder().record(example)))
         assert builder().prompt({**record, "depth": 0.2, "unknown": None}) == example.prompt
         assert (record["id"], record["answer"], record["question"]) == (row.id, row.answer, row.question)
-        assert record["needles"] == [haystack.world.image(name).path for name in row.needles]
+        assert record["needles"] == [haystack.sources.images[name].path for name in row.needles]
 
 
 def test_no_distractor_shows_the_anchor_object_and_none_stands_twice(samples: dict[str, Haystack]) -> None:
@@ -154,7 +154,7 @@ def test_no_distractor_shows_the_anchor_object_and_none_stands_twice(samples: di
 def test_one_needle_stands_at_six_depths_and_several_in_three_permutations(samples: dict[str, Haystack]) -> None:
     for kind, expected in (("single", 6), ("several", 3)):
         haystack = samples[kind]
-        found = made(builder(needles=kind), haystack.rows[0], haystack.world)
+        found = made(builder(needles=kind), haystack.rows[0], haystack.sources)
         assert len(found) == expected
         assert len({frozenset(example.prompt.images) for example in found}) == 1
         assert len({example.prompt for example in found}) == expected
@@ -169,10 +169,12 @@ def test_closing_photographs_fill_the_budget_and_the_plain_way_stops_at_the_firs
     haystack = samples["single"]
     fills = []
     for row in haystack.rows:
-        closed, plain = (made(builder(finish=finish), row, haystack.world, 16 * K)[0] for finish in ("closing", "none"))
+        closed, plain = (
+            made(builder(finish=finish), row, haystack.sources, 16 * K)[0] for finish in ("closing", "none")
+        )
         fills.append((closed.count.total + RESERVE) / (16 * K))
         assert closed.count.total >= plain.count.total
-        order = [id for id, _ in taken(builder(), row, haystack.world)]
+        order = [id for id, _ in taken(builder(), row, haystack.sources)]
         assert [unit.id for unit in plain.units[1:]] == order[: len(plain.units) - 1]
         assert [unit.id for unit in closed.units[1:-3]] == order[: len(closed.units) - 4]
     assert min(fills) >= 0.99
@@ -182,7 +184,7 @@ def test_closing_photographs_fill_the_budget_and_the_plain_way_stops_at_the_firs
 def test_a_longer_context_begins_with_a_shorter_one_but_for_the_closing(samples: dict[str, Haystack]) -> None:
     haystack = samples["several"]
     for row in haystack.rows[:4]:
-        contexts = [made(builder(needles="several"), row, haystack.world, length * K)[0] for length in (8, 16, 32)]
+        contexts = [made(builder(needles="several"), row, haystack.sources, length * K)[0] for length in (8, 16, 32)]
         order = [[unit.id for unit in example.units if unit.role == "negative"] for example in contexts]
         for shorter, longer in pairwise(order):
             assert shorter[:-2] == longer[: len(shorter) - 2]
@@ -192,36 +194,36 @@ def test_a_longer_context_begins_with_a_shorter_one_but_for_the_closing(samples:
 def test_an_oracle_context_has_the_needles_alone(samples: dict[str, Haystack]) -> None:
     for kind, haystack in samples.items():
         for row in haystack.rows[:3]:
-            for example in made(builder(needles=kind, context="oracle"), row, haystack.world):
+            for example in made(builder(needles=kind, context="oracle"), row, haystack.sources):
                 assert {unit.role for unit in example.units} == {"needle"}
                 assert len(example.units) == len(row.needles)
 
 
-def test_own_negatives_are_taken_before_the_pool_each_once_in_a_drawn_order(tiny: World) -> None:
+def test_own_negatives_are_taken_before_the_pool_each_once_in_a_drawn_order(tiny: Sources) -> None:
     order = [id for id, _ in taken(builder(), asked(negatives=["b.png", "c.png", "b.png"]), tiny)]
     assert set(order[:2]) == {"b.png", "c.png"}
     assert sorted(order[2:]) == ["e.png", "f.png", "g.png", "h.png"]
 
 
-def test_without_an_anchor_nothing_comes_from_the_pool(tiny: World) -> None:
+def test_without_an_anchor_nothing_comes_from_the_pool(tiny: Sources) -> None:
     assert taken(builder(), asked(negatives=["b.png"], anchor=""), tiny) == [("b.png", "")]
 
 
-def test_a_needle_is_never_a_distractor_of_its_own_question(tiny: World) -> None:
+def test_a_needle_is_never_a_distractor_of_its_own_question(tiny: Sources) -> None:
     found = taken(builder(needles="several"), asked(needles=["c.png", "e.png"]), tiny)
     assert sorted(id for id, _ in found) == ["f.png", "g.png", "h.png"]
 
 
-def test_distractors_that_cannot_be_opened_are_excluded_with_the_reason(tiny: World) -> None:
+def test_distractors_that_cannot_be_opened_are_excluded_with_the_reason(tiny: Sources) -> None:
     found = taken(builder(), asked(negatives=["none.png", "../q.jsonl"]), tiny)
     excluded = {id: reason for id, reason in found if reason}
     assert excluded == {"none.png": "missing-image", "../q.jsonl": "missing-image", "f.png": "broken-image"}
 
 
 def test_the_order_differs_between_questions_and_seeds_and_is_the_same_twice(samples: dict[str, Haystack]) -> None:
-    world, row = samples["single"].world, samples["single"].rows[0]
+    sources, row = samples["single"].sources, samples["single"].rows[0]
     orders = [
-        [unit.id for unit in islice(builder().draft(row, world, draws).take_order.units(0), 9, 60)]
+        [unit.id for unit in islice(builder().draft(row, sources, draws).take_order.units(0), 9, 60)]
         for draws in (DRAWS.at("a"), DRAWS.at("a"), DRAWS.at("b"), Draws((43, "vh", "a")))
     ]
     assert orders[0] == orders[1]
@@ -238,7 +240,9 @@ def test_the_order_differs_between_questions_and_seeds_and_is_the_same_twice(sam
         (asked(needles=["f.png"]), "broken-image"),
     ],
 )
-def test_a_question_whose_needles_cannot_be_used_is_rejected(tiny: World, row: PhotographQuestion, reason: str) -> None:
+def test_a_question_whose_needles_cannot_be_used_is_rejected(
+    tiny: Sources, row: PhotographQuestion, reason: str
+) -> None:
     with pytest.raises(Rejected) as caught:
         builder().draft(row, tiny, DRAWS)
     assert caught.value.fault.reason == reason

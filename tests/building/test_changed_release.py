@@ -4,6 +4,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterable
+from dataclasses import replace as replace_fields
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,10 @@ import yaml
 from PIL import Image
 from tiny import Ran, build, command, hashes, leftovers, lock
 
+import mmlongbench as mm
+from builders.docvqa import MMLongBenchDoc
 from mmlongbench.building.build_dir import BuildDir, Shard
-from mmlongbench.building.lines import ROWS, KeptRow, Reject
+from mmlongbench.building.lines import ROWS, ReadRow, Reject
 from mmlongbench.errors import BuildError, Fault
 from mmlongbench.io.atomic import write_whole
 
@@ -26,6 +29,7 @@ FILES = (
 RESULTS = (
     "documents/mmlongdoc/cedar",
     "rows/mmlongdoc/all",
+    "questions/mmlongdoc/all",
     "records/mmlongdoc/2K/00000",
     "images/mmlongdoc/pages/cedar",
     "cells/mmlongdoc/1K",
@@ -142,10 +146,10 @@ def test_a_result_that_was_changed_inside_is_named_and_made_again(source: Path, 
 def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
     build_dir, shard = BuildDir(tmp_path), Shard("rows", "x", "all")
     fault = Fault("odd", "a name", "\udc80", file="\udc80\u2028")
-    results: tuple[list[KeptRow | Reject], ...] = (
+    results: tuple[list[ReadRow | Reject], ...] = (
         [],
-        [KeptRow({"a": 1})],
-        [KeptRow({"a": "x" * 100_000}), Reject("x", "\u2028", None, fault)],
+        [ReadRow({"a": 1})],
+        [ReadRow({"a": "x" * 100_000}), Reject("x", "\u2028", None, fault)],
     )
     for lines in results:
         build_dir.write(shard, lines)
@@ -160,7 +164,7 @@ def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "null", '{"root": "x"}', '{"format": 2, "root": "x", "datasets": [{}], "versions": {}}']
+    "text", ["", "{", "[]", "null", '{"root": "x"}', '{"format": 3, "root": "x", "datasets": [{}], "versions": {}}']
 )
 def test_a_torn_plan_counts_as_none(text: str, source: Path, finished: Path, tmp_path: Path) -> None:
     out = unfinished(source, tmp_path / "out")
@@ -219,6 +223,29 @@ def test_rows_of_another_type_than_the_reader_has_now_are_made_again(
     assert (ended.code, f"{path}: is not what was written there, and was removed" in ended.err) == (2, True)
     assert build(source, out).code == 0
     assert hashes(out) == hashes(finished)
+
+
+@pytest.mark.parametrize("change", ["one row more", "one row less"])
+def test_rows_that_are_read_anew_as_others_begin_the_choice_anew(
+    change: str, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, row = unfinished(source, tmp_path / "out"), MMLongBenchDoc.row
+
+    def more(self: MMLongBenchDoc, raw: mm.RawRow, sources: mm.SourcePaths) -> mm.Row | mm.Fault:
+        mended = replace_fields(raw, fields={**raw.fields, "evidence_pages": "[1]"})
+        return row(self, mended if raw.id == "mmlongdoc_8" else raw, sources)
+
+    def less(self: MMLongBenchDoc, raw: mm.RawRow, sources: mm.SourcePaths) -> mm.Row | mm.Fault:
+        return mm.Fault("too-new", "x", "y") if raw.id == "mmlongdoc_0" else row(self, raw, sources)
+
+    monkeypatch.setattr(MMLongBenchDoc, "row", more if change == "one row more" else less)
+    (out / ".build/rows/mmlongdoc/all.jsonl").unlink()
+    (out / ".build/cells/mmlongdoc/1K.jsonl").unlink()
+    ended = build(source, out)
+    assert (ended.code, "is not what was written there, and was removed" in ended.err) == (2, True)
+    assert build(source, out).code == 0
+    assert build(source, tmp_path / "anew").code == 0
+    assert hashes(tmp_path / "anew").items() <= hashes(out).items()  # a page that nobody shows any more may stay
 
 
 def test_a_plan_that_is_whole_but_of_another_engine_is_torn_too(source: Path, finished: Path, tmp_path: Path) -> None:

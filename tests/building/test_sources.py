@@ -12,9 +12,7 @@ from tiny import ROWS, build, command, draw_pdf, hashes, lock, rejects, write_ro
 
 from mmlongbench.documents.limits import MAX_PIXELS
 from mmlongbench.documents.pixels import header_size
-from mmlongbench.errors import DraftError
 from mmlongbench.io.atomic import sha256_of
-from mmlongbench.task.sources import World
 
 pytestmark = pytest.mark.slow
 
@@ -134,14 +132,6 @@ def test_a_build_that_kept_nothing_says_so_and_exits_with_1(option: str | None, 
     assert (again.code, "was complete already" in again.out) == (1, True)
     audited = command("audit", tmp_path / "out")
     assert (audited.code, audited.err) == (1, f"{tmp_path / 'out'}: holds no public file\n")
-
-
-def test_a_pool_that_is_not_there_is_answered_with_what_there_is() -> None:
-    assert World().pool("documents") == ()
-    with pytest.raises(
-        DraftError, match=r"no pool 'document': there are documents, pictures, web_pages; did you mean 'documents'\?"
-    ):
-        World().pool("document")
 
 
 @pytest.mark.parametrize("warned", ["error", "always"])

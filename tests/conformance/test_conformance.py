@@ -95,7 +95,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     with run_stages(quickstart(12), out) as session:
         finish(list(session.plans.values()), session, LocalExecutor(1, QUIET))
         datasets = {name: session.dataset(name) for name in NAMES}
-        yield World(out, datasets, {name: session.rows(name) for name in NAMES}, {})
+        yield World(out, datasets, {name: session.questions(name) for name in NAMES}, {})
 
 
 every = pytest.mark.parametrize("name", NAMES)
@@ -117,7 +117,7 @@ def test_rows_are_the_same_twice(world: World, name: str) -> None:
 def test_a_draft_is_pure(world: World, name: str) -> None:
     dataset = world.datasets[name]
     for row in world.rows[name]:
-        first, again = (dataset.builder.draft(row, dataset.world, dataset.draws(row.id)) for _ in range(2))
+        first, again = (dataset.builder.draft(row, dataset.sources, dataset.draws(row.id)) for _ in range(2))
         assert first.required == again.required
         assert first.questions == again.questions
         assert (
@@ -158,7 +158,7 @@ def test_every_required_unit_stands_once_and_needles_at_their_depths(world: Worl
     if is_shared(dataset):
         return
     for row, examples in zip(world.rows[name], world.packed_rows(name, 16 * K), strict=True):
-        draft = dataset.builder.draft(row, dataset.world, dataset.draws(row.id))
+        draft = dataset.builder.draft(row, dataset.sources, dataset.draws(row.id))
         for example in examples:
             times = Counter(unit.id for host in example.units for unit in (host, *host.needles))
             assert set(times.values()) == {1}
@@ -201,7 +201,7 @@ def test_shorter_contexts_are_nested_in_longer_ones(world: World, name: str) -> 
             both = [u.id for u in longer.units if u.place is not None and u.id in {v.id for v in shorter.units}]
             assert both == [u.id for u in shorter.units if u.place is not None and u.id not in missing]
             draft = world.datasets[name].builder.draft(
-                row, world.datasets[name].world, world.datasets[name].draws(row.id)
+                row, world.datasets[name].sources, world.datasets[name].draws(row.id)
             )
             assert len(missing) <= (draft.closing.last if draft.closing else 0)
 
@@ -253,7 +253,7 @@ def test_the_audit_finds_nothing_and_every_image_is_as_planned(
     world: World, problems: dict[str, dict[str, dict[str, str]]], name: str
 ) -> None:
     assert problems[name] == {}
-    sizes, planned = ImageSizes(world.release / IMAGES), world.datasets[name].world.sizes
+    sizes, planned = ImageSizes(world.release / IMAGES), world.datasets[name].sources.sizes
     shown = {path for example in world.examples(name, 32 * K) for path in example.prompt.images}
     assert {path: sizes[path] for path in shown} == {path: planned[path] for path in shown}
 

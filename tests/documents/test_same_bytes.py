@@ -55,18 +55,18 @@ def test_only_pictures_of_a_known_size_are_read(tmp_path: Path, monkeypatch: pyt
     assert small in found
 
 
-def test_a_world_knows_the_pictures_of_all_rows_under_any_name(tmp_path: Path) -> None:
+def test_images_know_the_pictures_of_all_rows_under_any_name(tmp_path: Path) -> None:
     asked, web = picture(tmp_path / "asked.png", 9), picture(tmp_path / "web.png", 8)
     (tmp_path / "copy.png").write_bytes(asked.read_bytes())
     pictures = Pictures("x", lambda name: file if (file := tmp_path / name).is_file() else None, 10**6)
-    world = mm.World(pictures=pictures, asked_pictures=iter(["asked.png", "gone.png", "./asked.png"]))
-    assert world.is_asked_picture(world.image("copy.png"))
-    assert world.is_asked_picture(world.image("asked.png"))
-    assert not world.is_asked_picture(world.image(web.name))
+    images = mm.Images(pictures, asked=iter(["asked.png", "gone.png", "./asked.png"]))
+    assert images.is_asked(images["copy.png"])
+    assert images.is_asked(images["asked.png"])
+    assert not images.is_asked(images[web.name])
 
 
-def test_a_world_without_such_rows_knows_none(tmp_path: Path) -> None:
+def test_images_without_such_rows_know_none(tmp_path: Path) -> None:
     picture(tmp_path / "web.png", 8)
-    world = mm.World(pictures=Pictures("x", lambda name: tmp_path / name, 10**6))
-    found = world.image("web.png")
-    assert not world.is_asked_picture(found)
+    images = mm.Images(Pictures("x", lambda name: tmp_path / name, 10**6))
+    found = images["web.png"]
+    assert not images.is_asked(found)

@@ -1,4 +1,4 @@
-"""Builds whose stages are done and whose lock is not written."""
+"""Builds whose stages are done, all or those that are prepared, and whose lock is not written."""
 
 from pathlib import Path
 
@@ -6,6 +6,7 @@ from mmlongbench.building.build import do_stages, plan_build
 from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.building.session import Session
+from mmlongbench.building.shares import prepare
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.model import Manifest
 
@@ -17,4 +18,14 @@ def run_stages(manifest: Manifest, out: Path) -> Session:
     plans = plan_build(manifest, build_dir, executor)
     session = Session(out)
     do_stages(plans, session, executor)
+    return session
+
+
+def prepared(manifest: Manifest, out: Path) -> Session:
+    """Read the sources and choose the questions of all datasets in this process; the session is to be closed."""
+    build_dir, executor = BuildDir(out), LocalExecutor(1, Progress(is_shown=False))
+    build_dir.root.mkdir(parents=True, exist_ok=True)
+    plans = plan_build(manifest, build_dir, executor)
+    session = Session(out)
+    prepare(plans, session, executor)
     return session

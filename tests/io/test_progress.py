@@ -69,6 +69,7 @@ def test_a_build_shows_a_line_for_each_cell_that_is_under_way(
     make(manifest, tmp_path / "out", LocalExecutor(1, Progress(is_shown=True)))
     assert {label: steps for label, steps in moved.items() if ":" not in label} == {
         "mmlongdoc documents": 4,
+        "mmlongdoc rows": 1,
         "mmlongdoc questions": 1,
         "mmlongdoc 1K": 6,
         "mmlongdoc 2K": 6,

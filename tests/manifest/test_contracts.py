@@ -11,9 +11,12 @@ from typing import Any, ClassVar
 import pytest
 
 import mmlongbench as mm
+from mmlongbench.errors import ManifestError
 from mmlongbench.manifest.calling import PluginCallError
 from mmlongbench.manifest.contracts import CONTRACTS, contract_fault
+from mmlongbench.manifest.model import DatasetSpec
 from mmlongbench.manifest.registry import GROUPS
+from mmlongbench.manifest.resolve import bind_builder, check_plugins
 from mmlongbench.scoring import running
 from mmlongbench.scoring.running import Run
 from mmlongbench.task.builder import ExaminingBuilder, SharedContextBuilder
@@ -26,7 +29,7 @@ class Tale(mm.Builder[mm.Row]):
     row_type: ClassVar[type[mm.Row]] = mm.Row
     spec = mm.TaskSpec(mm.FilePattern("tales/{name}_K{k}.jsonl"), "sub_em")
 
-    def draft(self, row: mm.Row, world: mm.World, draws: mm.Draws) -> mm.Draft:
+    def draft(self, row: mm.Row, sources: mm.Sources, draws: mm.Draws) -> mm.Draft:
         raise NotImplementedError
 
     def record(self, example: mm.Example) -> mm.Record:
@@ -51,6 +54,13 @@ class Half(Metric):
 
     def score(self, asked: ScoringInput) -> Score:
         return Score(0.5)
+
+
+def test_a_task_of_full_prompts_takes_no_corpus() -> None:
+    text = {"name": "gov", "builder": "summary", "reader": "govreport", "source": "sample"}
+    spec = DatasetSpec.model_validate({**text, "corpus": "passages"})
+    with pytest.raises(ManifestError, match=r"^dataset 'gov': builder 'summary' takes no corpus: TaskSpec.full_"):
+        check_plugins(spec, bind_builder(spec))
 
 
 def own(*bases: type, **members: object) -> type:

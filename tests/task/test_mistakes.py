@@ -64,6 +64,15 @@ READERS = {
     "DocumentsKey": "documents(): KeyError: 'boo' (mistakes.py, line ",
     "NumberedDocuments": "documents(): the id of a document is 5, expected a text",
     "ImageKey": "image(), picture '",
+    "PooledTiles": "shows(): gave a list, expected Mapping",
+    "MixedPool": "shows(): TypeError: '<' not supported between instances of 'int' and 'str'",
+    "NoWebPages": "web_pages(): gave a NoneType, expected Mapping",
+    "ClassesKey": "image_classes(): KeyError: 'boo' (mistakes.py, line ",
+    "DictOfClasses": "image_classes(): gave a dict, expected ImageClasses or NoneType",
+    "OnlyInPython": f"row(), {ROW}a StrictTile is not the same when it is read from its JSON again: field 'repairs': I",
+    "Forgets": f"row(), {ROW}a SecretTile is not the same when it is read from its JSON again: field 'secret' is",
+    "GivesMore": f"row(), {ROW}a SecretTile is not the same when it is read from its JSON again: row_type is TileRow",
+    "NoText": f"row(), {ROW}UnicodeDecodeError: ",
 }
 SAMPLES = {
     "draw_boo": "draw(): KeyError: 'boo' (mistakes.py, line ",
@@ -144,6 +153,33 @@ def test_a_further_metric_that_is_not_installed_is_a_note(installed: None, tmp_p
 
 def test_a_metric_of_a_stranger_ends_no_build_by_what_it_does_not_promise(installed: None, tmp_path: Path) -> None:
     assert build(tmp_path, "Judging", "TileReader") == Ran(0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("method", "gives", "fault"),
+    [
+        ("evidence", {"pages": [1]}, "evidence() gave a dict, expected mm.Evidence or None"),
+        ("facets", KeyError("boo"), "KeyError: 'boo'"),
+    ],
+)
+def test_a_mistake_that_only_scoring_meets_is_named(
+    method: str, gives: object, fault: str, installed: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert build(tmp_path, "Tiles", "TileReader") == Ran(0, "", "")
+
+    def broken(self: object, record: object) -> object:
+        if isinstance(gives, Exception):
+            raise gives
+        return gives
+
+    (tmp_path / "said").mkdir()
+    (tmp_path / "said/tiles_K1.jsonl").write_text("")
+    monkeypatch.setattr(f"mistakes.Tiles.{method}", broken)
+    ran = command("score", tmp_path / "out", tmp_path / "said", "--out", tmp_path / "scores")
+    who = "builder 'Tiles' (mistakes:Tiles of mmlongbench-mistakes): a method that scoring calls, example 'tile-0': "
+    assert ran.code == 2
+    assert ran.err.startswith(f"error: {who}{fault}")
+    assert ran.err.count("\n") == 1
 
 
 @pytest.mark.parametrize("name", READERS)

@@ -1,23 +1,37 @@
 import pytest
 
-from mmlongbench import Document, Fault, Page, Rejected, World
+from mmlongbench import (
+    Document,
+    Documents,
+    DraftError,
+    Fault,
+    Image,
+    ImageClasses,
+    Images,
+    Page,
+    Rejected,
+    Row,
+    Sources,
+    WebPages,
+)
+from mmlongbench.documents.pictures import Pictures
 
 PAGES = (Page(0, "docs/a/a_page0.jpg", 100, 200), Page(1, "docs/a/a_page1.jpg", 200, 100))
 BROKEN = Fault("broken-document", "a PDF that can be opened", "none", "b.pdf")
-WORLD = World(
+DOCUMENTS = Documents(
     {"z": Document("z", "z", "22", ()), "a.1": Document("a.1", "a", "11", PAGES)},
     {"b": BROKEN},
 )
 
 
 def test_a_document_is_found_by_its_id_with_its_pages_in_order() -> None:
-    assert WORLD.document("a.1").name == "a"
-    assert WORLD.pages("a.1") == PAGES
+    assert DOCUMENTS["a.1"].name == "a"
+    assert DOCUMENTS["a.1"].pages == PAGES
 
 
 def test_a_missing_document_rejects_the_question_that_asks_for_it() -> None:
     with pytest.raises(Rejected) as caught:
-        WORLD.pages("../../etc/passwd")
+        DOCUMENTS["../../etc/passwd"]
     assert caught.value.fault == Fault(
         "missing-document", "a document '../../etc/passwd' among the sources", "none", field="doc"
     )
@@ -25,13 +39,70 @@ def test_a_missing_document_rejects_the_question_that_asks_for_it() -> None:
 
 def test_a_refused_document_rejects_with_what_is_wrong_with_it() -> None:
     with pytest.raises(Rejected) as caught:
-        WORLD.document("b")
+        DOCUMENTS["b"]
     assert caught.value.fault == BROKEN
 
 
-def test_the_pool_has_the_usable_documents_sorted() -> None:
-    assert WORLD.pool("documents") == ("a.1", "z")
+def test_the_usable_documents_are_listed_sorted() -> None:
+    assert DOCUMENTS.ids == ("a.1", "z")
+
+
+def test_texts_that_were_not_read_are_an_error_that_says_what_asks_for_them() -> None:
+    with pytest.raises(DraftError, match=r"document a\.1: its texts were not read: set TaskSpec\.page_texts"):
+        DOCUMENTS.page_texts("a.1")
+
+
+def test_the_text_of_a_page_is_stripped_and_holds_no_marker() -> None:
+    documents = Documents(DOCUMENTS.usable, texts=lambda name: (" One.\n", "<image> two"))
+    assert [documents.page_text("a.1", index) for index in (0, 1)] == ["One.", "< image > two"]
 
 
 def test_sizes_are_known_by_path() -> None:
-    assert WORLD.sizes == {"docs/a/a_page0.jpg": (100, 200), "docs/a/a_page1.jpg": (200, 100)}
+    found = {"docs/a/a_page0.jpg": (100, 200), "docs/a/a_page1.jpg": (200, 100)}
+    assert Sources(documents=DOCUMENTS).sizes == found
+    images = Images(Pictures("x", lambda name: None, 10**6))
+    sources = Sources(documents=DOCUMENTS, images=images)
+    images.pictures.sizes["x/later.png"] = (3, 4)
+    assert sources.sizes["x/later.png"] == (3, 4)
+    assert sources.sizes["docs/a/a_page0.jpg"] == (100, 200)
+
+
+@pytest.mark.parametrize(
+    ("part", "fault"),
+    [
+        ("documents", "this dataset has no documents: its reader needs a method `documents(sources)`"),
+        ("images", "this dataset has no pictures: its reader needs a method `image(sources, name)`"),
+        ("web_pages", "this dataset has no web pages: its reader needs a method `web_pages(sources)`"),
+        (
+            "image_classes",
+            "this dataset has no classes of pictures: its reader needs a method `image_classes(sources)`",
+        ),
+        ("corpus", "this dataset has no corpus: name one in its manifest (`corpus: …`)"),
+    ],
+)
+def test_a_part_that_is_not_there_says_who_would_bring_it(part: str, fault: str) -> None:
+    with pytest.raises(DraftError) as caught:
+        getattr(Sources(), part)
+    assert str(caught.value) == fault
+
+
+def test_a_part_without_anything_in_it_is_there() -> None:
+    sources = Sources(documents=Documents({}), web_pages=WebPages({}), image_classes=ImageClasses("train", "val"))
+    others = Sources(images=Images(Pictures("own", lambda name: None, 10**6)))
+    assert (sources.documents.ids, sources.web_pages.ids, dict(sources.image_classes.classes)) == ((), (), {})
+    parts = ("documents", "images", "web_pages", "image_classes", "corpus")
+    assert [part for part in parts if getattr(sources, f"has_{part}")] == ["documents", "web_pages", "image_classes"]
+    assert [part for part in parts if getattr(others, f"has_{part}")] == ["images"]
+
+
+def test_web_pages_stand_in_the_order_of_the_source_and_are_cut_into_passages() -> None:
+    words = " ".join(["word"] * 59)
+    pages = WebPages({"z": [f"One {words}. Two {words}.", Image("a.png")], "a": []})
+    assert pages.ids == ("z", "a")
+    assert pages.page("z") == (f"One {words}.", f"Two {words}.", Image("a.png"))
+    assert pages.page("a") == ()
+
+
+def test_rows_are_those_that_are_given() -> None:
+    assert [row.id for row in Sources(rows=[Row(id="a"), Row(id="b")]).rows] == ["a", "b"]
+    assert list(Sources().rows) == []

@@ -70,7 +70,7 @@ def _write_files(
 ) -> dict[str, LockedFile]:
     """The records with their items beside them, and the file that bundles them; each as the lock has it, by path."""
     spec, name, build_dir = dataset.builder.spec, dataset.spec.name, session.build_dir
-    about = (name, length, len(session.rows(name)), len(dataset.placements()))
+    about = (name, length, len(session.questions(name)), len(dataset.placements()))
     public = f"{DATA}/{spec.files.write(*about)}"
     items = f"{ITEMS}/{Path(spec.files.write(*about)).with_suffix('.parquet').as_posix()}"
     with _items_to(build_dir.out / items) as writer:

@@ -45,7 +45,7 @@ def _render_document(session: Session, shard: Shard, name: str) -> Iterator[Made
     """
     dataset, build_dir = session.dataset(shard.dataset), session.build_dir
     file, shown = dataset.plan.documents[name], session.needed(shard.dataset).pages
-    pages = [page for page in dataset.world.pages(file.id) if page.path in shown]
+    pages = [page for page in dataset.sources.documents[file.id].pages if page.path in shown]
     made = {path: line for path, line in _made_by_others(session, shard) if _is_made(build_dir, line)}
     with reading(session.source_files, shard.dataset, file):
         made |= _rendered(build_dir, dataset, name, [page for page in pages if page.path not in made])
@@ -89,7 +89,7 @@ def _copy_pictures(session: Session, shard: Shard, block: int) -> Iterator[MadeI
     dataset, build_dir = session.dataset(shard.dataset), session.build_dir
     first = block * TOGETHER
     for path, name in session.needed(shard.dataset).pictures[first : first + TOGETHER]:
-        target, data = build_dir.out / IMAGES / path, dataset.world.image(name).released()
+        target, data = build_dir.out / IMAGES / path, dataset.sources.images[name].released()
         if not target.is_file():
             write_whole(target, [data])
         elif hashlib.sha256(data).hexdigest() != sha256_of(target):

@@ -1,25 +1,72 @@
-"""The negatives stage: the rankings of a block of questions, and the hard negatives that remain of them."""
+"""The negatives stage: the hard negatives of each query that a builder declares for its questions."""
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator, Set
 
 from mmlongbench.building.build_dir import Shard
+from mmlongbench.building.dataset import Dataset
 from mmlongbench.building.lines import FoundNegatives
 from mmlongbench.building.session import Session
 from mmlongbench.building.stages.records import block_rows, blocks_of, questions_of
+from mmlongbench.corpus.retrieval.negatives import Facts, NegativeFilter, Query
+from mmlongbench.errors import DraftError, Rejected
+from mmlongbench.manifest.calling import broken, calling
+from mmlongbench.task.rows import Row
 
 
 def negative_shards(session: Session, name: str) -> list[Shard]:
     """One shard a block of questions, where the dataset has a corpus."""
-    rows = len(session.rows(name)) if session.plan(name).corpus else 0
-    return [Shard("negatives", name, block, questions_of(block, rows)) for block in blocks_of(rows)]
+    questions = len(session.questions(name)) if session.plan(name).corpus else 0
+    return [Shard("negatives", name, block, questions_of(block, questions)) for block in blocks_of(questions)]
 
 
 def find_negatives(session: Session, shard: Shard) -> Iterator[FoundNegatives]:
     """One line a query: its negatives as places in the corpus, and how many passages were turned away, by reason."""
-    dataset = session.dataset(shard.dataset)
-    library = dataset.world.library
-    for row in block_rows(session, shard.dataset, shard.name):
-        draft = dataset.builder.draft(row, dataset.world, dataset.draws(row.id))
-        next(iter(draft.take_order.units(max(dataset.spec.lengths))), None)  # to begin to take is to search
-        for id, found in sorted(library.newly_found().items()) if library else ():
-            yield FoundNegatives(id, list(found.numbers), dict(sorted(found.rejected.items())))
+    yield from search_for(session, shard.dataset, block_rows(session, shard.dataset, shard.name))
+
+
+def search_for(session: Session, name: str, rows: Iterable[Row]) -> Iterator[FoundNegatives]:
+    """Search for the negatives of each query of some rows, in the order of the rows."""
+    dataset, ids = session.dataset(name), {row.id for row in session.questions(name)}
+    for row in rows:
+        for query, chosen in _queries(dataset, row, ids):
+            found = session.search(name).find(query.text, chosen)
+            yield FoundNegatives(query.id, list(found.numbers), dict(sorted(found.rejected.items())))
+
+
+def _queries(dataset: Dataset, row: Row, ids: Container[str]) -> list[tuple[Query, NegativeFilter]]:
+    """The queries that a builder declares for a row, by id, with their filters; a wrong one is the builder's fault.
+
+    `ids` are those of all rows that are asked about: each may declare queries whose id begins with its own.
+    """
+    with calling("builder", dataset.spec.builder, "queries()", row):
+        try:
+            declared = list(dataset.builder.queries(row, dataset.sources))
+        except Rejected as refused:
+            raise DraftError(f"refuses a question that draft() has let in: {refused.fault}") from refused
+    known: dict[str, Query] = {}
+    fault = ""
+    for query in declared:
+        if not isinstance(query, Query):
+            fault = f"gave a {type(query).__name__}, expected Query"
+        elif not (isinstance(query.id, str) and isinstance(query.text, str) and isinstance(query.facts, Facts)):
+            fault = f"a query must have an id and a text that are texts, and Facts, found {query!r:.200}"
+        elif not isinstance(query.facts.excluded, Set):
+            fault = f"Facts.excluded must be a set of ids, found {query.facts.excluded!r:.80}"
+        elif query.id != row.id and not query.id.startswith(f"{row.id}#"):
+            fault = f"the id of a query must be the row's, or that and `#…`, found {query.id!r}"
+        elif other := _other_owner(query.id, row.id, ids):
+            fault = f"row {other!r} may declare a query with the id {query.id!r} too; choose another id"
+        elif query.id in known:
+            fault = f"two queries have the id {query.id!r}"
+        if fault:
+            raise broken("builder", dataset.spec.builder, "queries()", fault, row)
+        known[query.id] = query
+    with calling("builder", dataset.spec.builder, "queries()", row):
+        near = dataset.spec.retrieval.near_duplicate
+        return [(known[id], NegativeFilter(known[id].facts, near)) for id in sorted(known)]
+
+
+def _other_owner(id: str, row: str, ids: Container[str]) -> str:
+    """Return another row whose queries may have this id, which is longer than `row`; empty if there is none."""
+    ends = [at for at, character in enumerate(id) if character == "#" and at > len(row)]
+    return next((id[:end] for end in (*ends, len(id)) if end > len(row) and id[:end] in ids), "")

@@ -56,7 +56,7 @@ def record_shards(session: "Session", name: str, lengths: tuple[int, ...]) -> li
 
     So what a process has read and priced for some questions serves all their lengths, and none is idle at the end.
     """
-    is_shared, rows = isinstance(session.dataset(name).builder, SharedContextBuilder), len(session.rows(name))
+    is_shared, rows = isinstance(session.dataset(name).builder, SharedContextBuilder), len(session.questions(name))
     blocks = {TOGETHER: rows} if is_shared else {block: questions_of(block, rows) for block in blocks_of(rows)}
     return [
         Shard("records", name, f"{format_length(length)}/{block}", steps)
@@ -73,14 +73,14 @@ def all_record_shards(session: "Session", name: str) -> list[Shard]:
 def block_rows(session: "Session", dataset: str, block: str) -> tuple[Row, ...]:
     """The questions of a block."""
     first = int(block) * BLOCK
-    return session.rows(dataset)[first : first + BLOCK]
+    return session.questions(dataset)[first : first + BLOCK]
 
 
 def pack_block(session: "Session", shard: Shard) -> Iterator[RecordLine]:
     """One cell × block of questions: records and items, integers and paths, no pixels."""
     dataset = session.dataset(shard.dataset)
     cell, block = shard.name.split("/")
-    rows = session.rows(shard.dataset) if block == TOGETHER else block_rows(session, shard.dataset, block)
+    rows = session.questions(shard.dataset) if block == TOGETHER else block_rows(session, shard.dataset, block)
     yield from _and_shown(pack_lines(dataset, rows, parse_length(cell)))
 
 
@@ -122,7 +122,7 @@ def pack_row(dataset: Dataset, row: Row, length: int) -> list[Example]:
     """All examples of a row at a length."""
     draws = dataset.draws(row.id)
     with calling("builder", dataset.spec.builder, "draft()", row):
-        draft = dataset.builder.draft(row, dataset.world, draws)
+        draft = dataset.builder.draft(row, dataset.sources, draws)
         return _packed(dataset, draft, draws, length)
 
 
@@ -157,7 +157,7 @@ def _contexts(dataset: Dataset, rows: Sequence[Row]) -> Sequence[Draft]:
     if not isinstance(builder, SharedContextBuilder):
         return ()
     with calling("builder", dataset.spec.builder, "contexts()"):
-        found: list[Draft] = list(builder.contexts(rows, dataset.world))
+        found: list[Draft] = list(builder.contexts(rows, dataset.sources))
         fault = next(filter(None, map(order_fault, found)), "")
         asked = {question.id for draft in found for question in draft.questions}
     if fault:
@@ -170,7 +170,7 @@ def _contexts(dataset: Dataset, rows: Sequence[Row]) -> Sequence[Draft]:
 def _tried(dataset: Dataset, draft: Draft, length: int) -> list[Example] | DoesNotFitError:
     try:
         with calling("builder", dataset.spec.builder, "contexts()", about=f"context {draft.id!r}"):
-            return _packed(dataset, draft, dataset.world.draws.at(draft.id), length)
+            return _packed(dataset, draft, dataset.sources.draws.at(draft.id), length)
     except DoesNotFitError as error:
         return error
     except Rejected as error:  # a picture that was there when the questions were chosen
@@ -184,7 +184,7 @@ def _packed(dataset: Dataset, draft: Draft, draws: Draws, length: int) -> list[E
         whole = replace(draft, take_order=Without(draft.take_order, broken)) if broken else draft
         made = examples(whole, dataset.budget(length), dataset.placements(), dataset.pricer, draws)
         shown = {*made[0].prompt.images, *(path for example in made for path in _asked(example.question))}
-        found = {path: reason for path in sorted(shown) if (reason := dataset.world.fault_of(path))}
+        found = {path: reason for path in sorted(shown) if (reason := _undecodable(dataset, path))}
         if not found:
             return made
         required = {unit.body.path for unit in draft.required if isinstance(unit.body, Image)}
@@ -192,6 +192,11 @@ def _packed(dataset: Dataset, draft: Draft, draws: Draws, length: int) -> list[E
         if changed := (required | asked) & found.keys():
             raise DoesNotFitError(f"{draft.id}: {min(changed)} cannot be decoded")  # checked before: it has changed
         broken |= found
+
+
+def _undecodable(dataset: Dataset, path: str) -> str:
+    """Why an image of the release cannot be decoded; empty if it can, and of a page."""
+    return dataset.sources.images.fault_of(path) if dataset.sources.has_images else ""
 
 
 def _asked(question: Question) -> Iterator[str]:
@@ -240,7 +245,9 @@ def _fault(error: DoesNotFitError | Rejected, length: int) -> Fault:
 
 def _shown(dataset: Dataset, example: Example) -> dict[str, str]:
     """The source's names of the pictures of an example, by released path."""
-    return {path: name for path in example.prompt.images if (name := dataset.world.origin(path))}
+    if not dataset.sources.has_images:
+        return {}
+    return {path: name for path in example.prompt.images if (name := dataset.sources.images.origin(path))}
 
 
 def _line(dataset: Dataset, example: Example, row: Row) -> PackedRecord:

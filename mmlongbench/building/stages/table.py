@@ -20,8 +20,9 @@ from mmlongbench.building.stages.cells import cell_shards, write_cell
 from mmlongbench.building.stages.documents import document_shards, read_document
 from mmlongbench.building.stages.images import image_shards, make_images
 from mmlongbench.building.stages.negatives import find_negatives, negative_shards
+from mmlongbench.building.stages.questions import choose, question_shards
 from mmlongbench.building.stages.records import all_record_shards, pack_block
-from mmlongbench.building.stages.rows import choose, row_shards
+from mmlongbench.building.stages.rows import read_source, row_shards
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class Stage:
     label: str = ""
     """What a shard makes, as progress shows it; empty where the names of shards begin with it."""
     is_prepared: bool = False
-    """Whether `--stage prepare` does it: rows depend on all documents, all that follows on all rows."""
+    """Whether `--stage prepare` does it: questions depend on all documents and rows, all that follows on them."""
 
     def group(self, shard: Shard) -> str:
         """Return the line of progress that a shard belongs to."""
@@ -47,7 +48,8 @@ class Stage:
 
 STAGES = (
     Stage("documents", document_shards, read_document, lines.DOCUMENTS, "documents", is_prepared=True),
-    Stage("rows", row_shards, choose, lines.ROWS, "questions", is_prepared=True),
+    Stage("rows", row_shards, read_source, lines.ROWS, "rows", is_prepared=True),
+    Stage("questions", question_shards, choose, lines.QUESTIONS, "questions", is_prepared=True),
     Stage("negatives", negative_shards, find_negatives, lines.NEGATIVES, "negatives"),
     Stage("records", all_record_shards, pack_block, lines.RECORDS),
     Stage("images", image_shards, make_images, lines.IMAGES),

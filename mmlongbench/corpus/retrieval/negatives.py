@@ -45,6 +45,18 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
+class Query:
+    """One search for hard negatives (`Builder.queries`)."""
+
+    id: str
+    """The id of the row that it is of, or that id followed by `#` and anything."""
+    text: str
+    """What is searched for; for a visual question, with the entity's name in place of the picture."""
+    facts: Facts
+    """What must not stand in a negative."""
+
+
+@dataclass(frozen=True, slots=True)
 class Negatives:
     """The passages that were let through, in their order, and how many were turned away by reason."""
 

@@ -24,7 +24,7 @@ class Hidden(Incomplete):
     spec = mm.TaskSpec(mm.FilePattern("hidden/{name}_K{k}.jsonl"), "sub_em")
     needles = 1  # type: ignore[assignment]
 
-    def draft(self, row: mm.Row, world: mm.World, draws: mm.Draws) -> mm.Draft:
+    def draft(self, row: mm.Row, sources: mm.Sources, draws: mm.Draws) -> mm.Draft:
         """Refuse every row."""
         raise NotImplementedError
 

@@ -5,7 +5,7 @@ haystack.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
@@ -20,8 +20,6 @@ class FableRow(mm.Row):
     title: str
     text: str
     moral: str
-    others: tuple[tuple[str, str], ...]
-    """(title, text) of all other fables."""
 
 
 class FableReader(mm.Reader[FableRow]):
@@ -32,19 +30,17 @@ class FableReader(mm.Reader[FableRow]):
     image_folder: ClassVar[str] = "fables"
 
     def raw_rows(self, sources: mm.SourcePaths) -> Iterator[mm.RawRow | mm.RowFault]:
-        """One row a fable, with all others."""
+        """One row a fable."""
         fables = [json.loads(line) for line in sources["fables"].read_text("utf-8").splitlines()]
         for number, fable in enumerate(fables):
-            fields = {**fable, "others": [*fables[:number], *fables[number + 1 :]]}
-            yield mm.RawRow(f"fables-{number}", fields, sources["fables"].name, f"line {number + 1}")
+            yield mm.RawRow(f"fables-{number}", fable, sources["fables"].name, f"line {number + 1}")
 
     def row(self, raw: mm.RawRow, sources: mm.SourcePaths) -> FableRow | mm.Fault:
         """A fable with its moral; one that has none is named."""
         if not raw.fields.get("moral"):
             return mm.Fault("no-moral", "a moral", "nothing", field="moral")
-        others = tuple(_shown(each) for each in raw.fields["others"])
-        title, text = _shown(raw.fields)
-        return FableRow(id=raw.id, title=title, text=text, moral=raw.fields["moral"], others=others)
+        title, text = mm.escape_markers(raw.fields["title"]), mm.escape_markers(raw.fields["text"])
+        return FableRow(id=raw.id, title=title, text=text, moral=raw.fields["moral"])
 
 
 def draw_fables(folder: Path) -> dict[str, Path]:
@@ -70,11 +66,13 @@ class Fables(mm.Builder[FableRow]):
         placements=mm.Placements(mm.Depth, mm.DEPTHS),
     )
 
-    def draft(self, row: FableRow, world: mm.World, draws: mm.Draws) -> mm.Draft:
+    def draft(self, row: FableRow, sources: mm.Sources, draws: mm.Draws) -> mm.Draft:
         """The fable at a depth (no place of its own); the others in a drawn order."""
         gold = _fable(row.title, row.text, "gold", None)
-        others = draws.order("others", row.others, lambda fable: fable[0])
-        units = tuple(_fable(title, text, "negative", (n,)) for n, (title, text) in enumerate(others))
+        # a source of some hundred fables may be read for each of them; see `Sources.rows` about a large one
+        others = [other for other in sources.rows if isinstance(other, FableRow) and other.id != row.id]
+        drawn = draws.order("others", others, lambda fable: fable.title)
+        units = tuple(_fable(other.title, other.text, "negative", (n,)) for n, other in enumerate(drawn))
         question = mm.Question(row.id, _ask(row.title), {"title": row.title, "moral": row.moral})
         return mm.Draft(row.id, (INSTRUCTION,), (question,), (gold,), mm.InOrder(units))
 
@@ -88,10 +86,6 @@ class Fables(mm.Builder[FableRow]):
         """The prompt of a line."""
         units = [_fable(fable["title"], fable["text"], "negative", (0,)) for fable in record["fables"]]
         return mm.assemble((INSTRUCTION,), units, "\n\n", _ask(record["title"]))
-
-
-def _shown(fable: Mapping[str, str]) -> tuple[str, str]:
-    return mm.escape_markers(fable["title"]), mm.escape_markers(fable["text"])
 
 
 def _fable(title: str, text: str, role: mm.Role, place: tuple[int, ...] | None) -> mm.Unit:

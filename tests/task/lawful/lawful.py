@@ -62,20 +62,20 @@ class Lined(mm.Builder[TileRow]):
         """Return what the class has."""
         return mm.TaskSpec(mm.FilePattern("tiles/{name}_K{k}.jsonl"), "sub_em", placements=self.placements)
 
-    def draft(self, row: TileRow, world: mm.World, draws: mm.Draws) -> mm.Draft:
+    def draft(self, row: TileRow, sources: mm.Sources, draws: mm.Draws) -> mm.Draft:
         """Return the row's tile at a depth, the others in their order."""
-        return self.context(row.id, [row.tile], [mm.Question(row.id, _ask(row.tile), {"tile": row.tile})], world)
+        return self.context(row.id, [row.tile], [mm.Question(row.id, _ask(row.tile), {"tile": row.tile})], sources)
 
-    def context(self, id: str, tiles: Sequence[str], questions: Sequence[mm.Question], world: mm.World) -> mm.Draft:
+    def context(self, id: str, tiles: Sequence[str], questions: Sequence[mm.Question], sources: mm.Sources) -> mm.Draft:
         """Return a context with some tiles at depths."""
-        needles = tuple(self.unit(world, tile, "needle", None) for tile in tiles)
+        needles = tuple(self.unit(sources, tile, "needle", None) for tile in tiles)
         others = [f"{number}.png" for number in range(TILES) if f"{number}.png" not in tiles]
-        units = tuple(self.unit(world, name, "negative", (place,)) for place, name in enumerate(others))
+        units = tuple(self.unit(sources, name, "negative", (place,)) for place, name in enumerate(others))
         return mm.Draft(id, (self.instruction,), tuple(questions), needles, mm.InOrder(units), self.separator)
 
-    def unit(self, world: mm.World, name: str, role: Any, place: tuple[int, ...] | None) -> mm.Unit:
+    def unit(self, sources: mm.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mm.Unit:
         """Return a tile as a unit."""
-        return mm.Unit(name, role, mm.Image(world.image(name).path), place)
+        return mm.Unit(name, role, mm.Image(sources.images[name].path), place)
 
     def record(self, example: mm.Example) -> mm.Record:
         """Return one line of the file."""
@@ -94,7 +94,7 @@ class Inline(Lined):
 
     separator = " "
 
-    def unit(self, world: mm.World, name: str, role: Any, place: tuple[int, ...] | None) -> mm.Unit:
+    def unit(self, sources: mm.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mm.Unit:
         """Return a text."""
         words = "Some squares are greyer than others, others are wider" if place else "Unforgettable tile"
         return mm.Unit(name, role, f"{words}: {name}.", place)
@@ -107,9 +107,9 @@ class Inline(Lined):
 class InlineLines(Inline):
     """Texts of several lines, each of which begins in the last line of the one before it."""
 
-    def unit(self, world: mm.World, name: str, role: Any, place: tuple[int, ...] | None) -> mm.Unit:
+    def unit(self, sources: mm.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mm.Unit:
         """Return a text of three lines."""
-        made = super().unit(world, name, role, place)
+        made = super().unit(sources, name, role, place)
         return mm.Unit(name, role, f"{made.body}\nIts colour is grey.\nUnbelievably grey", place)
 
 
@@ -119,9 +119,11 @@ class InlinePictures(Lined):
     separator = " "
     instruction = "Look at the tiles:"
 
-    def unit(self, world: mm.World, name: str, role: Any, place: tuple[int, ...] | None) -> mm.Unit:
+    def unit(self, sources: mm.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mm.Unit:
         """Return a tile with words around it."""
-        return mm.Unit(name, role, mm.Image(world.image(name).path), place, "Remember this square tile: ", f" ({name})")
+        return mm.Unit(
+            name, role, mm.Image(sources.images[name].path), place, "Remember this square tile: ", f" ({name})"
+        )
 
 
 class Headed(Lined):
@@ -129,9 +131,9 @@ class Headed(Lined):
 
     instruction = "Look at the tiles.\n\n"
 
-    def unit(self, world: mm.World, name: str, role: Any, place: tuple[int, ...] | None) -> mm.Unit:
+    def unit(self, sources: mm.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mm.Unit:
         """Return a tile with its name in a line above it."""
-        return mm.Unit(name, role, mm.Image(world.image(name).path), place, f"A tile:\n{name}\n", "\nSo far.")
+        return mm.Unit(name, role, mm.Image(sources.images[name].path), place, f"A tile:\n{name}\n", "\nSo far.")
 
     def needles(self, record: mm.Record) -> list[mm.Part]:
         """Return the picture of the tile."""
@@ -148,12 +150,12 @@ class HeadedAll(Headed):
 class Shown(Headed):
     """Shows the needle's picture in the instruction as well."""
 
-    def draft(self, row: TileRow, world: mm.World, draws: mm.Draws) -> mm.Draft:
+    def draft(self, row: TileRow, sources: mm.Sources, draws: mm.Draws) -> mm.Draft:
         """Return the draft with a picture before the context."""
         from dataclasses import replace
 
-        made = super().draft(row, world, draws)
-        return replace(made, instruction=("Find\n", mm.Image(world.image(row.tile).path), "\nhere.\n\n"))
+        made = super().draft(row, sources, draws)
+        return replace(made, instruction=("Find\n", mm.Image(sources.images[row.tile].path), "\nhere.\n\n"))
 
     def prompt(self, record: mm.Record) -> mm.Prompt:
         """Return the prompt with a picture before the context."""
@@ -168,7 +170,7 @@ class Blanks(Lined):
     placements = mm.Placements(mm.Permutation, (0, 1))
     separator = "\n\n"
 
-    def draft(self, row: TileRow, world: mm.World, draws: mm.Draws) -> mm.Draft:
+    def draft(self, row: TileRow, sources: mm.Sources, draws: mm.Draws) -> mm.Draft:
         """Return two sentences in passages with line breaks."""
         needles = tuple(
             mm.Unit(f"the {n} % needle\tof {row.id}", "needle", _secret(n), None, between_sentences=True)
@@ -214,10 +216,10 @@ class SharedPermutations(Lined, mm.SharedContextBuilder[TileRow]):
 
     placements = mm.Placements(mm.Permutation, (0, 1))
 
-    def contexts(self, rows: Sequence[TileRow], world: mm.World) -> Sequence[mm.Draft]:
+    def contexts(self, rows: Sequence[TileRow], sources: mm.Sources) -> Sequence[mm.Draft]:
         """Return one context for all rows."""
         questions = [mm.Question(row.id, _ask(row.tile), {"tile": row.tile}) for row in rows]
-        return [self.context("shared", [row.tile for row in rows], questions, world)]
+        return [self.context("shared", [row.tile for row in rows], questions, sources)]
 
 
 class InlineTwo(Inline):
@@ -225,11 +227,11 @@ class InlineTwo(Inline):
 
     placements = mm.Placements(mm.Permutation, (0, 1, 2, 3))
 
-    def context(self, id: str, tiles: Sequence[str], questions: Sequence[mm.Question], world: mm.World) -> mm.Draft:
+    def context(self, id: str, tiles: Sequence[str], questions: Sequence[mm.Question], sources: mm.Sources) -> mm.Draft:
         """Return a context with two tiles at depths."""
-        return super().context(id, ("1.png", "0.png"), questions, world)
+        return super().context(id, ("1.png", "0.png"), questions, sources)
 
-    def unit(self, world: mm.World, name: str, role: Any, place: tuple[int, ...] | None) -> mm.Unit:
+    def unit(self, sources: mm.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mm.Unit:
         """Return a text of some length."""
         words = "Some squares are greyer than others, others are wider" if place else KEPT
         return mm.Unit(name, role, f"{words}: {name}.", place)
@@ -242,11 +244,11 @@ class InlineTwo(Inline):
 class InlinePrefix(InlineTwo):
     """Three needles of a few words, each like the texts around it."""
 
-    def context(self, id: str, tiles: Sequence[str], questions: Sequence[mm.Question], world: mm.World) -> mm.Draft:
+    def context(self, id: str, tiles: Sequence[str], questions: Sequence[mm.Question], sources: mm.Sources) -> mm.Draft:
         """Return a context with three tiles at depths."""
-        return Inline.context(self, id, ("1.png", "0.png", "7.png"), questions, world)
+        return Inline.context(self, id, ("1.png", "0.png", "7.png"), questions, sources)
 
-    def unit(self, world: mm.World, name: str, role: Any, place: tuple[int, ...] | None) -> mm.Unit:
+    def unit(self, sources: mm.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mm.Unit:
         """Return the name of a tile."""
         return mm.Unit(name, role, f"tile {name}", place)
 
@@ -258,9 +260,9 @@ class InlinePrefix(InlineTwo):
 class MixedLines(Lined):
     """Pictures in lines of their own for one row, within one line for another."""
 
-    def draft(self, row: TileRow, world: mm.World, draws: mm.Draws) -> mm.Draft:
+    def draft(self, row: TileRow, sources: mm.Sources, draws: mm.Draws) -> mm.Draft:
         """Return the draft with the row's separator."""
-        return replace(super().draft(row, world, draws), separator=_between(row.id))
+        return replace(super().draft(row, sources, draws), separator=_between(row.id))
 
     def prompt(self, record: mm.Record) -> mm.Prompt:
         """Return the prompt with the row's separator."""

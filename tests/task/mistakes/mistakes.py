@@ -4,7 +4,9 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar, cast
+
+from pydantic import ConfigDict, Field
 
 import mmlongbench as mm
 from mmlongbench.task.formats import JSON_LINES
@@ -64,17 +66,17 @@ class Tiles(mm.Builder[TileRow]):
         files, depths = mm.FilePattern("tiles/{name}_K{k}.jsonl"), mm.Placements(mm.Depth, (0.0, 1.0))
         return mm.TaskSpec(files, self.metric, self.further, placements=depths, bundle=self.bundle)
 
-    def draft(self, row: TileRow, world: mm.World, draws: mm.Draws) -> mm.Draft:
+    def draft(self, row: TileRow, sources: mm.Sources, draws: mm.Draws) -> mm.Draft:
         """Return the row's tile at a depth, the others in their order."""
-        needle = self.unit(world, row.tile, "needle", None)
+        needle = self.unit(sources, row.tile, "needle", None)
         others = [f"{number}.png" for number in range(TILES) if f"{number}.png" != row.tile]
-        units = tuple(self.unit(world, name, "negative", (place,)) for place, name in enumerate(others))
+        units = tuple(self.unit(sources, name, "negative", (place,)) for place, name in enumerate(others))
         question = mm.Question(row.id, _ask(row.tile), {"tile": row.tile})
         return mm.Draft(row.id, (INSTRUCTION,), (question,), (needle,), mm.InOrder(units), "\n")
 
-    def unit(self, world: mm.World, name: str, role: Any, place: tuple[int, ...] | None) -> mm.Unit:
+    def unit(self, sources: mm.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mm.Unit:
         """Return a tile as a unit."""
-        return mm.Unit(name, role, mm.Image(world.image(name).path), place)
+        return mm.Unit(name, role, mm.Image(sources.images[name].path), place)
 
     def record(self, example: mm.Example) -> mm.Record:
         """Return one line of the file."""
@@ -183,59 +185,59 @@ class NotANumber(_Edited):
 class Neadle(Tiles):
     """Mistypes a role."""
 
-    def unit(self, world: mm.World, name: str, role: Any, place: tuple[int, ...] | None) -> mm.Unit:
+    def unit(self, sources: mm.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mm.Unit:
         """Return a unit of a role that is none."""
-        return super().unit(world, name, "neadle" if role == "needle" else role, place)
+        return super().unit(sources, name, "neadle" if role == "needle" else role, place)
 
 
 class PlacedNeedle(Tiles):
     """Gives the needle a place."""
 
-    def unit(self, world: mm.World, name: str, role: Any, place: tuple[int, ...] | None) -> mm.Unit:
+    def unit(self, sources: mm.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mm.Unit:
         """Return a needle that cannot stand at a depth."""
-        return super().unit(world, name, role, place or (9,))
+        return super().unit(sources, name, role, place or (9,))
 
 
 class NoPlace(Tiles):
     """Gives others no place."""
 
-    def unit(self, world: mm.World, name: str, role: Any, place: tuple[int, ...] | None) -> mm.Unit:
+    def unit(self, sources: mm.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mm.Unit:
         """Return a haystack that stands at a depth."""
-        return super().unit(world, name, role, None)
+        return super().unit(sources, name, role, None)
 
 
 class NoNeedle(Tiles):
     """Requires nothing."""
 
-    def draft(self, row: TileRow, world: mm.World, draws: mm.Draws) -> mm.Draft:
+    def draft(self, row: TileRow, sources: mm.Sources, draws: mm.Draws) -> mm.Draft:
         """Return a draft without a needle."""
-        return replace(super().draft(row, world, draws), required=())
+        return replace(super().draft(row, sources, draws), required=())
 
 
 class Twice(Tiles):
     """Lists a tile twice."""
 
-    def unit(self, world: mm.World, name: str, role: Any, place: tuple[int, ...] | None) -> mm.Unit:
+    def unit(self, sources: mm.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mm.Unit:
         """Return two tiles that are the same."""
-        made = super().unit(world, name, role, place)
-        return replace(made, body=mm.Image(world.image("6.png").path)) if name == "7.png" else made
+        made = super().unit(sources, name, role, place)
+        return replace(made, body=mm.Image(sources.images["6.png"].path)) if name == "7.png" else made
 
 
 class OtherQuestion(Tiles):
     """Asks a question of another id."""
 
-    def draft(self, row: TileRow, world: mm.World, draws: mm.Draws) -> mm.Draft:
+    def draft(self, row: TileRow, sources: mm.Sources, draws: mm.Draws) -> mm.Draft:
         """Return a draft of no row."""
-        made = super().draft(row, world, draws)
+        made = super().draft(row, sources, draws)
         return replace(made, questions=(replace(made.questions[0], id="other"),))
 
 
 class UnknownImage(Tiles):
     """Shows a picture by a path of its own."""
 
-    def unit(self, world: mm.World, name: str, role: Any, place: tuple[int, ...] | None) -> mm.Unit:
+    def unit(self, sources: mm.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mm.Unit:
         """Return a picture that nobody knows."""
-        return replace(super().unit(world, name, role, place), body=mm.Image(f"my/{name}"))
+        return replace(super().unit(sources, name, role, place), body=mm.Image(f"my/{name}"))
 
 
 class AnswerOfPlacement(Tiles):
@@ -324,7 +326,7 @@ class UnknownFurther(Tiles):
 class DraftKey(Tiles):
     """Fails in `draft`."""
 
-    def draft(self, row: TileRow, world: mm.World, draws: mm.Draws) -> mm.Draft:
+    def draft(self, row: TileRow, sources: mm.Sources, draws: mm.Draws) -> mm.Draft:
         """Raise."""
         raise KeyError("boo")
 
@@ -332,9 +334,9 @@ class DraftKey(Tiles):
 class LazyKey(Tiles):
     """Fails where its units are taken."""
 
-    def draft(self, row: TileRow, world: mm.World, draws: mm.Draws) -> mm.Draft:
+    def draft(self, row: TileRow, sources: mm.Sources, draws: mm.Draws) -> mm.Draft:
         """Return a take order that fails."""
-        made = super().draft(row, world, draws)
+        made = super().draft(row, sources, draws)
 
         def units() -> Iterator[mm.Unit]:
             yield from made.take_order.units(8192)
@@ -407,7 +409,7 @@ class Forgetful(Tiles):
 class Unannotated(Tiles):
     """Takes any row, and what it has not."""
 
-    def draft(self, row: Any, world: mm.World, draws: mm.Draws) -> mm.Draft:
+    def draft(self, row: Any, sources: mm.Sources, draws: mm.Draws) -> mm.Draft:
         """Ask a row for what it has not."""
         return mm.Draft(row.needles, (), (), (), mm.InOrder(()))
 
@@ -415,9 +417,9 @@ class Unannotated(Tiles):
 class NoTakeOrder(Tiles):
     """Gives units in place of the order in which they are taken."""
 
-    def draft(self, row: TileRow, world: mm.World, draws: mm.Draws) -> mm.Draft:
+    def draft(self, row: TileRow, sources: mm.Sources, draws: mm.Draws) -> mm.Draft:
         """Return a draft with a list of units."""
-        made = super().draft(row, world, draws)
+        made = super().draft(row, sources, draws)
         return replace(made, take_order=list(made.take_order.units(8192)))  # type: ignore[arg-type]
 
 
@@ -514,6 +516,103 @@ class ImageKey(TileReader):
     def image(self, sources: mm.SourcePaths, name: str) -> mm.PictureFile | None:
         """Raise."""
         raise KeyError("boo")
+
+
+class PooledTiles(TileReader):
+    """Gives a pool of pictures that is no mapping."""
+
+    def shows(self, sources: mm.SourcePaths) -> Mapping[str, frozenset[str]]:
+        """Return a list."""
+        return ["0.png"]  # type: ignore[return-value]
+
+
+class MixedPool(TileReader):
+    """Names a picture of its pool by a number."""
+
+    def shows(self, sources: mm.SourcePaths) -> Mapping[str, frozenset[str]]:
+        """Return names that cannot be sorted."""
+        return {"0.png": frozenset(), 1: frozenset()}  # type: ignore[dict-item]
+
+
+class NoWebPages(TileReader):
+    """Gives None for its web pages."""
+
+    def web_pages(self, sources: mm.SourcePaths) -> Mapping[str, Sequence[str | mm.Image]]:
+        """Return nothing."""
+        return None  # type: ignore[return-value]
+
+
+class ClassesKey(TileReader):
+    """Fails in `image_classes`."""
+
+    def image_classes(self, sources: mm.SourcePaths) -> mm.ImageClasses | None:
+        """Raise."""
+        raise KeyError("boo")
+
+
+class DictOfClasses(TileReader):
+    """Gives classes of pictures as a dict."""
+
+    def image_classes(self, sources: mm.SourcePaths) -> mm.ImageClasses | None:
+        """Return a dict."""
+        return {}  # type: ignore[return-value]
+
+
+class StrictTile(TileRow):
+    """A row that takes no list for a tuple."""
+
+    model_config = ConfigDict(strict=True)
+    places: tuple[int, ...] = (1,)
+
+
+class OnlyInPython(TileReader):
+    """Gives rows that cannot be read back from JSON."""
+
+    row_type: ClassVar[type[mm.Row]] = StrictTile
+
+    def row(self, raw: mm.RawRow, sources: mm.SourcePaths) -> StrictTile:
+        """Return a strict row."""
+        return StrictTile(id=raw.id, tile=raw.fields["tile"])
+
+
+class SecretTile(TileRow):
+    """A row with a field that is not written."""
+
+    secret: Annotated[str, Field(exclude=True)] = ""
+
+
+class Forgets(TileReader):
+    """Gives rows that lose a value on their way through a file."""
+
+    row_type: ClassVar[type[mm.Row]] = SecretTile
+
+    def row(self, raw: mm.RawRow, sources: mm.SourcePaths) -> SecretTile:
+        """Return a row with a value that is lost."""
+        return SecretTile(id=raw.id, tile=raw.fields["tile"], secret="known")
+
+
+class GivesMore(TileReader):
+    """Gives rows of a subclass of what it declares."""
+
+    def row(self, raw: mm.RawRow, sources: mm.SourcePaths) -> SecretTile:
+        """Return a row of a subclass."""
+        return SecretTile(id=raw.id, tile=raw.fields["tile"])
+
+
+class Bytes(TileRow):
+    """A row that holds bytes."""
+
+    data: bytes = b"\xff"
+
+
+class NoText(TileReader):
+    """Gives rows whose bytes are no UTF-8."""
+
+    row_type: ClassVar[type[mm.Row]] = Bytes
+
+    def row(self, raw: mm.RawRow, sources: mm.SourcePaths) -> Bytes:
+        """Return a row of bytes."""
+        return Bytes(id=raw.id, tile=raw.fields["tile"])
 
 
 def draw_boo(folder: Path) -> dict[str, Path]:

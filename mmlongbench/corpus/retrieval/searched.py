@@ -1,39 +1,17 @@
 """What a builder may ask of a corpus: an article's lead section, paragraphs, and hard negatives for a question."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from mmlongbench.corpus.corpus import Corpus
 from mmlongbench.corpus.info import Passage
-from mmlongbench.corpus.retrieval.negatives import Facts, NegativeFilter, unfilterable_answer
-from mmlongbench.corpus.retrieval.rankings import Rankings
+from mmlongbench.corpus.retrieval.negatives import Facts, NegativeFilter, Query, unfilterable_answer
 from mmlongbench.corpus.wikidata import wikidata_number
 from mmlongbench.draws import Draws
-from mmlongbench.errors import Fault
+from mmlongbench.errors import DraftError, Rejected
 
 FoundBy: TypeAlias = Literal["id", "wikidata id", "title", ""]
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """One question to a corpus."""
-
-    id: str
-    """The question's."""
-    text: str
-    """What is searched for; for a visual question, with the entity's name in place of the picture."""
-    facts: Facts
-    """What must not stand in a negative."""
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The hard negatives of a query, as places in the corpus, and what was turned away."""
-
-    numbers: tuple[int, ...]
-    rejected: Counter[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,29 +29,30 @@ class Lead:
         return (f"joined by {self.found_by}" if self.found_by else "not joined",)
 
 
-class Library:
-    """A corpus with its ranking; what was prepared for a query is never searched for again."""
+class SearchedCorpus:
+    """A corpus with the hard negatives that were found for the declared queries; nothing is searched for here."""
 
     def __init__(
         self,
         corpus: Corpus,
-        rankings: Rankings,
         near: float,
-        prepared: Callable[[str], Sequence[int] | None],
+        negatives_of: Callable[[str], Sequence[int] | None],
         spare: Draws | None = None,
     ) -> None:
-        """`prepared` gives the negatives found before for a query id; with `spare`, there are random ones too."""
+        """`negatives_of` gives the hard negatives of a query by its id, as places in the corpus, the hardest first.
+
+        `near` is the share of words from which a passage is a near duplicate of another. With `spare`, there are random
+        negatives too.
+        """
         self._corpus = corpus
-        self._rankings = rankings
         self._near = near
-        self._prepared = prepared
+        self._negatives_of = negatives_of
         self._spare = spare
-        self._found: dict[str, Found] = {}
 
     def lead(self, doc_id: str, title: str) -> Lead:
         """Find an article's lead section: by the corpus's own id, by the Wikidata id, or by the title, in this order.
 
-        In a corpus that marks no sections it is the article's first passage.
+        `doc_id` may be either id. In a corpus that marks no sections the lead is the article's first passage.
         """
         rows, found_by = self._article(doc_id, title)
         passages = [self._corpus.passage(row) for row in (rows if self._corpus.info.sectioned else rows[:1])]
@@ -90,38 +69,36 @@ class Library:
         return titled, "title" if titled else ""
 
     def paragraphs(self, doc_id: str, first: int, last: int) -> tuple[Passage, ...]:
-        """The passages of an article that hold some of its paragraphs `first` to `last`."""
+        """Return the passages of an article that hold its paragraphs `first` to `last`, as the source counts them."""
         passages = map(self._corpus.passage, self._corpus.of_document(doc_id))
         return tuple(p for p in passages if p.first_paragraph <= last and p.last_paragraph >= first)
 
-    @staticmethod
-    def unfilterable_answer(query: Query) -> Fault | None:
-        """What is wrong with a question whose answer cannot be kept out of any passage."""
-        return unfilterable_answer(query.facts)
+    def check(self, facts: Facts) -> None:
+        """Refuse a question whose answer cannot be kept out of any passage.
 
-    def newly_found(self) -> dict[str, Found]:
-        """What was searched for since this was last asked, by query id."""
-        found, self._found = self._found, {}
-        return found
+        Raises:
+            Rejected: the answer is a stop word, or one character.
 
-    def find(self, query: Query) -> Found:
-        """Rank, then turn away what answers the question or names its entity, counted by reason."""
-        chosen, rejected = NegativeFilter(query.facts, self._near), Counter[str]()
-        numbers = []
-        for number in self._rankings.rank(query.text).numbers:
-            reason = chosen.admit(self._corpus.passage(number))
-            if reason is None:
-                numbers.append(number)
-            else:
-                rejected[reason] += 1
-        return Found(tuple(numbers), rejected)
+        """
+        if fault := unfilterable_answer(facts):
+            raise Rejected(fault)
 
     def negatives(self, query: Query) -> Iterator[Passage]:
-        """Hard negatives, hardest first."""
+        """Yield the hard negatives of a query that `Builder.queries` declares, the hardest first.
+
+        Raises:
+            DraftError: it was not declared, or nothing has been searched for yet (see `Builder.queries`).
+
+        """
         yield from map(self._corpus.passage, self._numbers(query))
 
     def random_negatives(self, query: Query) -> Iterator[Passage]:
-        """Yield clean passages that are no hard negatives, in a drawn order; nothing if `random_fill` is off."""
+        """Yield clean passages that are no hard negatives, in a drawn order; nothing if `random_fill` is off.
+
+        Raises:
+            DraftError: it was not declared, or nothing has been searched for yet (see `Builder.queries`).
+
+        """
         if self._spare is None:
             return
         chosen = NegativeFilter(query.facts, self._near)
@@ -134,8 +111,10 @@ class Library:
                 yield passage
 
     def _numbers(self, query: Query) -> Sequence[int]:
-        numbers = self._prepared(query.id)
+        numbers = self._negatives_of(query.id)
         if numbers is None:
-            self._found[query.id] = self.find(query)
-            numbers = self._found[query.id].numbers
+            raise DraftError(
+                f"no hard negatives of {query.id!r} are known: `queries(row, sources)` must declare the query, and a "
+                "draft may take them only in its take order, since they are searched for once the questions are chosen"
+            )
         return numbers

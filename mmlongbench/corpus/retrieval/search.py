@@ -1,0 +1,41 @@
+"""The search for hard negatives: rank the passages of a corpus, then turn away what tells the answer."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from mmlongbench.corpus.corpus import Corpus
+from mmlongbench.corpus.retrieval.negatives import NegativeFilter
+from mmlongbench.corpus.retrieval.rankings import Rankings
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The hard negatives of a query, and what was turned away."""
+
+    numbers: tuple[int, ...]
+    """Their places in the corpus, the hardest first."""
+    rejected: Counter[str]
+    """How many passages were turned away, by reason."""
+
+
+class Search:
+    """The search of one corpus."""
+
+    def __init__(self, corpus: Corpus, rankings: Rankings) -> None:
+        """`rankings` are of this corpus."""
+        self._corpus = corpus
+        self._rankings = rankings
+
+    def find(self, text: str, chosen: NegativeFilter) -> Found:
+        """Rank by a text, then turn away what answers the question or names its entity, counted by reason.
+
+        `chosen` is the filter of the question, and has let nothing through yet.
+        """
+        numbers, rejected = [], Counter[str]()
+        for number in self._rankings.rank(text).numbers:
+            reason = chosen.admit(self._corpus.passage(number))
+            if reason is None:
+                numbers.append(number)
+            else:
+                rejected[reason] += 1
+        return Found(tuple(numbers), rejected)
