@@ -12,6 +12,7 @@ from functools import partial
 from typing import ClassVar
 
 import mmlongbench as mm
+from builders.common.pages import text_unit, with_text
 from builders.docvqa.anchors import choose_anchor
 from builders.docvqa.checks import check_answer, evidence_keys, pages_asked, span_of
 from builders.docvqa.evidence import evidence_of
@@ -21,8 +22,8 @@ from builders.docvqa.padding import Padding
 from builders.docvqa.paths import NAMES_PAGE, evidence_positions, page_index, runs_between
 from builders.docvqa.rows import DocumentQuestion
 from builders.docvqa.suspects import find_suspects
-from builders.docvqa.template import INSTRUCTION, TEXT_INSTRUCTION, page_unit, question_parts, text_unit
-from builders.docvqa.texts import text_fields, told
+from builders.docvqa.template import INSTRUCTION, TEXT_INSTRUCTION, page_unit, question_parts
+from builders.docvqa.texts import text_fields
 
 PAPER_IMAGES = {"mmlongdoc": (3.3, 6.9, 13.8, 28.0, 56.4), "slidevqa": (7.5, 16.2, 33.2, 67.2, 135.2)}
 """Table 3."""
@@ -76,7 +77,7 @@ class DocVQA(mm.ExaminingBuilder[DocumentQuestion]):
             (question,),
             required,
             take_order,
-            rendered_as_text=mm.Rendering((TEXT_INSTRUCTION,), partial(told, documents)) if is_rendered else None,
+            rendered_as_text=mm.Rendering((TEXT_INSTRUCTION,), partial(with_text, documents)) if is_rendered else None,
             noted=anchor.noted,
         )
 
@@ -140,7 +141,7 @@ class DocVQA(mm.ExaminingBuilder[DocumentQuestion]):
         unit = page_unit(page.path, page.index, self.options.page_label, role)
         unit = replace(unit, data={**unit.data, "document": document.id})
         is_text = self.options.pages_as == "text" and self.options.text_fill == "budget"
-        return told(documents, unit) if is_text else unit
+        return with_text(documents, unit) if is_text else unit
 
     def _padding(self, documents: mm.Documents, document: mm.Document) -> list[mm.Unit]:
         return [self._page(documents, document, page, "padding") for page in document.pages]

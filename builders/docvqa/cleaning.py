@@ -1,14 +1,12 @@
 """A raw question made into a row: what all readers of document questions share."""
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from builders.common.fields import is_unicode, not_unicode
 from builders.docvqa.answers import literal_list, normalise
 from builders.docvqa.rows import DocumentQuestion
 from mmlongbench import Fault, escape_markers
-
-_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 def clean(
@@ -40,8 +38,8 @@ def clean(
     cleaned, found = normalise(answer, str(declared)), page_numbers(pages, field)
     if isinstance(cleaned, Fault):
         return cleaned
-    if _SURROGATE.search("".join(cleaned.values)):  # a literal can spell one in plain letters
-        return Fault("invalid-unicode", "valid Unicode", "a lone surrogate", field="answer")
+    if fault := not_unicode("".join(cleaned.values), "answer"):  # a literal can spell one in plain letters
+        return fault
     if cleaned.format == "None":
         repairs = cleaned.repairs if found == ((), ()) else (*cleaned.repairs, "pages-of-unanswerable-dropped")
         found = ((), ())
@@ -90,12 +88,12 @@ def faulty_text(raw: Mapping[str, Any], fields: Sequence[str]) -> Fault | None:
         if not isinstance(raw.get(field), str):
             found = type(raw[field]).__name__ if field in raw else "nothing"
             return Fault("missing-or-mistyped-field", "a string", found, field=field)
-        if _SURROGATE.search(raw[field]):
-            return Fault("invalid-unicode", "valid Unicode", "a lone surrogate", field=field)
+        if fault := not_unicode(raw[field], field):
+            return fault
     return None
 
 
 def texts_in(value: object) -> tuple[str, ...]:
     """The elements of a list as text; nothing of what is none."""
     texts = map(str, value) if isinstance(value, list) else ()
-    return tuple(escape_markers(text) for text in texts if not _SURROGATE.search(text))
+    return tuple(escape_markers(text) for text in texts if is_unicode(text))

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 import mmlongbench as mm
+from builders.common.pages import PAGE, find_number
 
-_PAGE = re.compile(r"page(\d{1,6})\.\w+$")
 _SLIDE = re.compile(r"-(\d{1,6})-\d+\.\w+$")
 _UPTO_TWELVE = "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
 _NUMBER = rf"\(?(?:no\.?\s*|number\s+|#\s*)?(?:\d+|{_UPTO_TWELVE}|\w+teen|twenty|thirty|forty|fifty)\b"
@@ -30,8 +30,8 @@ def page_index(path: str) -> int:
 
 def find_index(path: str) -> int | None:
     """Return the page's number as `page_index` does; None where a name does not tell it."""
-    if found := _PAGE.search(path):
-        return int(found[1])
+    if (number := find_number(path)) is not None:
+        return number
     found = _SLIDE.search(path)
     return int(found[1]) - 1 if found else None
 
@@ -54,7 +54,7 @@ def path_of_page(path: str, index: int) -> str:
     >>> path_of_page("mmlongbench-doc/ab/ab_page12.jpg", 3), path_of_page("slideVQA/deck/a-deck-4-1024.jpg", 0)
     ('mmlongbench-doc/ab/ab_page3.jpg', 'slideVQA/deck/a-deck-1-1024.jpg')
     """
-    found, number = _PAGE.search(path), index
+    found, number = PAGE.search(path), index
     if not found:
         found, number = _SLIDE.search(path), index + 1
     return f"{path[: found.start(1)]}{number}{path[found.end(1) :]}" if found else ""

@@ -1,6 +1,7 @@
 """The prompts of document questions, as public loaders write them (paper, appendix B)."""
 
 import mmlongbench as mm
+from builders.common import pages
 
 _ASK = (
     "Answer the question as concisely as you can, using a single phrase or sentence if possible. If the question "
@@ -14,17 +15,7 @@ _LABELS = {"none": "", "index": " (page {0})", "printed": " (page {1})"}
 
 def page_unit(path: str, index: int, label: str, role: mm.Role) -> mm.Unit:
     """A page as an image, after the line that names its document; `index` from 0."""
-    folder = path.split("/")[-2]
-    head = f"Document {mm.label(folder)}{_LABELS[label].format(index, index + 1)}: "
-    return mm.Unit(path, role, mm.Image(path), (0, index), head=head, group=folder, data={"index": index})
-
-
-def text_unit(page: mm.Unit, text: str) -> mm.Unit:
-    """The same page as text."""
-    index = page.data["index"]
-    head = f"Document {mm.label(str(page.group))} (page {index}): "
-    data = {"index": index, "text": text}
-    return mm.Unit(page.id, page.role, f"\n{text}", page.place, head=head, group=page.group, data=data)
+    return pages.page_unit(path, index, role, (0, index), _LABELS[label].format(index, index + 1))
 
 
 def question_parts(document: str, question: str) -> tuple[mm.Part, ...]:

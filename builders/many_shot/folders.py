@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
-from builders.many_shot.rows import ClassifiedImage, is_unicode
+from builders.common.fields import is_unicode
+from builders.many_shot.rows import ClassifiedImage
 from mmlongbench import (
     Fault,
     ImageClass,

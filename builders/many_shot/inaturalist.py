@@ -10,7 +10,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
-from builders.many_shot.rows import ClassifiedImage, is_unicode
+from builders.common.fields import is_unicode
+from builders.many_shot.rows import ClassifiedImage
 from mmlongbench import (
     Fault,
     ImageClass,

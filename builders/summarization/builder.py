@@ -9,12 +9,12 @@ from functools import partial
 from typing import Any, ClassVar
 
 import mmlongbench as mm
+from builders.common.pages import page_number, text_fields, text_unit, with_text
 from builders.summarization.gold import joined_summary
 from builders.summarization.options import SummaryOptions
 from builders.summarization.removal import removed_pages
 from builders.summarization.rows import Summarised
-from builders.summarization.templates import INSTRUCTIONS, ask, page_number, page_unit, text_unit
-from builders.summarization.texts import text_fields, told
+from builders.summarization.templates import INSTRUCTIONS, ask, page_unit
 
 _PAPER_IMAGES = {"gov": (2.0, 6.0, 12.0, 25.0, 50.7), "lexsum": (3.0, 6.0, 12.1, 25.2, 51.3)}
 """Table 3."""
@@ -66,7 +66,7 @@ class Summary(mm.Builder[Summarised]):
         question = mm.Question(row.id, ask(kind), about)
         opening, take_order = (INSTRUCTIONS[kind],), mm.InOrder(tuple(others))
         is_rendered = self.options.pages_as == "text" and not self.options.packs_text
-        rendered = mm.Rendering(opening, partial(told, sources.documents)) if is_rendered else None
+        rendered = mm.Rendering(opening, partial(with_text, sources.documents)) if is_rendered else None
         return mm.Draft(row.id, opening, (question,), (first,), take_order, rendered_as_text=rendered)
 
     def record(self, example: mm.Example) -> mm.Record:
@@ -104,8 +104,9 @@ class Summary(mm.Builder[Summarised]):
 
     def _unit(self, documents: mm.Documents, row: Summarised, number: int, page: mm.Page) -> mm.Unit:
         """A page of the row's document of that number, in the form it is chosen in."""
-        unit = replace(page_unit(page.path, page.index, number), data={"document": row.docs[number]})
-        return told(documents, unit) if self.options.packs_text else unit
+        unit = page_unit(page.path, page.index, number)
+        unit = replace(unit, data={**unit.data, "document": row.docs[number]})
+        return with_text(documents, unit) if self.options.packs_text else unit
 
     def _removed(self, row: Summarised, documents: mm.Documents) -> dict[int, str]:
         options, texts = self.options, documents.page_texts(row.docs[0])

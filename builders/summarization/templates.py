@@ -1,8 +1,7 @@
 """The prompts of summarization, as public loaders write them (`mmlb_data/summ`; paper, appendix B)."""
 
-from dataclasses import replace
-
 import mmlongbench as mm
+from builders.common import pages
 
 INSTRUCTIONS = {
     "report": (
@@ -26,20 +25,4 @@ def ask(kind: str) -> tuple[mm.Part, ...]:
 
 def page_unit(path: str, index: int, document: int = 0) -> mm.Unit:
     """A page as an image, after the line that names its document and its number, from 0."""
-    folder = path.split("/")[-2]
-    head = f"Document {mm.label(folder)} (page {index}): "
-    return mm.Unit(path, "own", mm.Image(path), (document, index), head=head, group=folder)
-
-
-def text_unit(page: mm.Unit, text: str) -> mm.Unit:
-    """The same page as text."""
-    return replace(page, body=f"\n{text}", data={**page.data, "text": text})
-
-
-def page_number(path: str) -> int:
-    """The number in a page's name, from 0, as public loaders read it.
-
-    >>> page_number("multi-lexsum/31854/31854_page12.jpg")
-    12
-    """
-    return int(path.split("page")[1].split(".")[0])
+    return pages.page_unit(path, index, "own", (document, index), f" (page {index})")

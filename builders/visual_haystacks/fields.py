@@ -5,11 +5,13 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
+from builders.common.fields import mistyped, not_text, not_unicode
 from builders.visual_haystacks.coco import Objects
 from builders.visual_haystacks.rows import PhotographQuestion
 from mmlongbench import Fault, Rejected, escape_markers
 
-_SURROGATE = re.compile(r"[\ud800-\udfff]")
+_SHOWN = 200
+"""Characters of a wrong value in a reject."""
 _LEADING_MARKERS = re.compile(r"(?:\s*<image>[ \t]*(?:\n|$))*")
 _MAX_ASKED = 1_000
 """Characters of a question in which objects are looked for; those of Visual Haystacks have a hundred."""
@@ -22,11 +24,9 @@ _ASKED = re.compile(
 
 def text_in(raw: Mapping[str, Any], field: str) -> str:
     """A field that must hold text, without the space around it; raises Rejected."""
-    value = raw.get(field)
-    if not isinstance(value, str) or not value.strip():
-        raise Rejected(Fault("missing-or-mistyped-field", "a text", _shown(raw, field), field=field))
-    _require_unicode(value, field)
-    return value.strip()
+    if fault := not_text(raw, field, _SHOWN) or not_unicode(raw[field], field):
+        raise Rejected(fault)
+    return str(raw[field]).strip()
 
 
 def pictures_in(raw: Mapping[str, Any], field: str, *, least: int = 0, prefix: str = "") -> tuple[str, ...]:
@@ -34,8 +34,9 @@ def pictures_in(raw: Mapping[str, Any], field: str, *, least: int = 0, prefix: s
     value = raw.get(field, [])
     if not isinstance(value, list) or not all(isinstance(name, str) for name in value) or len(value) < least:
         expected = "a list of names of pictures" + (f", at least {least}" if least else "")
-        raise Rejected(Fault("missing-or-mistyped-field", expected, _shown(raw, field), field=field))
-    _require_unicode("".join(value), field)
+        raise Rejected(mistyped(raw, field, expected, _SHOWN))
+    if fault := not_unicode("".join(value), field):
+        raise Rejected(fault)
     return tuple(_name(name.removeprefix(prefix), field) for name in value)
 
 
@@ -99,12 +100,3 @@ def against(objects: Objects | None, row: PhotographQuestion) -> PhotographQuest
     kept = tuple(name for name in row.negatives if name not in shown)
     repairs = (*row.repairs, "negative-shows-anchor") if shown else row.repairs
     return row.model_copy(update={"anchor": anchor, "negatives": kept, "repairs": repairs})
-
-
-def _require_unicode(text: str, field: str) -> None:
-    if _SURROGATE.search(text):
-        raise Rejected(Fault("invalid-unicode", "valid Unicode", "a lone surrogate", field=field))
-
-
-def _shown(raw: Mapping[str, Any], field: str) -> str:
-    return repr(raw[field])[:200] if field in raw else "nothing"
