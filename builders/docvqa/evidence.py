@@ -12,7 +12,7 @@ from builders.docvqa.paths import find_index, folder_of, path_of_page
 _END = 1_000_000
 """The names of images have at most six digits for the number of a page."""
 MAX_ANSWER_PAGES = 10_000
-"""Of a record; others follow in no document, but in files that others made."""
+"""Of one record; what a file lists beyond that is not looked at."""
 
 
 def evidence_of(record: mm.Record) -> mm.Evidence:
