@@ -101,6 +101,11 @@ class BuildDir:
         """Whether the shard's result is there, whole: one that is cut off does not end in a line that says so."""
         return self._content(self.result(shard)) is not None
 
+    def fingerprint(self, shard: Shard) -> str:
+        """The SHA-256 of a shard's result, as its last line has it; empty where there is no whole one."""
+        end = self._content(self.result(shard))
+        return end.sha256 if end else ""
+
     def write(self, shard: Shard, lines: Iterable[Line]) -> None:
         """Leave a shard's result, as lines of JSON; a last line says how long it is, and its hash."""
         write_whole(self.result(shard), _ended(to_json(to_fields(line)) for line in lines))

@@ -71,6 +71,8 @@ class RowCounts:
     """What became of the rows of a dataset."""
 
     counts: QuestionCounts
+    rows: str = ""
+    """The SHA-256 of the result that the questions were chosen from."""
     kind: Literal["counts"] = "counts"
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from mmlongbench.building.build_dir import BuildDir, questions_shard
+from mmlongbench.building.build_dir import BuildDir, questions_shard, rows_shard
 from mmlongbench.building.build_plan import DatasetPlan, load_plans
 from mmlongbench.building.dataset import Dataset, open_dataset
 from mmlongbench.building.lines import QUESTIONS, Asked, RowCounts
@@ -89,11 +89,11 @@ class Session:
         ids = {line.place: line.id for line in chosen if isinstance(line, Asked)}
         kind = self.dataset(name).reader.row_type
         found = dict(rows_at(ids.keys(), self.build_dir, name, kind))
-        is_counted = [line.counts.kept for line in chosen if isinstance(line, RowCounts)] == [len(ids)]
-        if not is_counted or {place: row.id for place, row in found.items()} != ids:
-            error = self.build_dir.damaged(questions_shard(name))
-            self.build_dir.discard_from("rows", name)  # either the rows or the choice may be what was changed
-            raise error
+        counted = [(line.counts.kept, line.rows) for line in chosen if isinstance(line, RowCounts)]
+        is_of_these_rows = counted == [(len(ids), self.build_dir.fingerprint(rows_shard(name)))]
+        if not is_of_these_rows or {place: row.id for place, row in found.items()} != ids:
+            self.build_dir.discard(rows_shard(name))  # it may be the rows that were changed, or the choice
+            raise self.build_dir.damaged(questions_shard(name))
         return tuple(found.values())
 
     def search(self, name: str) -> "Search":

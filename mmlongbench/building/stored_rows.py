@@ -14,14 +14,12 @@ def row_of(line: ReadRow, kind: type[Row], build_dir: BuildDir, shard: Shard) ->
     """The row of a line.
 
     Raises:
-        BuildError: the reader's type of rows is another than when it was written; the result is removed, and with it
-            the choice of questions, which names rows by their places, and all that was made of it.
+        BuildError: the reader's type of rows is another than when it was written; the result is removed.
 
     """
     try:
         return kind.model_validate(line.row)
     except ValidationError as error:
-        build_dir.discard_from("questions", shard.dataset)
         raise build_dir.damaged(shard) from error
 
 

@@ -225,7 +225,7 @@ def test_rows_of_another_type_than_the_reader_has_now_are_made_again(
     assert hashes(out) == hashes(finished)
 
 
-@pytest.mark.parametrize("change", ["one row more", "one row less"])
+@pytest.mark.parametrize("change", ["one row more", "one row less", "another answer"])
 def test_rows_that_are_read_anew_as_others_begin_the_choice_anew(
     change: str, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -238,9 +238,14 @@ def test_rows_that_are_read_anew_as_others_begin_the_choice_anew(
     def less(self: MMLongBenchDoc, raw: mm.RawRow, sources: mm.SourcePaths) -> mm.Row | mm.Fault:
         return mm.Fault("too-new", "x", "y") if raw.id == "mmlongdoc_0" else row(self, raw, sources)
 
-    monkeypatch.setattr(MMLongBenchDoc, "row", more if change == "one row more" else less)
+    def other(self: MMLongBenchDoc, raw: mm.RawRow, sources: mm.SourcePaths) -> mm.Row | mm.Fault:
+        mended = replace_fields(raw, fields={**raw.fields, "answer": "another"})
+        return row(self, mended if raw.id == "mmlongdoc_0" else raw, sources)
+
+    changes = {"one row more": more, "one row less": less, "another answer": other}
+    monkeypatch.setattr(MMLongBenchDoc, "row", changes[change])
     (out / ".build/rows/mmlongdoc/all.jsonl").unlink()
-    (out / ".build/cells/mmlongdoc/1K.jsonl").unlink()
+    shutil.rmtree(out / ".build/cells")
     ended = build(source, out)
     assert (ended.code, "is not what was written there, and was removed" in ended.err) == (2, True)
     assert build(source, out).code == 0

@@ -29,7 +29,8 @@ def question_shards(session: Session, name: str) -> list[Shard]:
 
 
 def choose(session: Session, shard: Shard) -> Iterator[QuestionLine]:
-    """All rows of a dataset: which questions are in every file."""
+    """All rows of a dataset: which questions are in every file. What was made of another choice is forgotten."""
+    session.build_dir.discard_from("negatives", shard.dataset)
     yield from choose_rows(session.dataset(shard.dataset), session.build_dir)
 
 
@@ -63,7 +64,8 @@ def choose_rows(dataset: Dataset, build_dir: BuildDir) -> Iterator[QuestionLine]
     kept = [row for row in rows.values() if row.id in chosen]
     yield from (Asked(places[row.id], row.id) for row in kept)
     yield from (rejects[number] for number in sorted(rejects))
-    yield _counts(kept, list(rejects.values()), read, len(rows) - examined, noted)
+    counts = _counts(kept, list(rejects.values()), read, len(rows) - examined, noted)
+    yield RowCounts(counts, build_dir.fingerprint(rows_shard(name)))
 
 
 def _read(dataset: Dataset, build_dir: BuildDir) -> tuple[dict[int, Row], dict[int, Reject]]:
@@ -168,7 +170,7 @@ def _out_of_span(draft: Draft, dataset: Dataset) -> Fault | None:
     return Fault("full-prompt-out-of-span", expected, f"{full}", todo="set reference_length to keep other lengths")
 
 
-def _counts(kept: list[Row], rejects: list[Reject], read: int, unseen: int, noted: Counter[str]) -> RowCounts:
+def _counts(kept: list[Row], rejects: list[Reject], read: int, unseen: int, noted: Counter[str]) -> QuestionCounts:
     """Return how many rows were read, kept, not sampled and not selected; the others by reason; repairs and notes."""
     repaired = Counter(repair for row in kept for repair in row.repairs)
     rejected, skipped = Counter[str](), Counter[str]()
@@ -179,7 +181,7 @@ def _counts(kept: list[Row], rejects: list[Reject], read: int, unseen: int, note
         "skipped": _sorted(skipped),
         "noted": _sorted(noted),
     }
-    counts = QuestionCounts(
+    return QuestionCounts(
         read=read,
         kept=len(kept),
         not_sampled=unseen,
@@ -187,7 +189,6 @@ def _counts(kept: list[Row], rejects: list[Reject], read: int, unseen: int, note
         repaired=_sorted(repaired),
         **{key: found for key, found in few.items() if found},
     )
-    return RowCounts(counts)
 
 
 def _sorted(counts: Counter[str]) -> dict[str, int]:
