@@ -136,8 +136,8 @@ def cleaned(reader: Reader[Row], sources: SourcePaths, raw: RawRow, name: str = 
             found = reader.row(raw, sources)
         except Rejected as refused:
             found = refused.fault
-    if not isinstance(found, reader.row_type | Fault):
-        fault = f"gave a {type(found).__name__}, expected {reader.row_type.__name__} or Fault"
+    if type(found) is not reader.row_type and not isinstance(found, Fault):
+        fault = f"gave a {type(found).__name__}, expected {reader.row_type.__name__} (`row_type`) or Fault"
         raise broken("reader", name, "row()", fault, about=about)
     if isinstance(found, Row) and found.id != raw.id:
         raise broken("reader", name, "row()", f"the row's id must be the raw row's, found {found.id!r}", about=about)

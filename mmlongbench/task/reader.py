@@ -33,7 +33,7 @@ class Reader(ABC, Generic[ReadRow]):
     """
 
     row_type: ClassVar[type[Row]]
-    """The rows that `row` gives."""
+    """The class of the rows that `row` gives. They are kept as JSON between the stages of a build, field by field."""
     sources: ClassVar[tuple[str, ...]]
     """The names that a manifest must give paths for."""
     optional_sources: ClassVar[tuple[str, ...]] = ()

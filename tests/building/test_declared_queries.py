@@ -11,6 +11,7 @@ import mmlongbench as mm
 from builders.vrag import VRAG
 from mmlongbench.building.session import Session
 from mmlongbench.building.stages.negatives import search_for
+from mmlongbench.corpus.retrieval.search import Search
 from mmlongbench.manifest.builtin_manifests import find_manifest
 from mmlongbench.manifest.calling import PluginCallError
 from mmlongbench.manifest.model import Manifest, load_manifest
@@ -73,10 +74,10 @@ def test_an_id_of_two_rows_is_refused(own: str, session: Session, monkeypatch: p
 
 
 def test_a_search_that_fails_is_not_the_builders_fault(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(name: str) -> NoReturn:
+    def fail(*_: object) -> NoReturn:
         raise RuntimeError("out of memory")
 
-    monkeypatch.setattr(session, "search", fail)
+    monkeypatch.setattr(Search, "find", fail)
     with pytest.raises(RuntimeError, match=r"^out of memory$"):
         list(search_for(session, "viquae", session.questions("viquae")[:1]))
 
@@ -89,6 +90,10 @@ def _of(change: Callable[[mm.Query], list[object]]) -> Callable[..., list[object
 def changed(value: Any, **fields: object) -> Any:
     """Replace fields by values of any type, as code without types may."""
     return replace(value, **fields)
+
+
+def _facts(**fields: object) -> Callable[..., list[object]]:
+    return _of(lambda query: [changed(query, facts=changed(query.facts, **fields))])
 
 
 def _refuse() -> NoReturn:
@@ -104,15 +109,19 @@ def _refuse() -> NoReturn:
         (_of(lambda query: [changed(query, id=7)]), "must have an id and a text that are texts, and Facts, found"),
         (_of(lambda query: [changed(query, text=None)]), "must have an id and a text that are texts, and Facts, found"),
         (_of(lambda query: [changed(query, facts=None)]), "must have an id and a text that are texts, and Facts, fou"),
-        (
-            _of(lambda query: [changed(query, facts=changed(query.facts, answers=(1889,)))]),
-            "AttributeError: 'int' object has no attrib",
-        ),
-        (_of(lambda query: [changed(query, facts=changed(query.facts, excluded=None))]), "Facts.excluded must be a se"),
+        (_facts(answers=(1889,)), "Facts.answers must be a tuple of texts, found (1889,)"),
+        (_facts(answers="harbour"), "Facts.answers must be a tuple of texts, found 'harbour'"),
+        (_facts(entities=None), "Facts.entities must be a tuple of texts, found None"),
+        (_facts(within=(None, 3)), "Facts.within must be two numbers or None, found (None, 3)"),
+        (_facts(excluded=None), "Facts.excluded must be a set of ids, found None"),
+        (_facts(gold=(7,)), "AttributeError: 'int' object has no attribute"),
         (_of(lambda query: _refuse()), "refuses a question that draft() has let in: no-article"),
         (_of(lambda query: [{"a": 1}["boo"]]), "KeyError: 'boo'"),
     ],
-    ids=["other id", "id twice", "text", "no id", "no text", "no facts", "number", "no set", "refused", "exception"],
+    ids=[
+        *("another id", "one id twice", "a text", "no id", "no text", "no facts"),
+        *("a number", "letters", "no entities", "no number", "no set", "no passage", "refused", "an exception"),
+    ],
 )
 def test_queries_that_nobody_can_declare_are_the_builders_fault(
     queries: Any, fault: str, session: Session, monkeypatch: pytest.MonkeyPatch

@@ -57,7 +57,7 @@ BUILDERS = {
 }
 READERS = {
     "Dicts": "raw_rows(): item 1 is a dict, expected RawRow or RowFault",
-    "NoRow": f"row(), {ROW}gave a dict, expected TileRow or Fault",
+    "NoRow": f"row(), {ROW}gave a dict, expected TileRow (`row_type`) or Fault",
     "OtherRowId": f"row(), {ROW}the row's id must be the raw row's, found '0.png'",
     "RowKey": f"row(), {ROW}KeyError: 'boo' (mistakes.py, line ",
     "RowsKey": "raw_rows(): KeyError: 'boo' (mistakes.py, line ",
@@ -69,9 +69,10 @@ READERS = {
     "NoWebPages": "web_pages(): gave a NoneType, expected Mapping",
     "ClassesKey": "image_classes(): KeyError: 'boo' (mistakes.py, line ",
     "DictOfClasses": "image_classes(): gave a dict, expected ImageClasses or NoneType",
-    "OnlyInPython": f"row(), {ROW}a StrictTile is not the same when it is read from its JSON again: field 'repairs': I",
-    "Forgets": f"row(), {ROW}a SecretTile is not the same when it is read from its JSON again: field 'secret' is",
-    "GivesMore": f"row(), {ROW}a SecretTile is not the same when it is read from its JSON again: row_type is TileRow",
+    "OnlyInPython": f"row(), {ROW}the row is another once it is written as JSON and read again: field 'repairs': Inp",
+    "Forgets": f"row(), {ROW}the row is another once it is written as JSON and read again: field 'secret' was 'known'",
+    "GivesMore": f"row(), {ROW}gave a SecretTile, expected TileRow (`row_type`) or Fault",
+    "LongNumber": f"row(), {ROW}ValueError: Exceeds the limit (4300 digits) for integer string conversion",
     "NoText": f"row(), {ROW}UnicodeDecodeError: ",
 }
 SAMPLES = {

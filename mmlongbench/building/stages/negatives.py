@@ -1,6 +1,7 @@
 """The negatives stage: the hard negatives of each query that a builder declares for its questions."""
 
-from collections.abc import Container, Iterable, Iterator, Set
+from collections.abc import Container, Iterable, Iterator, Sequence, Set
+from numbers import Real
 
 from mmlongbench.building.build_dir import Shard
 from mmlongbench.building.dataset import Dataset
@@ -50,8 +51,8 @@ def _queries(dataset: Dataset, row: Row, ids: Container[str]) -> list[tuple[Quer
             fault = f"gave a {type(query).__name__}, expected Query"
         elif not (isinstance(query.id, str) and isinstance(query.text, str) and isinstance(query.facts, Facts)):
             fault = f"a query must have an id and a text that are texts, and Facts, found {query!r:.200}"
-        elif not isinstance(query.facts.excluded, Set):
-            fault = f"Facts.excluded must be a set of ids, found {query.facts.excluded!r:.80}"
+        elif wrong := _wrong_fact(query.facts):
+            fault = f"Facts.{wrong}"
         elif query.id != row.id and not query.id.startswith(f"{row.id}#"):
             fault = f"the id of a query must be the row's, or that and `#…`, found {query.id!r}"
         elif other := _other_owner(query.id, row.id, ids):
@@ -64,6 +65,18 @@ def _queries(dataset: Dataset, row: Row, ids: Container[str]) -> list[tuple[Quer
     with calling("builder", dataset.spec.builder, "queries()", row):
         near = dataset.spec.retrieval.near_duplicate
         return [(known[id], NegativeFilter(known[id].facts, near)) for id in sorted(known)]
+
+
+def _wrong_fact(facts: Facts) -> str:
+    """Return which field of facts is of another type than it must be; empty if none is."""
+    for name, texts in (("answers", facts.answers), ("entities", facts.entities)):
+        if not isinstance(texts, tuple | list) or not all(isinstance(text, str) for text in texts):
+            return f"{name} must be a tuple of texts, found {texts!r:.80}"
+    if not isinstance(facts.excluded, Set):
+        return f"excluded must be a set of ids, found {facts.excluded!r:.80}"
+    within = facts.within
+    is_span = isinstance(within, Sequence) and len(within) == 2 and all(isinstance(end, Real) for end in within)
+    return "" if within is None or is_span else f"within must be two numbers or None, found {within!r:.80}"
 
 
 def _other_owner(id: str, row: str, ids: Container[str]) -> str:

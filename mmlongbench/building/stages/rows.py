@@ -1,6 +1,7 @@
 """The rows stage: every row of a source, corrected and cleaned, or what is wrong with it."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -13,6 +14,7 @@ from mmlongbench.errors import DraftError, Fault
 from mmlongbench.manifest.calling import calling
 from mmlongbench.manifest.errata import load_errata, read_rows
 from mmlongbench.manifest.registry import reader_type
+from mmlongbench.task.formats import to_json
 from mmlongbench.task.rows import Row, RowFault
 
 
@@ -33,30 +35,31 @@ def read_source(session: Session, shard: Shard) -> Iterator[RowLine]:
         elif found.id in known:
             yield reject_row(spec.name, found, Fault("duplicate-id", "an id once", "it stands before", field="id"))
         else:
-            yield ReadRow(_as_json(found, type(reader).row_type, spec.reader))
+            yield ReadRow(_as_json(found, spec.reader))
         known.add(found.id)
 
 
-def _as_json(row: Row, kind: type[Row], reader: str) -> dict[str, Any]:
+def _as_json(row: Row, reader: str) -> dict[str, Any]:
     """The fields of a row as its file has them; one that is another when it is read again is its reader's fault."""
     with calling("reader", reader, "row()", row):
         fields = row.model_dump(mode="json")
-        fault = _not_the_same(row, kind, fields)
-        if fault:
-            raise DraftError(f"a {type(row).__name__} is not the same when it is read from its JSON again: {fault}")
+        if fault := _lost(row, json.loads(to_json(fields))):
+            raise DraftError(
+                f"the row is another once it is written as JSON and read again: {fault}; give its fields types that "
+                "JSON has, without aliases, excluded or computed fields and strict types"
+            )
     return fields
 
 
-def _not_the_same(row: Row, kind: type[Row], fields: dict[str, Any]) -> str:
+def _lost(row: Row, fields: Mapping[str, object]) -> str:
     """Return in what a row differs from what its fields give; empty if in nothing."""
-    if type(row) is not kind:
-        return f"row_type is {kind.__name__}"
     try:
-        again = kind.model_validate(fields)
+        again = type(row).model_validate(fields)
     except ValidationError as error:
         first = error.errors()[0]
         return f"field {'.'.join(map(str, first['loc']))!r}: {first['msg']}"
-    if again == row:
-        return ""
-    differ = (name for name in kind.model_fields if getattr(again, name) != getattr(row, name))
-    return f"field {next(differ, '')!r} is another"
+    for name in type(row).model_fields:
+        before, after = getattr(row, name), getattr(again, name)
+        if before != after:
+            return f"field {name!r} was {before!r:.60} and is {after!r:.60}"
+    return ""

@@ -49,7 +49,7 @@ class Query:
     """One search for hard negatives (`Builder.queries`)."""
 
     id: str
-    """The id of the row that it is of, or that id followed by `#` and anything."""
+    """The id of the row that it is of, or that id followed by `#` and anything, so that it is of no other row."""
     text: str
     """What is searched for; for a visual question, with the entity's name in place of the picture."""
     facts: Facts

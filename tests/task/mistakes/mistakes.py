@@ -599,6 +599,22 @@ class GivesMore(TileReader):
         return SecretTile(id=raw.id, tile=raw.fields["tile"])
 
 
+class NumberedTile(TileRow):
+    """A row with a number."""
+
+    number: int = 1
+
+
+class LongNumber(TileReader):
+    """Gives rows with a number that is too long for JSON."""
+
+    row_type: ClassVar[type[mm.Row]] = NumberedTile
+
+    def row(self, raw: mm.RawRow, sources: mm.SourcePaths) -> NumberedTile:
+        """Return a row with a number of 5,001 digits."""
+        return NumberedTile(id=raw.id, tile=raw.fields["tile"], number=10**5000)
+
+
 class Bytes(TileRow):
     """A row that holds bytes."""
 
