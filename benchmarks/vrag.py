@@ -191,7 +191,7 @@ def _show_parts(build_dir: BuildDir, name: str) -> None:
     stats: Any = pstats.Stats(profile)
     spent = {(Path(file).name, function): entry[3] for (file, _, function), entry in stats.stats.items()}
     whole = spent["build_dir.py", "write"]
-    shares = {part: spent.get(where, 0.0) / whole for part, where in PARTS.items()}
+    shares = {part: spent[where] / whole for part, where in PARTS.items()}
     shares["the rest"] = 1 - sum(shares.values())
     print("  where the time goes (profiled)")
     for part, share in shares.items():

@@ -43,8 +43,9 @@ def check_plugins(spec: DatasetSpec, builder: Builder[Row]) -> None:
     if fault := _spec_fault(task):
         raise broken("builder", spec.builder, "spec", fault)
     if task.full_prompt and spec.corpus:
-        said = "full_prompt is of tasks whose units are known when questions are chosen; hard negatives are found later"
-        raise ManifestError(f"dataset {spec.name!r}: builder {spec.builder!r} takes no corpus: TaskSpec.{said}")
+        said = "full_prompt measures all units when questions are chosen, before hard negatives are searched for"
+        todo = "remove `corpus`"
+        raise ManifestError(f"dataset {spec.name!r}: builder {spec.builder!r} takes no corpus: TaskSpec.{said}; {todo}")
     try:
         metric_type(task.metric)
     except PluginError as error:

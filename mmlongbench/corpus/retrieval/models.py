@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -169,8 +169,9 @@ def need_libraries() -> None:
 
     """
     for name in _LIBRARIES:
-        if find_spec(name) is None:
-            raise ModelError(f"reranking needs sentence-transformers (no module named {name!r}); {NEEDED}")
+        with suppress(ValueError):  # one that stands in for the package, and does not say where it is from
+            if find_spec(name) is None:
+                raise ModelError(f"reranking needs sentence-transformers (no module named {name!r}); {NEEDED}")
 
 
 def _libraries() -> tuple[Any, Any]:
