@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from sources import LIMITS, REAL
 from staged import chosen
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 from builders.docvqa.paths import page_index
 from mmlongbench.building.stages.records import finished_record, pack_row
 from mmlongbench.corpus.retrieval.negatives import STOP_WORDS
@@ -38,8 +38,8 @@ SAMPLES = REAL.parent / "samples.json"
 LENGTHS = tuple(k * K for k in (8, 16, 32, 64, 128))
 RULES = ("middle", "best_match")
 RESAMPLES = 1000
-DRAWS = mm.Draws(("answerability",))
-Records = Mapping[int, Sequence[mm.Record]]
+DRAWS = mt.Draws(("answerability",))
+Records = Mapping[int, Sequence[mt.Record]]
 """By length."""
 
 
@@ -58,7 +58,7 @@ class Shown:
     """Pages of its document."""
 
     def best(self) -> int:
-        """The most words of the question that stand on one page."""
+        """Return the largest number of words of the question that are on one page."""
         return max((len(self.question & page) for page in self.pages), default=0)
 
 
@@ -147,8 +147,8 @@ def _twins(rows: Sequence[Mapping[str, Any]], documents: Path) -> Iterator[Mappi
             yield {**row, "answer": "Not answerable", "answer_format": "None", "evidence_pages": "[]"}
 
 
-def _paired(records: Sequence[mm.Record]) -> Iterator[mm.Record]:
-    """Questions whose twin is there too, and these."""
+def _paired(records: Sequence[mt.Record]) -> Iterator[mt.Record]:
+    """Return the questions that have a twin, and their twins."""
     numbers = {int(record["id"].rpartition("_")[2]): record for record in records}
     for number, record in sorted(numbers.items()):
         if number ^ 1 in numbers:
@@ -169,7 +169,7 @@ def _show(what: str, records: Records, documents: Path) -> None:
         click.echo(f"    {'  '.join(cells)}")
 
 
-def _shown(record: mm.Record, documents: Path) -> Shown:
+def _shown(record: mt.Record, documents: Path) -> Shown:
     own_name = str(record["doc_name"]).removesuffix(".pdf")
     places = [(PurePosixPath(path).parent.name, page_index(path)) for path in record["page_list"]]
     words = {name: _words(documents / f"{name}.pdf") for name, _ in places}
@@ -189,7 +189,7 @@ def _words(path: Path) -> tuple[frozenset[str], ...]:
     return tuple(frozenset(tokens(text)) for text in texts_of(path, LIMITS))
 
 
-def _curve(values: Sequence[tuple[mm.Record, float]], every: int) -> str:
+def _curve(values: Sequence[tuple[mt.Record, float]], every: int) -> str:
     """The area under the curve with its interval."""
     is_answered = np.array([record["answer_format"] != "None" for record, _ in values], bool)
     count, others = int(is_answered.sum()), int((~is_answered).sum())
@@ -206,7 +206,7 @@ def _curve(values: Sequence[tuple[mm.Record, float]], every: int) -> str:
 
 
 def _area(scores: NDArray[np.float64], first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
-    """The area where each example counts so often; -1 where one kind is not there."""
+    """Return the area with these weights of examples; -1 if one of the two kinds is missing."""
     total = first.sum() * second.sum()
     return float(first @ scores @ second / total) if total else -1.0
 

@@ -16,16 +16,16 @@ from pathlib import Path
 import click
 from PIL import Image
 
-from mmlongbench import Draws
 from mmlongbench.documents.pixels import header_size
+from mmlongbench.task import Draws
 from tokenization import vision_rules
 
 SIZES = ((640, 480), (640, 427), (640, 428), (480, 640), (640, 426), (500, 375), (427, 640), (640, 360), (612, 612))
-"""The commonest of COCO's."""
+"""The most frequent picture sizes of COCO."""
 RARE = 40
-"""One in so many has a size of its own."""
+"""One picture in this many has a unique size."""
 IMAGES = 368
-"""Of a Visual Haystacks example of 128K."""
+"""Pictures of a Visual Haystacks example of 128K."""
 _COLD = """
 import sys, time
 from pathlib import Path
@@ -109,7 +109,7 @@ def _cold(folder: Path) -> float:
 
 
 def _peak(folder: Path, names: list[str], examples: int) -> float:
-    """MB of an audit of so many Visual Haystacks examples of 128K."""
+    """Return the MB that an audit of this many Visual Haystacks examples of 128K takes."""
     path = folder / f"mmlb_data/NIAH/vh_single_test_{examples}_K128_dep6.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:

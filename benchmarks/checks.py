@@ -1,4 +1,4 @@
-"""What the checks of every example cost: CPU time of the records stage of two sample datasets, with them and without.
+"""CPU time of the records stage of two sample datasets, with and without the checks of every example.
 
 Each round opens the dataset anew, so that texts are priced as in a build, and packs its questions at all lengths.
 
@@ -24,7 +24,7 @@ from mmlongbench.building.stages.records import finished_record, pack_lines
 from mmlongbench.lengths import parse_length
 from mmlongbench.manifest.builtin_manifests import find_manifest
 from mmlongbench.manifest.model import Manifest, load_manifest
-from mmlongbench.packing.pack import Example
+from mmlongbench.packing.pack import PackedExample
 from mmlongbench.task.formats import to_json
 from mmlongbench.task.rows import Row
 
@@ -33,7 +33,7 @@ QUESTIONS = 12
 
 
 def main() -> None:
-    """Print the seconds of each dataset without the checks and with them, the least of the rounds, and their ratio."""
+    """Print the fewest seconds of all rounds for each dataset, without and with the checks, and their ratio."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--lengths", default="8K,16K,32K,64K")
     parser.add_argument("--rounds", type=int, default=5)
@@ -58,7 +58,7 @@ def _measure(manifest: Manifest, build_dir: BuildDir, lengths: list[int], rounds
                     to_json(to_fields(line))
             return time.process_time() - begun
 
-    def unchecked(dataset: Dataset, example: Example, row: Row) -> dict[str, Any]:
+    def unchecked(dataset: Dataset, example: PackedExample, row: Row) -> dict[str, Any]:
         return finished_record(dataset, example)
 
     without, checked = [], []

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 LENGTH = 128 * K
 TARGET = 0.7
-"""Least ratio of the audit to raw `encode`."""
+"""Target: smallest ratio of the audit to raw `encode`."""
 AUDIT, ENCODE, BATCH = "audit", "raw encode", "raw encode_batch_fast"
 
 
@@ -88,7 +88,7 @@ def _generated(pdfs: Path | None, count: int) -> Iterator[Case]:
 
 @contextmanager
 def _released(release: Path) -> Iterator[Case]:
-    """A release as it lies there."""
+    """Return a release from its folder."""
     datasets = [locked_dataset(data, None) for data in read_lock(release).manifest]
     found = [path for path in (release / DATA).rglob("*") if path.is_file()]
     owners = [(dataset, path) for path in found for dataset in datasets if _owns(dataset, path, release)]
@@ -107,7 +107,7 @@ def _texts(dataset: AuditedDataset, path: Path) -> Iterator[str]:
 
 
 def _check(case: Case, raw: "Tokenizer") -> TokenCount:
-    """Tokens of all examples; that both sides count the same is what makes their times comparable."""
+    """Return the tokens of all examples; both sides must count the same, or their times cannot be compared."""
     audits = case.audit()
     if problems := [f"{found.file}: {problem}" for found in audits for problem in found.first.values()]:
         raise ReleaseError(f"the audit has found problems, so its time says nothing: {problems[0]}")

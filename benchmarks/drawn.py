@@ -9,8 +9,8 @@ from zipf import WORDS, rows
 
 from builders.samples.docvqa.pages import draw_report
 from builders.samples.docvqa.reports import read_reports, sample_row
-from mmlongbench import Draws
 from mmlongbench.corpus.making import make_corpus
+from mmlongbench.task import Draws
 
 PASSAGES = 20_000
 

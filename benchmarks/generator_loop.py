@@ -25,7 +25,6 @@ from staged import run_stages
 
 from builders.mm_niah.builder import INSTRUCTION
 from builders.samples.mm_niah.pages import page_of
-from mmlongbench import DEPTHS, Draws
 from mmlongbench.building.build import build
 from mmlongbench.building.build_dir import BuildDir, Shard
 from mmlongbench.building.executors.local import LocalExecutor
@@ -37,6 +36,7 @@ from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.sentences import sentences
+from mmlongbench.task import DEPTHS, Draws
 from mmlongbench.task.formats import to_json
 from tokenization import TextTokenizer, load_tokenizer
 
@@ -159,14 +159,14 @@ def _looped(loop: Loop, root: Path, *, searches_each: bool) -> None:
 
 
 def _timed(do: Callable[[], None]) -> tuple[float, float]:
-    """(CPU, wall) in seconds."""
+    """Return the seconds that it took: CPU time and wall time."""
     clocks = time.process_time(), time.perf_counter()
     do()
     return time.process_time() - clocks[0], time.perf_counter() - clocks[1]
 
 
 def _check_engine(build_dir: BuildDir, examples: int) -> None:
-    """Every example within the length and nearly full, its needle at its depth."""
+    """Check that every example fits the length and is nearly full, and that its needle is at its depth."""
     records = [line.record for line in build_dir.read(CELL, RECORDS) if isinstance(line, PackedRecord)]
     fills = [(record["length"] + RESERVE) / LENGTH for record in records]
     off = max(abs(record["depth"] - record["depth_achieved"]) for record in records)
@@ -174,7 +174,7 @@ def _check_engine(build_dir: BuildDir, examples: int) -> None:
 
 
 def _check_loop(root: Path, asked: Sequence[dict[str, str]]) -> None:
-    """The same of the loop, whose depths are counted in sentences; here they are in characters."""
+    """Check the same for the loop. Its depths are counted in sentences; here they are measured in characters."""
     lines = [json.loads(line) for line in (root / "loop.jsonl").read_text().splitlines()]
     needles = {row["answer"]: row["needle"] for row in asked}
     at = [line["input"].index(needles[line["outputs"][0]]) / len(line["input"]) for line in lines]
@@ -188,7 +188,7 @@ def _span(fills: Sequence[float]) -> str:
 
 
 def _show(spent: Sequence[Mapping[str, tuple[float, float]]], examples: int) -> None:
-    """Rates, and what the engine's are of each loop's, by CPU time; round by round, they ran one after another."""
+    """Print the rates, and the ratio of the engine to each loop by CPU time, compared round by round."""
     print(f"{examples} examples of 128K, {len(spent)} rounds: medians (least to most)")
     for way in spent[0]:
         cpu, wall = (spread([examples / times[way][clock] for times in spent]) for clock in (0, 1))

@@ -12,14 +12,14 @@ from typing import Any
 import pymupdf
 from PIL import Image
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 
 OBJECTS = ("dog", "kite", "boat", "chair", "clock", "umbrella", "truck", "bench")
-DRAWS = mm.Draws(("haystacks",))
+DRAWS = mt.Draws(("haystacks",))
 TASKS = tuple(f"{task}-{needle}" for task in ("retrieval", "counting", "reasoning") for needle in ("text", "image"))
 
 
-def coco_size(draws: mm.Draws, name: str) -> tuple[int, int]:
+def coco_size(draws: mt.Draws, name: str) -> tuple[int, int]:
     """A size such as COCO's: 23 % 640 x 480, 28 % 640 x 427, 17 % portrait, the rest 400 to 640; mean 577 x 486."""
     at = draws.integer(f"kind {name}", 0, 99)
     if at < 23:

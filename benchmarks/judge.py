@@ -1,4 +1,4 @@
-"""A judge under faults: every call answered once, whatever fails, hangs, and is killed on the way.
+"""A judge under faults: every call is answered once, although requests fail or hang and the process is killed.
 
 A server on this machine answers some requests with errors or not at all, as a hash of the request and its number says.
 A process scores by it, is killed with SIGKILL, and goes on. The server counts what it answered well, by content.
@@ -22,7 +22,8 @@ from typing import Any
 import click
 
 from mmlongbench.draws import Draws
-from mmlongbench.metrics.judge import Answers, Backoff
+from mmlongbench.metrics.judge import Answers
+from mmlongbench.models import Backoff
 from mmlongbench.task.metric import Judge, ScoringInput, Settings
 
 ERRORS, HANGS = 0.20, 0.05
@@ -32,7 +33,7 @@ BROKEN = ('{"answer_sc', "I would say that it is right.", '{"answer_score": "yes
 
 @dataclass(frozen=True)
 class Run:
-    """What the scoring process is told."""
+    """The arguments of the scoring process."""
 
     url: str
     folder: Path
@@ -42,7 +43,7 @@ class Run:
 
 
 class FaultyJudge(ThreadingHTTPServer):
-    """Marks an answer right where its number is even, once it does answer."""
+    """A judge that marks an answer right if its number is even, when it answers at all."""
 
     daemon_threads = True
     request_queue_size = 256
@@ -55,7 +56,7 @@ class FaultyJudge(ThreadingHTTPServer):
         self.faults: Counter[str] = Counter()
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A process that was killed took its connections along."""
+        """Ignore connections that a killed process closed."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -107,7 +108,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.server.faults[fault] += 1
 
     def log_message(self, format: str, *args: object) -> None:
-        """Quiet."""
+        """Log nothing."""
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -152,7 +153,7 @@ def _asked(number: int) -> ScoringInput:
 
 
 def _kill(run: Run, judge: FaultyJudge, least: int) -> None:
-    """Begin, and kill it after so many answers."""
+    """Start a process, and kill it after this many answers."""
     process = _process(run)
     while len(judge.answered) < least and process.is_alive():
         time.sleep(0.001)

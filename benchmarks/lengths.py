@@ -31,7 +31,7 @@ from mmlongbench.task.builder import SharedContextBuilder
 
 LENGTHS = "8K,32K,128K,512K,1M"
 TIME, MEMORY = 1.5, 2.0
-"""Targets: the most that 1M may be of 8K."""
+"""Targets: the largest ratio of 1M to 8K."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +40,9 @@ class Cell:
 
     length: int
     examples: int
-    """Of one round."""
+    """Seconds of one round."""
     fill: float
-    """The least."""
+    """The smallest."""
     rounds: int
     cpu: float
     """Seconds of a million tokens."""
@@ -90,7 +90,7 @@ def _measure(builder: str, out: Path, length: int, seconds: float) -> Cell:
         rows = rows[: max(1, min(QUESTIONS, 1024 * K // length))]
     shard = Shard("records", builder, f"{format_length(length)}/measured")
     cpu, wall = list[float](), list[float]()
-    while len(cpu) < 4 or sum(wall[1:]) < seconds:  # the first warms
+    while len(cpu) < 4 or sum(wall[1:]) < seconds:  # the first round fills the caches
         clocks = time.process_time(), time.perf_counter()
         build_dir.write(shard, pack_lines(dataset, rows, length))
         cpu.append(time.process_time() - clocks[0])
@@ -104,7 +104,7 @@ def _measure(builder: str, out: Path, length: int, seconds: float) -> Cell:
 
 
 def _peak() -> float:
-    """The most memory that this process had; `getrusage` would count what its parent had when it was started."""
+    """Return the peak memory of this process; `getrusage` would include that of its parent at the start."""
     (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
     return int(line.split()[1]) / 1024
 

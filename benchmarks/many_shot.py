@@ -18,14 +18,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 from mmlongbench.building.build import build
 from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.release.layout import DATA, IMAGES
 
-DRAWS = mm.Draws(("many-shot",))
+DRAWS = mt.Draws(("many-shot",))
 TABLES = {"food101": 101, "cars196": 196, "sun397": 397}
 """Classes."""
 SIZES = ((512, 512), (512, 512), (512, 512), (512, 384), (384, 512))
@@ -36,7 +36,7 @@ def photograph(name: str) -> bytes:
     """A picture of clouds, JPEG; the 60 % that are square are drawn by name."""
     at = DRAWS.integer(f"size {name}", 0, 9)
     size = (512, 512) if at < 6 else (512, 384) if at < 8 else (384, 512)
-    clouds = b"".join(mm.Draws(("clouds", name)).integer(f"{n}", 0, (1 << 64) - 1).to_bytes(8) for n in range(24))
+    clouds = b"".join(mt.Draws(("clouds", name)).integer(f"{n}", 0, (1 << 64) - 1).to_bytes(8) for n in range(24))
     picture = Image.frombytes("RGB", (8, 8), clouds).resize(size, Image.Resampling.BILINEAR)
     buffer = io.BytesIO()
     picture.save(buffer, "JPEG", quality=60)

@@ -123,7 +123,7 @@ def _show(path: Path) -> None:
 
 
 def _depths(manifest: Manifest, out: Path, rounds: int = 3) -> None:
-    """Seconds for retrieval-text at its longest length: planned (units chosen and stood); packed (prompts joined)."""
+    """Return the seconds for retrieval-text at its longest length: to choose and place units, and to join prompts."""
     (spec,) = (dataset for dataset in manifest.datasets if dataset.name == "retrieval-text")
     small = spec.model_copy(update={"lengths": (spec.admission_length,)})
     session = run_stages(Manifest(datasets=(small,)), out)
@@ -142,7 +142,7 @@ def _depths(manifest: Manifest, out: Path, rounds: int = 3) -> None:
                     _plan(pack(draft, budget, dataset.pricer, JOINTS), places, dataset.pricer, draws)
                 else:
                     examples(draft, budget, places, dataset.pricer, draws)
-            if turn:  # the first warms the prices
+            if turn:  # the first round fills the cache of prices
                 seconds.append(time.perf_counter() - started)
     for what, seconds in spent.items():
         click.echo(f"{len(rows)} questions of retrieval-text {what}: {spread(seconds)} s")

@@ -28,7 +28,7 @@ PAGES = PageSpec()
 PROCESSES = 2
 NAIVE, ONE, TWO = "naive PNG, 1 process", "engine, 1 process", f"engine, {PROCESSES} processes"
 TARGETS = {NAIVE: "", ONE: ">= 2.2", TWO: ">= 4.0"}
-"""Of the ratio to the naive way."""
+"""Targets of the ratio to the naive way."""
 PATIENCE = 120
 """Seconds until a worker that does not start is an error."""
 
@@ -43,13 +43,13 @@ class Document:
 
 @dataclass(slots=True)
 class Cost:
-    """Seconds by the clock, and of processors."""
+    """Seconds by the clock, and seconds of processors."""
 
     wall: float = 0.0
     cpu: float = 0.0
 
     def add(self, other: "Cost") -> None:
-        """Take another's seconds in."""
+        """Add the seconds of another."""
         self.wall += other.wall
         self.cpu += other.cpu
 
@@ -74,7 +74,7 @@ def main(folder: Path | None, pages_per_document: int, rounds: int) -> None:
 
 
 def naive(document: Document) -> None:
-    """What one would write without thinking of speed."""
+    """Render as code that ignores speed would."""
     import pymupdf
 
     with pymupdf.open(document.path) as pdf:
@@ -127,7 +127,7 @@ def _size(document: Document) -> tuple[int, int]:
 
 @contextmanager
 def _workers() -> Iterator[ProcessPoolExecutor]:
-    """Worker processes that have started: a build pays for their start once, not once a page."""
+    """Yield worker processes that have already started, because a build pays for their start only once."""
     context = multiprocessing.get_context("spawn")
     ready = context.Barrier(PROCESSES + 1, timeout=PATIENCE)
     with ProcessPoolExecutor(PROCESSES, context, _start, (ready,)) as pool:

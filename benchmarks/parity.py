@@ -1,4 +1,4 @@
-"""Whether another commit builds the same bytes: both build the same manifests, and everything released is compared.
+"""Compares the bytes that two commits build: both build the same manifests, and all released files are compared.
 
 The other commit and this working tree are installed beside each other, into folders of their own, and used by the same
 interpreter with the same libraries. Compared are `mmlb_data`, `mmlb_image`, `items` and `rejects.jsonl` by hash, and
@@ -131,7 +131,7 @@ def _without_times(lines: str) -> str:
 
 
 def _predictions(release: Path) -> Iterator[str]:
-    """What a model says that knows every second answer."""
+    """Return the predictions of a model that knows every second answer."""
     data = release / "mmlb_data"
     for file in sorted(data.rglob("*.jsonl")):
         for number, line in enumerate(file.read_text("utf-8").splitlines()):

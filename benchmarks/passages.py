@@ -4,8 +4,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-import mmlongbench as mm
-from mmlongbench import Draws, Image, Part, Record, Sources, Unit, escape_markers
+import mmlongbench.task as mt
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.pdf import page_text
 from mmlongbench.io.atomic import write_whole
@@ -14,6 +13,7 @@ from mmlongbench.manifest.model import CounterSpec
 from mmlongbench.packing.pack import examples
 from mmlongbench.packing.pricing import Pricer
 from mmlongbench.release.layout import DATA, IMAGES
+from mmlongbench.task import Draws, Image, Part, Record, Sources, Unit, escape_markers
 
 INSTRUCTION = "Read the pages, then answer the question.\n\n"
 PICTURE = (1224, 1584)
@@ -24,29 +24,29 @@ CHARACTERS = 6
 """More characters than a token of page text has, so that there is enough of it."""
 
 
-class Passage(mm.Row):
+class Passage(mt.Row):
     """A question over some pictures and all passages."""
 
     passages: tuple[str, ...]
     pictures: tuple[str, ...]
 
 
-class Passages(mm.Builder[Passage]):
+class Passages(mt.Builder[Passage]):
     """Passages in a drawn order behind a few pictures."""
 
-    row_type: ClassVar[type[mm.Row]] = Passage
-    spec = mm.TaskSpec(mm.FilePattern("passages/{name}_K{k}.jsonl"), metric="none")
+    row_type: ClassVar[type[mt.Row]] = Passage
+    spec = mt.TaskSpec(mt.FilePattern("passages/{name}_K{k}.jsonl"), metric="none")
 
-    def draft(self, row: Passage, sources: Sources, draws: Draws) -> mm.Draft:
+    def draft(self, row: Passage, sources: Sources, draws: Draws) -> mt.Draft:
         """The pictures, then as many passages as fit."""
         shown = tuple(_unit(path, Image(path), (0, index)) for index, path in enumerate(row.pictures))
         drawn = draws.order("passages", range(len(row.passages)))
         passages = [_unit(f"passage {n}", row.passages[n], (1, index)) for index, n in enumerate(drawn)]
-        return mm.Draft(
-            row.id, (INSTRUCTION,), (mm.Question(row.id, _question(row.id)),), shown, mm.InOrder(tuple(passages))
+        return mt.Draft(
+            row.id, (INSTRUCTION,), (mt.Question(row.id, _question(row.id)),), shown, mt.InOrder(tuple(passages))
         )
 
-    def record(self, example: mm.Example) -> Record:
+    def record(self, example: mt.PackedExample) -> Record:
         """The passages as they stand, so that the prompt is made of the record alone."""
         bodies = [unit.body for unit in example.units]
         return {
@@ -55,11 +55,11 @@ class Passages(mm.Builder[Passage]):
             "passages": [body for body in bodies if isinstance(body, str)],
         }
 
-    def prompt(self, record: Record) -> mm.Prompt:
+    def prompt(self, record: Record) -> mt.Prompt:
         """The prompt of a line."""
         bodies = [*map(Image, record["pictures"]), *record["passages"]]
         units = [_unit(str(index), body, (index,)) for index, body in enumerate(bodies)]
-        return mm.assemble((INSTRUCTION,), units, "\n\n", _question(record["id"]))
+        return mt.assemble((INSTRUCTION,), units, "\n\n", _question(record["id"]))
 
 
 def write_passages(root: Path, builder: Passages, pages: Sequence[str], length: int, count: int) -> Path:

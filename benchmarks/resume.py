@@ -1,4 +1,4 @@
-"""What a kill costs: CPU seconds of a build killed at 90 %, and of going on, beyond those of a build never killed.
+"""The cost of a kill: CPU seconds of a build killed at 90 % and of its resumption, minus those of a build never killed.
 
 Each build is the command in a process of its own, one worker, warm: sources are drawn, corpora indexed, rankings and
 prices kept. The kill is SIGKILL when the process has used its share of the CPU seconds of the build before it; what
@@ -26,7 +26,7 @@ from mmlongbench.io.atomic import sha256_of
 MOST = 0.15
 """Target: the most work that is repeated."""
 LEAST = 30
-"""CPU seconds that a build is to take, or starting weighs too much."""
+"""CPU seconds that a build should take; in shorter builds the start would dominate."""
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -103,7 +103,7 @@ def _killed(manifest: Path, out: Path, seconds: float) -> tuple[float, int]:
 
 
 def _used(process: int) -> float:
-    """CPU seconds of a process so far; one that has ended has used all that it was to."""
+    """Return the CPU seconds of a process so far; a process that has ended counts as having used its share."""
     fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
     return float("inf") if fields[0] == "Z" else (int(fields[11]) + int(fields[12])) / TICKS
 

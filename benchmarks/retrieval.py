@@ -22,7 +22,7 @@ import click
 
 K = 1000
 BASELINE = 50_000
-"""Passages that rank-bm25 is asked over."""
+"""Number of passages that rank-bm25 searches."""
 SLOW_QUERIES = 20
 SPEED, CACHE, MEMORY = 100, 100, 1000
 """Targets: least ratio of queries/s, least ratio of passages/s, most MB."""
@@ -84,7 +84,7 @@ def index(root: Path, count: int, _queries: int) -> Facts:
 
 
 def search(root: Path, count: int, queries: int) -> Facts:
-    """Ask the index, each query twice: the second time its pages are in memory."""
+    """Search the index twice with each query; the second time its pages are in memory."""
     from zipf import queries as draw
 
     from mmlongbench.corpus import Corpus
@@ -97,7 +97,7 @@ def search(root: Path, count: int, queries: int) -> Facts:
 
 
 def compare(root: Path, count: int, _queries: int) -> Facts:
-    """The same queries by both engines in turn, and what the best hundred of both share."""
+    """Run the same queries by both engines in turn, and compare their best hundred passages."""
     from zipf import queries as draw
 
     from mmlongbench.corpus import Corpus
@@ -109,7 +109,7 @@ def compare(root: Path, count: int, _queries: int) -> Facts:
     ours = find_index(opened, root / str(count) / FOLDER)
     texts = [tokens(f"{passage.title}\n{passage.text}") for passage in opened]
     theirs = import_module("rank_bm25").BM25Okapi(texts, k1=K1, b=B)
-    gc.freeze()  # else every collection walks through the words of the other engine
+    gc.freeze()  # otherwise every garbage collection scans the words of the other engine
     drawn = draw(SLOW_QUERIES)
     times: dict[str, list[float]] = {"ours": [], "theirs": []}
     for query in drawn:

@@ -19,8 +19,8 @@ from unittest.mock import MagicMock
 
 import click
 
-from mmlongbench import Draws
 from mmlongbench.metrics.benchmark import binary_acc, cls_acc, doc_qa, mc_acc, rouge, rouge_scorer, soft_acc, sub_em
+from mmlongbench.task import Draws
 
 TEXT = (
     "the a harbour report says that in 2018 the north pier held 1,577 boats which is 12.5% more than Tern Rock and yes "
@@ -91,7 +91,7 @@ def _own_scorer() -> Callable[[Row], float]:
 
 
 def _public_scorer(checkout: Path) -> Callable[[Row], float]:
-    """The public `calculate_metrics`; what it imports and scoring does not use is left out."""
+    """Return the public `calculate_metrics`, without imports that scoring does not use."""
     for name in ("torch", "tqdm", "utils_prompt", "vlm_model", "vlm_model.model_utils"):
         sys.modules[name] = MagicMock()
     sys.path.insert(0, str(checkout))

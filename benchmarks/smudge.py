@@ -19,7 +19,7 @@ import click
 import numpy as np
 from rapidfuzz.distance import Levenshtein
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 from builders.docvqa.answers import Answer, normalise
 from mmlongbench.metrics.smudge import SMuDGE
 from mmlongbench.metrics.smudge.paths import Paths
@@ -28,7 +28,7 @@ from mmlongbench.metrics.smudge.windows import letters_of
 from mmlongbench.metrics.smudge.words import Word, Words, words_of
 from mmlongbench.task.metric import ScoringInput, Settings
 
-DRAWS = mm.Draws(("smudge",))
+DRAWS = mt.Draws(("smudge",))
 ABSENT = "the quarterly zebra report"
 MAX_BRUTE = 4000
 """Words of the largest document whose every run is tried."""
@@ -77,7 +77,7 @@ def _questions(source: Path) -> Iterator[ScoringInput]:
                 answer.values[0],
                 answer.values[0],
                 answer_format=answer.format,
-                evidence=mm.Evidence(row["doc_id"].removesuffix(".pdf"), evidence),
+                evidence=mt.Evidence(row["doc_id"].removesuffix(".pdf"), evidence),
             )
 
 
@@ -88,7 +88,7 @@ def _score(name: str, asked: list[ScoringInput], settings: Settings) -> dict[tup
     click.echo(f"{name}: reading every document once, locating every gold: {time.process_time() - started:.1f} s")
     for (kind, outcome), count in sorted(located.items()):
         click.echo(f"  golds of format {kind}: {count} {outcome}")
-    golds, scores = [each.gold for each in asked], dict[tuple[str, int], float]()
+    golds, scores = [str(each.gold) for each in asked], dict[tuple[str, int], float]()
     spent = dict[str, float]()
     _answer(metric, asked, golds, WAYS["an absent sentence"])  # the graphs of all pages are built once
     for way, say in WAYS.items():
@@ -117,7 +117,7 @@ def _answer(
     """The scores of one way to answer, by question."""
     found = dict[int, float]()
     for number, (each, other) in enumerate(zip(asked, golds[7:] + golds[:7], strict=True)):
-        score = metric.score(replace(each, prediction=say(each.gold, other))).score
+        score = metric.score(replace(each, prediction=say(str(each.gold), other))).score
         if score is not None:
             found[number] = score
     return found

@@ -1,4 +1,4 @@
-"""What the benchmarks read: a folder of PDFs, given, real or drawn. Knows nothing of what is measured."""
+"""Finds the PDFs that the benchmarks read: a given folder, the real ones, or drawn ones."""
 
 import statistics
 import tempfile
@@ -34,7 +34,7 @@ def _pdfs(folder: Path) -> list[Path]:
 
 
 def spread(values: Sequence[float], form: str = ".2f") -> str:
-    """The median of what several rounds gave, with the least and the most.
+    """Return the median of several rounds, with the smallest and the largest value.
 
     >>> spread([3, 1, 2])
     '2.00 (1.00 to 3.00)'

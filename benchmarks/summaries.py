@@ -18,7 +18,7 @@ import click
 import pymupdf
 from sources import open_pdfs
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 from builders.samples.summarization.reports import (
     SUBJECTS,
     broken_over_lines,
@@ -36,7 +36,7 @@ from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.model import Manifest
 from mmlongbench.release.layout import DATA
 
-DRAWS = mm.Draws(("summaries",))
+DRAWS = mt.Draws(("summaries",))
 NAMING = (
     "Contents\nWhat GAO Found ......... 1\nWhy GAO Did This Study\n3\nAppendix I: Scope ........ 20",
     "This review follows up on what GAO found in 2009, and on what GAO recommends to other agencies in such cases.",
@@ -68,7 +68,7 @@ def _find() -> None:
     for name, layout in layouts():
         for subject in SUBJECTS[:2]:
             data, summary = draw_report("gao-18-107", subject, 9, layout, DRAWS.at(name, subject[0]))
-            texts = [page.get_text() for page in pymupdf.open(stream=data, filetype="pdf")]
+            texts = [page.get_text() for page in pymupdf.open(stream=data, filetype="pdf").pages()]
             told = frozenset[str]().union(*(grams("\n".join(s.paragraphs)) for s in summary[:2]))
             covers = [len(grams(text) & told) / len(told) for n, text in enumerate(texts) if n not in layout.pages]
             over.append(max(covers))
@@ -95,7 +95,7 @@ def _find() -> None:
 
 
 def _searched(texts: Sequence[str], summary: Sequence[Section]) -> dict[str, set[int]]:
-    """The pages that each way takes for the summary."""
+    """Return the pages that each method takes for the summary."""
     joined = [" ".join(text.split()).casefold() for text in texts]
     return {
         "found": set(find_highlights(texts, summary, first_pages=len(texts)).removed),

@@ -49,7 +49,7 @@ PARTS = {
     "items": ("records.py", "_items"),
     "lines of JSON": ("formats.py", "to_json"),
 }
-"""What the table shows: functions that hardly call each other."""
+"""The functions that the table shows, which hardly call each other."""
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})

@@ -31,7 +31,7 @@ QUIET = Progress(is_shown=False)
 WORKERS, NODES = 1.6, 1.4
 """Targets: least ratios of two workers, and of two Ray nodes, to one worker."""
 LEAST = 60
-"""Seconds that one worker is to be at it, or what is constant weighs too much."""
+"""Seconds that one worker should need; in shorter builds the constant part would dominate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +40,9 @@ class Run:
 
     seconds: float
     cores: float
-    """CPU time of this process and those it started, as a share of the time; Ray's are not seen."""
+    """CPU time of this process and its children, divided by the time; processes of Ray are not counted."""
     files: dict[str, str]
-    """Their SHA-256."""
+    """SHA-256 of the released files."""
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -109,7 +109,7 @@ def _round(manifest: Manifest, out: Path, ways: dict[str, Callable[[], Executor]
 def _run(manifest: Manifest, out: Path, executor: Executor) -> Run:
     cpu, begun = _cpu(), time.perf_counter()
     build(manifest, out, executor)
-    executor.close()  # or its processes' time would not be seen
+    executor.close()  # otherwise the time of its processes would not be counted
     seconds = time.perf_counter() - begun
     cores = (_cpu() - cpu) / seconds
     files = {path.relative_to(out).as_posix(): sha256_of(path) for path in out.rglob("*") if path.is_file()}

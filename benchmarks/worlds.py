@@ -1,4 +1,4 @@
-"""Sources for every builder that suffice for examples of 1M: many units, drawn as cheaply as their sizes allow.
+"""Sources that suffice for examples of 1M, for every builder: many units, drawn as cheaply as possible.
 
 What is measured over them is arithmetic, which looks at sizes and texts only: pictures are of one colour where nobody
 looks at them, pages are empty, pages of one deck are one file.
@@ -22,7 +22,7 @@ from builders.samples.mm_niah.sources import draw_hidden_sentences
 QUESTIONS = 32
 """One block of a cell."""
 Source = dict[str, Any]
-"""What a dataset of a manifest says of its source, beside its builder and lengths."""
+"""Keys of a dataset in a manifest besides its builder and lengths."""
 
 
 def decks(root: Path) -> Source:
@@ -99,7 +99,7 @@ WORLDS: Mapping[str, Callable[[Path], Source]] = {
     "visual_haystack": photographs,
     "vrag": passages,
 }
-"""By builder: draw its source into a folder that is there, and say what a manifest has to."""
+"""For each builder, a function that draws its source into an existing folder and returns the keys of a manifest."""
 
 
 def _write(path: Path, lines: list[dict[str, Any]]) -> Path:

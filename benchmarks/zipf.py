@@ -10,16 +10,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 WORDS = 100
-"""In a passage."""
+"""Words in a passage."""
 VOCABULARY = 200_000
 QUERY_WORDS = 10
 _BLOCK = 10_000
 _QUERIES = 10**8
-"""The row from which on words are queries and no passages."""
+"""The first row of words that are queries, not passages."""
 
 
 def articles(count: int) -> Iterator[Article]:
-    """Passages that are ready, with ids in no order."""
+    """Return passages whose ids are in no order."""
     for number, words in enumerate(rows(0, count)):
         id = f"p{number * 7_368_787 % 2_147_483_647}"
         yield Article(f"d{number}", f"Article {words[0]} {words[1]}", (" ".join(words),), passage_id=id)

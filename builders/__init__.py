@@ -1,1 +1,3 @@
-"""The built-in task families. They import only what `mmlongbench` exports, like a stranger's."""
+"""The built-in task families. They import only the exports of `mmlongbench.task`, like the families of other
+packages.
+"""

@@ -1,128 +1,422 @@
-"""The construction engine for long-context vision-language benchmarks.
+"""The construction engine for long-context vision-language benchmarks: `import mmlongbench as mm`.
 
-These names are what a builder or reader needs; everything else is the engine's own.
+`build` makes a release from a manifest, `plan` forecasts it, `open_release` reads its examples, `audit` counts them
+again, `verify` and `diff` compare files, `score` scores a model's predictions. Nothing is printed: results are values,
+and what a user can mend is an exception, a subclass of `MMLongBenchError`. The command line calls the same functions.
+
+Who writes builders, readers or metrics imports the other door: `import mmlongbench.task as mt`.
 """
 
-from mmlongbench.corpus.info import Passage
-from mmlongbench.corpus.retrieval.negatives import Facts, Query
-from mmlongbench.corpus.retrieval.numbers import numbers_in
-from mmlongbench.corpus.retrieval.ordinals import ordinal_words
-from mmlongbench.corpus.retrieval.searched import SearchedCorpus
-from mmlongbench.corpus.retrieval.small import rank_texts
-from mmlongbench.corpus.retrieval.spellings import number_spellings
-from mmlongbench.corpus.retrieval.text import contains, holder, normalise
-from mmlongbench.documents.names import LABEL_WIDTH, label
-from mmlongbench.documents.page_images import PageImages
-from mmlongbench.documents.page_store import Pages
-from mmlongbench.documents.pdf import has_words
-from mmlongbench.documents.pictures import Picture
-from mmlongbench.documents.pixels import PictureFile, is_like_any
-from mmlongbench.documents.same_bytes import PictureBytes
-from mmlongbench.draft import Closing, Draft, Question, Rendering, Role, TakeOrder, Unit, Wording
-from mmlongbench.draws import Draws
-from mmlongbench.errors import DraftError, Fault, Rejected, ReleaseError, SourceError
-from mmlongbench.io.folders import file_inside, pdfs_by_name, two_of_one_name, visible_files
-from mmlongbench.io.json_lines import json_line_at, json_lines, json_object, load_json
-from mmlongbench.packing.pack import Example, PlacedNeedle, assemble
-from mmlongbench.packing.place import DEPTHS, Depth, Permutation
-from mmlongbench.prompt import Image, Part, Prompt, escape_markers
-from mmlongbench.sentences import sentences
-from mmlongbench.task.builder import Builder, ExaminingBuilder, SharedContextBuilder
-from mmlongbench.task.evidence import Evidence
-from mmlongbench.task.formats import FileFormat, FilePattern, JsonLines
-from mmlongbench.task.reader import Reader
-from mmlongbench.task.rows import RawRow, Record, Row, RowFault, SourcePaths, Suspect, raw_row
-from mmlongbench.task.sources import Document, Documents, ImageClass, ImageClasses, Images, Page, Sources, WebPages
-from mmlongbench.task.spec import Bundle, FullPrompt, Options, Placements, Remark, TaskSpec
-from mmlongbench.task.take_orders import Chain, InOrder, Rounds, alternate_sides, by_divisor, inside_out
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mmlongbench.building.build import Built
+    from mmlongbench.building.executors.base import Executor
+    from mmlongbench.building.forecast import CellForecast, DatasetForecast, Forecast
+    from mmlongbench.errors import (
+        BuildError,
+        DraftError,
+        Fault,
+        ManifestError,
+        MMLongBenchError,
+        NotHereError,
+        PluginError,
+        ReleaseError,
+        ScoringError,
+        SourceError,
+        StrictStop,
+    )
+    from mmlongbench.manifest.model import DatasetSpec, Manifest
+    from mmlongbench.prompt import Image, Prompt
+    from mmlongbench.release.audit_lines import AuditLine, ModelFigures, ProblemFigures, RemarkFigures, SpreadFigures
+    from mmlongbench.release.diff import FileDifference, ReleaseDifference
+    from mmlongbench.release.lock import CellCounts, DatasetCounts, Lock, LockedFile, QuestionCounts
+    from mmlongbench.release.opened import Example, Release
+    from mmlongbench.release.verify import Problem, Verified
+    from mmlongbench.scoring.score_model import CellScore, PredictionProblem, Scores
+    from mmlongbench.task.evidence import Evidence
+    from mmlongbench.task.metric import Judge, Provenance, Settings
+    from tokenization import TokenCount, TokenizationError
 
 __all__ = [
-    "DEPTHS",
-    "LABEL_WIDTH",
-    "Builder",
-    "Bundle",
-    "Chain",
-    "Closing",
-    "Depth",
-    "Document",
-    "Documents",
-    "Draft",
+    "AuditLine",
+    "BuildError",
+    "Built",
+    "CellCounts",
+    "CellForecast",
+    "CellScore",
+    "DatasetCounts",
+    "DatasetForecast",
+    "DatasetSpec",
     "DraftError",
-    "Draws",
     "Evidence",
-    "ExaminingBuilder",
     "Example",
-    "Facts",
     "Fault",
-    "FileFormat",
-    "FilePattern",
-    "FullPrompt",
+    "FileDifference",
+    "Forecast",
     "Image",
-    "ImageClass",
-    "ImageClasses",
-    "Images",
-    "InOrder",
-    "JsonLines",
-    "Options",
-    "Page",
-    "PageImages",
-    "Pages",
-    "Part",
-    "Passage",
-    "Permutation",
-    "Picture",
-    "PictureBytes",
-    "PictureFile",
-    "PlacedNeedle",
-    "Placements",
+    "Judge",
+    "Lock",
+    "LockedFile",
+    "MMLongBenchError",
+    "Manifest",
+    "ManifestError",
+    "ModelFigures",
+    "NotHereError",
+    "PluginError",
+    "PredictionProblem",
+    "Problem",
+    "ProblemFigures",
     "Prompt",
-    "Query",
-    "Question",
-    "RawRow",
-    "Reader",
-    "Record",
-    "Rejected",
+    "Provenance",
+    "QuestionCounts",
+    "Release",
+    "ReleaseDifference",
     "ReleaseError",
-    "Remark",
-    "Rendering",
-    "Role",
-    "Rounds",
-    "Row",
-    "RowFault",
-    "SearchedCorpus",
-    "SharedContextBuilder",
+    "RemarkFigures",
+    "Scores",
+    "ScoringError",
+    "Settings",
     "SourceError",
-    "SourcePaths",
-    "Sources",
-    "Suspect",
-    "TakeOrder",
-    "TaskSpec",
-    "Unit",
-    "WebPages",
-    "Wording",
-    "alternate_sides",
-    "assemble",
-    "by_divisor",
-    "contains",
-    "escape_markers",
-    "file_inside",
-    "has_words",
-    "holder",
-    "inside_out",
-    "is_like_any",
-    "json_line_at",
-    "json_lines",
-    "json_object",
-    "label",
-    "load_json",
-    "normalise",
-    "number_spellings",
-    "numbers_in",
-    "ordinal_words",
-    "pdfs_by_name",
-    "rank_texts",
-    "raw_row",
-    "sentences",
-    "two_of_one_name",
-    "visible_files",
+    "SpreadFigures",
+    "StrictStop",
+    "TokenCount",
+    "TokenizationError",
+    "Verified",
+    "audit",
+    "build",
+    "diff",
+    "open_release",
+    "plan",
+    "score",
+    "verify",
 ]
+
+
+def build(
+    manifest: "str | Path | Manifest",
+    out: str | Path,
+    *,
+    overrides: Mapping[str, object] | None = None,
+    lengths: str | Sequence[str | int] | None = None,
+    limit: int | None = None,
+    strict: bool = False,
+    workers: int = 1,
+    executor: "Executor | None" = None,
+    progress: bool | None = False,
+) -> "Built":
+    """Build a release. A build that was stopped goes on where it was, and ends with the same bytes.
+
+    Args:
+        manifest: a file, the name of an installed manifest, or a manifest.
+        out: the release's folder: new, or a build to go on with; or a URL that fsspec knows.
+        overrides: values that replace those of a manifest's file, by `key` or `dataset.key`, such as
+            `{"source.documents": "pdfs"}`; paths are relative to the current folder.
+        lengths: build these lengths instead of the manifest's: `"8K,32K"`, or `["8K", 32768]`.
+        limit: at most so many questions of each dataset, drawn by name.
+        strict: stop at the first reject.
+        workers: processes; the bytes do not depend on it. With several, a script needs `if __name__ == "__main__":`.
+        executor: what does the work, in place of processes of this machine.
+        progress: whether bars are shown on standard error; None: where it is a terminal.
+
+    Returns:
+        The lock, and where the release stands. Its counts say what was kept and rejected.
+
+    Raises:
+        ManifestError: the manifest, or an override, cannot be used.
+        PluginError: a builder, reader or metric is not installed, or is broken.
+        SourceError: a source cannot be read.
+        BuildError: the folder cannot be used, or a source changed meanwhile.
+        DraftError: a builder broke its contract.
+        StrictStop: something was rejected, and `strict`.
+
+    """
+    from dataclasses import replace
+
+    from mmlongbench.building.build import build as run
+    from mmlongbench.building.build import notes_on
+    from mmlongbench.building.executors.local import LocalExecutor
+    from mmlongbench.building.remote import placed, remote_of
+    from mmlongbench.io.progress import Progress
+    from mmlongbench.manifest.chosen import chosen_manifest
+
+    loaded = chosen_manifest(manifest, overrides, lengths, limit)
+    chosen = executor or LocalExecutor(workers, Progress(progress))
+    with placed(str(out), chosen) as (folder, spread):
+        built = run(loaded, folder, spread, is_strict=strict)
+    where = str(out) if remote_of(str(out)) else Path(out)
+    return replace(built, out=where, notes=tuple(notes_on(loaded)))
+
+
+def plan(
+    manifest: "str | Path | Manifest",
+    *,
+    overrides: Mapping[str, object] | None = None,
+    lengths: str | Sequence[str | int] | None = None,
+    limit: int | None = None,
+    probe: int = 5,
+    workers: int = 1,
+    progress: bool | None = False,
+) -> "Forecast":
+    """Forecast a build: questions, examples, images, disk, time, and what runs out first at each length.
+
+    Sources are read, and a few questions are packed; nothing is kept.
+
+    Args:
+        manifest: a file, the name of an installed manifest, or a manifest.
+        overrides: see `build`.
+        lengths: see `build`.
+        limit: see `build`.
+        probe: how many questions of each dataset are packed.
+        workers: processes that read; see `build`.
+        progress: see `build`.
+
+    Returns:
+        A forecast of each dataset. One that could not be built has a `problem`.
+
+    Raises:
+        ManifestError: the manifest, or an override, cannot be used.
+
+    """
+    from contextlib import closing
+
+    from mmlongbench.building.executors.local import LocalExecutor
+    from mmlongbench.building.forecast import Forecast, forecast
+    from mmlongbench.io.progress import Progress
+    from mmlongbench.manifest.chosen import chosen_manifest
+
+    loaded = chosen_manifest(manifest, overrides, lengths, limit)
+    with closing(LocalExecutor(workers, Progress(progress))) as executor:
+        return Forecast(tuple(forecast(loaded, executor, probe)))
+
+
+def open_release(path: str | Path) -> "Release":
+    """Open a release of this engine, to read its lock and its examples.
+
+    Args:
+        path: its folder.
+
+    Returns:
+        The release. Its files are read when examples are asked for; no image is opened.
+
+    Raises:
+        ReleaseError: there is no lock, or one that cannot be read.
+        PluginError: a builder that the lock names is not installed, or is broken.
+
+    """
+    from mmlongbench.release.opened import open_release as run
+
+    return run(Path(path))
+
+
+def audit(
+    paths: str | Path | Sequence[str | Path],
+    *,
+    images: str | Path | None = None,
+    tokenizer: str | Path | None = None,
+    variant: str = "",
+    models: str | Sequence[str] = (),
+    windows: Mapping[str, int | str] | None = None,
+    text_tokenizers: Mapping[str, str | Path] | None = None,
+    workers: int = 1,
+    progress: bool | None = False,
+) -> "tuple[AuditLine, ...]":
+    """Count every example again, from the records and the headers of the images alone.
+
+    Args:
+        paths: a release, or public files that others made, such as a download.
+        images: where the image paths of public files start; `mmlb_image/` beside `mmlb_data/` by default.
+        tokenizer: the tokenizer that the release was counted with, where that is a file.
+        variant: count another rendering of the records, such as `oracle`.
+        models: count on these models too: their names, or `"all"`.
+        windows: how many tokens a model holds, by its name, such as `{"qwen2.5-vl": "128K"}`.
+        text_tokenizers: path or hub id of a model's tokenizer, by its name.
+        workers: processes; what is found does not depend on it. See `build`.
+        progress: see `build`.
+
+    Returns:
+        A line for each file. Nothing is wrong where no line has `problems`.
+
+    Raises:
+        ReleaseError: what is to be counted cannot be read, or holds no public file.
+        TokenizationError: a model or a tokenizer is unknown.
+
+    """
+    from mmlongbench.errors import ReleaseError
+    from mmlongbench.io.progress import Progress
+    from mmlongbench.release.audit import Target
+    from mmlongbench.release.audit import audit as run
+    from mmlongbench.release.models import ask
+
+    listed = _paths(paths)
+    names = models if isinstance(models, str) else ",".join(models)
+    asked = ask(names, _pairs(windows), _pairs(text_tokenizers))
+    target = Target(listed, Path(images) if images else None, str(tokenizer) if tokenizer else None, variant)
+    found = run(target, Progress(progress), workers, asked)
+    if not found:
+        raise ReleaseError(f"{', '.join(map(str, listed))}: no public file is there")
+    return tuple(each.line() for each in found)
+
+
+def verify(release: str | Path, *, workers: int = 1, progress: bool | None = False) -> "Verified":
+    """Check that a release is whole: every file as the lock has it, every image decodable, nothing beside them.
+
+    Args:
+        release: its folder.
+        workers: processes; what is found does not depend on it. See `build`.
+        progress: see `build`.
+
+    Returns:
+        What was looked at, and its `problems`.
+
+    Raises:
+        ReleaseError: it has no lock that can be read.
+
+    """
+    from mmlongbench.io.progress import Progress
+    from mmlongbench.release.verify import verify as run
+
+    return run(Path(release), Progress(progress), workers)
+
+
+def diff(a: str | Path, b: str | Path, *, limit: int = 5, progress: bool | None = False) -> "ReleaseDifference":
+    """Compare two releases: manifest, sources, files, examples, units of contexts, images.
+
+    Args:
+        a: one release.
+        b: the other.
+        limit: how many examples of a file, and images, are named; the others are counted.
+        progress: see `build`.
+
+    Returns:
+        What differs; `is_same` where nothing does.
+
+    Raises:
+        ReleaseError: one of them is no release.
+
+    """
+    from mmlongbench.io.progress import Progress
+    from mmlongbench.release.diff import diff as run
+
+    return run(Path(a), Path(b), Progress(progress), limit)
+
+
+def score(
+    release: str | Path,
+    predictions: str | Path | Sequence[str | Path],
+    *,
+    metrics: str | Sequence[str] = "default",
+    settings: "Settings | None" = None,
+    model: str | None = None,
+    out: str | Path | None = None,
+    partial: bool = False,
+    keep_reasoning: bool = False,
+    images: str | Path | None = None,
+    tokenizer: str | Path | None = None,
+    progress: bool | None = False,
+) -> "Scores":
+    """Score a model's predictions against a release, or against public files that others made.
+
+    Args:
+        release: its folder, or the public files.
+        predictions: lines of JSON, output files of the public code, or folders of these.
+        metrics: names of metrics; `default` stands for the benchmark's own, `judge` for all that ask a judge.
+        settings: the options of metrics, such as the judge and the profile. Folders of the release are filled in.
+        model: whose predictions they are; the name of `predictions` by default.
+        out: a folder, in which a file with a line for each example and metric is written. None: no file is written.
+        partial: leave out files without any prediction; else their examples score 0.
+        keep_reasoning: score predictions with their reasoning, as the public code does.
+        images: the images, where they are not in `mmlb_image/` of the release.
+        tokenizer: the tokenizer that the release was counted with, where that is a file.
+        progress: see `build`.
+
+    Returns:
+        The score of each metric for each dataset and length, and the `problems` of predictions.
+
+    Raises:
+        ReleaseError: the release cannot be read.
+        ScoringError: there are no predictions, no dataset declares a metric, or `out` holds other scores.
+        PluginError: a metric is not installed, or is broken.
+
+    """
+    from mmlongbench.io.progress import Progress
+    from mmlongbench.scoring.score_model import score_paths
+    from mmlongbench.task.metric import Settings
+
+    return score_paths(
+        Path(release),
+        _paths(predictions),
+        (metrics,) if isinstance(metrics, str) else tuple(metrics),
+        settings or Settings(),
+        Progress(progress),
+        model=model,
+        out=Path(out) if out else None,
+        is_partial=partial,
+        keeps_reasoning=keep_reasoning,
+        images=Path(images) if images else None,
+        tokenizer=str(tokenizer) if tokenizer else None,
+    )
+
+
+def _paths(paths: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
+    return (Path(paths),) if isinstance(paths, str | Path) else tuple(map(Path, paths))
+
+
+def _pairs(values: Mapping[str, object] | None) -> list[str]:
+    return [f"{name}={value}" for name, value in (values or {}).items()]
+
+
+_MODULES = {
+    "mmlongbench.building.build": ("Built",),
+    "mmlongbench.building.forecast": ("CellForecast", "DatasetForecast", "Forecast"),
+    "mmlongbench.errors": (
+        *("BuildError", "DraftError", "Fault", "MMLongBenchError", "ManifestError", "NotHereError", "PluginError"),
+        *("ReleaseError", "ScoringError", "SourceError", "StrictStop"),
+    ),
+    "mmlongbench.manifest.model": ("DatasetSpec", "Manifest"),
+    "mmlongbench.prompt": ("Image", "Prompt"),
+    "mmlongbench.release.audit_lines": (
+        *("AuditLine", "ModelFigures", "ProblemFigures", "RemarkFigures", "SpreadFigures"),
+    ),
+    "mmlongbench.release.diff": ("FileDifference", "ReleaseDifference"),
+    "mmlongbench.release.lock": ("CellCounts", "DatasetCounts", "Lock", "LockedFile", "QuestionCounts"),
+    "mmlongbench.release.opened": ("Example", "Release"),
+    "mmlongbench.release.verify": ("Problem", "Verified"),
+    "mmlongbench.scoring.score_model": ("CellScore", "PredictionProblem", "Scores"),
+    "mmlongbench.task.evidence": ("Evidence",),
+    "mmlongbench.task.metric": ("Judge", "Provenance", "Settings"),
+    "tokenization": ("TokenCount", "TokenizationError"),
+}
+"""Where the types of the door are defined; a module is imported when a name of it is asked for."""
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+if not TYPE_CHECKING:  # so that a type checker knows what is here, and what is not
+
+    def __getattr__(name: str) -> object:
+        """Import a type of the door; say where a name is that task authors import.
+
+        Raises:
+            ImportError: it is a name for task authors, which `mmlongbench.task` has.
+            AttributeError: nobody knows it.
+
+        """
+        from mmlongbench.field_texts import with_field_texts
+
+        for module, names in _MODULES.items():
+            if name in names:
+                found = globals()[name] = with_field_texts(getattr(import_module(module), name))
+                return found
+        is_module = name.startswith("_") or find_spec(f"{__name__}.{name}") is not None
+        if not is_module and name in import_module("mmlongbench.task").__all__:
+            raise ImportError(
+                f"mmlongbench.{name} is for task authors: it is mmlongbench.task.{name} (import mmlongbench.task as mt)"
+            )
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

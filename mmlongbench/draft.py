@@ -1,6 +1,7 @@
-"""What a builder says of one example before it has a length: units, questions, and the order of taking.
+"""A draft: what a builder declares about one example before the example has a length.
 
-A builder never sees the length, the depth or the counter, so it cannot cut, count or place.
+It holds the units, the questions, and the order in which units are taken. A builder never sees the length, the depth or
+the token counter, so it cannot cut, count or place anything.
 """
 
 from abc import ABC, abstractmethod
@@ -16,47 +17,51 @@ Place: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """The least that is taken or left: a page, a passage, a picture with its label."""
+    """The smallest piece that the packer keeps or drops: a page, a passage, a picture with its label."""
 
     id: str
-    """From the source; distinct within a draft."""
+    """The unit's id in its source; unique within a draft."""
     role: Role
+    """Its role: `gold` and `needle` hold the answer, `negative` looks as if it did, the others fill the context."""
     body: Part
+    """Its text or its image."""
     place: Place | None
-    """Where it stands among the others, as a key to sort by; None: at a depth."""
+    """Its position among the other units, as a key to sort by; None: the packer puts it at a depth."""
     head: str = ""
-    """What the template prints before the body."""
+    """The text that the template prints before the body."""
     tail: str = ""
-    """What the template prints after the body."""
+    """The text that the template prints after the body."""
     group: str | None = None
     """The document, class or case it belongs to."""
     data: Mapping[str, Any] = field(default_factory=dict)
-    """What the record needs of it."""
+    """The values that the record needs from this unit."""
     is_optional: bool = False
-    """Passed over where it does not fit, while the take order goes on; never a closing unit (pictures of MM-NIAH)."""
+    """Whether it may be skipped where it does not fit, while later units are still taken (pictures of MM-NIAH). It is
+    never a closing unit."""
     excluded: str = ""
-    """Why it may not stand here: the packer passes it over and counts the reason."""
+    """Why it must not stand in this context, or empty; the packer skips such a unit and counts the reason."""
     between_sentences: bool = False
-    """Of a needle that is a sentence: it goes between two sentences of the text unit at its depth."""
+    """Whether it is a needle sentence, which goes between two sentences of the text unit at its depth."""
     needles: tuple["Unit", ...] = ()
     """The sentences that the packer put into its body, in reading order."""
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """The unit as it stands in the prompt."""
+        """Return the parts of the unit as the prompt shows them."""
         return (self.head, self.body, self.tail)
 
     @property
     def text(self) -> str:
-        """Its text without the image: what its text price is taken of."""
+        """Return its text without the image; the text price is counted on it."""
         return self.head + (self.body if isinstance(self.body, str) else "") + self.tail
 
 
 class Wording(ABC):
-    """Words of a question that depend on where the units stand, such as the place of a picture among all pictures.
+    """Words of a question that depend on where the units are placed, such as the position of a picture among all
+    pictures.
 
     A builder declares every text that may be chosen. The packer keeps the tokens of the costliest one free before it
-    takes any unit, and has one chosen for each placement once the units stand. So the budget holds whichever is chosen,
+    takes any unit, and calls `choose` for each placement once the units are placed. So every choice fits the budget,
     and a builder still sees no length, no depth and no counter. Subclasses are pure.
     """
 
@@ -65,7 +70,7 @@ class Wording(ABC):
     @property
     @abstractmethod
     def texts(self) -> tuple[str, ...]:
-        """Every text that may be chosen."""
+        """Return every text that may be chosen."""
 
     @abstractmethod
     def choose(self, units: Sequence[Unit]) -> int:
@@ -73,25 +78,28 @@ class Wording(ABC):
 
     @abstractmethod
     def parts(self, text: str) -> tuple[Part, ...]:
-        """Return the parts of the question with one of the texts; their images, and how they begin, never differ."""
+        """Return the parts of the question with one of the texts; the images in them are the same for every text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What stands after the context: the question and the answer prefix."""
+    """The part of a prompt after the context: the question and the answer prefix."""
 
     id: str
+    """The released id."""
     parts: tuple[Part, ...]
+    """Texts and images, in reading order."""
     data: Mapping[str, Any] = field(default_factory=dict)
-    """What the record needs of it, the answer first of all."""
+    """The values that the record needs from the question, above all the answer."""
     group: str | None = None
-    """With a group, it is asked only of contexts that show this group (ICL: the class of the test image)."""
+    """If set, the question is asked only about contexts that show this group (ICL: the class of the test image)."""
     is_home: bool = True
-    """Whether this context is the one its record is of; a context must fit every question, its records are few."""
+    """Whether the question's record is made from this context. Every question must fit its context, but few get a
+    record there."""
     wording: Wording | None = None
-    """Where some words depend on the placed units; `parts` then hold any one of its texts."""
+    """The words that depend on the placed units; `parts` then hold any one of its texts."""
     chosen: str = ""
-    """The text of `wording` that `parts` hold in a finished example; empty before."""
+    """The text of `wording` that was chosen for a finished example; empty before."""
 
     def worded(self, text: str) -> "Question":
         """Return the question with one of the texts of its wording."""
@@ -99,65 +107,78 @@ class Question:
 
 
 class TakeOrder(ABC):
-    """The order in which units beyond the required ones are taken; may be lazy, is the same at every iteration."""
+    """The order in which units beyond the required ones are taken. It may be lazy, and is the same at every
+    iteration.
+    """
 
     __slots__ = ()
 
     @abstractmethod
     def units(self, length: int) -> Iterable[Unit]:
-        """Return the units in the order of being taken; only a table of classes looks at the length, in tokens."""
+        """Return the units in the order in which they are taken; only many-shot rounds depend on the length, in
+        tokens.
+        """
 
     def groups(self, length: int) -> frozenset[str] | None:
         """Return the groups that a context of this length must show; None: every question is asked at every length."""
         return None
 
     def missing_groups(self, length: int) -> int:
-        """Return how many groups a context of this length should show and the source does not have."""
+        """Return how many groups a context of this length should show but the source does not have."""
         return 0
 
     def wider(self, length: int) -> "TakeOrder | None":
-        """Return an order that shows more groups, where this one may end before a context of this length is full."""
+        """Return an order that shows more groups, or None; it is used where this order is exhausted before a context is
+        full.
+        """
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """How the last units are exchanged so that the sum lands on the budget."""
+    """How the last units are exchanged so that the total comes close to the budget."""
 
     last: int = 3
-    """At most so many of the units taken last are given up, and at most so many stand in for them."""
+    """At most this many of the units taken last are given up, and at most this many others replace them."""
     window: int = 200
-    """They are chosen among so many next ones in take order."""
+    """The replacements are chosen among this many next units of the take order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
-    """The chosen units in another form: chosen as the draft has them, shown so (page text in place of page images)."""
+    """Another form in which the chosen units are shown, such as page text instead of page images."""
 
     instruction: tuple[Part, ...]
+    """The instruction before the units in this form."""
     unit: Callable[[Unit], Unit]
-    """A unit of the draft → the unit that is shown, of the same id and place."""
+    """Turns a unit of the draft into the unit that is shown, with the same id and place."""
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """One context before it has a length."""
+    """One context and its questions, before the context has a length."""
 
     id: str
+    """The released id of the row; a shared context has a name of its own."""
     instruction: tuple[Part, ...]
-    """What stands before the units; ends with a newline, so that counts add up."""
+    """The text and images before the units; it ends with a newline, so that token counts add up."""
     questions: tuple[Question, ...]
-    """Usually one; many (ICL) share the context, which is packed once against the costliest."""
+    """Usually one question; many-shot questions (ICL) share a context, which is packed once, for the costliest of
+    them."""
     required: tuple[Unit, ...]
-    """Gold, needles, answer pages: in every context, at every length."""
+    """The units that are in the context at every length: gold passages, needles, answer pages."""
     take_order: TakeOrder
+    """The order in which other units are taken as long as they fit."""
     separator: str = "\n\n"
+    """The text between two units."""
     closing: Closing | None = None
+    """How the last units are exchanged to come close to the budget; None: they are not exchanged."""
     rendered_as_text: Rendering | None = None
-    """If the units are shown in another form than they are chosen in. Where that is over the length, nothing is left
-    out: the draft does not fit."""
+    """The form in which the units are shown, where that is not the form in which they are chosen. If that form is over
+    the length, no unit is left out: the draft does not fit."""
     noted: tuple[str, ...] = ()
-    """Short phrases about the question, such as `joined by title`. The lock counts by them the questions that were
-    examined for a release, also those that are then refused (see `Rejected`)."""
+    """Short phrases about the question, such as `joined by title`. The lock counts how many of the questions that were
+    examined for a release have each phrase, including questions that were then refused (see `Rejected`)."""
     family: str = ""
-    """Contexts of one family show the same groups: they are widened together (ICL: the sets of a domain)."""
+    """A name shared by contexts that show the same groups; such contexts are widened together (ICL: the sets of a
+    domain)."""

@@ -1,8 +1,8 @@
 """Randomness without a generator: every draw is a hash of what it is for.
 
-Nothing here keeps state, so a draw cannot depend on which rows came before it, on the number of workers, or on the
-version of Python or numpy. Draws are named; adding a new one leaves the old ones as they were. A draw that should be
-the same at every length has no length in its key.
+Nothing here keeps state, so a draw cannot depend on the rows before it, on the number of workers, or on the version of
+Python or numpy. Each draw has a name, so a new draw does not change the others. A draw that should be the same at every
+length has no length in its key.
 """
 
 import hashlib
@@ -15,7 +15,8 @@ KeyPart = str | int | float
 
 
 def digest(*parts: KeyPart) -> bytes:
-    """SHA-256 of the parts, each tagged with its type and length so that no two keys run together.
+    """Return the SHA-256 of the parts, each tagged with its type and length, so that different keys never look the
+    same.
 
     >>> digest("ab", "c") == digest("a", "bc")
     False
@@ -35,37 +36,39 @@ class Draws:
     """The named draws of one question (or of one dataset), under the key (seed, dataset, question id)."""
 
     key: tuple[KeyPart, ...]
+    """The values that every draw depends on besides its name: seed, dataset, question."""
 
     def at(self, *parts: KeyPart) -> "Draws":
-        """The draws under a narrower key, such as one permutation."""
+        """Return the draws under a narrower key, such as one permutation."""
         return Draws((*self.key, *parts))
 
     def integer(self, name: str, low: int, high: int) -> int:
-        """A whole number, low <= n <= high."""
+        """Return a drawn whole number n with low <= n <= high."""
         if high < low:
             raise ValueError(f"draw {name!r}: no integer between {low} and {high}")
         return low + int.from_bytes(digest(*self.key, name)) % (high - low + 1)
 
     def fraction(self, name: str) -> float:
-        """A number in [0, 1), with 53 bits."""
+        """Return a drawn number in [0, 1), with 53 bits."""
         return (int.from_bytes(digest(*self.key, name)[:8]) >> 11) / (1 << 53)
 
     def choice(self, name: str, items: Sequence[T]) -> T:
-        """One of the items; which one depends on their order, so give them in an order of their own."""
+        """Return a drawn item. The result depends on the order of the items, so give them in a fixed order."""
         if not items:
             raise ValueError(f"draw {name!r}: nothing to choose from")
         return items[self.integer(name, 0, len(items) - 1)]
 
     def rank(self, name: str, id: str) -> int:
-        """Where an id stands in the drawn order called `name`: a number to sort by, in 63 bits."""
+        """Return the position of an id in the drawn order called `name`, as a 63-bit number to sort by."""
         return int.from_bytes(digest(*self.key, name, id)[:8]) >> 1
 
     def order(self, name: str, items: Iterable[T], id: Callable[[T], str] = str) -> list[T]:
-        """Shuffle by hash of each item's id: the input order does not matter, and ties are broken by id."""
+        """Return the items in a drawn order, by the hash of each item's id; the input order does not matter."""
         return sorted(items, key=lambda item: (self.rank(name, id(item)), id(item)))
 
     def permutation(self, name: str, n: int) -> Iterator[int]:
-        """Each whole number below n once, in a drawn order; lazy, so n may be large (a Feistel network of 4 rounds).
+        """Yield each whole number below n once, in a drawn order. It is lazy, so n may be large (a Feistel network of 4
+        rounds).
 
         >>> sorted(Draws(("seed",)).permutation("pages", 5))
         [0, 1, 2, 3, 4]

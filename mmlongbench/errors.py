@@ -1,29 +1,28 @@
-"""What can go wrong, in words a user can act on. Knows nothing of how it is shown."""
+"""The errors of the project, in words that a user can act on. Nothing here knows how they are shown."""
 
 import difflib
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
-from typing import Any
 
 
 class MMLongBenchError(Exception):
-    """The base of every error a user can mend; the command line prints it as one line."""
+    """The base of every error that a user can fix; the command line prints it as one line."""
 
 
 class ManifestError(MMLongBenchError):
-    """A manifest, or an override of it, that cannot be used as it stands."""
+    """A manifest, or an override of it, cannot be used as it is."""
 
 
 class PluginError(MMLongBenchError):
-    """A builder, reader or metric that is unknown, ambiguous or broken."""
+    """A builder, reader or metric is unknown, ambiguous or broken."""
 
 
 class BuildError(MMLongBenchError):
-    """A build that cannot start or go on: its folder, its shards, its rendering."""
+    """A build cannot start or continue, because of its folder, its shards or a page that cannot be rendered."""
 
 
 class TimeLimitError(BuildError):
-    """A page of a document that takes too long; the command ends, for no result may depend on a clock."""
+    """A page of a document takes too long; the command ends, because no result may depend on a clock."""
 
     def __init__(self, what: str, todo: str = "leave the document out, or raise limits.seconds_a_page") -> None:
         super().__init__(what)
@@ -34,58 +33,62 @@ class TimeLimitError(BuildError):
         return f"{self.what}; {self.todo}"
 
     def in_scores(self) -> "TimeLimitError":
-        """The same where predictions are scored, which no limit of a manifest bounds."""
-        return TimeLimitError(self.what, "mend or remove the document, and run the same command again")
+        """Return the same error for scoring, where no limit of a manifest applies."""
+        return TimeLimitError(self.what, "repair or remove the document, and run the same command again")
 
 
 class ReaderDiedError(BuildError):
-    """A document at which the process that reads it dies again and again."""
+    """The process that reads a document dies at it again and again."""
 
 
 class SourceChangedError(BuildError):
-    """A file of the sources that is no longer what was fingerprinted when the build was planned."""
+    """A file of the sources has changed since it was fingerprinted, when the build was planned."""
 
 
 class ScoringError(MMLongBenchError):
-    """Predictions, a release or a metric that cannot be used as they stand."""
+    """Predictions, a release or a metric cannot be used as they are."""
 
 
 class ReleaseError(MMLongBenchError):
-    """A release that cannot be read."""
+    """A release cannot be read."""
 
 
 class NotHereError(ReleaseError):
-    """The examples of a release cannot be counted, since its tokenizer is not on this machine."""
+    """The examples of a release cannot be counted, because its tokenizer is not on this machine."""
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C, with what was being done and how to go on."""
+    """The user pressed Ctrl-C; the message says what was being done and how to continue."""
 
 
 class StrictStop(MMLongBenchError):
-    """The first reject of a build that was asked to be strict."""
+    """A strict build met its first reject."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing wrong with the input: where it stands, what was expected there, what was found, what to do."""
+    """One thing that is wrong with the input: where it is, what was expected, what was found, and what to do."""
 
     reason: str
-    """A short slug to count by, such as `missing-document`."""
+    """A short slug by which faults are counted, such as `missing-document`."""
     expected: str
+    """What was expected there."""
     found: str
+    """What was found there."""
     file: str = ""
-    """The file's name or its path below the source's root; never an absolute path."""
+    """The file's name, or its path below the source's root; never an absolute path."""
     place: str = ""
-    """Line, row or page inside the file."""
+    """The line, row or page inside the file."""
     field: str = ""
+    """The field of the row; empty where the fault is about the whole row."""
     todo: str = ""
+    """What a user can do about it."""
     is_expected: bool = False
-    """Whether nothing is wrong: the benchmark itself leaves such rows out. They are counted as skipped instead of
+    """Whether this is no error: the benchmark itself leaves such rows out. They are counted as skipped instead of
     rejected, and do not stop a strict build."""
 
     def __post_init__(self) -> None:
-        """Make texts of what a plug-in gave as something else, such as the number that it found."""
+        """Turn values of other types that a plug-in gave, such as a number that it found, into text."""
         for each in fields(self):
             value = getattr(self, each.name)
             if each.name == "is_expected":
@@ -98,43 +101,47 @@ class Fault:
         todo = f"; {self.todo}" if self.todo else ""
         return f"{where + ': ' if where else ''}{self.reason}: expected {self.expected}, found {self.found}{todo}"
 
-    def fields(self) -> dict[str, Any]:
-        """The fault as plain values, for `rejects.jsonl`; `is_expected` only where it is true."""
+    def fields(self) -> dict[str, object]:
+        """Return the fault as plain values for `rejects.jsonl`; `is_expected` is there only where it is true."""
         found = asdict(self)
         return found if self.is_expected else {key: value for key, value in found.items() if key != "is_expected"}
 
 
 class SourceError(MMLongBenchError):
-    """A source that cannot be read at all; it names file, place, field, expected and found."""
+    """A source cannot be read at all; the error names file, place, field, expected and found."""
 
     def __init__(self, fault: Fault) -> None:
         super().__init__(fault)
         self.fault = fault
+        """What is wrong with the source, and where."""
 
 
 class Rejected(MMLongBenchError):
-    """One question that cannot become an example; the build goes on without it and says so."""
+    """One question cannot become an example; the build continues without it and reports it."""
 
     def __init__(self, fault: Fault, noted: tuple[str, ...] = ()) -> None:
-        """`noted` are phrases that the lock counts beside those of drafts (`Draft.noted`).
+        """Keep the fault, and in `noted` the phrases that the lock counts together with those of drafts
+        (`Draft.noted`).
 
         Raises:
-            TypeError: `fault` is no fault, or `noted` holds no phrases.
+            TypeError: `fault` is not a `Fault`, or `noted` is not made of texts.
 
         """
         if not isinstance(fault, Fault):
             raise TypeError(f"Rejected takes a Fault, found {fault!r:.80}")
         super().__init__(fault)
         self.fault = fault
+        """Why the question cannot be asked."""
         self.noted = tuple(map(str, noted))
+        """Phrases that the lock counts, like `Draft.noted`."""
 
 
 class DraftError(MMLongBenchError):
-    """A builder that broke its contract, such as two units of one id."""
+    """A builder broke its contract, for example by giving two units the same id."""
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
-    """A hint for a mistyped word, or nothing.
+    """Return a hint for a mistyped word, or an empty text.
 
     >>> nearest("lenghts", ["lengths", "seed"])
     "; did you mean 'lengths'?"

@@ -1,4 +1,4 @@
-"""Lengths and budgets: what a context may hold. K = 1024 tokens."""
+"""Lengths and token budgets. K = 1024 tokens."""
 
 import re
 from dataclasses import dataclass
@@ -13,25 +13,25 @@ _FACTORS = {"K": K, "M": K * K}
 
 @dataclass(frozen=True, slots=True)
 class TokenBudget:
-    """Prompt + reserve never exceeds the length."""
+    """How many tokens a prompt may have: prompt + reserve never exceeds the length."""
 
     length: int
     """L, in tokens."""
     reserve: int
-    """Kept free for the answer and the chat template, in tokens."""
+    """Tokens kept free for the answer and the chat template."""
 
     @property
     def room(self) -> int:
-        """What the prompt may cost, in tokens."""
+        """The tokens that the prompt may cost."""
         return self.length - self.reserve
 
     def fill(self, prompt: int) -> float:
-        """(prompt + reserve) / L."""
+        """Return which part of the length is used: (prompt + reserve) / length."""
         return (prompt + self.reserve) / self.length
 
 
 def parse_length(text: str | int) -> int:
-    """Tokens of a length such as 8K, 96K, 1M, or a multiple of 1024.
+    """Return the tokens of a length such as 8K, 96K, 1M, or a multiple of 1024.
 
     >>> parse_length("8K"), parse_length("1M"), parse_length(16384)
     (8192, 1048576, 16384)
@@ -47,7 +47,7 @@ def parse_length(text: str | int) -> int:
 
 
 def format_length(tokens: int) -> str:
-    """A length as people write it.
+    """Return a length as people write it.
 
     >>> format_length(8192), format_length(1048576)
     ('8K', '1M')

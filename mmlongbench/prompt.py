@@ -1,4 +1,4 @@
-"""The prompt: a finished, interleaved sequence of texts and image paths, nothing else.
+"""The prompt: a finished sequence of texts and image paths in reading order, nothing else.
 
 Sizes and hashes of images are looked up elsewhere, so a prompt rebuilt from a released record equals the packed one.
 """
@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 MARKER = "<image>"
-"""How an image is written in the public format; a loader splits on it."""
+"""The marker that stands for an image in the public format; a loader splits the text at it."""
 ESCAPED_MARKER = "< image >"
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A picture by its path below `mmlb_image/`."""
+    """A picture, given by its path below `mmlb_image/`."""
 
     path: str
+    """Below `mmlb_image/`, with `/` between its parts."""
 
 
 Part: TypeAlias = str | Image
@@ -27,6 +28,7 @@ class Prompt:
     """Texts and images in reading order; neighbouring texts are one text, so equal prompts compare equal."""
 
     parts: tuple[Part, ...]
+    """Texts and images in reading order."""
 
     @classmethod
     def of(cls, parts: Iterable[Part]) -> "Prompt":
@@ -48,21 +50,21 @@ class Prompt:
 
     @property
     def text(self) -> str:
-        """All text, concatenated, without the markers: what the text count is taken of."""
+        """Return all text, concatenated, without markers; text tokens are counted on it."""
         return "".join(part for part in self.parts if isinstance(part, str))
 
     @property
     def images(self) -> tuple[str, ...]:
-        """The paths of the images in order, below `mmlb_image/`."""
+        """Return the paths of the images in order, below `mmlb_image/`."""
         return tuple(part.path for part in self.parts if isinstance(part, Image))
 
     def rendered(self) -> str:
-        """The prompt as a public loader sends it, with a marker for each image."""
+        """Return the prompt as a public loader sends it, with a marker for each image."""
         return "".join(part if isinstance(part, str) else MARKER for part in self.parts)
 
 
 def escape_markers(text: str) -> str:
-    """Source text that holds a literal marker is released, and counted, with the marker spelled apart.
+    """Return source text with each literal image marker spelled apart, as it is released and counted.
 
     >>> escape_markers("the tag <image>")
     'the tag < image >'

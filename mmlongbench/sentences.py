@@ -1,6 +1,6 @@
-"""Sentences by rule: no model, no language but what its abbreviations know of English.
+"""Splits text into sentences by rules, without a model. Only the list of abbreviations is specific to English.
 
-A sentence ends only where there is whitespace, so no word is ever cut; a blank line ends one always.
+A sentence ends only at whitespace, so no word is ever cut; it always ends at a blank line.
 """
 
 import re
@@ -25,17 +25,18 @@ _NEVER = _words(
     "Mr Mrs Ms Mx Messrs Mme Mlle Dr Drs Prof Gen Lt Col Maj Capt Cmdr Cpl Sgt Adm Rev Fr Hon Gov Sen Rep Pres Supt "
     "Msgr Sr. Sra Herr approx cf viz vs resp esp incl ca eg ie e.g i.e E.g I.e i.a a.k.a D.Phil"
 )
-"""After these a sentence goes on, whatever follows."""
+"""After these abbreviations a sentence goes on, whatever follows."""
 _BEFORE_NUMBERS = _words(
     "No Nos no nos Nr nr Vol Vols vol vols Fig Figs fig figs Eq Eqs eq eqs Art art Sec sec Sect sect Ch ch Chap chap "
     "p pp P Pp Op op Bk bk Pt pt Ex ex par para Par fl n v l ll N° n°"
 )
-"""After these a sentence goes on where a number follows."""
+"""After these abbreviations a sentence goes on where a number follows."""
 _SOMETIMES = _words(
     "St Ste Mt Ft Ave Blvd Rd Sq Jr Sr Esq Inc Ltd Co Corp Cos Bros Cie Dept Univ Assn Jan Feb Mar Apr Jun Jul Aug "
     "Sep Sept Oct Nov Dec al etc ed eds trans repr rev est min max dept spp sp var subsp"
 )
-"""After these, initials and letters with periods between them, a sentence ends only where its like begins next."""
+"""After these abbreviations, initials and letters with periods between them, a sentence ends only before a word that
+often begins one (`_OPENERS`)."""
 _STARTERS = _words(
     "A After All Although An And Another Any As At Because Before Both But By During Each Every Few For From Further "
     "Had Has He Her Here His However I If In It Its Later Many Most My Nevertheless On Once One Other Others Our Over "
@@ -46,7 +47,7 @@ _STARTERS = _words(
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text, whitespace normalised; joined with spaces they are its words, every one.
+    """Return the sentences of a text with whitespace normalised; no word is lost.
 
     >>> sentences("Dr. J. Smith paid $3.50. He left!")
     ['Dr. J. Smith paid $3.50.', 'He left!']
@@ -55,7 +56,7 @@ def sentences(text: str) -> list[str]:
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
-    """Return where each sentence of a text begins and ends, as characters; the text itself is not changed.
+    """Return where each sentence of a text begins and ends, in characters; the text itself is not changed.
 
     >>> sentence_spans(" He left!  She  stayed.")
     [(1, 9), (11, 23)]
@@ -70,7 +71,7 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
 
 
 def word_sentences(text: str) -> Iterator[list[str]]:
-    """The sentences of a text, each as its words."""
+    """Yield the sentences of a text, each as a list of its words."""
     for block in _BLANK_LINE.split(text):
         words = block.split()
         begin = 0
@@ -83,7 +84,7 @@ def word_sentences(text: str) -> Iterator[list[str]]:
 
 
 def _ends(word: str, following: str, *, is_first: bool) -> bool:
-    """Whether a sentence ends between two words."""
+    """Return whether a sentence ends between two words."""
     bare = word.rstrip(_CLOSERS)
     if not bare or bare[-1] not in _TERMINALS or bare in _LEFT_OUT or not _can_begin(following):
         return False
@@ -93,13 +94,15 @@ def _ends(word: str, following: str, *, is_first: bool) -> bool:
 
 
 def _can_begin(word: str) -> bool:
-    """Whether a sentence may begin with a word: not in lower case, not with what only goes on."""
+    """Return whether a sentence may begin with a word: not in lower case, and not with a sign that only continues
+    one.
+    """
     bare = word.lstrip(_OPENERS)
     return bool(bare) and not bare[0].islower() and bare[0] not in _GOES_ON
 
 
 def _is_abbreviation(word: str, following: str, *, is_first: bool) -> bool:
-    """Whether the period after a word belongs to the word alone."""
+    """Return whether the period after a word belongs to the word alone."""
     if word.isdigit():
         return is_first and len(word) <= 3  # the number of an item
     if word in _NEVER:

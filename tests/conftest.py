@@ -1,4 +1,4 @@
-"""What all tests share: property tests that try the same examples everywhere, and ids that are the same everywhere."""
+"""Fixtures of all tests. Property tests try the same examples on every machine, and test ids never differ."""
 
 import re
 from pathlib import Path

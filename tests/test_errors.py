@@ -2,7 +2,7 @@
 
 import pytest
 
-from mmlongbench import Fault, Rejected, RowFault
+from mmlongbench.task import Fault, Rejected, RowFault
 
 
 def test_what_is_given_as_another_type_becomes_its_text() -> None:

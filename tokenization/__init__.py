@@ -1,7 +1,7 @@
-"""Strings and pixel sizes to tokens.
+"""Turns strings and pixel sizes into tokens.
 
-`load_tokenizer` gives a `TextTokenizer` for text, `PatchRule` counts an image from its width and height as the
-benchmark does, `CrossModalCounter` does both. `vision_rules` counts an image as each of many models does. The package
+`load_tokenizer` returns a `TextTokenizer` for text, `PatchRule` counts an image from its width and height as the
+benchmark does, and `CrossModalCounter` does both. `vision_rules` counts an image in the way of many models. The package
 knows nothing of prompts, tasks or data sets, and imports no other part of the project.
 """
 

@@ -1,4 +1,4 @@
-"""The price of text and images together."""
+"""Counts the tokens of text and images together."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,7 +16,9 @@ class TokenCount:
     """
 
     text: int
+    """Tokens of all texts."""
     image: int
+    """Tokens of all images."""
 
     @property
     def total(self) -> int:
@@ -29,11 +31,11 @@ class TokenCount:
 
 @dataclass(frozen=True, slots=True)
 class CrossModalCounter:
-    """Counts a text and the images that stand in it."""
+    """Counts a text and the images in it."""
 
     text: TextTokenizer
     image: PatchRule
 
     def count(self, text: str, sizes: Iterable[tuple[int, int]]) -> TokenCount:
-        """Tokens of the whole text and of images of these (width, height) in pixels."""
+        """Return the tokens of the whole text, and of images with these (width, height) in pixels."""
         return TokenCount(self.text.count(text), sum(self.image.tokens(width, height) for width, height in sizes))

@@ -1,4 +1,4 @@
-"""Pixel sizes to tokens: the rule of the benchmark, which needs no pixels."""
+"""Turns pixel sizes into tokens with the rule of the benchmark, which needs no pixels."""
 
 import math
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ Rounding = Literal["round", "ceil", "floor"]
 class PatchRule:
     """One token for each cell of `patch * unshuffle` pixels squared, as Qwen2.5-VL resizes a picture.
 
-    The defaults are the rule of MMLongBench (README of its repository, "Vision Token Counting": 14 x 14 patches with
-    2 x 2 pixel unshuffle, same as Qwen2.5-VL), without the two vision markers. Unlike the model's own processor it
-    refuses no picture: at an aspect ratio over 200 the formula is applied as it stands.
+    The defaults are the rule of MMLongBench (README of its repository, "Vision Token Counting": 14 x 14 patches with 2
+    x 2 pixel unshuffle, same as Qwen2.5-VL), without the two vision markers. Unlike the model's own processor it
+    refuses no picture: the formula is also applied at an aspect ratio over 200.
 
     >>> PatchRule().tokens(1224, 1584)  # a US letter page at 144 DPI: 44 x 57 cells
     2508
@@ -26,7 +26,7 @@ class PatchRule:
     unshuffle: int = 2
     """Patches along the side of a cell."""
     rounding: Rounding = "round"
-    """How a side becomes a number of cells; `round` takes halves to the even number, the others serve comparison."""
+    """How a side becomes a number of cells; `round` rounds halves to even numbers, the others are for comparison."""
     min_pixels: int = 3136
     """A picture whose cells cover less is enlarged first; 0 means no limit."""
     max_pixels: int = 12_845_056
@@ -42,14 +42,14 @@ class PatchRule:
 
     @property
     def cell(self) -> int:
-        """Side of a cell in pixels."""
+        """The side of a cell in pixels."""
         return self.patch * self.unshuffle
 
     def tokens(self, width: int, height: int) -> int:
-        """Tokens of a picture of this size in pixels, as it is shown (after EXIF rotation).
+        """Return the tokens of a picture of this size in pixels, as it is shown (after EXIF rotation).
 
-        The formula is `smart_resize` of Qwen2-VL in transformers, floating point included. With `floor` and
-        `min_pixels=0` the answer can be 0.
+        The formula is `smart_resize` of Qwen2-VL in transformers, with the same floating point steps. With `floor` and
+        `min_pixels=0` the result can be 0.
         """
         if not (_whole(width, 1) and _whole(height, 1)):
             raise TokenizationError(
@@ -67,7 +67,7 @@ class PatchRule:
         return columns * rows
 
     def _cells(self, side: int) -> int:
-        """Cells along a side before the pixel limits."""
+        """Return the cells along a side before the pixel limits are applied."""
         if self.rounding == "round":
             return round(side / self.cell)
         return side // self.cell if self.rounding == "floor" else -(-side // self.cell)
@@ -80,5 +80,5 @@ def _require(name: str, value: int, least: int) -> None:
 
 
 def _whole(value: object, least: int) -> bool:
-    """Whether a value is an integer (`True` is none) of at least this size."""
+    """Return whether a value is an integer of at least this size; `True` is not one."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= least

@@ -1,4 +1,4 @@
-"""Strings to tokens: the embedded Llama 2 tokenizer, or any `tokenizer.json`."""
+"""Turns strings into tokens, with the embedded Llama 2 tokenizer or any `tokenizer.json`."""
 
 import difflib
 import functools
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 LLAMA2 = "llama2"
 LLAMA2_ASSET = "data/llama2.json.xz"
-LLAMA2_SHA256 = "2e4fdae14d625ae903f1c58d49cbc3624fb4a220bb1a872c786c12900a310a85"  # of the decompressed JSON
+LLAMA2_SHA256 = "2e4fdae14d625ae903f1c58d49cbc3624fb4a220bb1a872c786c12900a310a85"  # hash of the decompressed JSON
 
 MAX_BYTES = 512 * 1024 * 1024
-"""Of a tokenizer.json; the largest known ones have 40 MB."""
+"""The maximum size of a tokenizer.json; the largest known ones have 40 MB."""
 
 _HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -27,14 +27,16 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class TextTokenizer:
-    """Turns text into tokens, all of it as text: nothing is put before it, and `<s>` in it is three characters."""
+    """Turns text into tokens. All of it counts as text: nothing is put before it, and `<s>` in it is three
+    characters.
+    """
 
     name: str
-    """`llama2`, or what was asked for: a path or a hub id."""
+    """The name that was loaded: `llama2`, a path or a hub id."""
     sha256: str
-    """Of the bytes of the tokenizer's JSON, in hexadecimal."""
+    """The SHA-256 of the tokenizer's JSON, in hexadecimal."""
     additive: bool
-    """Whether texts joined at newlines never merge across the joint, so that prices add up exactly."""
+    """Whether texts joined at newlines never merge across a newline, so that prices add up exactly."""
     _model: "Tokenizer" = field(repr=False, compare=False)
     _newline: int = field(init=False, repr=False, compare=False)
 
@@ -42,20 +44,20 @@ class TextTokenizer:
         object.__setattr__(self, "_newline", self.count("\n"))
 
     def encode(self, text: str) -> list[int]:
-        """Token ids of a text, without BOS or any other special token."""
+        """Return the token ids of a text, without BOS or any other special token."""
         return self._encoding(text).ids
 
     def count(self, text: str) -> int:
-        """Tokens of a text; 0 for an empty one."""
+        """Return the tokens of a text; 0 for an empty text."""
         return len(self._encoding(text))
 
     def price(self, text: str) -> int:
-        r"""Tokens that a text adds after a newline: `count("\n" + text) - count("\n")`.
+        r"""Return the tokens that a text adds after a newline: `count("\n" + text) - count("\n")`.
 
-        Where the tokenizer is additive, each newline between two texts is one token:
+        If the tokenizer is additive, each newline between two texts is one token:
         `price("\n".join(texts)) == sum(map(price, texts)) + len(texts) - 1`. The text that begins a prompt is counted:
         `count("\n".join([first, *rest])) == max(1, count(first)) + sum(1 + price(text) for text in rest)`, where `rest`
-        is not empty; the 1 is SentencePiece's dummy prefix, which stands alone when the first text is empty.
+        is not empty. The 1 is SentencePiece's dummy prefix, which is alone if the first text is empty.
 
         >>> llama2 = load_tokenizer("llama2")
         >>> llama2.count("a page") + 1 + llama2.price("another") == llama2.count("a page\nanother")
@@ -64,7 +66,7 @@ class TextTokenizer:
         return self.count("\n" + text) - self._newline
 
     def _encoding(self, text: str) -> "Encoding":
-        """Encode one text; the batch call spares the offsets, which makes it a third faster than `encode`."""
+        """Encode one text. The batch call omits the offsets, which makes it a third faster than `encode`."""
         try:
             return self._model.encode_batch_fast([text], add_special_tokens=False)[0]
         except TypeError as error:
@@ -77,7 +79,7 @@ class TextTokenizer:
 def load_tokenizer(name: str) -> TextTokenizer:
     """Load a tokenizer: `llama2` (embedded), the path of a `tokenizer.json`, or a hub id `owner/name` (downloaded).
 
-    A path goes before a hub id of the same spelling. Only `llama2` is additive and kept for the life of the process.
+    If a path and a hub id have the same name, the path is loaded. Only `llama2` is additive and kept in memory.
     """
     if name == LLAMA2:
         return _llama2()
@@ -98,7 +100,7 @@ def load_tokenizer(name: str) -> TextTokenizer:
 
 @functools.cache
 def _llama2() -> TextTokenizer:
-    """Load the embedded tokenizer; what it is and where it is from stands in `data/NOTICE`."""
+    """Load the embedded tokenizer; `data/NOTICE` says what it is and where it comes from."""
     try:
         content = lzma.decompress((Path(__file__).parent / LLAMA2_ASSET).read_bytes())
     except (OSError, lzma.LZMAError) as error:
@@ -110,7 +112,7 @@ def _llama2() -> TextTokenizer:
 
 
 def _exists(name: str, path: Path) -> bool:
-    """Whether there is a file or folder of this path, as far as may be seen."""
+    """Return whether a file or folder with this path can be seen."""
     try:
         return path.exists()
     except OSError as error:
@@ -120,11 +122,11 @@ def _exists(name: str, path: Path) -> bool:
 
 
 def _from_file(name: str, path: Path) -> TextTokenizer:
-    """Load a `tokenizer.json`, of which it is not known whether it is additive."""
+    """Load a `tokenizer.json`; whether it is additive is unknown."""
     if path.is_dir():
         raise TokenizationError(f"tokenizer {name!r} is a folder: give the path of the tokenizer.json in it")
     try:
-        if not path.is_file():  # a pipe would be waited for, a device may never end
+        if not path.is_file():  # reading a pipe or a device might never end
             raise TokenizationError(f"tokenizer {name!r}: {path} is a pipe or a device: give the path of a file")
         if (size := path.stat().st_size) > MAX_BYTES:
             raise TokenizationError(f"tokenizer {name!r}: {path} has {size:,} bytes, expected at most {MAX_BYTES:,}")
@@ -135,14 +137,14 @@ def _from_file(name: str, path: Path) -> TextTokenizer:
 
 
 def _download(name: str) -> Path:
-    """Get the `tokenizer.json` of a hub id, from the local cache where it is there."""
+    """Get the `tokenizer.json` of a hub id, from the local cache if it is there."""
     try:
         from huggingface_hub import hf_hub_download
     except ImportError as error:
         raise TokenizationError(f"tokenizer {name!r} is a hub id: install huggingface_hub, or give a path") from error
     try:
         return Path(hf_hub_download(name, "tokenizer.json"))
-    except Exception as error:  # the client's failures have no common base
+    except Exception as error:  # the errors of the hub's client have no common base
         raise TokenizationError(
             f"tokenizer {name!r}: no file of that path, and no tokenizer.json from the hub "
             f"({type(error).__name__}); check the id, the access rights and the connection, or give the path of a copy"
@@ -150,7 +152,7 @@ def _download(name: str) -> Path:
 
 
 def _build(name: str, content: bytes, *, additive: bool) -> TextTokenizer:
-    """Build a tokenizer from the bytes of its JSON, with everything off that would change a count."""
+    """Build a tokenizer from the bytes of its JSON, with everything turned off that would change a count."""
     from tokenizers import Tokenizer
 
     try:
@@ -164,7 +166,7 @@ def _build(name: str, content: bytes, *, additive: bool) -> TextTokenizer:
 
 
 def _reload(name: str, sha256: str) -> TextTokenizer:
-    """Load a pickled tokenizer by name, and see that it is the same one."""
+    """Load a pickled tokenizer by name, and check that it is the same one."""
     loaded = load_tokenizer(name)
     if loaded.sha256 != sha256:
         raise TokenizationError(
@@ -174,7 +176,7 @@ def _reload(name: str, sha256: str) -> TextTokenizer:
 
 
 def _refusal(text: str) -> TokenizationError:
-    """Say why a text cannot be encoded."""
+    """Return the error that says why a text cannot be encoded."""
     if not isinstance(text, str):
         return TokenizationError(f"a text is a str, not {type(text).__name__}: decode it first")
     found = _SURROGATE.search(text)
@@ -182,5 +184,5 @@ def _refusal(text: str) -> TokenizationError:
         return TokenizationError(f"a text of {len(text)} characters cannot be encoded")
     return TokenizationError(
         f"a text of {len(text)} characters has the lone surrogate U+{ord(found[0]):04X} at position {found.start()}, "
-        "which is no character: replace it, for instance by U+FFFD, where the text is read"
+        "which is not a character: replace it, for example by U+FFFD, when you read the text"
     )

@@ -1,1 +1,1 @@
-"""What several task families share: pages as units, checks of raw fields. Knows no family."""
+"""Code that several task families share: pages as units, checks of raw fields. It knows no family."""

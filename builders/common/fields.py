@@ -2,15 +2,16 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
-from mmlongbench import Fault
+from mmlongbench.task import Fault
 
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 def is_unicode(text: str) -> bool:
-    """Return whether a text can be encoded: names of files are bytes on disk, and JSON can spell half a character."""
+    """Return whether a text can be encoded. File names are bytes on disk, and JSON can contain half a surrogate
+    pair.
+    """
     return not _SURROGATE.search(text)
 
 
@@ -19,13 +20,15 @@ def not_unicode(text: str, field: str) -> Fault | None:
     return None if is_unicode(text) else Fault("invalid-unicode", "valid Unicode", "a lone surrogate", field=field)
 
 
-def mistyped(raw: Mapping[str, Any], field: str, expected: str, most: int = 80) -> Fault:
-    """Return the fault of a field that is missing or has another type; of its value `most` characters are shown."""
+def mistyped(raw: Mapping[str, object], field: str, expected: str, most: int = 80) -> Fault:
+    """Return the fault of a field that is missing or has another type; at most `most` characters of its value are
+    shown.
+    """
     found = repr(raw[field])[:most] if field in raw else "nothing"
     return Fault("missing-or-mistyped-field", expected, found, field=field)
 
 
-def not_text(raw: Mapping[str, Any], field: str, most: int = 80) -> Fault | None:
-    """Return the fault of a field that must hold more than blanks; None if it does."""
+def not_text(raw: Mapping[str, object], field: str, most: int = 80) -> Fault | None:
+    """Return the fault of a field that must hold text other than blanks; None if it does."""
     value = raw.get(field)
     return None if isinstance(value, str) and value.strip() else mistyped(raw, field, "a text", most)

@@ -1,21 +1,21 @@
-"""Pages of documents as units: as images, or as the text that a PDF holds of them.
+"""Pages of documents as units: as images, or as the text that a PDF has for them.
 
-A page is known by its image's path below `mmlb_image/`: its folder is its document's, the name tells its number.
+A page is identified by its image's path below `mmlb_image/`: the folder belongs to its document, the name has its
+number.
 """
 
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 
 PAGE = re.compile(r"page(\d{1,6})\.\w+$")
-"""The end of a page's path; its number, from 0, is the group."""
+"""The end of a page's path; its number, from 0, is the matched group."""
 
 
 def find_number(path: str) -> int | None:
-    """Return the number in a page's name, from 0; None where there is none.
+    """Return the number in a page's name, from 0; None if there is none.
 
     >>> find_number("multi-lexsum/31854/31854_page12.jpg"), find_number("31854/cover.jpg")
     (12, None)
@@ -25,10 +25,10 @@ def find_number(path: str) -> int | None:
 
 
 def page_number(path: str) -> int:
-    """Return the number in a page's name as `find_number` does.
+    """Return the number in a page's name, like `find_number`.
 
     Raises:
-        ValueError: there is none.
+        ValueError: the name has no number.
 
     """
     if (found := find_number(path)) is None:
@@ -36,38 +36,38 @@ def page_number(path: str) -> int:
     return found
 
 
-def page_unit(path: str, index: int, role: mm.Role, place: tuple[int, ...], label: str) -> mm.Unit:
+def page_unit(path: str, index: int, role: mt.Role, place: tuple[int, ...], label: str) -> mt.Unit:
     """Return a page as an image, after a line that names its document.
 
     Args:
-        path: of its image.
+        path: the path of its image.
         index: its number, from 0.
-        role: see `mm.Unit.role`.
-        place: see `mm.Unit.place`.
-        label: what stands behind the document's name, such as ` (page 3)`.
+        role: see `mt.Unit.role`.
+        place: see `mt.Unit.place`.
+        label: the text after the document's name, such as ` (page 3)`.
 
     """
     folder = path.split("/")[-2]
-    return mm.Unit(path, role, mm.Image(path), place, _head(folder, label), group=folder, data={"index": index})
+    return mt.Unit(path, role, mt.Image(path), place, _head(folder, label), group=folder, data={"index": index})
 
 
-def text_unit(page: mm.Unit, text: str) -> mm.Unit:
-    """Return the same page as text, named by its number."""
+def text_unit(page: mt.Unit, text: str) -> mt.Unit:
+    """Return the same page as text, with its number."""
     head = _head(str(page.group), f" (page {page.data['index']})")
     return replace(page, body=f"\n{text}", head=head, data={**page.data, "text": text})
 
 
-def with_text(documents: mm.Documents, page: mm.Unit) -> mm.Unit:
-    """Return a page as the text that its PDF holds; its unit's data name the `document`."""
+def with_text(documents: mt.Documents, page: mt.Unit) -> mt.Unit:
+    """Return a page as the text that its PDF has; the unit's data name the `document`."""
     return text_unit(page, documents.page_text(page.data["document"], page.data["index"]))
 
 
-def text_fields(pages: Sequence[mm.Unit]) -> dict[str, Any]:
-    """Return what a record says of the texts of its pages."""
+def text_fields(pages: Sequence[mt.Unit]) -> dict[str, object]:
+    """Return the fields of a record about the texts of its pages."""
     texts = [str(page.data["text"]) for page in pages]
     without = ", ".join(str(place) for place, text in enumerate(texts) if not text)
     return {"page_text_list": texts, "pages_without_text": without}
 
 
 def _head(folder: str, label: str) -> str:
-    return f"Document {mm.label(folder)}{label}: "
+    return f"Document {mt.label(folder)}{label}: "

@@ -1,4 +1,6 @@
-"""Answers of document questions: one normaliser for all sources. A repair has a name, the rest is refused."""
+"""Normalises the answers of document questions in the same way for all sources. Repairs have names; other faults are
+refused.
+"""
 
 import ast
 import re
@@ -8,7 +10,7 @@ from dataclasses import dataclass
 
 from builders.docvqa.options import AnswerWords
 from builders.docvqa.rows import AnswerFormat
-from mmlongbench import Fault
+from mmlongbench.task import Fault
 
 NOT_ANSWERABLE = "Not answerable"
 _FORMATS: dict[str, AnswerFormat] = {
@@ -21,12 +23,12 @@ _FORMATS: dict[str, AnswerFormat] = {
     "None": "None",
 }
 _MAX_LITERAL = 100_000
-"""Characters of a list that is read as a literal: the parser takes a hundred times as much memory."""
+"""The maximum characters of a list that is read as a literal: the parser needs a hundred times as much memory."""
 _INTEGER = re.compile(r"[+-]?\d+|[+-]?\d{1,3}(,\d{3})+")
 _FLOAT = re.compile(
     r"[$£]?\s?[+-]?((\d{1,3}(,\d{3})+|\d+)(\.\d*)?|\.\d+)(e[+-]?\d+)?\s?(%|million|miles?)?", re.IGNORECASE
 )
-"""What the public scorer takes for a number once it has stripped its units."""
+"""Matches what the public scorer reads as a number after it has removed its units."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +37,12 @@ class Answer:
 
     format: AnswerFormat
     values: tuple[str, ...]
-    """One string; for a List its elements."""
+    """One string; for a List, its elements."""
     repairs: tuple[str, ...] = ()
 
 
 def normalise(value: object, declared: str) -> Answer | Fault:
-    """Bring an answer, as text or as a JSON value, and its declared format together.
+    """Make an answer, given as text or as a JSON value, and its declared format agree.
 
     >>> normalise("21%", "Int")
     Answer(format='String', values=('21%',), repairs=('integer-to-string',))
@@ -78,7 +80,7 @@ def _of_text(text: str, kind: AnswerFormat) -> Answer | Fault:
 
 
 def _list_or_string(text: str, kind: AnswerFormat) -> Answer | Fault:
-    """A String that is written as a list becomes a List, and the other way round."""
+    """Turn a String that is written as a list into a List, and the other way round."""
     values = literal_list(text)
     if values is None:
         return Answer("String", (text,), ("list-to-string",) if kind == "List" else ())
@@ -94,7 +96,7 @@ def _listed(values: Sequence[object], kind: AnswerFormat) -> Answer | Fault:
 
 
 def format_of(value: object) -> str:
-    """The format of an answer whose source declares none.
+    """Return the format of an answer whose source declares none.
 
     >>> [format_of(each) for each in ("1,066", "12.5%", "Tern Rock", "2019-04-01", "['a', 'b']", "Not answerable", 3)]
     ['Integer', 'Float', 'String', 'String', 'List', 'None', 'Integer']
@@ -110,7 +112,7 @@ def format_of(value: object) -> str:
 
 
 def literal_list(text: str) -> list[object] | None:
-    """The list that a string spells as a Python or JSON literal, or None.
+    """Return the list that a string is as a Python or JSON literal, or None.
 
     >>> literal_list("['a', 1]"), literal_list("[1, x]"), literal_list("3")
     (['a', 1], None, None)
@@ -119,16 +121,17 @@ def literal_list(text: str) -> list[object] | None:
         return None
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the compiler's, of a backslash before a letter
+            warnings.simplefilter("ignore")  # warnings of the compiler about a backslash before a letter
             value = ast.literal_eval(text.strip())
-        str(value)  # a hexadecimal number may have too many decimal digits to be written
+        str(value)  # a hexadecimal number may have too many decimal digits to print
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None
     return value if isinstance(value, list) else None
 
 
 def count_words(values: Sequence[str], how: AnswerWords) -> int:
-    """Return the words of an answer, parts between blanks: of all its elements together, or of its longest element.
+    """Return the number of words (parts between blanks) of all elements of an answer together, or of its longest
+    element.
 
     >>> count_words(("New York", "Rome"), "whole"), count_words(("New York", "Rome"), "per_element")
     (3, 2)

@@ -1,8 +1,8 @@
-"""DocVQA: answer a question about one document, among pages of others (paper, section 3; public files `documentQA/`).
+"""DocVQA: answer a question about one document among pages of other documents (paper, section 3; files `documentQA/`).
 
-Longer than the budget: the document is cut from the outside in, around its answer pages, or around one anchor page
-where the question has no answer. Shorter: other documents are laid left and right of it. The prompt names a document by
-the first 15 characters of its folder, so no two in one context may agree in these.
+If the document is longer than the budget, it is cut from the outside in, around its answer pages, or around one anchor
+page if the question has no answer. If it is shorter, other documents are put left and right of it. The prompt names a
+document by the first 15 characters of its folder, so these differ for all documents in a context.
 """
 
 import json
@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 from builders.common.pages import text_unit, with_text
 from builders.docvqa.anchors import choose_anchor
 from builders.docvqa.checks import check_answer, evidence_keys, pages_asked, span_of
@@ -26,25 +26,27 @@ from builders.docvqa.template import INSTRUCTION, TEXT_INSTRUCTION, page_unit, q
 from builders.docvqa.texts import text_fields
 
 PAPER_IMAGES = {"mmlongdoc": (3.3, 6.9, 13.8, 28.0, 56.4), "slidevqa": (7.5, 16.2, 33.2, 67.2, 135.2)}
-"""Table 3."""
+"""The images per example in Table 3 of the paper."""
 
 
-class DocVQA(mm.ExaminingBuilder[DocumentQuestion]):
+class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
     """Long-document QA over page images, or over their text."""
 
-    row_type: ClassVar[type[mm.Row]] = DocumentQuestion
+    row_type: ClassVar[type[mt.Row]] = DocumentQuestion
     options: DocVQAOptions
 
-    options_type: ClassVar[type[mm.Options]] = DocVQAOptions
+    options_type: ClassVar[type[mt.Options]] = DocVQAOptions
 
     @property
-    def spec(self) -> mm.TaskSpec:
-        """Of pages as text, the lock counts the questions whose answer pages hold any."""
-        files, is_text = mm.FilePattern("documentQA/{name}_K{k}.jsonl"), self.options.pages_as == "text"
+    def spec(self) -> mt.TaskSpec:
+        """Return the declarations of the task; for pages as text, the lock counts questions whose answer pages have
+        text.
+        """
+        files, is_text = mt.FilePattern("documentQA/{name}_K{k}.jsonl"), self.options.pages_as == "text"
         balance = "evidence_has_text" if is_text else ""
         paper = PAPER_IMAGES.get(self.dataset, ())
         reads = is_text or (self.options.unanswerable_anchor == "best_match" and self.options.context != "oracle")
-        return mm.TaskSpec(
+        return mt.TaskSpec(
             files,
             metric="doc_qa",
             further_metrics=METRICS,
@@ -55,34 +57,34 @@ class DocVQA(mm.ExaminingBuilder[DocumentQuestion]):
             paper_images=paper,
         )
 
-    def draft(self, row: DocumentQuestion, sources: mm.Sources, draws: mm.Draws) -> mm.Draft:
-        """The document inside out, then other documents in a drawn order."""
+    def draft(self, row: DocumentQuestion, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
+        """Return a draft: the document from its answer pages outwards, then other documents in a drawn order."""
         documents, options = sources.documents, self.options
         own = documents[row.doc]
         check_answer(row, options)
         pages = pages_asked(row, own, options)
         anchor = choose_anchor(row, pages, options.unanswerable_anchor, documents, draws)
         kept = [number for number, page in enumerate(pages) if page.index in anchor.pages]
-        required, rest = mm.inside_out([self._page(documents, own, page, "own") for page in pages], kept)
+        required, rest = mt.inside_out([self._page(documents, own, page, "own") for page in pages], kept)
         others = tuple(draws.order("padding", (documents[id] for id in documents.ids), lambda d: d.id))
         others = tuple(other for other in others if other.id != own.id)
         padding = Padding(own, evidence_keys(row, own), others, partial(self._padding, documents))
-        take_order = mm.Chain((rest, padding) if options.context == "padded" else (rest,))
+        take_order = mt.Chain((rest, padding) if options.context == "padded" else (rest,))
         about = {"row": row, "document": own.name, "span": span_of(row, own, options), "anchor": anchor}
-        question = mm.Question(row.id, question_parts(own.name, row.question), about)
+        question = mt.Question(row.id, question_parts(own.name, row.question), about)
         is_rendered = options.pages_as == "text" and options.text_fill == "same_pages"
-        return mm.Draft(
+        return mt.Draft(
             row.id,
             (INSTRUCTION if options.pages_as == "image" or is_rendered else TEXT_INSTRUCTION,),
             (question,),
             required,
             take_order,
-            rendered_as_text=mm.Rendering((TEXT_INSTRUCTION,), partial(with_text, documents)) if is_rendered else None,
+            rendered_as_text=mt.Rendering((TEXT_INSTRUCTION,), partial(with_text, documents)) if is_rendered else None,
             noted=anchor.noted,
         )
 
-    def record(self, example: mm.Example) -> mm.Record:
-        """One line of the public file."""
+    def record(self, example: mt.PackedExample) -> mt.Record:
+        """Return one line of the public file."""
         about = example.question.data
         row: DocumentQuestion = about["row"]
         answer = json.dumps(row.answer, ensure_ascii=False) if row.answer_format == "List" else row.answer[0]
@@ -108,40 +110,40 @@ class DocVQA(mm.ExaminingBuilder[DocumentQuestion]):
         }
         return {**record, "evidence_position": ", ".join(evidence_positions(record))}
 
-    def prompt(self, record: mm.Record) -> mm.Prompt:
-        """The prompt of a released line: with `page_text_list` of texts, else of images."""
+    def prompt(self, record: mt.Record) -> mt.Prompt:
+        """Return the prompt of a released line: with texts if it has `page_text_list`, else with images."""
         label, texts = record.get("page_label", "none"), record.get("page_text_list")
         units = [page_unit(path, page_index(path), label, "own") for path in record["page_list"]]
         if texts is not None:
             units = [text_unit(unit, text) for unit, text in zip(units, texts, strict=True)]
         instruction = INSTRUCTION if texts is None else TEXT_INSTRUCTION
-        return mm.assemble((instruction,), units, "\n\n", question_parts(record["doc_name"], record["question"]))
+        return mt.assemble((instruction,), units, "\n\n", question_parts(record["doc_name"], record["question"]))
 
-    def evidence(self, record: mm.Record) -> mm.Evidence:
+    def evidence(self, record: mt.Record) -> mt.Evidence:
         """Return the answer pages, and the pages of their document that the prompt shows."""
         return evidence_of(record)
 
-    def facets(self, record: mm.Record) -> Mapping[str, Sequence[str]]:
-        """Format, evidence, pages and types."""
+    def facets(self, record: mt.Record) -> Mapping[str, Sequence[str]]:
+        """Return the groups by format, evidence, pages and types."""
         return facets_of(record)
 
-    def cluster(self, record: mm.Record) -> str:
+    def cluster(self, record: mt.Record) -> str:
         """Return the document that the question is about."""
         return str(record.get("doc_name", ""))
 
-    def suspects(self, rows: Sequence[DocumentQuestion], sources: mm.Sources) -> Iterable[mm.Suspect]:
-        """Questions whose answer pages may be wrong."""
+    def suspects(self, rows: Sequence[DocumentQuestion], sources: mt.Sources) -> Iterable[mt.Suspect]:
+        """Return the questions whose answer pages may be wrong."""
         return find_suspects(rows, sources)
 
     def examined_documents(self, rows: Sequence[DocumentQuestion]) -> Iterable[str]:
-        """The documents that are asked about."""
+        """Return the ids of the documents that questions are about."""
         return (row.doc for row in rows)
 
-    def _page(self, documents: mm.Documents, document: mm.Document, page: mm.Page, role: mm.Role) -> mm.Unit:
+    def _page(self, documents: mt.Documents, document: mt.Document, page: mt.Page, role: mt.Role) -> mt.Unit:
         unit = page_unit(page.path, page.index, self.options.page_label, role)
         unit = replace(unit, data={**unit.data, "document": document.id})
         is_text = self.options.pages_as == "text" and self.options.text_fill == "budget"
         return with_text(documents, unit) if is_text else unit
 
-    def _padding(self, documents: mm.Documents, document: mm.Document) -> list[mm.Unit]:
+    def _padding(self, documents: mt.Documents, document: mt.Document) -> list[mt.Unit]:
         return [self._page(documents, document, page, "padding") for page in document.pages]

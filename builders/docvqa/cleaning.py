@@ -1,12 +1,11 @@
-"""A raw question made into a row: what all readers of document questions share."""
+"""Turns a raw question into a row; all readers of document questions share this code."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from builders.common.fields import is_unicode, not_unicode
 from builders.docvqa.answers import literal_list, normalise
 from builders.docvqa.rows import DocumentQuestion
-from mmlongbench import Fault, escape_markers
+from mmlongbench.task import Fault, escape_markers
 
 
 def clean(
@@ -16,21 +15,23 @@ def clean(
     answer: object,
     declared: object,
     pages: object,
-    **more: Any,  # noqa: ANN401  (fields of the row)
+    repairs: tuple[str, ...] = (),
+    **more: object,
 ) -> DocumentQuestion | Fault:
-    """A row of a question and its answer, brought together with their format and pages.
+    """Return the row of a question, with matching answer, format and pages; or what is wrong with it.
 
     Args:
         id: the released id.
         doc: the document's id.
-        question: text.
-        answer: text or a JSON value.
-        declared: the answer's format, in the words of any of the sources.
-        pages: the answer pages, from 1: a list of integers, or text that spells one.
-        more: further fields of the row; `pages_field` is the name that rejects call the pages by.
+        question: the text.
+        answer: a text or a JSON value.
+        declared: the answer's format, by the name of any of the sources.
+        pages: the answer pages, from 1: a list of integers, or such a list as text.
+        repairs: the repairs made to the source before.
+        more: further fields of the row; `pages_field` is the name of the pages in rejects.
 
     """
-    field = more.get("pages_field", "evidence_pages")
+    field = str(more.get("pages_field", "evidence_pages"))
     if not isinstance(question, str) or not question.strip():
         return Fault("empty-question", "a question", repr(question)[:80], field="question")
     if answer is None or answer != answer:
@@ -38,17 +39,17 @@ def clean(
     cleaned, found = normalise(answer, str(declared)), page_numbers(pages, field)
     if isinstance(cleaned, Fault):
         return cleaned
-    if fault := not_unicode("".join(cleaned.values), "answer"):  # a literal can spell one in plain letters
+    if fault := not_unicode("".join(cleaned.values), "answer"):  # a literal can contain a surrogate as an escape
         return fault
     if cleaned.format == "None":
-        repairs = cleaned.repairs if found == ((), ()) else (*cleaned.repairs, "pages-of-unanswerable-dropped")
+        mended = cleaned.repairs if found == ((), ()) else (*cleaned.repairs, "pages-of-unanswerable-dropped")
         found = ((), ())
     elif isinstance(found, Fault):
         return found
     elif not found[0]:
         return Fault("no-answer-pages", "at least one page", repr(pages)[:80], field=field)
     else:
-        repairs = (*cleaned.repairs, *found[1])
+        mended = (*cleaned.repairs, *found[1])
     own = {key: escape_markers(value) if isinstance(value, str) else value for key, value in more.items()}
     fields = {
         "id": id,
@@ -58,11 +59,11 @@ def clean(
         "answer_format": cleaned.format,
         "pages": found[0],
     }
-    return DocumentQuestion.model_validate({**own, **fields, "repairs": (*repairs, *more.get("repairs", ()))})
+    return DocumentQuestion.model_validate({**own, **fields, "repairs": (*mended, *repairs)})
 
 
 def page_numbers(value: object, field: str) -> tuple[tuple[int, ...], tuple[str, ...]] | Fault:
-    """(pages from 0, ascending; repairs) of pages from 1.
+    """Return (pages from 0, ascending; repairs) of pages counted from 1.
 
     >>> page_numbers("[3, 5]", "pages"), page_numbers(["4"], "pages")
     (((2, 4), ()), ((3,), ('answer-pages-as-text',)))
@@ -82,18 +83,21 @@ def page_numbers(value: object, field: str) -> tuple[tuple[int, ...], tuple[str,
     return tuple(page - 1 for page in numbers), ("answer-pages-as-text",) if texts else ()
 
 
-def faulty_text(raw: Mapping[str, Any], fields: Sequence[str]) -> Fault | None:
-    """What is wrong with fields that must hold text."""
+def strings_of(raw: Mapping[str, object], fields: Sequence[str]) -> dict[str, str] | Fault:
+    """Return fields that must hold text, or the fault of the first one that does not."""
+    strings: dict[str, str] = {}
     for field in fields:
-        if not isinstance(raw.get(field), str):
-            found = type(raw[field]).__name__ if field in raw else "nothing"
+        value = raw.get(field)
+        if not isinstance(value, str):
+            found = type(value).__name__ if field in raw else "nothing"
             return Fault("missing-or-mistyped-field", "a string", found, field=field)
-        if fault := not_unicode(raw[field], field):
+        if fault := not_unicode(value, field):
             return fault
-    return None
+        strings[field] = value
+    return strings
 
 
 def texts_in(value: object) -> tuple[str, ...]:
-    """The elements of a list as text; nothing of what is none."""
+    """Return the elements of a list as text; empty for any other value."""
     texts = map(str, value) if isinstance(value, list) else ()
     return tuple(escape_markers(text) for text in texts if is_unicode(text))

@@ -1,22 +1,22 @@
-"""Where the answer of a released record stands. Whatever a field holds, in files that others made too, nothing raises.
+"""Where the answer of a released record is. No content of a field raises an error, even in files of other origin.
 
-A page is known by the folder of its image, which is its document's, and by the number in its name, never by its place
-among the record's pages: pages of other documents stand around it.
+A page is identified by the folder of its image, which belongs to its document, and by the number in the name; never by
+its place among the record's pages, because pages of other documents are around it.
 """
 
 from collections.abc import Iterator
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 from builders.docvqa.paths import find_index, folder_of, path_of_page
 
 _END = 1_000_000
-"""The names of images have at most six digits for the number of a page."""
+"""Matches the number in the name of a page's image, with at most six digits."""
 MAX_ANSWER_PAGES = 10_000
-"""Of one record; what a file lists beyond that is not looked at."""
+"""The maximum number of answer pages of a record; further ones are ignored."""
 
 
-def evidence_of(record: mm.Record) -> mm.Evidence:
-    """Return the document, its answer pages, and how the prompt shows its pages.
+def evidence_of(record: mt.Record) -> mt.Evidence:
+    """Return the document, its answer pages, and the form in which the prompt shows its pages.
 
     >>> paths = ["docs/b/b_page0.jpg", "docs/a/a_page2.jpg", "docs/a/a_page3.jpg"]
     >>> found = evidence_of({"doc_name": "a", "page_list": paths, "ans_page_list": [3]})
@@ -27,7 +27,7 @@ def evidence_of(record: mm.Record) -> mm.Evidence:
     document, answers = name if isinstance(name, str) else None, _answer_pages(record)
     own = list(_own_pages(record, document))
     shown = {number: path for _, number, path in own}
-    return mm.Evidence(
+    return mt.Evidence(
         document,
         answers,
         tuple(shown),
@@ -36,12 +36,12 @@ def evidence_of(record: mm.Record) -> mm.Evidence:
     )
 
 
-def _answer_pages(record: mm.Record) -> tuple[int, ...]:
+def _answer_pages(record: mt.Record) -> tuple[int, ...]:
     pages = _listed(record.get("ans_page_list"))[:MAX_ANSWER_PAGES]
     return tuple(sorted({page for page in pages if isinstance(page, int) and page >= 0}))
 
 
-def _own_pages(record: mm.Record, document: str | None) -> Iterator[tuple[int, int, str]]:
+def _own_pages(record: mt.Record, document: str | None) -> Iterator[tuple[int, int, str]]:
     """Yield each shown page of a document once: its place in the record, its number, its path."""
     seen: set[int] = set()
     for at, path in enumerate(_listed(record.get("page_list"))):
@@ -54,7 +54,7 @@ def _own_pages(record: mm.Record, document: str | None) -> Iterator[tuple[int, i
 
 
 def _around(answers: tuple[int, ...], path: str) -> dict[int, str]:
-    """Return the paths of answer pages and of those beside them, by that of any page of their document."""
+    """Return the paths of answer pages and their neighbours, derived from the path of any page of their document."""
     wanted = {page for answer in answers for page in (answer - 1, answer, answer + 1) if 0 <= page < _END}
     return {page: path_of_page(path, page) for page in sorted(wanted)} if path else {}
 

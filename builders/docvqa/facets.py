@@ -1,8 +1,8 @@
-"""What scores of document questions are broken down by, told from a released record alone."""
+"""The groups by which scores of document questions are broken down, from a released record alone."""
 
 from collections.abc import Mapping, Sequence
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 from builders.docvqa.answers import NOT_ANSWERABLE
 from builders.docvqa.paths import evidence_positions
 
@@ -15,14 +15,14 @@ METRICS = (
     "judge-answers",
     "judge-committee",
 )
-"""What answers about documents can be scored by, beside the benchmark's rules."""
+"""The metrics that can score answers about documents, besides the benchmark's rules."""
 _TEXT_SOURCES = ("Text", "Pure-text (Plain-text)")
-"""Evidence that running text holds; of all else it must be seen, layout too."""
+"""The kinds of evidence that are running text; all others, even layout, are visual."""
 _PAGES = ((1, 4), (5, 8), (9, 16), (17, 32), (33, 64), (65, 128))
 
 
-def facets_of(record: mm.Record) -> Mapping[str, Sequence[str]]:
-    """The groups a question is in; those its source does not tell are left out."""
+def facets_of(record: mt.Record) -> Mapping[str, Sequence[str]]:
+    """Return the groups of a question; groups that its source does not give are left out."""
     sources = record.get("answer_sources") or []
     needs = [] if not sources else ["text only" if set(sources) <= set(_TEXT_SOURCES) else "vision needed"]
     found = {
@@ -40,8 +40,8 @@ def facets_of(record: mm.Record) -> Mapping[str, Sequence[str]]:
     return {name: groups for name, groups in kept.items() if groups}
 
 
-def _evidence_pages(record: mm.Record) -> str:
-    """As MMLongBench-Doc has them: where no page is named but there is an answer, it is over pages."""
+def _evidence_pages(record: mt.Record) -> str:
+    """Return the group as MMLongBench-Doc does: an answer without named pages counts as cross-page."""
     if record.get("answer") == NOT_ANSWERABLE:
         return "unanswerable"
     return "single-page" if len(record.get("ans_page_list", ())) == 1 else "cross-page"

@@ -1,8 +1,8 @@
 """LongDocURL (Deng et al. 2024, arXiv:2412.18424): `LongDocURL.jsonl`, and PDFs or the published page images.
 
-Pages of annotations count from 1, image files from 0. A question is about a window of 30 pages (`start_end_idx`). PDFs
-are named by `doc_no`; the published images are rendered at 72 DPI, a quarter of the tokens, so all documents of a
-release are, where they are used.
+Annotations count pages from 1, image files from 0. A question is about a window of 30 pages (`start_end_idx`). PDFs are
+named by `doc_no`. The published images are rendered at 72 DPI, which gives a quarter of the tokens; if they are used,
+all documents of the release are rendered at this resolution.
 """
 
 import re
@@ -11,9 +11,9 @@ from itertools import islice
 from pathlib import Path
 from typing import ClassVar
 
-from builders.docvqa.cleaning import clean, faulty_text, texts_in
+from builders.docvqa.cleaning import clean, strings_of, texts_in
 from builders.docvqa.rows import DocumentQuestion
-from mmlongbench import (
+from mmlongbench.task import (
     Fault,
     PageImages,
     Pages,
@@ -30,7 +30,7 @@ from mmlongbench import (
 )
 
 DPI = 72
-"""Of the published page images."""
+"""The resolution of the published page images."""
 _IMAGE = re.compile(r"(.+)_(\d+)\.png", re.IGNORECASE)
 
 
@@ -44,25 +44,26 @@ class LongDocURL(Reader[DocumentQuestion]):
     fixed_fields: ClassVar[tuple[str, ...]] = ("total_pages",)
 
     def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
-        """Each row of the source as it stands there; its id is `longdocurl_<row>`, from 0."""
+        """Yield each row of the source; its id is `longdocurl_<row>`, from 0."""
         path = sources["questions"]
         for number, (line, _, raw) in enumerate(json_lines(path)):
             yield raw_row(f"longdocurl_{number}", raw, path.name, f"line {line}")
 
     def row(self, raw: RawRow, sources: SourcePaths) -> DocumentQuestion | Fault:
-        """One row cleaned."""
+        """Return one row cleaned."""
         fields = raw.fields
-        if fault := faulty_text(fields, ("doc_no", "question", "answer_format")):
-            return fault
+        strings = strings_of(fields, ("doc_no", "question", "answer_format"))
+        if isinstance(strings, Fault):
+            return strings
         window = _window(fields.get("start_end_idx"))
         if isinstance(window, Fault):
             return window
         return clean(
             raw.id,
-            fields["doc_no"],
-            fields["question"],
+            strings["doc_no"],
+            strings["question"],
             fields.get("answer"),
-            fields["answer_format"],
+            strings["answer_format"],
             fields.get("evidence_pages"),
             question_type=": ".join(str(fields[key]) for key in ("task_tag", "question_type") if fields.get(key)),
             sources=texts_in(fields.get("evidence_sources")),
@@ -70,7 +71,7 @@ class LongDocURL(Reader[DocumentQuestion]):
         )
 
     def documents(self, sources: SourcePaths) -> Mapping[str, Pages | Fault]:
-        """PDFs by name; then, of the published images, the documents that have no PDF."""
+        """Return the PDFs by name, and the published images of documents without a PDF."""
         if not {"documents", "page_images"} & set(sources):
             expected = "source.documents (a folder of PDFs) or source.page_images (the published ones)"
             raise SourceError(Fault("missing-source", expected, "neither", sources["questions"].name))
@@ -81,7 +82,7 @@ class LongDocURL(Reader[DocumentQuestion]):
 
 
 def _window(value: object) -> tuple[int, int] | Fault:
-    """The first and last page, from 0."""
+    """Return the first and last page, from 0."""
     if isinstance(value, list) and len(value) == 2 and all(type(page) is int for page in value):
         first, last = value
         if 1 <= first <= last:
@@ -90,16 +91,17 @@ def _window(value: object) -> tuple[int, int] | Fault:
 
 
 def _totals(questions: Path) -> dict[str, int]:
-    """How many pages a document has, as its questions say."""
+    """Return how many pages each document has, according to its questions."""
     found: dict[str, int] = {}
     for _, _, raw in json_lines(questions):
-        if not isinstance(raw, Fault) and isinstance(raw.get("doc_no"), str) and type(raw.get("total_pages")) is int:
-            found.setdefault(raw["doc_no"], raw["total_pages"])
+        doc, pages = (None, None) if isinstance(raw, Fault) else (raw.get("doc_no"), raw.get("total_pages"))
+        if isinstance(doc, str) and type(pages) is int:
+            found.setdefault(doc, pages)
     return found
 
 
 def _published(folder: Path, totals: Mapping[str, int]) -> dict[str, Pages | Fault]:
-    """The published page images: `…/<doc_no>_<page from 0>.png`, whole documents only."""
+    """Return the published page images `…/<doc_no>_<page from 0>.png`, for complete documents only."""
     if not folder.is_dir():
         raise SourceError(Fault("unreadable-source", "a folder of page images", "a file", folder.name))
     named: dict[str, dict[int, Path]] = {}

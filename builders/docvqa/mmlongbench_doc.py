@@ -1,17 +1,18 @@
 """MMLongBench-Doc (Ma et al. 2024, arXiv:2407.01523): `samples.json` or the hub's Parquet, and a folder of PDFs.
 
-A row has seven string fields; pages and lists are Python literals, pages count from 1. The data's known dirt (page 0,
-answerable rows without pages, "Int" answers that are no integers, bare lists) is mended or refused row by row.
+A row has seven string fields; pages and lists are Python literals, and pages count from 1. Known errors of the data
+(page 0, answerable rows without pages, "Int" answers that are not integers, bare lists) are repaired or refused row by
+row.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from builders.docvqa.answers import literal_list
-from builders.docvqa.cleaning import clean, faulty_text, texts_in
+from builders.docvqa.cleaning import clean, strings_of, texts_in
 from builders.docvqa.rows import DocumentQuestion
-from mmlongbench import (
+from mmlongbench.task import (
     Fault,
     Pages,
     RawRow,
@@ -36,17 +37,17 @@ class MMLongBenchDoc(Reader[DocumentQuestion]):
     image_folder: ClassVar[str] = "mmlongbench-doc"
 
     def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
-        """Each row of the source as it stands there; its id is `mmlongdoc_<row>`, from 0."""
+        """Yield each row of the source; its id is `mmlongdoc_<row>`, from 0."""
         for number, raw in enumerate(_load(sources["samples"])):
             fault = Fault("not-a-row", "an object of seven fields", type(raw).__name__)
             value = raw if isinstance(raw, dict) else fault
             yield raw_row(f"mmlongdoc_{number}", value, sources["samples"].name, f"row {number}")
 
     def row(self, raw: RawRow, sources: SourcePaths) -> DocumentQuestion | Fault:
-        """One row cleaned."""
-        fields = raw.fields
-        if fault := faulty_text(fields, FIELDS):
-            return fault
+        """Return one row cleaned."""
+        fields = strings_of(raw.fields, FIELDS)
+        if isinstance(fields, Fault):
+            return fields
         name, named = fields["doc_id"], literal_list(fields["evidence_sources"])
         return clean(
             raw.id,
@@ -61,21 +62,22 @@ class MMLongBenchDoc(Reader[DocumentQuestion]):
         )
 
     def documents(self, sources: SourcePaths) -> Mapping[str, Pages | Fault]:
-        """Every visible PDF of the folder, by its name without the ending; those that share one are refused."""
+        """Return every visible PDF of the folder, by its name without the ending; PDFs that share a name are
+        refused.
+        """
         return pdfs_by_name(sources["documents"], is_deep=False)
 
 
-def _load(path: Path) -> list[Any]:
+def _load(path: Path) -> Sequence[object]:
     if path.suffix == ".parquet":
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         try:
-            table: list[Any] = pq.read_table(path).to_pylist()
+            return pq.read_table(path).to_pylist()
         except (pa.ArrowException, OSError, ValueError) as error:  # ValueError: text that is not UTF-8
             found = str(error).replace(f"{path.parent}/", "")[:200]
             raise SourceError(Fault("unreadable-source", "a Parquet file", found, path.name)) from error
-        return table
     data = load_json(path, "a JSON array of rows")
     if not isinstance(data, list):
         raise SourceError(Fault("invalid-source", "a JSON array of rows", type(data).__name__, path.name))

@@ -1,37 +1,40 @@
-"""What a manifest may set of document questions."""
+"""The options that a manifest may set for document questions."""
 
 from typing import Literal
 
 from pydantic import Field, model_validator
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 
 PageLabel = Literal["none", "index", "printed"]
 AnswerWords = Literal["whole", "per_element"]
 UnanswerableAnchor = Literal["best_match", "middle"]
 
 
-class DocVQAOptions(mm.Options):
-    """What a manifest may set."""
+class DocVQAOptions(mt.Options):
+    """The options that a manifest may set."""
 
     page_label: PageLabel = "none"
-    """Whether a page's line names its number: not (the public loader today), from 0 (the paper's figure), from 1."""
+    """The number of a page in the line before it: none (the public loader today), from 0 (the paper's figure), or from
+    1."""
     max_answer_words: int = Field(default=5, ge=1)
-    """A string or list answer of more words (parts between blanks) is long-form, and rejected."""
+    """The maximum words (parts between blanks) of a string or list answer; a longer one is long-form, and rejected."""
     answer_words: AnswerWords = "whole"
-    """How the words of a list are counted: `whole`, all its elements together; `per_element`, its longest element."""
+    """How the words of a list are counted: `whole` counts all elements together, `per_element` only the longest
+    element."""
     span: Literal["document", "window"] = "document"
-    """Where a source gives a window of its document with a question (LongDocURL): all pages, or those of the window."""
+    """The pages to show if a source gives a window of the document with a question (LongDocURL): all pages, or the
+    window."""
     unanswerable_anchor: UnanswerableAnchor = "best_match"
-    """The page that a document without an answer is cut around. `best_match`: the page that BM25 finds for the
-    question among those that may be shown, the first of equal ones, or a drawn page where none shares a word with it
-    (scans); `middle`: the middle page, which lets a reader tell such questions from others."""
+    """The page that a document is cut around if the question has no answer. `best_match`: the page that BM25 finds for
+    the question among those that may be shown (the first of equal ones), or a drawn page if none shares a word with it
+    (scans). `middle`: the middle page, by which readers can tell such questions from others."""
     context: Literal["padded", "natural", "oracle"] = "padded"
-    """The document among others, the document alone, or its answer pages alone."""
+    """What a context shows: the document among others, the document alone, or its answer pages alone."""
     pages_as: Literal["image", "text"] = "image"
-    """Whether pages are shown as images or as the text that the PDF holds."""
+    """Whether pages are shown as images or as the text that the PDF has."""
     text_fill: Literal["same_pages", "budget"] = "same_pages"
-    """As text: the very pages that images would have room for, or as many as the text has."""
+    """For pages as text: show the pages that would fit as images, or as many pages as fit as text."""
 
     @model_validator(mode="after")
     def _labels(self) -> "DocVQAOptions":

@@ -1,8 +1,9 @@
 """Your own documents: a folder of PDFs, and a table of questions about them.
 
-The table is CSV (with a header), JSON Lines or a JSON array of `doc, question, answer, pages`: the document's file
-name, and the answer pages from 1 (`4`, `3; 5` or `[3, 5]`). The answer's format is derived from the answer; a list is
-written `["a", "b"]`, a question that the document does not answer has the answer `Not answerable` and no page.
+The table is CSV (with a header), JSON Lines or a JSON array with the fields `doc, question, answer, pages`. `doc` is
+the document's file name; `pages` are the answer pages, counted from 1 (`4`, `3; 5` or `[3, 5]`). The answer's format is
+derived from the answer. Write a list as `["a", "b"]`. If the document does not answer a question, write `Not
+answerable` and no page.
 """
 
 import codecs
@@ -12,12 +13,12 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from builders.docvqa.answers import format_of
-from builders.docvqa.cleaning import clean, faulty_text
+from builders.docvqa.cleaning import clean, strings_of
 from builders.docvqa.rows import DocumentQuestion
-from mmlongbench import (
+from mmlongbench.task import (
     Fault,
     Pages,
     RawRow,
@@ -34,13 +35,13 @@ from mmlongbench import (
 )
 
 _MAX_BYTES = 256 * 1024 * 1024
-"""Of a table in CSV, which is read whole."""
+"""The maximum size of a CSV table, which is read whole."""
 _HEAD = 4096
-"""Bytes in which the header is looked for."""
+"""The bytes at the beginning in which the header is looked for."""
 _SPAN = re.compile(r"(?P<first>[0-9]{1,8})\s*(?P<sign>-|–|—|to|and|&)\s*(?P<last>[0-9]{1,8})", re.IGNORECASE)
-"""Two pages as they are often written."""
+"""Matches a range of pages as people often write it."""
 _MAX_NAMED = 20
-"""Pages of a range that a message names."""
+"""The maximum number of pages of a range that a message names."""
 FIELDS = ("doc", "question", "answer", "pages")
 
 
@@ -53,7 +54,7 @@ class OwnDocuments(Reader[DocumentQuestion]):
     fixed_fields: ClassVar[tuple[str, ...]] = ("id",)
 
     def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
-        """Each question as it stands there; its id is its own, or `own_<row>`, from 0."""
+        """Yield each question; its id is its own, or `own_<row>`, from 0."""
         path = sources["questions"]
         for number, (place, raw) in enumerate(_rows(path)):
             given = None if isinstance(raw, Fault) else raw.get("id")
@@ -61,17 +62,18 @@ class OwnDocuments(Reader[DocumentQuestion]):
             yield raw_row(id, raw, path.name, place)
 
     def row(self, raw: RawRow, sources: SourcePaths) -> DocumentQuestion | Fault:
-        """One question cleaned."""
+        """Return one question cleaned."""
         fields = raw.fields
-        if fault := faulty_text(fields, ("doc", "question")):
-            return fault
+        strings = strings_of(fields, ("doc", "question"))
+        if isinstance(strings, Fault):
+            return strings
         if fault := _faulty_pages(fields.get("pages")):
             return fault
-        name = fields["doc"].strip()
+        name = strings["doc"].strip()
         return clean(
             raw.id,
             name[:-4] if name.lower().endswith(".pdf") else name,
-            fields["question"],
+            strings["question"],
             fields.get("answer"),
             format_of(fields.get("answer")),
             _pages(fields.get("pages")),
@@ -80,12 +82,12 @@ class OwnDocuments(Reader[DocumentQuestion]):
         )
 
     def documents(self, sources: SourcePaths) -> Mapping[str, Pages | Fault]:
-        """Every visible PDF below the folder, by its name without the ending."""
+        """Return every visible PDF below the folder, by its name without the ending."""
         return pdfs_by_name(sources["documents"])
 
 
-def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any] | Fault]]:
-    """(place, fields or what is wrong) of each row of the table."""
+def _rows(path: Path) -> Iterator[tuple[str, dict[str, object] | Fault]]:
+    """Yield (place, fields or fault) of each row of the table."""
     if path.suffix.lower() == ".csv":
         yield from _of_csv(path)
     elif path.suffix.lower() == ".json":
@@ -98,7 +100,7 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any] | Fault]]:
         yield from ((f"line {number}", raw) for number, _, raw in json_lines(path))
 
 
-def _of_csv(path: Path) -> Iterator[tuple[str, dict[str, Any] | Fault]]:
+def _of_csv(path: Path) -> Iterator[tuple[str, dict[str, object] | Fault]]:
     try:
         if not path.is_file() or path.stat().st_size > _MAX_BYTES:
             raise ValueError(f"no file of at most {_MAX_BYTES} bytes")
@@ -122,7 +124,7 @@ def _decoded(data: bytes, path: Path) -> str:
     """Return the text of a table in UTF-8.
 
     Raises:
-        SourceError: it is in another encoding, which is named where that can be told.
+        SourceError: the table has another encoding, which the error names if possible.
 
     """
     todo = "save it as CSV UTF-8"
@@ -141,7 +143,7 @@ def _check_header(header: Sequence[str], line: str, path: Path) -> None:
     """Refuse a header that lacks a column or has one twice.
 
     Raises:
-        SourceError: what is wrong with it, and how to mend that.
+        SourceError: the error says what is wrong, and how to correct it.
 
     """
     if twice := next((name for name in header if name and header.count(name) > 1), None):
@@ -161,12 +163,12 @@ def _check_header(header: Sequence[str], line: str, path: Path) -> None:
 
 
 def _plain(names: Sequence[str]) -> list[str]:
-    """Return names of columns without blanks, quotes and capitals."""
+    """Return names of columns without blanks, quotes and capital letters."""
     return [name.strip().strip('"').strip().lower() for name in names]
 
 
 def _faulty_pages(value: object) -> Fault | None:
-    """Return what is wrong with pages that are written as a range or in words."""
+    """Return the fault of pages that are written as a range or in words; None for other values."""
     found = _SPAN.fullmatch(value.strip()) if isinstance(value, str) else None
     if found is None:
         return None
@@ -179,7 +181,7 @@ def _faulty_pages(value: object) -> Fault | None:
 
 
 def _pages(value: object) -> object:
-    """Pages as a list, of `4`, `3; 5`, `3, 5`, `[3, 5]`, a number, or nothing."""
+    """Return pages as a list, from `4`, `3; 5`, `3, 5`, `[3, 5]`, a number, or nothing."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return []
     if isinstance(value, int):

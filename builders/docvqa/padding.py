@@ -1,41 +1,41 @@
-"""The other documents of a context: which may stand there, and in which order."""
+"""The other documents of a context: which ones may be shown, and in which order."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 
 
 @dataclass(frozen=True, slots=True)
 class Padding:
-    """Documents left and right of the one that is asked about; those that may not stand there are excluded."""
+    """Documents left and right of the document that is asked about; those that may not be shown are excluded."""
 
-    own: mm.Document
+    own: mt.Document
     evidence: frozenset[str]
     """The keys of the answer pages."""
-    others: tuple[mm.Document, ...]
-    """In the order of being taken."""
-    units: Callable[[mm.Document], list[mm.Unit]]
+    others: tuple[mt.Document, ...]
+    """The documents, in the order in which they are taken."""
+    units: Callable[[mt.Document], list[mt.Unit]]
 
-    def __call__(self) -> Iterator[mm.Unit]:
-        """Documents alternately left and right; the pages of an excluded one say why."""
-        return mm.alternate_sides(self._documents())
+    def __call__(self) -> Iterator[mt.Unit]:
+        """Yield the pages of documents, alternately left and right; the pages of an excluded document have a reason."""
+        return mt.alternate_sides(self._documents())
 
-    def _documents(self) -> Iterator[list[mm.Unit]]:
-        labels, contents = {mm.label(self.own.name)}, {self.own.sha256}
+    def _documents(self) -> Iterator[list[mt.Unit]]:
+        labels, contents = {mt.label(self.own.name)}, {self.own.sha256}
         for other in self.others:
             if reason := self._reason(other, labels, contents):
                 yield [replace(unit, excluded=reason) for unit in self.units(other)]
             else:
-                labels.add(mm.label(other.name))
+                labels.add(mt.label(other.name))
                 contents.add(other.sha256)
                 yield self.units(other)
 
-    def _reason(self, other: mm.Document, labels: set[str], contents: set[str]) -> str:
-        """Why a document may not stand in the context, if so."""
+    def _reason(self, other: mt.Document, labels: set[str], contents: set[str]) -> str:
+        """Return why a document may not be in the context; empty if it may."""
         if other.sha256 in contents:
             return "page of a document that stands there already"
-        if mm.label(other.name) in labels:
+        if mt.label(other.name) in labels:
             return "page of a document with another one's label"
         if not self.evidence.isdisjoint(other.keys):
             return "page of a document that repeats an answer page"

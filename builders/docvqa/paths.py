@@ -1,11 +1,11 @@
-"""Page numbers in the names of released images, and in questions; where answer pages stand in a released record."""
+"""Page numbers in the names of released images and in questions; places of answer pages in a released record."""
 
 import itertools
 import re
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 from builders.common.pages import PAGE, find_number
 
 _SLIDE = re.compile(r"-(\d{1,6})-\d+\.\w+$")
@@ -14,11 +14,11 @@ _NUMBER = rf"\(?(?:no\.?\s*|number\s+|#\s*)?(?:\d+|{_UPTO_TWELVE}|\w+teen|twenty
 _WORDS = "first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth"
 _NTH = rf"(?:cover|title|{_WORDS}|last|final|penultimate|next|previous|\d+(?:st|nd|rd|th))"
 NAMES_PAGE = re.compile(rf"\b(?:page|slide)s?\s*{_NUMBER}|\b{_NTH}\s+(?:page|slide)s?\b", re.IGNORECASE)
-"""Questions that name a page, which a context may show at another place."""
+"""Matches questions that name a page, which may be at another place in a context."""
 
 
 def page_index(path: str) -> int:
-    """The page's number, from 0, in its image's name: `_page<N>` from 0, or a slide's `-<N>-1024` from 1.
+    """Return the page's number, from 0, by its image's name: `_page<N>` is from 0, a slide's `-<N>-1024` from 1.
 
     >>> page_index("mmlongbench-doc/ab/ab_page12.jpg"), page_index("slideVQA/deck/a-deck-4-1024.jpg")
     (12, 3)
@@ -29,7 +29,7 @@ def page_index(path: str) -> int:
 
 
 def find_index(path: str) -> int | None:
-    """Return the page's number as `page_index` does; None where a name does not tell it."""
+    """Return the page's number like `page_index`; None if the name has none."""
     if (number := find_number(path)) is not None:
         return number
     found = _SLIDE.search(path)
@@ -37,7 +37,7 @@ def find_index(path: str) -> int | None:
 
 
 def folder_of(path: str) -> str:
-    """Return the name of the folder that a page's image stands in, which is its document's.
+    """Return the name of the folder of a page's image, which belongs to its document.
 
     >>> folder_of("mmlongbench-doc/ab/ab_page12.jpg"), folder_of("ab_page12.jpg")
     ('ab', '')
@@ -45,11 +45,11 @@ def folder_of(path: str) -> str:
     folders, _, file = path.rpartition("/")
     folder = folders.rpartition("/")[2]
     is_plain = file not in ("", ".") and folder not in ("", ".")
-    return folder if is_plain else PurePosixPath(path).parent.name  # which costs ten times as much
+    return folder if is_plain else PurePosixPath(path).parent.name  # this takes ten times as long
 
 
 def path_of_page(path: str, index: int) -> str:
-    """Return the path of another page of the same document, by the path of one; empty where that tells no page.
+    """Return the path of another page of the same document, from the path of one; empty if that has no page number.
 
     >>> path_of_page("mmlongbench-doc/ab/ab_page12.jpg", 3), path_of_page("slideVQA/deck/a-deck-4-1024.jpg", 0)
     ('mmlongbench-doc/ab/ab_page3.jpg', 'slideVQA/deck/a-deck-1-1024.jpg')
@@ -60,11 +60,11 @@ def path_of_page(path: str, index: int) -> str:
     return f"{path[: found.start(1)]}{number}{path[found.end(1) :]}" if found else ""
 
 
-def evidence_positions(record: mm.Record) -> tuple[str, ...]:
-    """Return where the answer pages of a released record stand among the shown pages of its own document.
+def evidence_positions(record: mt.Record) -> tuple[str, ...]:
+    """Return where the answer pages of a released record are among the shown pages of their document.
 
-    Each position is named once: `first`, `inner` and `last`, or `only` where the document shows a single page. Answer
-    pages that the record does not show have none, so a question without an answer has none either.
+    Each position is named once: `first`, `inner` and `last`, or `only` if a single page of the document is shown.
+    Answer pages that are not shown have no position, so a question without an answer has none either.
 
     >>> pages = [f"docs/a/a_page{number}.jpg" for number in (3, 4, 5, 6)]
     >>> evidence_positions({"doc_name": "a", "page_list": ["docs/b/b_page0.jpg", *pages], "ans_page_list": [3, 5]})
@@ -84,8 +84,8 @@ def _position(place: int, count: int) -> str:
 
 
 def runs_between(shown: Sequence[int]) -> str:
-    """Runs of numbers that are missing between the shown ones, such as `1-2, 7-7`.
+    """Return the runs of numbers that are missing between the shown ones, such as `1-2, 7-7`.
 
-    A string: loaders give a column of lists that are all empty, as at long lengths, another type.
+    It is a string because loaders give another type to a column in which all lists are empty, as at long lengths.
     """
     return ", ".join(f"{a + 1}-{b - 1}" for a, b in itertools.pairwise(shown) if b > a + 1)

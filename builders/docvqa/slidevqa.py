@@ -11,9 +11,9 @@ from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
 from builders.docvqa.answers import format_of
-from builders.docvqa.cleaning import clean, faulty_text
+from builders.docvqa.cleaning import clean, strings_of
 from builders.docvqa.rows import DocumentQuestion
-from mmlongbench import (
+from mmlongbench.task import (
     Fault,
     PageImages,
     Pages,
@@ -41,21 +41,22 @@ class SlideVQA(Reader[DocumentQuestion]):
     fixed_fields: ClassVar[tuple[str, ...]] = ("image_urls",)
 
     def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
-        """Each row of the source as it stands there; its id is `slideVQA_<row>`, from 0."""
+        """Yield each row of the source; its id is `slideVQA_<row>`, from 0."""
         path = sources["questions"]
         for number, (line, _, raw) in enumerate(json_lines(path)):
             yield raw_row(f"slideVQA_{number}", raw, path.name, f"line {line}")
 
     def row(self, raw: RawRow, sources: SourcePaths) -> DocumentQuestion | Fault:
-        """One row cleaned; the answer's format is derived from the answer."""
+        """Return one row cleaned; the answer's format is derived from the answer."""
         fields = raw.fields
-        if fault := faulty_text(fields, ("deck_name", "question")):
-            return fault
+        strings = strings_of(fields, ("deck_name", "question"))
+        if isinstance(strings, Fault):
+            return strings
         answer = fields.get("answer")
         return clean(
             raw.id,
-            fields["deck_name"],
-            fields["question"],
+            strings["deck_name"],
+            strings["question"],
             answer,
             format_of(answer),
             fields.get("evidence_pages"),
@@ -63,7 +64,7 @@ class SlideVQA(Reader[DocumentQuestion]):
         )
 
     def documents(self, sources: SourcePaths) -> Mapping[str, Pages | Fault]:
-        """The decks: their folders' slides, in order; one that lacks a slide which its questions name is refused."""
+        """Return the decks with their slides in order; a deck without a slide that its questions name is refused."""
         folder = sources["decks"]
         if not folder.is_dir():
             raise SourceError(Fault("unreadable-source", "a folder of decks", "a file", folder.name))
@@ -73,7 +74,7 @@ class SlideVQA(Reader[DocumentQuestion]):
 
 
 def _named_slides(questions: Path) -> dict[str, tuple[str, ...]]:
-    """The file names of a deck's slides, in order, as its questions' `image_urls` have them."""
+    """Return the file names of each deck's slides, in order, from the `image_urls` of its questions."""
     found: dict[str, tuple[str, ...]] = {}
     for _, _, raw in json_lines(questions):
         if isinstance(raw, Fault):
@@ -85,7 +86,7 @@ def _named_slides(questions: Path) -> dict[str, tuple[str, ...]]:
 
 
 def _deck(deck: Path, root: Path, named: tuple[str, ...]) -> PageImages | Fault:
-    """A deck's slides as its questions name them, else all there are, without a gap."""
+    """Return a deck's slides as its questions name them, else all slides if no number is missing."""
     there = {path.name for path in deck.iterdir() if _SLIDE.fullmatch(path.name) and file_inside(root, path)}
     if not named:
         numbered: dict[int, str] = {}
@@ -107,13 +108,13 @@ def _deck(deck: Path, root: Path, named: tuple[str, ...]) -> PageImages | Fault:
 
 
 def _number(name: str) -> int:
-    """A slide's number, from 1, of its file's name; 0 of another name."""
+    """Return a slide's number, from 1, from its file's name; 0 for any other name."""
     match = _SLIDE.fullmatch(name)
     return int(match[2]) if match and len(match[2]) < 9 else 0
 
 
 def _released(name: str, deck: str, number: int) -> str:
-    """A slide's name in the release: its own, where loaders can take it and it tells the slide's number."""
+    """Return a slide's name in the release: its own, if loaders accept it and it has the slide's number."""
     if _number(name) == number and _SAFE.fullmatch(name):
         return name
     slug = re.sub(r"[^A-Za-z0-9]+", "-", deck).strip("-").lower()[:100] or "deck"

@@ -1,7 +1,7 @@
-"""Annotations that may be wrong: answer pages a document does not have, or that do not hold the answer's text.
+"""Finds annotations that may be wrong: answer pages that a document does not have, or that lack the answer's text.
 
-Nothing is certain here: an answer may be read off a picture, or stand on a page by chance. What is found is a draft of
-errata for somebody to look at.
+Nothing is certain here: an answer may be read from a picture, or occur on a page by chance. The result is a draft of
+errata that somebody must check.
 """
 
 import re
@@ -11,43 +11,43 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 from builders.docvqa.rows import DocumentQuestion
 
 _COMMA = re.compile(r"(?<=\d),(?=\d{3})")
 _WORDS = re.compile(r"[^\W\d_]+|\d+")
 _NEAR = 3
-"""An answer that stands on more pages than so many says nothing of which is meant."""
+"""An answer that occurs on more pages than this does not show which page is meant."""
 _ROWS = 3
-"""A document's numbering is suspected from so many answers on."""
+"""The number of answers from which on a document's page numbers are checked as a whole."""
 _NAMED = re.compile(r"\bpage\s+(\d{1,4})\b", re.IGNORECASE)
 _PICTURES = ("chart", "figure", "image")
 
 
 @dataclass(frozen=True)
 class Read:
-    """The pages of a document as words between spaces."""
+    """The pages of a document, as words separated by spaces."""
 
     pages: tuple[str, ...]
 
     @cached_property
     def has_text(self) -> tuple[bool, ...]:
-        """Whether each page has more than a stamp."""
-        return tuple(mm.has_words(page) for page in self.pages)
+        """Whether each page has more text than a stamp."""
+        return tuple(mt.has_words(page) for page in self.pages)
 
     def having(self, phrases: Sequence[str]) -> frozenset[int]:
-        """The pages, from 0, that hold every phrase."""
+        """Return the pages, from 0, that contain every phrase."""
         return frozenset(n for n, page in enumerate(self.pages) if all(phrase in page for phrase in phrases))
 
     def printed(self, pages: Sequence[int]) -> tuple[int, ...]:
-        """The pages that begin or end with the numbers, from 1, of some pages: where a source counts as printed."""
+        """Return the pages that begin or end with the given page numbers, in case the source means printed numbers."""
         ends = [set(page.split()[:1] + page.split()[-1:]) for page in self.pages]
         found = [[n for n, end in enumerate(ends) if str(page + 1) in end] for page in pages]
         return tuple(each[0] for each in found) if all(len(each) == 1 for each in found) else ()
 
 
 def words(text: str) -> str:
-    """Words in lower case between single spaces, numbers without commas.
+    """Return a text in lower case with single spaces, and numbers without commas.
 
     >>> words("Total: 3,927 Barge-loads")
     ' total 3927 barge loads '
@@ -56,21 +56,21 @@ def words(text: str) -> str:
     return f" {' '.join(_WORDS.findall(plain))} "
 
 
-def find_suspects(rows: Sequence[DocumentQuestion], sources: mm.Sources) -> Iterator[mm.Suspect]:
-    """What may be wrong with the pages of questions, document after document."""
+def find_suspects(rows: Sequence[DocumentQuestion], sources: mt.Sources) -> Iterator[mt.Suspect]:
+    """Yield what may be wrong with the pages of questions, document after document."""
     by_doc: dict[str, list[DocumentQuestion]] = {}
     for row in rows:
         by_doc.setdefault(row.doc, []).append(row)
     for doc, asked in by_doc.items():
         try:
             read = Read(tuple(map(words, sources.documents.page_texts(doc))))
-        except mm.Rejected as refused:
-            yield from (mm.Suspect(row.id, refused.fault.reason, str(refused.fault)) for row in asked)
+        except mt.Rejected as refused:
+            yield from (mt.Suspect(row.id, refused.fault.reason, str(refused.fault)) for row in asked)
             continue
         yield from _of_document(asked, read)
 
 
-def _of_document(rows: Sequence[DocumentQuestion], read: Read) -> Iterator[mm.Suspect]:
+def _of_document(rows: Sequence[DocumentQuestion], read: Read) -> Iterator[mt.Suspect]:
     found = {row.id: read.having(_phrases(row)) for row in rows if row.pages and _phrases(row)}
     shift = _shift(rows, found)
     for row in rows:
@@ -94,9 +94,9 @@ def _of_document(rows: Sequence[DocumentQuestion], read: Read) -> Iterator[mm.Su
 
 
 def _elsewhere(row: DocumentQuestion, found: frozenset[int], read: Read) -> frozenset[int]:
-    """The few other pages on which an answer stands that should stand on its own, and which are closer to the question.
+    """Return the few other pages with an answer that its own page lacks, if they match the question better.
 
-    A number may be computed, or read off a chart, and stand on a page by chance: that page has no more of the
+    A number may be computed, or read from a chart, and occur on another page by chance. Such a page has no more of the
     question's words than the annotated one.
     """
     if not all(read.has_text[page] for page in row.pages) or found & set(row.pages) or not 1 <= len(found) <= _NEAR:
@@ -109,7 +109,7 @@ def _elsewhere(row: DocumentQuestion, found: frozenset[int], read: Read) -> froz
 
 
 def _named_otherwise(row: DocumentQuestion, read: Read) -> str:
-    """The page that a question names, where it is neither the number of an answer page nor printed on one."""
+    """Return a sentence if a question names a page that is neither an answer page nor printed on one; else empty."""
     named = {int(number) for number in _NAMED.findall(row.question)}
     known = {page + 1 for page in row.pages}
     printed = all(f" {number} " in read.pages[page] for number in named for page in row.pages)
@@ -119,12 +119,14 @@ def _named_otherwise(row: DocumentQuestion, read: Read) -> str:
 
 
 def _common(asked: Mapping[str, int], page: str) -> int:
-    """How many long words of a question a page has: the page that is meant has most of them."""
+    """Return how many long words of a question a page has; the right page has most of them."""
     return sum(1 for word in asked if len(word) > 3 and f" {word} " in page)
 
 
 def _shift(rows: Sequence[DocumentQuestion], found: Mapping[str, frozenset[int]]) -> int:
-    """By how many pages a whole document's numbering is off: nearly all answers are so far from where they say."""
+    """Return by how many pages the numbering of a whole document is off, if nearly all answers are off by the same
+    number.
+    """
     single = [row for row in rows if len(row.pages) == 1 and 1 <= len(found.get(row.id, ())) <= _NEAR]
     hits = Counter(page - row.pages[0] for row in single for page in found[row.id])
     if not hits:
@@ -140,7 +142,7 @@ def _moved(row: DocumentQuestion, shift: int, count: int) -> tuple[int, ...]:
 
 
 def _phrases(row: DocumentQuestion) -> tuple[str, ...]:
-    """What must stand on an answer page: the answer, or its elements, where these are telling enough."""
+    """Return the phrases that must be on an answer page: the answer or its elements, if they are specific enough."""
     if row.answer_format == "None":
         return ()
     phrases = tuple(words(value) for value in row.answer)
@@ -148,19 +150,19 @@ def _phrases(row: DocumentQuestion) -> tuple[str, ...]:
 
 
 def _is_telling(phrase: str) -> bool:
-    """Whether a phrase would hardly stand on a page by chance: a word of six letters, two words, three digits."""
+    """Return whether a phrase is unlikely to be on a page by chance: a word of six letters, two words, three digits."""
     parts = phrase.split()
     letters = [part for part in parts if part.isalpha()]
     return any(len(part) >= 6 for part in letters) or len(letters) >= 2 or sum(map(str.isdigit, phrase)) >= 3
 
 
 def _one(pages: frozenset[int]) -> tuple[int, ...]:
-    """The page, where there is one only."""
+    """Return the page if there is only one; else nothing."""
     return tuple(pages) if len(pages) == 1 else ()
 
 
-def _suspect(row: DocumentQuestion, kind: str, evidence: str, pages: tuple[int, ...]) -> mm.Suspect:
-    return mm.Suspect(row.id, kind, evidence, {row.pages_field: [page + 1 for page in pages]} if pages else {})
+def _suspect(row: DocumentQuestion, kind: str, evidence: str, pages: tuple[int, ...]) -> mt.Suspect:
+    return mt.Suspect(row.id, kind, evidence, {row.pages_field: [page + 1 for page in pages]} if pages else {})
 
 
 def _numbers(pages: Sequence[int]) -> str:

@@ -1,6 +1,6 @@
 """The prompts of document questions, as public loaders write them (paper, appendix B)."""
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 from builders.common import pages
 
 _ASK = (
@@ -13,12 +13,12 @@ TEXT_INSTRUCTION = f"You are given a document, and a question. {_ASK}"
 _LABELS = {"none": "", "index": " (page {0})", "printed": " (page {1})"}
 
 
-def page_unit(path: str, index: int, label: str, role: mm.Role) -> mm.Unit:
-    """A page as an image, after the line that names its document; `index` from 0."""
+def page_unit(path: str, index: int, label: str, role: mt.Role) -> mt.Unit:
+    """Return a page as an image, after the line that names its document; `index` counts from 0."""
     return pages.page_unit(path, index, role, (0, index), _LABELS[label].format(index, index + 1))
 
 
-def question_parts(document: str, question: str) -> tuple[mm.Part, ...]:
-    """What follows the pages."""
-    asked = f"Based on Document {mm.label(document)}, answer the following question. {question}"
+def question_parts(document: str, question: str) -> tuple[mt.Part, ...]:
+    """Return the text after the pages."""
+    asked = f"Based on Document {mt.label(document)}, answer the following question. {question}"
     return (f"\n\nQuestion: {asked}\nAnswer:",)

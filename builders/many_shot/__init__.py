@@ -1,4 +1,4 @@
-"""Many-shot in-context learning: name the class of a picture by the labels of many others."""
+"""Many-shot in-context learning: name the class of a picture, given many pictures with labels."""
 
 from builders.many_shot.builder import ManyShot
 from builders.many_shot.folders import ImageFolders

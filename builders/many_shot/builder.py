@@ -1,7 +1,8 @@
 """Many-shot in-context learning: rounds of labelled pictures, then one to classify (paper, section 3; files `ICL/*`).
 
-Labels are hidden: a class is a number, its place in a drawn order. All test images of a domain share four sets of
-exemplars, each packed once to fit the costliest of them; a test image's own record has the set that is drawn for it.
+Class names are hidden: a label is a number, the place of the class in a drawn order. All test images of a domain share
+four sets of exemplars, each packed once to fit the costliest test image. The record of a test image has the set that
+was drawn for it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +11,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 from builders.many_shot.public import OneObject
 from builders.many_shot.rows import ClassifiedImage
 
@@ -24,35 +25,37 @@ _PAPER_IMAGES = {
     "sun397": (37.0, 80.1, 161.3, 326.8, 656.6),
     "inat2021": (31.2, 66.1, 134.6, 271.0, 543.8),
 }
-"""Table 3."""
-_PUBLIC = mm.Bundle(mm.FilePattern("ICL/{name}_K{k}.json"), OneObject())
-_FROZEN = mm.FilePattern("ICL/{name}_K{k}.frozen.jsonl")
+"""The images per example in Table 3 of the paper."""
+_PUBLIC = mt.Bundle(mt.FilePattern("ICL/{name}_K{k}.json"), OneObject())
+_FROZEN = mt.FilePattern("ICL/{name}_K{k}.frozen.jsonl")
 
 
-class ManyShotOptions(mm.Options):
-    """What a manifest may set."""
+class ManyShotOptions(mt.Options):
+    """The options that a manifest may set."""
 
     sets: int = Field(default=4, ge=1)
-    """Alternative sets of exemplars in a file."""
+    """The number of alternative sets of exemplars in a file."""
     domains: Annotated[tuple[str, ...], Field(strict=False)] = ()
-    """Of a source that has several; all by default."""
+    """The domains to use, if the source has several; all by default."""
     classes_per_8k: int = Field(default=5, ge=1)
     most_classes: int = Field(default=50, ge=2)
-    """Above 128K there are more only where the pictures of a class run out."""
+    """The maximum number of classes; above 128K there may be more if the pictures of a class are exhausted."""
 
 
-class ManyShot(mm.SharedContextBuilder[ClassifiedImage]):
-    """Classification by exemplars."""
+class ManyShot(mt.SharedContextBuilder[ClassifiedImage]):
+    """Classification of pictures by exemplars."""
 
-    row_type: ClassVar[type[mm.Row]] = ClassifiedImage
+    row_type: ClassVar[type[mt.Row]] = ClassifiedImage
     options: ManyShotOptions
 
-    options_type: ClassVar[type[mm.Options]] = ManyShotOptions
+    options_type: ClassVar[type[mt.Options]] = ManyShotOptions
 
     @property
-    def spec(self) -> mm.TaskSpec:
-        """The record has a fixed order of exemplars; the public file is made of the records."""
-        return mm.TaskSpec(
+    def spec(self) -> mt.TaskSpec:
+        """Return the declarations of the task; a record has a fixed order of exemplars, and the public file is made of
+        the records.
+        """
+        return mt.TaskSpec(
             _FROZEN,
             "cls_acc",
             category="ICL",
@@ -62,29 +65,29 @@ class ManyShot(mm.SharedContextBuilder[ClassifiedImage]):
             paper_images=_PAPER_IMAGES.get(self.dataset, ()),
         )
 
-    def selects(self, sources: mm.Sources) -> Callable[[ClassifiedImage], bool]:
-        """Test images of the classes that the longest of the standard lengths shows."""
+    def selects(self, sources: mt.Sources) -> Callable[[ClassifiedImage], bool]:
+        """Return whether a test image has one of the classes that the longest standard length shows."""
         domains = {each.domain for each in _classes(sources).values()}
         if unknown := sorted(set(self.options.domains) - domains):
             known = ", ".join(sorted(domains)) or "none"
-            raise mm.DraftError(f"options.domains: the source has no domain {unknown[0]!r}; it has {known}")
+            raise mt.DraftError(f"options.domains: the source has no domain {unknown[0]!r}; it has {known}")
         asked = {kind for domain in domains for kind in self._table(sources, domain)[: self.options.most_classes]}
         return lambda row: row.kind in asked
 
-    def draft(self, row: ClassifiedImage, sources: mm.Sources, draws: mm.Draws) -> mm.Draft:
-        """The context that a test image is at home in, asked about it alone."""
+    def draft(self, row: ClassifiedImage, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
+        """Return the context from which the test image's record is made, asked about this image alone."""
         return self._context(_classes(sources)[row.kind].domain, self._home(row, sources), [row], sources)
 
-    def contexts(self, rows: Sequence[ClassifiedImage], sources: mm.Sources) -> list[mm.Draft]:
-        """Every set of every domain, asked about all test images of it."""
+    def contexts(self, rows: Sequence[ClassifiedImage], sources: mt.Sources) -> list[mt.Draft]:
+        """Return every set of every domain, each asked about all test images of its domain."""
         domains: dict[str, list[ClassifiedImage]] = {}
         for row in rows:
             domains.setdefault(_classes(sources)[row.kind].domain, []).append(row)
         numbers = range(self.options.sets)
         return [self._context(name, number, domains[name], sources) for name in sorted(domains) for number in numbers]
 
-    def record(self, example: mm.Example) -> mm.Record:
-        """A test image with the set that is drawn for it, in a fixed order."""
+    def record(self, example: mt.PackedExample) -> mt.Record:
+        """Return a test image with the set that was drawn for it, in a fixed order."""
         data = example.question.data
         labels = {str(unit.group): int(unit.data["label"]) for unit in example.units}
         return {
@@ -93,7 +96,8 @@ class ManyShot(mm.SharedContextBuilder[ClassifiedImage]):
             "set": data["set"],
             "exemplars": [
                 {"image": path, "id": unit.data["label"]}
-                for path, unit in zip(example.prompt.images, example.units, strict=False)  # the last is the test image
+                # the last one is the test image
+                for path, unit in zip(example.prompt.images, example.units, strict=False)
             ],
             "image": data["image"],
             "answer": labels[data["kind"]],
@@ -102,43 +106,43 @@ class ManyShot(mm.SharedContextBuilder[ClassifiedImage]):
             "image_tokens": example.count.image - sum(item.count.image for item in example.items),
         }
 
-    def prompt(self, record: mm.Record) -> mm.Prompt:
-        """The prompt of a frozen record, or of a set and a test image of the public file."""
+    def prompt(self, record: mt.Record) -> mt.Prompt:
+        """Return the prompt of a frozen record, or of a set and a test image of the public file."""
         units = [_exemplar(str(place), each["image"], each["id"]) for place, each in enumerate(record["exemplars"])]
-        return mm.assemble((INSTRUCTION,), units, "\n\n", _ask(record["image"]))
+        return mt.assemble((INSTRUCTION,), units, "\n\n", _ask(record["image"]))
 
-    def facets(self, record: mm.Record) -> Mapping[str, Sequence[str]]:
-        """The domain, of a source that has several."""
+    def facets(self, record: mt.Record) -> Mapping[str, Sequence[str]]:
+        """Return the domain, if the source has several."""
         domain = record.get("domain", self.dataset)
         return {} if domain == self.dataset else {"domain": [domain]}
 
-    def cluster(self, record: mm.Record) -> str:
+    def cluster(self, record: mt.Record) -> str:
         """Return the class that the test image shows.
 
-        Models confuse whole classes. The sets of exemplars are few, and the same for every release, so that they are no
-        sample to draw from.
+        Models confuse whole classes. The sets of exemplars are few and the same for every release, so they are not a
+        sample.
         """
         name = str(record.get("name", ""))
         return f"{record.get('domain', self.dataset)}: {name}" if name else ""
 
-    def _table(self, sources: mm.Sources, domain: str) -> tuple[str, ...]:
-        """The classes of a domain that both splits have, in the order in which a sample goes through them.
+    def _table(self, sources: mt.Sources, domain: str) -> tuple[str, ...]:
+        """Return the classes of a domain that both splits have, in the order in which a sample visits them.
 
-        So a small sample has test images of the first classes, those of the shortest contexts.
+        So a small sample has test images of the first classes, which the shortest contexts show.
         """
         found = _classes(sources).items()
         kinds = (kind for kind, each in found if each.domain == domain and each.exemplars and each.tests)
         is_asked = domain in self.options.domains or not self.options.domains
         return tuple(sources.sample_draws.order("stratum", kinds)) if is_asked else ()
 
-    def _home(self, row: ClassifiedImage, sources: mm.Sources) -> int:
+    def _home(self, row: ClassifiedImage, sources: mt.Sources) -> int:
         return sources.draws.integer(f"set of {row.id}", 0, self.options.sets - 1)
 
-    def _context(self, domain: str, number: int, rows: Sequence[ClassifiedImage], sources: mm.Sources) -> mm.Draft:
-        """One set of exemplars, asked about all these test images."""
+    def _context(self, domain: str, number: int, rows: Sequence[ClassifiedImage], sources: mt.Sources) -> mt.Draft:
+        """Return one set of exemplars, asked about all these test images."""
         table, draws = self._table(sources, domain), sources.draws.at("set", number)
         names = {kind: _classes(sources)[kind].name for kind in table}
-        rounds = mm.Rounds(
+        rounds = mt.Rounds(
             table,
             exemplars=lambda kind: draws.order(f"exemplars of {kind}", _classes(sources)[kind].exemplars),
             unit=_Exemplars(sources.images, tuple(row.image for row in rows)),
@@ -152,35 +156,35 @@ class ManyShot(mm.SharedContextBuilder[ClassifiedImage]):
         for row in rows:
             path = sources.images[row.image].path
             data = {**about, "image": path, "kind": row.kind}
-            questions.append(mm.Question(row.id, _ask(path), data, row.kind, self._home(row, sources) == number))
+            questions.append(mt.Question(row.id, _ask(path), data, row.kind, self._home(row, sources) == number))
         id = f"{about['domain']}, set {number}"
-        return mm.Draft(id, (INSTRUCTION,), tuple(questions), (), rounds, family=domain)
+        return mt.Draft(id, (INSTRUCTION,), tuple(questions), (), rounds, family=domain)
 
 
 @dataclass(frozen=True, slots=True)
 class _Exemplars:
-    """Pictures as units; one that is broken, or a near-duplicate of a test image, is excluded."""
+    """Makes units of pictures; a picture that is broken, or a near-duplicate of a test image, is excluded."""
 
-    images: mm.Images
+    images: mt.Images
     tests: tuple[str, ...]
 
-    def __call__(self, kind: str, name: str, label: int, turn: int) -> mm.Unit:
+    def __call__(self, kind: str, name: str, label: int, turn: int) -> mt.Unit:
         try:
             looks, path = self.images.likeness(name), self.images[name].path
-        except mm.Rejected as refused:
-            return mm.Unit(f"{kind}: {name}", "exemplar", "", (), excluded=refused.fault.reason)
-        is_near = mm.is_like_any(looks, [self.images.likeness(test) for test in self.tests])
+        except mt.Rejected as refused:
+            return mt.Unit(f"{kind}: {name}", "exemplar", "", (), excluded=refused.fault.reason)
+        is_near = mt.is_like_any(looks, [self.images.likeness(test) for test in self.tests])
         unit = _exemplar(f"{kind}: {name}", path, label, kind)
         return replace(unit, excluded="near-duplicate-of-a-test-image" if is_near else "")
 
 
-def _classes(sources: mm.Sources) -> Mapping[str, mm.ImageClass]:
+def _classes(sources: mt.Sources) -> Mapping[str, mt.ImageClass]:
     return sources.image_classes.classes
 
 
-def _exemplar(id: str, path: str, label: int, kind: str | None = None) -> mm.Unit:
-    return mm.Unit(id, "exemplar", mm.Image(path), (), tail=f"\nlabel: {label}", group=kind, data={"label": label})
+def _exemplar(id: str, path: str, label: int, kind: str | None = None) -> mt.Unit:
+    return mt.Unit(id, "exemplar", mt.Image(path), (), tail=f"\nlabel: {label}", group=kind, data={"label": label})
 
 
-def _ask(path: str) -> tuple[mm.Part, ...]:
-    return ("\n\nNow classify this image: ", mm.Image(path), "\nlabel:")
+def _ask(path: str) -> tuple[mt.Part, ...]:
+    return ("\n\nNow classify this image: ", mt.Image(path), "\nlabel:")

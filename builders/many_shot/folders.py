@@ -1,4 +1,6 @@
-"""Pictures in folders of their classes: `<class>/<file>`, one folder of classes for exemplars, one for tests."""
+"""Pictures in folders named after their classes: `<class>/<file>`, one folder of classes for exemplars, one for
+tests.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -6,7 +8,7 @@ from typing import ClassVar
 
 from builders.common.fields import is_unicode
 from builders.many_shot.rows import ClassifiedImage
-from mmlongbench import (
+from mmlongbench.task import (
     Fault,
     ImageClass,
     ImageClasses,
@@ -23,7 +25,7 @@ ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 
 
 class ImageFolders(Reader[ClassifiedImage]):
-    """One's own classified pictures."""
+    """Reads your own classified pictures."""
 
     row_type: ClassVar[type[Row]] = ClassifiedImage
     sources: ClassVar[tuple[str, ...]] = ("train", "test")
@@ -32,7 +34,9 @@ class ImageFolders(Reader[ClassifiedImage]):
     fixed_fields: ClassVar[tuple[str, ...]] = ("image", "class")
 
     def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
-        """Each picture of the folder of tests, numbered in the order of their paths; then the files that are none."""
+        """Yield each picture of the folder of tests, numbered in the order of paths, then the files that are not
+        pictures.
+        """
         for number, (kind, name) in enumerate(_pictures(sources["test"])):
             yield raw_row(f"test-{number}", {"image": f"test/{name}", "class": kind}, name, "picture")
         for split in self.sources:
@@ -52,16 +56,16 @@ class ImageFolders(Reader[ClassifiedImage]):
                     yield raw_row(f"{split}/{name}", fault, name, "picture")
 
     def row(self, raw: RawRow, sources: SourcePaths) -> ClassifiedImage:
-        """One picture of the tests; its class is its folder."""
+        """Return one test picture; its class is its folder."""
         return ClassifiedImage(id=raw.id, image=raw.fields["image"], kind=str(raw.fields["class"]))
 
     def image(self, sources: SourcePaths, name: str) -> Path | None:
-        """A picture by `<split>/<class>/<file>`; a name that leads out of its folder has none."""
+        """Return a picture by `<split>/<class>/<file>`; None for a name that leads out of its folder."""
         split, *inner = PurePosixPath(name).parts or ("",)
         return file_inside(sources[split], "/".join(inner)) if split in self.sources else None
 
     def image_classes(self, sources: SourcePaths) -> ImageClasses:
-        """Every folder of pictures."""
+        """Return the classes: every folder with pictures."""
         shown: dict[str, list[str]] = {}
         asked: dict[str, int] = {}
         for kind, name in _pictures(sources["train"]):
@@ -74,13 +78,15 @@ class ImageFolders(Reader[ClassifiedImage]):
 
 
 def _files(root: Path) -> list[str]:
-    """The paths of all visible files below a folder, sorted."""
+    """Return the paths of all visible files below a folder, sorted."""
     names = (path.relative_to(root) for path in root.rglob("*") if path.is_file())
     return sorted(name.as_posix() for name in names if not any(part.startswith(".") for part in name.parts))
 
 
 def _pictures(root: Path) -> list[tuple[str, str]]:
-    """(class, path below the root) of each picture; the class is its folder, which may lie in others (`a/abbey`)."""
+    """Return (class, path below the root) of each picture; the class is its folder, which may be inside others
+    (`a/abbey`).
+    """
     found = (PurePosixPath(name) for name in _files(root))
     pictures = (path for path in found if path.suffix.lower() in ENDINGS and len(path.parts) > 1)
     return [(path.parent.as_posix(), path.as_posix()) for path in pictures if is_unicode(path.as_posix())]

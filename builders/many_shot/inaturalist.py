@@ -1,18 +1,18 @@
 """iNaturalist 2021, in COCO's format: a file for the exemplars (`train_mini.json`) and one for the tests (`val.json`).
 
-A class is a category; its domain is the supercategory (Birds, Plants, …), and an example stays within one. Pictures are
-named by `file_name` below one folder. Files may be gzipped.
+A class is a category; its domain is the supercategory (Birds, Plants, …), and an example shows only one domain.
+Pictures are found by `file_name` below one folder. Files may be gzipped.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from builders.common.fields import is_unicode
 from builders.many_shot.rows import ClassifiedImage
-from mmlongbench import (
+from mmlongbench.task import (
     Fault,
     ImageClass,
     ImageClasses,
@@ -32,7 +32,7 @@ _PARTS = ("images", "annotations", "categories")
 
 @dataclass(frozen=True, slots=True)
 class Annotated:
-    """What one file says, reduced to what is needed."""
+    """The content of one file, reduced to what is needed."""
 
     kinds: Mapping[int, tuple[str, str]]
     """(domain, name) of each category that has both."""
@@ -41,11 +41,11 @@ class Annotated:
     pairs: tuple[tuple[int, int], ...]
     """(image id, category id) of each annotation, in the order of the file."""
     ambiguous: frozenset[int]
-    """Images of several categories."""
+    """Images with several categories."""
 
 
 class INaturalist(Reader[ClassifiedImage]):
-    """iNaturalist's own files."""
+    """Reads iNaturalist's own files."""
 
     row_type: ClassVar[type[Row]] = ClassifiedImage
     sources: ClassVar[tuple[str, ...]] = ("images", "train", "test")
@@ -54,7 +54,9 @@ class INaturalist(Reader[ClassifiedImage]):
     fixed_fields: ClassVar[tuple[str, ...]] = ("image_id", "category_id")
 
     def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
-        """Each annotated picture of the tests, by `inat-<image id>`; and exemplars that have no class or no file."""
+        """Yield each annotated test picture, with the id `inat-<image id>`, and the exemplars without a class or a
+        file.
+        """
         for split in ("test", "train"):
             file, found = sources[split].name, _annotated(sources[split])
             for number, (image, category) in enumerate(found.pairs):
@@ -65,15 +67,15 @@ class INaturalist(Reader[ClassifiedImage]):
                     yield raw_row(f"train-{image}", fault, file, place)
 
     def row(self, raw: RawRow, sources: SourcePaths) -> ClassifiedImage | Fault:
-        """One picture of the tests with its class."""
+        """Return one test picture with its class."""
         return _row(raw.id, _annotated(sources["test"]), raw.fields["image_id"], raw.fields["category_id"])
 
     def image(self, sources: SourcePaths, name: str) -> Path | None:
-        """A picture below the folder; a name that leads out of it has none."""
+        """Return a picture below the folder; None for a name that leads out of it."""
         return file_inside(sources["images"], name)
 
     def image_classes(self, sources: SourcePaths) -> ImageClasses:
-        """Every category of the two files, by `<supercategory>/<name>`."""
+        """Return every category of the two files, by `<supercategory>/<name>`."""
         shown: dict[str, list[str]] = {}
         asked: dict[str, int] = {}
         about: dict[str, tuple[str, str]] = {}
@@ -132,12 +134,12 @@ def _annotated(path: Path) -> Annotated:
     return Annotated(kinds, files, pairs, frozenset(image for image, found in classes.items() if len(found) > 1))
 
 
-def _named(each: Mapping[str, Any], *keys: str) -> bool:
-    """Whether fields hold text, and text that can be written."""
-    return all(isinstance(each.get(key), str) and each[key].strip() and is_unicode(each[key]) for key in keys)
+def _named(each: Mapping[str, object], *keys: str) -> bool:
+    """Return whether fields hold text that can be encoded."""
+    return all(isinstance(text := each.get(key), str) and text.strip() and is_unicode(text) for key in keys)
 
 
-def _read(path: Path) -> Mapping[str, list[Any]]:
+def _read(path: Path) -> Mapping[str, list[object]]:
     data = load_json(path, "a JSON object in COCO's form")
     if not isinstance(data, dict) or not all(isinstance(data.get(part), list) for part in _PARTS):
         raise SourceError(Fault("unreadable-source", f"lists {', '.join(_PARTS)}", "something else", path.name))

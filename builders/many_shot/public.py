@@ -1,82 +1,149 @@
-"""The public file of a length: one JSON object a domain, its sets of rounds and the test images asked of each.
+"""The public file of a length: one JSON object with, for each domain, its sets of rounds and its test images.
 
 `{domain: {"exemplar_list": [[[{"image", "id"}, … one round], … rounds], … sets], "all_token_count": [one a set],
-"test_example": [{"id", "name", "image", "answer"}, …]}}`, and what public loaders ignore: `sets` (the numbers that
-frozen records call them by), `labels` (class names by label), `tokens` (the reserve; text tokens, and image tokens of
-the exemplars, a set) and each test's `image_tokens`.
+"test_example": [{"id", "name", "image", "answer"}, …]}}`, and fields that public loaders ignore: `sets` (their numbers
+in frozen records), `labels` (class names by label), `tokens` (the reserve; for each set, text tokens and image tokens
+of the exemplars) and each test's `image_tokens`.
 """
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import NotRequired, TypedDict, cast
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 
 
-class OneObject(mm.FileFormat):
-    """How frozen records become the public object, and how that becomes one record for each set and test image."""
+class _Exemplar(TypedDict):
+    image: str
+    id: int
 
-    def bundle(self, records: Iterable[mm.Record]) -> Iterator[bytes]:
-        """The object; `all_token_count` holds the tokens of each set with its costliest test image."""
-        domains: dict[str, dict[str, Any]] = {}
+
+class _Test(TypedDict):
+    id: str
+    name: str
+    image: str
+    answer: int
+    image_tokens: int
+
+
+class _Tokens(TypedDict):
+    """The tokens of a frozen record."""
+
+    text: int
+    image: int
+    reserve: int
+
+
+class _Frozen(_Test):
+    """A frozen record, with a fixed set and order of exemplars."""
+
+    domain: str
+    set: int
+    length: int
+    exemplars: list[_Exemplar]
+    labels: list[str]
+    tokens: _Tokens
+
+
+class _TokensOfSets(TypedDict):
+    reserve: int
+    text: list[int]
+    image: list[int]
+
+
+class _Domain(TypedDict):
+    """A domain of the public object; files of other origin lack the last three fields."""
+
+    exemplar_list: list[list[list[_Exemplar]]]
+    all_token_count: list[int]
+    test_example: list[_Test]
+    sets: NotRequired[list[int]]
+    labels: NotRequired[list[str]]
+    tokens: NotRequired[_TokensOfSets]
+
+
+@dataclass(slots=True)
+class _Found:
+    """The records of a domain."""
+
+    first: _Frozen
+    sets: dict[int, _Frozen] = field(default_factory=dict)
+    """The record of the costliest test image of each set."""
+    tests: dict[str, _Frozen] = field(default_factory=dict)
+
+
+class OneObject(mt.FileFormat):
+    """Turns frozen records into the public object, and that into one record for each set and test image."""
+
+    def bundle(self, records: Iterable[mt.Record]) -> Iterator[bytes]:
+        """Yield the object; its `all_token_count` has the tokens of each set with its costliest test image."""
+        domains: dict[str, _Found] = {}
         for record in records:
-            domain = domains.setdefault(record["domain"], {"sets": {}, "tests": {}, "record": record})
-            costliest = domain["sets"].get(record["set"])
-            if costliest is None or costliest["length"] < record["length"]:
-                domain["sets"][record["set"]] = record
-            domain["tests"][record["id"]] = record
+            frozen = cast("_Frozen", record)
+            domain = domains.setdefault(frozen["domain"], _Found(frozen))
+            costliest = domain.sets.get(frozen["set"])
+            if costliest is None or costliest["length"] < frozen["length"]:
+                domain.sets[frozen["set"]] = frozen
+            domain.tests[frozen["id"]] = frozen
         public = {name: _public(found) for name, found in sorted(domains.items())}
         yield json.dumps(public, ensure_ascii=False).encode() + b"\n"
 
-    def unbundle(self, path: Path) -> Iterator[tuple[str, mm.Record]]:
-        """Every pair of a set and a test image: a loader may ask any."""
+    def unbundle(self, path: Path) -> Iterator[tuple[str, mt.Record]]:
+        """Yield every pair of a set and a test image, because a loader may use any of them."""
         try:
-            found = mm.load_json(path, "one JSON object")
-        except mm.SourceError as error:
-            raise mm.ReleaseError(f"{path.name}: expected one JSON object, found {error}") from error
+            found = mt.load_json(path, "one JSON object")
+        except mt.SourceError as error:
+            raise mt.ReleaseError(f"{path.name}: expected one JSON object, found {error}") from error
         if not isinstance(found, dict):
-            raise mm.ReleaseError(f"{path.name}: expected a JSON object, found {type(found).__name__}")
+            raise mt.ReleaseError(f"{path.name}: expected a JSON object, found {type(found).__name__}")
         for name, domain in found.items():
             try:
                 pairs = list(_pairs(name, domain))
             except (KeyError, TypeError, IndexError, AttributeError) as error:
                 what = f"{type(error).__name__}: {error}"
-                raise mm.ReleaseError(f"{path.name}: {name}: is no domain of sets and tests: {what}") from error
+                raise mt.ReleaseError(f"{path.name}: {name}: is no domain of sets and tests: {what}") from error
             yield from pairs
 
 
-def _public(found: dict[str, Any]) -> dict[str, Any]:
-    sets = [found["sets"][number] for number in sorted(found["sets"])]
-    labels = found["record"]["labels"]
+def _public(found: _Found) -> _Domain:
+    sets = [found.sets[number] for number in sorted(found.sets)]
+    labels = found.first["labels"]
     return {
         "exemplar_list": [_rounds(record["exemplars"], len(labels)) for record in sets],
         "all_token_count": [record["length"] for record in sets],
         "test_example": [
-            {key: test[key] for key in ("id", "name", "image", "answer", "image_tokens")}
-            for test in found["tests"].values()
+            {
+                "id": test["id"],
+                "name": test["name"],
+                "image": test["image"],
+                "answer": test["answer"],
+                "image_tokens": test["image_tokens"],
+            }
+            for test in found.tests.values()
         ],
-        "sets": sorted(found["sets"]),
+        "sets": sorted(found.sets),
         "labels": labels,
         "tokens": {
-            "reserve": found["record"]["tokens"]["reserve"],
+            "reserve": found.first["tokens"]["reserve"],
             "text": [record["tokens"]["text"] for record in sets],
             "image": [record["tokens"]["image"] - record["image_tokens"] for record in sets],
         },
     }
 
 
-def _rounds(exemplars: list[dict[str, Any]], labels: int) -> list[list[dict[str, Any]]]:
+def _rounds(exemplars: list[_Exemplar], labels: int) -> list[list[_Exemplar]]:
     return [exemplars[start : start + labels] for start in range(0, len(exemplars), labels)]
 
 
-def _pairs(name: str, domain: dict[str, Any]) -> Iterator[tuple[str, mm.Record]]:
+def _pairs(name: str, domain: _Domain) -> Iterator[tuple[str, mt.Record]]:
     tokens = domain.get("tokens")
     costliest = max((test.get("image_tokens", 0) for test in domain["test_example"]), default=0)
     for number, rounds in enumerate(domain["exemplar_list"]):
         exemplars = [shown for turn in rounds for shown in turn]
         for place, test in enumerate(domain["test_example"]):
-            record = {
+            record: mt.Record = {
                 "domain": name,
                 "set": (domain.get("sets") or range(number + 1))[number],
                 "exemplars": exemplars,

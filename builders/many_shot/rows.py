@@ -1,12 +1,12 @@
-"""The row that every reader of classified pictures gives to the builder."""
+"""The row that every reader of classified pictures makes for the builder."""
 
-from mmlongbench import Row
+from mmlongbench.task import Row
 
 
 class ClassifiedImage(Row):
-    """A picture to be classified."""
+    """A picture to classify."""
 
     image: str
-    """As the source names it."""
+    """The source's name of the picture."""
     kind: str
     """The id of its class among the reader's `image_classes`."""

@@ -1,8 +1,8 @@
-"""Classified pictures in Parquet, as Hugging Face datasets have them: columns `image` and `label`, a file name a split.
+"""Classified pictures in Parquet, as in Hugging Face datasets: columns `image` and `label`, file names with the split.
 
-Food101, Stanford Cars and SUN397 come so (`hub:ethz/food101`). Labels are whole numbers; their names are in the file's
-metadata. Tests are of the split `test`, else `validation`, exemplars of `train`. Pictures are read one row group at a
-time, so that a picture costs no memory but its own.
+Food101, Stanford Cars and SUN397 have this form (`hub:ethz/food101`). Labels are whole numbers; their names are in the
+file's metadata. Tests come from the split `test`, else `validation`, exemplars from `train`. Pictures are read one row
+group at a time, so few of them are in memory at once.
 """
 
 import json
@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from builders.many_shot.rows import ClassifiedImage
-from mmlongbench import (
+from mmlongbench.task import (
     Fault,
     ImageClass,
     ImageClasses,
@@ -28,23 +28,27 @@ from mmlongbench import (
     visible_files,
 )
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
 _TESTS = ("test", "validation", "valid", "val")
 _GROUPS = 8
-"""Row groups that are held at a time."""
+"""The number of row groups in memory at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A picture in a table; as a file, it has a name and bytes."""
+    """A picture in a table; like a file, it has a name and bytes."""
 
     file: Path
     group: int
     row: int
-    """Inside the group."""
+    """The row inside the group."""
     name: str
 
     def read_bytes(self) -> bytes:
-        """The picture's bytes; none where the cell is empty."""
+        """Return the picture's bytes; empty if the cell is empty."""
         import pyarrow as pa
 
         try:
@@ -62,17 +66,17 @@ class Split:
     name: str
     labels: tuple[int | None, ...]
     names: tuple[str, ...]
-    """Of the classes, by label; none where the file does not say."""
+    """The names of the classes, by label; empty if the file has none."""
     cells: tuple[Cell, ...]
 
     def kind(self, label: int | None) -> str | None:
-        """The id of a label's class, or None where it is none."""
+        """Return the id of a label's class, or None if there is no such class."""
         is_label = label is not None and label >= 0 and (label < len(self.names) or not self.names)
         return f"{label:05}" if is_label else None
 
 
 class ImageTables(Reader[ClassifiedImage]):
-    """Parquet files of a dataset of the hub."""
+    """Reads the Parquet files of a dataset of the hub."""
 
     row_type: ClassVar[type[Row]] = ClassifiedImage
     sources: ClassVar[tuple[str, ...]] = ("data",)
@@ -82,7 +86,7 @@ class ImageTables(Reader[ClassifiedImage]):
     fixed_fields: ClassVar[tuple[str, ...]] = ("image", "label")
 
     def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
-        """Each picture of the split of tests by `<split>-<row>`; and rows of exemplars that have no label."""
+        """Yield each picture of the test split with the id `<split>-<row>`, and the exemplar rows without a label."""
         exemplars, tests = _splits(sources["data"])
         for number, label in enumerate(tests.labels):
             fields = {"image": f"tests/{number}", "label": label}
@@ -93,7 +97,7 @@ class ImageTables(Reader[ClassifiedImage]):
                 yield raw_row(f"{exemplars.name}-{number}", fault, *_place(exemplars.cells[number]))
 
     def row(self, raw: RawRow, sources: SourcePaths) -> ClassifiedImage | Fault:
-        """One picture of the tests with its class."""
+        """Return one test picture with its class."""
         _, tests = _splits(sources["data"])
         label = raw.fields["label"]
         kind = tests.kind(label)
@@ -102,13 +106,13 @@ class ImageTables(Reader[ClassifiedImage]):
         return ClassifiedImage(id=raw.id, image=raw.fields["image"], kind=kind)
 
     def image(self, sources: SourcePaths, name: str) -> Cell | None:
-        """A picture by `exemplars/<row>` or `tests/<row>`."""
+        """Return a picture by `exemplars/<row>` or `tests/<row>`."""
         found = re.fullmatch(r"(exemplars|tests)/(\d{1,12})", name)
         split = _splits(sources["data"])[found[1] == "tests"] if found else None
         return split.cells[int(found[2])] if split and found and int(found[2]) < len(split.cells) else None
 
     def image_classes(self, sources: SourcePaths) -> ImageClasses:
-        """Every class of the two splits."""
+        """Return every class of the two splits."""
         exemplars, tests = _splits(sources["data"])
         shown: dict[str, list[str]] = {}
         asked: dict[str, int] = {}
@@ -135,7 +139,7 @@ def _place(cell: Cell) -> tuple[str, str]:
 
 @lru_cache(maxsize=4)
 def _splits(source: Path) -> tuple[Split, Split]:
-    """The split of exemplars and the split of tests."""
+    """Return the split of exemplars and the split of tests."""
     root = source if source.is_dir() else source.parent
     files = [file for file in visible_files(source) if file.suffix == ".parquet"] if source.is_dir() else [source]
     split: dict[str, list[Path]] = {}
@@ -176,7 +180,7 @@ def _split(name: str, files: tuple[Path, ...]) -> Split:
     return Split(name, tuple(labels), names, tuple(cells))
 
 
-def _labels(table: Any, file: Path) -> list[int | None]:  # noqa: ANN401  (pyarrow has no types)
+def _labels(table: "pq.ParquetFile", file: Path) -> list[int | None]:
     import pyarrow as pa
 
     try:
@@ -187,7 +191,7 @@ def _labels(table: Any, file: Path) -> list[int | None]:  # noqa: ANN401  (pyarr
 
 
 def _names(metadata: Mapping[bytes, bytes]) -> tuple[str, ...]:
-    """The names of the classes, as `datasets` leaves them in a schema."""
+    """Return the names of the classes from a schema that `datasets` has written."""
     try:
         label = json.loads(metadata[b"huggingface"])["info"]["features"]["label"]
         names = tuple(map(str, label.get("names") or ()))
@@ -198,12 +202,12 @@ def _names(metadata: Mapping[bytes, bytes]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=_GROUPS)
-def _pictures(file: Path, group: int) -> Any:  # noqa: ANN401  (pyarrow has no types)
+def _pictures(file: Path, group: int) -> "pa.Array[pa.Scalar[pa.DataType]]":
     return _table(file).read_row_group(group, ["image"]).column("image").combine_chunks()
 
 
 @lru_cache(maxsize=64)
-def _table(file: Path) -> Any:  # noqa: ANN401  (pyarrow has no types)
+def _table(file: Path) -> "pq.ParquetFile":
     import pyarrow as pa
     import pyarrow.parquet as pq
 

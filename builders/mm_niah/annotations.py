@@ -1,7 +1,7 @@
-"""Read the annotation rows of MM-NIAH (Wang et al. 2024, arXiv:2406.07230), each as a question and its own web page.
+"""Reads the annotation rows of MM-NIAH (Wang et al. 2024, arXiv:2406.07230), each as a question and its own web page.
 
-The field `meta.category` says what a row asks; in a row without one, the other fields do. `placed_depth` is not read:
-a release chooses its own depths (those of the rows count from the start of the context).
+The field `meta.category` says what a row asks; in a row without it, the other fields do. `placed_depth` is not read,
+because a release chooses its own depths (those of the rows count from the start of the context).
 """
 
 import re
@@ -26,7 +26,7 @@ from builders.mm_niah.fields import (
 from builders.mm_niah.ordinals import pictures_named
 from builders.mm_niah.pages import WebPage, is_made, is_web
 from builders.mm_niah.rows import HaystackQuestion, HiddenNeedle
-from mmlongbench import Fault, Image, Rejected
+from mmlongbench.task import Fault, Image, Rejected
 
 Category: TypeAlias = Literal[
     "find-text", "find-image", "count-text", "count-image", "infer-choose", "visual-reasoning"
@@ -36,18 +36,18 @@ CATEGORIES: tuple[Category, ...] = get_args(Category)
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """One row: its question, and the context that its own page is made of."""
+    """One row: its question, and the context that becomes its own web page."""
 
     question: HaystackQuestion
     context: str
-    """Without page breaks, with a marker for each picture."""
+    """The context without page breaks, with a marker for each picture."""
     pictures: tuple[str, ...]
-    """Those of the context, in its order."""
+    """The pictures of the context, in order."""
     sentences: tuple[Span, ...] = ()
-    """Where needles that are sentences stand in the context."""
+    """The positions of needle sentences in the context."""
 
 
-def read_annotation(raw: Mapping[str, Any] | Fault) -> Annotation | Fault:
+def read_annotation(raw: Mapping[str, object] | Fault) -> Annotation | Fault:
     """Return a row as its question and page, or what is wrong with it."""
     if isinstance(raw, Fault):
         return raw
@@ -58,15 +58,15 @@ def read_annotation(raw: Mapping[str, Any] | Fault) -> Annotation | Fault:
 
 
 def own_page(found: Annotation) -> WebPage:
-    """Return the row's context without its needles: the first page of its haystack."""
+    """Return the row's context without its needles; it is the first page of its haystack."""
     context, asked = found.context, set(asked_by(found))
     for start, end in sorted(found.sentences, reverse=True):
         context = f"{context[:start]} {context[end:]}"
     return _page(context, found.pictures, lambda name: name not in asked)
 
 
-def page_of_skipped(raw: Mapping[str, Any]) -> WebPage:
-    """Return the context of a row that the benchmark leaves out, with the pictures of web pages alone."""
+def page_of_skipped(raw: Mapping[str, object]) -> WebPage:
+    """Return the context of a row that the benchmark leaves out, with only those pictures that are from web pages."""
     try:
         fields = read_fields(raw)
     except Rejected:
@@ -88,8 +88,8 @@ def asked_by(found: Annotation) -> tuple[str, ...]:
     return (*(needle.image for needle in question.needles if needle.image), *question.shown, *question.choices)
 
 
-def asked_by_refused(raw: Mapping[str, Any] | Fault) -> list[str]:
-    """Return what may be such pictures of a row that cannot be read: its options, and all but web pictures."""
+def asked_by_refused(raw: Mapping[str, object] | Fault) -> list[str]:
+    """Return the possible such pictures of an unreadable row: its options, and all pictures not from web pages."""
     if isinstance(raw, Fault):
         return []
     meta, images = raw.get("meta"), raw.get("images_list")
@@ -99,7 +99,7 @@ def asked_by_refused(raw: Mapping[str, Any] | Fault) -> list[str]:
     return [name for name in named if name in options or not is_web(name)]
 
 
-def _read(raw: Mapping[str, Any]) -> Annotation:
+def _read(raw: Mapping[str, object]) -> Annotation:
     fields = read_fields(raw)
     category = _category(fields)
     if category in ("find-text", "infer-choose"):
@@ -110,7 +110,7 @@ def _read(raw: Mapping[str, Any]) -> Annotation:
 
 
 def _category(fields: Fields) -> Category:
-    """Return what a row asks: its category, or, where that is unknown, what its other fields show."""
+    """Return what a row asks: its category or, if that is unknown, what its other fields show."""
     given = fields.meta.get("category")
     if known := next((name for name in CATEGORIES if name == given), None):
         return known
@@ -125,7 +125,7 @@ def _category(fields: Fields) -> Category:
 
 
 def _asks_for_text(fields: Fields) -> Annotation:
-    """Retrieval and reasoning over text: sentences, and an answer that is a text or one of the options."""
+    """Read retrieval and reasoning over text: needle sentences, and an answer that is a text or one of the options."""
     texts = sentences_of(fields)
     found = find_sentences(fields.context, texts)
     _refuse_absent(texts, found)
@@ -145,7 +145,7 @@ def _asks_for_text(fields: Fields) -> Annotation:
 
 
 def _counts_statements(fields: Fields) -> Annotation:
-    """Counting over text: statements that each give a number; equal numbers make equal statements."""
+    """Read counting over text: statements that each have a number; equal numbers make equal statements."""
     texts, counts = sentences_of(fields), numbers_of(fields.answer)
     found = find_sentences(fields.context, texts)
     _refuse_absent(texts, found)
@@ -165,8 +165,8 @@ def _counts_statements(fields: Fields) -> Annotation:
 def _paired(in_order: Sequence[str], listed: Sequence[str], counts: Sequence[int]) -> list[tuple[str, int]]:
     """Return each statement with its number, in the order of the document.
 
-    The answer has the order of the document. Where that contradicts the numbers in the statements, the order of
-    `meta.needles` is tried; where both do, the row is refused.
+    The answer is in the order of the document. If that contradicts the numbers in the statements, the order of
+    `meta.needles` is tried; if both do, the row is refused.
     """
     by_document, as_listed = (list(zip(texts, counts, strict=True)) for texts in (in_order, listed))
     if _states(by_document) or not any(re.search(r"\d", text) for text in in_order):
@@ -177,12 +177,12 @@ def _paired(in_order: Sequence[str], listed: Sequence[str], counts: Sequence[int
 
 
 def _states(pairs: Sequence[tuple[str, int]]) -> bool:
-    """Whether each number stands in its statement."""
+    """Return whether each number occurs in its statement."""
     return all(count in map(int, re.findall(r"\d{1,9}", text)) for text, count in pairs)
 
 
 def _counts_patterns(fields: Fields) -> Annotation:
-    """Counting over pictures: one number for each picture of the document; the needles are those above 0."""
+    """Read counting over pictures: one number for each picture of the document; the needles are those above 0."""
     counts = numbers_of(fields.answer)
     if len(counts) != len(fields.pictures):
         expected = f"{len(fields.pictures)} numbers, one for each picture of the context"
@@ -196,7 +196,7 @@ def _counts_patterns(fields: Fields) -> Annotation:
 
 
 def _asks_for_picture(fields: Fields, category: Category) -> Annotation:
-    """Retrieval and reasoning over pictures: one needle, and options that are pictures."""
+    """Read retrieval and reasoning over pictures: one needle, and options that are pictures."""
     _refuse_options(fields, category)
     choices = names_of(fields.meta.get("choices_image_path") or [], "meta.choices_image_path")
     if type(fields.answer) is not int:
@@ -225,12 +225,12 @@ def _refuse_options(fields: Fields, category: Category) -> None:
 
 
 def _has_frames(fields: Fields) -> bool:
-    """Whether a row asks about two pictures of its context, as Multi-view rows do and no others."""
+    """Return whether a row asks about two pictures of its context, as only Multi-view rows do."""
     return len(_listed_pictures(fields)) == 2 or len(pictures_named(fields.question)) == 2
 
 
 def _pasted(fields: Fields) -> int:
-    """Return the place of the page picture with a cartoon: the one in such a folder, else the one of no web page.
+    """Return the place of the page picture with a cartoon: the one in such a folder, else the one not from a web page.
 
     `meta.needles` is not used: it names the cartoon, which is not among the pictures of the document.
     """
@@ -239,12 +239,14 @@ def _pasted(fields: Fields) -> int:
 
 
 def _jigsaw(fields: Fields) -> int:
-    """Return the place of the picture whose corner is missing: `meta.needles` names it, else it is of no web page."""
+    """Return the place of the picture with a missing corner: `meta.needles` names it, else it is not from a web
+    page.
+    """
     return _only(_listed_pictures(fields) or _outside(fields), "one picture that meta.needles names")
 
 
 def _listed_pictures(fields: Fields) -> list[int]:
-    """Return the places of the pictures that `meta.needles` names by their paths, else by their names alone."""
+    """Return the places of the pictures that `meta.needles` names by their paths, else by their file names alone."""
     listed = fields.meta.get("needles")
     needles = {name for name in listed if isinstance(name, str)} if isinstance(listed, list) else set()
     bases = {PurePosixPath(name).name for name in needles}
@@ -263,7 +265,7 @@ def _only(found: Sequence[int], expected: str) -> int:
 
 
 def _refuse_absent(texts: Sequence[str], found: Mapping[str, Sequence[Span]]) -> None:
-    """Refuse needles that do not stand in the context as often as they are listed."""
+    """Refuse needles that do not occur in the context as often as they are listed."""
     for text in texts:
         if len(found[text]) < texts.count(text):
             expected = f"{texts.count(text)} × {text!r:.80} in the context"

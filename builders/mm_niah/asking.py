@@ -1,10 +1,10 @@
-"""How MM-NIAH's questions are asked: with their pictures, and by an ordinal that is right where the needle stands."""
+"""Builds MM-NIAH's questions, with their pictures and with an ordinal that is right for the needle's place."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 from builders.mm_niah.ordinals import (
     MAX_PLACE,
     NamedPicture,
@@ -20,13 +20,13 @@ Ordinal = Literal["rewrite", "neutral", "source"]
 
 
 @dataclass(frozen=True, slots=True)
-class NeedlePlace(mm.Wording):
-    """A question that names its needle by its place among all pictures of the context, in words."""
+class NeedlePlace(mt.Wording):
+    """A question that names its needle in words by its place among all pictures of the context."""
 
     question: str
     named: NamedPicture
     needle: str
-    """The id of its unit."""
+    """The id of the needle's unit."""
     choices: tuple[str, ...]
 
     @property
@@ -34,16 +34,16 @@ class NeedlePlace(mm.Wording):
         """The ordinals of all places."""
         return all_ordinals()
 
-    def choose(self, units: Sequence[mm.Unit]) -> int:
+    def choose(self, units: Sequence[mt.Unit]) -> int:
         """Return the needle's place, from 0."""
-        pictures = [unit.id for unit in units if isinstance(unit.body, mm.Image)]
+        pictures = [unit.id for unit in units if isinstance(unit.body, mt.Image)]
         if (place := pictures.index(self.needle)) >= MAX_PLACE:
             todo = "build a shorter length, or set options.ordinal to neutral"
             bound = f"a needle among the first {MAX_PLACE:,} pictures"
-            raise mm.Rejected(mm.Fault("more-pictures-than-ordinals", bound, f"place {place + 1:,}", todo=todo))
+            raise mt.Rejected(mt.Fault("more-pictures-than-ordinals", bound, f"place {place + 1:,}", todo=todo))
         return place
 
-    def parts(self, text: str) -> tuple[mm.Part, ...]:
+    def parts(self, text: str) -> tuple[mt.Part, ...]:
         """Return the question with an ordinal."""
         return ask(self.asked(text), self.choices, has_choices=True)
 
@@ -54,16 +54,16 @@ class NeedlePlace(mm.Wording):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The question of a draft, and what its record says about the ordinal."""
+    """The question of a draft, and the fields of its record about the ordinal."""
 
     text: str
     wording: NeedlePlace | None = None
     named: tuple[NamedPicture, ...] = ()
-    """The ordinals of the source's question."""
+    """The ordinals in the source's question."""
 
 
 def asked(row: HaystackQuestion, ordinal: Ordinal, choices: tuple[str, ...]) -> Asked:
-    """Return how a row is asked; only a question with picture options may name its needle by an ordinal.
+    """Return the question of a row; only a question with picture options may name its needle by an ordinal.
 
     Raises:
         Rejected: its ordinal cannot be rewritten, or nothing else describes the needle.
@@ -75,7 +75,7 @@ def asked(row: HaystackQuestion, ordinal: Ordinal, choices: tuple[str, ...]) -> 
     if len(named) > 1 or len(row.needles) > 1:
         expected, found = "one ordinal and one needle", f"{len(named)} ordinals and {len(row.needles)} needles"
         todo = "set options.ordinal to source to keep the question as it is"
-        raise mm.Rejected(mm.Fault("several-ordinals", expected, found, field="question", todo=todo))
+        raise mt.Rejected(mt.Fault("several-ordinals", expected, found, field="question", todo=todo))
     if ordinal == "rewrite":
         wording = NeedlePlace(row.question, named[0], row.needles[0].id, choices)
         return Asked(wording.asked(all_ordinals()[0]), wording, named)
@@ -83,22 +83,22 @@ def asked(row: HaystackQuestion, ordinal: Ordinal, choices: tuple[str, ...]) -> 
     if text is None:
         expected = "words that describe the image, such as `whose corner is missing`"
         todo = "set options.ordinal to rewrite"
-        raise mm.Rejected(mm.Fault("ordinal-without-description", expected, "none", field="question", todo=todo))
+        raise mt.Rejected(mt.Fault("ordinal-without-description", expected, "none", field="question", todo=todo))
     return Asked(text, named=named)
 
 
-def ask(question: str, paths: Sequence[str], *, has_choices: bool) -> tuple[mm.Part, ...]:
+def ask(question: str, paths: Sequence[str], *, has_choices: bool) -> tuple[mt.Part, ...]:
     """Return a question with its pictures: at its own markers, or as lettered choices after it."""
     shown = iter(paths)
     if has_choices:
-        options = [part for n, path in enumerate(shown) for part in (f"\n{chr(ord('A') + n)}. ", mm.Image(path))]
+        options = [part for n, path in enumerate(shown) for part in (f"\n{chr(ord('A') + n)}. ", mt.Image(path))]
         return (f"\n\nQuestion: {question}", *options, "\nAnswer:")
     return ("\n\nQuestion: ", *_with_pictures(question, shown), "\nAnswer:")
 
 
-def _with_pictures(question: str, shown: Iterator[str]) -> Iterator[mm.Part]:
+def _with_pictures(question: str, shown: Iterator[str]) -> Iterator[mt.Part]:
     first, *others = question.split(MARKER)
     yield first
     for text in others:
-        yield mm.Image(next(shown))
+        yield mt.Image(next(shown))
         yield text

@@ -1,13 +1,14 @@
 """MM-NIAH: needles of text or pictures in interleaved web pages (paper, section 3; files `NIAH/<task>-<needle>`).
 
-A text needle is a sentence between two sentences of a passage; an image needle is a picture of its own. A single needle
-stands at six depths, several in three permutations; a counting answer is made anew for each of them.
+A text needle is a sentence between two sentences of a passage; an image needle is a separate picture. A single needle
+is put at six depths, several needles in three permutations. The answer of a counting question is computed anew for each
+of these.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Literal
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 from builders.mm_niah.asking import MARKER, Asked, Ordinal, ask, asked
 from builders.mm_niah.checks import check_pictures, check_row
 from builders.mm_niah.fillers import FillerCheck
@@ -20,9 +21,9 @@ INSTRUCTION = (
     "Write your answer in the following format:\nAnswer: [answer]\n\n"
 )
 LETTER = " with the option's letter (A, B, etc.)"
-_AT_DEPTHS = mm.Placements(mm.Depth, mm.DEPTHS)
-_PERMUTED = mm.Placements(mm.Permutation, (0, 1, 2))
-_FILES = mm.FilePattern("NIAH/{name}_test_K{k}_dep{placements}.jsonl")
+_AT_DEPTHS = mt.Placements(mt.Depth, mt.DEPTHS)
+_PERMUTED = mt.Placements(mt.Permutation, (0, 1, 2))
+_FILES = mt.FilePattern("NIAH/{name}_test_K{k}_dep{placements}.jsonl")
 Task = Literal["retrieval", "counting", "reasoning"]
 Kind = Literal["text", "image"]
 CATEGORIES: dict[tuple[Task, Kind], str] = {
@@ -33,41 +34,44 @@ CATEGORIES: dict[tuple[Task, Kind], str] = {
     ("reasoning", "text"): "infer-choose",
     ("reasoning", "image"): "visual-reasoning",
 }
-"""The vocabulary of the public files."""
+"""The words that the public files use for tasks and needles."""
 STALE_SOURCE = "ordinal of another picture in the source"
-"""What the lock counts of questions whose ordinal is wrong before any needle is moved."""
+"""The phrase under which the lock counts questions whose ordinal is wrong before any needle is moved."""
 
 
-class MMNIAHOptions(mm.Options):
-    """What a manifest may set."""
+class MMNIAHOptions(mt.Options):
+    """The options that a manifest may set."""
 
     task: Task = "retrieval"
     needle: Kind = "text"
     mode: Mode = "sentences"
     """How texts are cut into passages: whole sentences below 100 words, or exactly 100 words."""
     least_scale: float = 0.25
-    """A picture with a needle that the release shrinks below this share of its side is rejected."""
+    """A picture with a needle is rejected if the release shrinks its sides below this share."""
     ordinal: Ordinal = "rewrite"
-    """A question that names its needle by its place ("the second image"): `rewrite` names the place in each context,
-    `neutral` leaves the place out and keeps the description, `source` keeps the place in the source's document."""
+    """How a question that names its needle by its place ("the second image") is asked: `rewrite` names the place in
+    each context, `neutral` leaves out the place and keeps the description, `source` keeps the place in the source's
+    document."""
 
 
-class MMNIAH(mm.Builder[HaystackQuestion]):
+class MMNIAH(mt.Builder[HaystackQuestion]):
     """Needles among interleaved text and images."""
 
-    row_type: ClassVar[type[mm.Row]] = HaystackQuestion
+    row_type: ClassVar[type[mt.Row]] = HaystackQuestion
     options: MMNIAHOptions
 
-    options_type: ClassVar[type[mm.Options]] = MMNIAHOptions
+    options_type: ClassVar[type[mt.Options]] = MMNIAHOptions
 
     @property
-    def spec(self) -> mm.TaskSpec:
-        """Counting, and reasoning over text, have several needles; choices and counts have metrics of their own."""
+    def spec(self) -> mt.TaskSpec:
+        """Return the declarations; counting, and reasoning over text, have several needles; choices and counts have own
+        metrics.
+        """
         task, is_text = self.options.task, self.options.needle == "text"
         is_several = task == "counting" or (task == "reasoning" and is_text)
         metric = "soft_acc" if task == "counting" else "sub_em" if is_text else "mc_acc"
         balance = "answer" if metric == "mc_acc" else ""
-        return mm.TaskSpec(
+        return mt.TaskSpec(
             _FILES,
             metric,
             further_metrics=("mm-niah-count",) if task == "counting" else (),
@@ -79,8 +83,8 @@ class MMNIAH(mm.Builder[HaystackQuestion]):
             is_answer_of_context=task == "counting",
         )
 
-    def draft(self, row: HaystackQuestion, sources: mm.Sources, draws: mm.Draws) -> mm.Draft:
-        """Needles at their depths in the question's own pages and then others."""
+    def draft(self, row: HaystackQuestion, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
+        """Return a draft: needles at their depths, in the question's own pages and then in others."""
         check_row(row, self.options.task, self.options.needle)
         names = row.shown if self.options.task == "counting" else _shuffled(row, draws)
         beside = [sources.images[name] for name in names]
@@ -96,17 +100,17 @@ class MMNIAH(mm.Builder[HaystackQuestion]):
         required = tuple(_unit(needle, carriers.get(needle.id)) for needle in row.needles)
         haystack = Haystack(row, sources, draws, self.options.mode, asked_of)
         parts = ask(how.text, paths, has_choices=bool(row.choices))
-        question = mm.Question(row.id, parts, data, wording=how.wording)
+        question = mt.Question(row.id, parts, data, wording=how.wording)
         opening = (_instruction(bool(row.choices)),)
-        take_order, closing = mm.Chain((haystack,)), mm.Closing()
+        take_order, closing = mt.Chain((haystack,)), mt.Closing()
         noted = (STALE_SOURCE,) if row.is_ordinal_stale else ()
-        return mm.Draft(row.id, opening, (question,), required, take_order, closing=closing, noted=noted)
+        return mt.Draft(row.id, opening, (question,), required, take_order, closing=closing, noted=noted)
 
-    def record(self, example: mm.Example) -> mm.Record:
-        """One line of the public file.
+    def record(self, example: mt.PackedExample) -> mt.Record:
+        """Return one line of the public file.
 
         Raises:
-            DraftError: a picture that some question asks about fills the context.
+            DraftError: a filler picture of the context is one that a question asks about.
 
         """
         row: HaystackQuestion = example.question.data["row"]
@@ -114,7 +118,7 @@ class MMNIAH(mm.Builder[HaystackQuestion]):
         tokens = {needle.unit.id: needle.tokens.text for needle in example.needles}
         has = "has_answer" if self.options.needle == "text" else "has_ans"
         found = [needle for unit in example.units for needle in (unit, *unit.needles) if needle.id in tokens]
-        images = [unit for unit in example.units if isinstance(unit.body, mm.Image)]
+        images = [unit for unit in example.units if isinstance(unit.body, mt.Image)]
         return {
             "id": row.id,
             **self._question(example),
@@ -122,43 +126,46 @@ class MMNIAH(mm.Builder[HaystackQuestion]):
             "ctxs": [_released(item.unit, item.count.text, has) for item in example.items],
             "positive_ctxs": [_positive(needle, tokens[needle.id], has) for needle in found],
             "category": CATEGORIES[self.options.task, self.options.needle],
-            "image_list": [unit.body.path for unit in images if isinstance(unit.body, mm.Image)],
+            "image_list": [unit.body.path for unit in images if isinstance(unit.body, mt.Image)],
             **self._shown(example.question.data),
         }
 
-    def prompt(self, record: mm.Record) -> mm.Prompt:
-        """The prompt of a released line."""
+    def prompt(self, record: mt.Record) -> mt.Prompt:
+        """Return the prompt of a released line."""
         images = iter(record["image_list"])
-        bodies = [mm.Image(next(images)) if ctx["text"] == MARKER else ctx["text"] for ctx in record["ctxs"]]
+        bodies = [mt.Image(next(images)) if ctx["text"] == MARKER else ctx["text"] for ctx in record["ctxs"]]
         choices = record.get("choices_image") or ()
         paths = choices or (MARKER in record["question"] and record.get("needle_image_list")) or ()
         parts = ask(record["question"], paths, has_choices=bool(choices))
         context = [part for body in bodies for part in (body, "\n\n")][:-1]
-        return mm.Prompt.of((_instruction(bool(choices)), *context, *parts))
+        return mt.Prompt.of((_instruction(bool(choices)), *context, *parts))
 
-    def needles(self, record: mm.Record) -> list[mm.Part]:
+    def needles(self, record: mt.Record) -> list[mt.Part]:
         """Return the statements, or the pictures, that the question is about."""
         found = record["positive_ctxs"]
-        return [mm.Image(f"{FOLDER}{each['image']}") if "image" in each else each["text"] for each in found]
+        return [mt.Image(f"{FOLDER}{each['image']}") if "image" in each else each["text"] for each in found]
 
-    def cluster(self, record: mm.Record) -> str:
-        """Return the first, by name, of the pictures that are, or that carry, the needles.
+    def cluster(self, record: mt.Record) -> str:
+        """Return the first, by name, of the pictures that are needles or contain one.
 
-        One stands for all: rows that share it are resampled together, also where they have other pictures beside it. A
-        needle of text belongs to its row alone.
+        Rows that share this picture are resampled together, even if they have other pictures too. A needle of text
+        belongs to its row alone.
         """
         images = (needle["image"] for needle in record.get("positive_ctxs") or () if needle.get("image"))
         return min(images, default="")
 
-    def remarks(self, record: mm.Record) -> Iterator[mm.Remark]:
-        """Whether ordinals name the needles (rewritten ones promise it), and whether fillers are of no question."""
+    def remarks(self, record: mt.Record) -> Iterator[mt.Remark]:
+        """Yield whether ordinals name the needles (rewritten ones promise it), and whether fillers belong to no
+        question.
+        """
         yield from ordinal_remarks(record, is_promised=self.options.ordinal == "rewrite")
         yield from filler_remarks(record, has_picture_needles=self.options.needle == "image")
 
-    def _question(self, example: mm.Example) -> dict[str, Any]:
-        """The question as it is asked; where it names pictures by ordinals, also the source's, and the places of both.
+    def _question(self, example: mt.PackedExample) -> dict[str, object]:
+        """Return the question as it is asked; if it names pictures by ordinals, also the source's question and both
+        places.
 
-        A place is a number; where a question names several pictures, the places are a list.
+        A place is a number; if a question names several pictures, the places are a list.
         """
         how: Asked = example.question.data["asked"]
         if not how.named:
@@ -176,11 +183,11 @@ class MMNIAH(mm.Builder[HaystackQuestion]):
             "ordinal_source": source,
         }
 
-    def _answer(self, data: Mapping[str, Any], needles: list[str], images: list[str]) -> dict[str, Any]:
-        """The answer; `needles` and `images` are the ids of the needles and of all pictures, in reading order.
+    def _answer(self, data: Mapping[str, Any], needles: list[str], images: list[str]) -> dict[str, object]:
+        """Return the answer; `needles` and `images` are the ids of the needles and of all pictures, in reading order.
 
-        A counting answer over pictures has one number for each picture of the context, zeros included, as MM-NIAH has
-        it; the needles' numbers and the sum stand beside it.
+        Like in MM-NIAH, a counting answer over pictures has one number for each picture of the context, including
+        zeros; further fields have the needles' numbers and the sum.
         """
         row: HaystackQuestion = data["row"]
         if self.options.task != "counting":
@@ -196,7 +203,7 @@ class MMNIAH(mm.Builder[HaystackQuestion]):
         }
 
     def _shown(self, data: Mapping[str, Any]) -> dict[str, list[str]]:
-        """The pictures beside the question, under the names that the public readers know."""
+        """Return the pictures beside the question, under the names that public readers use."""
         if self.options.needle == "text":
             return {}
         if self.options.task == "counting":
@@ -208,8 +215,8 @@ def _instruction(has_choices: bool) -> str:
     return INSTRUCTION.format(letter=LETTER if has_choices else "")
 
 
-def _shuffled(row: HaystackQuestion, draws: mm.Draws) -> tuple[str, ...]:
-    """The choices by drawn order, the right one at a drawn position, each as likely as any other."""
+def _shuffled(row: HaystackQuestion, draws: mt.Draws) -> tuple[str, ...]:
+    """Return the choices in a drawn order, with the right one at a drawn position."""
     if not row.choices:
         return ()
     right = row.choices[row.right]
@@ -218,22 +225,22 @@ def _shuffled(row: HaystackQuestion, draws: mm.Draws) -> tuple[str, ...]:
     return (*others[:at], right, *others[at:])
 
 
-def _unit(needle: HiddenNeedle, picture: mm.Picture | None) -> mm.Unit:
+def _unit(needle: HiddenNeedle, picture: mt.Picture | None) -> mt.Unit:
     if picture is None:
-        return mm.Unit(needle.id, "needle", needle.text, None, between_sentences=True)
-    return mm.Unit(needle.id, "needle", mm.Image(picture.path), None)
+        return mt.Unit(needle.id, "needle", needle.text, None, between_sentences=True)
+    return mt.Unit(needle.id, "needle", mt.Image(picture.path), None)
 
 
-def _released(unit: mm.Unit, tokens: int, has: str) -> dict[str, Any]:
-    """A unit of the context; whoever holds or is a needle says so, and has the same keys as the others."""
+def _released(unit: mt.Unit, tokens: int, has: str) -> dict[str, object]:
+    """Return a unit of the context; all units have the same keys, which say whether it is or contains a needle."""
     is_needle = unit.role == "needle" or bool(unit.needles)
-    if isinstance(unit.body, mm.Image):
+    if isinstance(unit.body, mt.Image):
         return {"text": MARKER, "type": "image", "len": tokens, has: is_needle}
     return {"text": unit.body, "type": "text", "len": tokens, has: is_needle}
 
 
-def _positive(needle: mm.Unit, tokens: int, has: str) -> dict[str, Any]:
-    if isinstance(needle.body, mm.Image):
+def _positive(needle: mt.Unit, tokens: int, has: str) -> dict[str, object]:
+    if isinstance(needle.body, mt.Image):
         path = needle.body.path.removeprefix(FOLDER)
         return {"text": MARKER, "type": "image", "len": tokens, has: True, "image": path, "nid": needle.id}
     return {"text": needle.body, "type": "text", "len": tokens, has: True}

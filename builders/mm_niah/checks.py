@@ -1,9 +1,9 @@
-"""What a question of MM-NIAH must be to be asked: needles that differ, one right choice, markers that add up."""
+"""Checks a question of MM-NIAH before it is asked: distinct needles, one right choice, as many pictures as markers."""
 
 from collections.abc import Sequence
 from typing import NoReturn
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 from builders.mm_niah.asking import MARKER
 from builders.mm_niah.rows import HaystackQuestion
 
@@ -12,7 +12,7 @@ def check_row(row: HaystackQuestion, task: str, needle: str) -> None:
     """Refuse a row that this dataset cannot ask.
 
     Raises:
-        Rejected: the reject says which field, what was expected and what was found.
+        Rejected: the reject names the field, what was expected and what was found.
 
     """
     _needles(row, needle, may_repeat=(task, needle) == ("counting", "text"))
@@ -25,26 +25,26 @@ def check_row(row: HaystackQuestion, task: str, needle: str) -> None:
         if len(row.counts) != len(row.needles):
             _refuse("counts-and-needles", f"{len(row.needles)} counts", str(len(row.counts)), "answer")
     elif needle == "text":
-        if not row.answers or not all(map(mm.normalise, row.answers)):
+        if not row.answers or not all(map(mt.normalise, row.answers)):
             _refuse("empty-answer", "an answer of letters or digits", repr(row.answers), "answer")
     else:
         _choices(row)
 
 
 def _needles(row: HaystackQuestion, kind: str, *, may_repeat: bool) -> None:
-    """Refuse needles that cannot be hidden; counted statements may be equal, since equal numbers make them so."""
+    """Refuse needles that cannot be hidden; counted statements may be equal, because equal numbers make them equal."""
     if not row.needles:
         _refuse("no-needles", "at least one needle", "none", "needles")
     bodies = [needle.text if kind == "text" else needle.image for needle in row.needles]
     if not all(bodies):
         _refuse("needles-of-another-kind", f"needles that are {kind}s", "another kind", "needles", "set options.needle")
-    distinct = {mm.normalise(body) if kind == "text" else body for body in bodies}
+    distinct = {mt.normalise(body) if kind == "text" else body for body in bodies}
     if len(distinct) < len(bodies) and not may_repeat:
         _refuse("needle-twice", "needles that differ", repr(bodies), "needles")
     for body in bodies if kind == "text" else ():
         if "\n" in body or MARKER in body:
             _refuse("needle-with-marker", f"one line without {MARKER}", repr(body), "needles")
-        if not mm.normalise(body):
+        if not mt.normalise(body):
             _refuse("empty-needle", "a sentence", repr(body), "needles")
 
 
@@ -58,14 +58,14 @@ def _choices(row: HaystackQuestion) -> None:
         _refuse("answer-out-of-range", f"an index below {len(row.choices)}", str(row.right), "answer")
 
 
-def check_pictures(pictures: Sequence[mm.Picture], field: str, least_scale: float = 0) -> None:
-    """Refuse pictures of the same bytes, and a needle that is lost when its picture is shrunk.
+def check_pictures(pictures: Sequence[mt.Picture], field: str, least_scale: float = 0) -> None:
+    """Refuse pictures with the same bytes, and a needle that becomes invisible when its picture is shrunk.
 
     Raises:
-        Rejected: as above.
+        Rejected: the reject names the field, what was expected and what was found.
 
     """
-    if any(picture.source in mm.PictureBytes(e.source for e in pictures[:n]) for n, picture in enumerate(pictures)):
+    if any(picture.source in mt.PictureBytes(e.source for e in pictures[:n]) for n, picture in enumerate(pictures)):
         _refuse(f"identical-{field}", "pictures that differ", "the same bytes twice", field)
     for picture in pictures:
         if picture.scale < least_scale:
@@ -74,4 +74,4 @@ def check_pictures(pictures: Sequence[mm.Picture], field: str, least_scale: floa
 
 
 def _refuse(reason: str, expected: str, found: str, field: str, todo: str = "") -> NoReturn:
-    raise mm.Rejected(mm.Fault(reason, expected, found, field=field, todo=todo))
+    raise mt.Rejected(mt.Fault(reason, expected, found, field=field, todo=todo))

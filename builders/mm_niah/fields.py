@@ -1,19 +1,19 @@
-"""Read the fields of MM-NIAH's annotation rows in every form that they have, and refuse any other form by name."""
+"""Reads the fields of MM-NIAH's annotation rows in all their forms, and refuses any other form by name."""
 
 import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, TypeAlias
+from typing import NoReturn, TypeAlias
 
 from builders.mm_niah.pages import is_cartoon
-from mmlongbench import Fault, Rejected
+from mmlongbench.task import Fault, Rejected
 
 MARKER = "<image>"
 PAGE_BREAK = "</s>"
-"""Stands between the pages of some contexts; it is no text of a page."""
+"""The break between the pages of some contexts; it is not part of a page's text."""
 MAX_NEEDLE = 10_000
-"""Characters; a needle is a sentence."""
+"""The maximum characters of a needle, which is a sentence."""
 MAX_COUNT = 10**6
 _WHOLE = re.compile(r"[0-9]{1,9}(?:\.0{1,9})?")
 Span: TypeAlias = tuple[int, int]
@@ -21,24 +21,24 @@ Span: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """What a row of any category has; the needles, the options and the answer are read as its category wants."""
+    """The fields of a row of any category; needles, options and answer are read later, depending on the category."""
 
     id: str
     context: str
     question: str
     answer: object
-    meta: Mapping[str, Any]
+    meta: Mapping[str, object]
     pictures: tuple[str, ...]
-    """Of the context."""
+    """The pictures of the context."""
     shown: tuple[str, ...]
-    """Of the question."""
+    """The pictures of the question."""
 
 
-def read_fields(raw: Mapping[str, Any]) -> Fields:
+def read_fields(raw: Mapping[str, object]) -> Fields:
     """Return the fields of a row.
 
     Raises:
-        Rejected: one is missing or has another type, or markers and pictures do not add up.
+        Rejected: a field is missing or has another type, or there are not as many pictures as markers.
 
     """
     if type(raw.get("id")) is not int:
@@ -58,9 +58,9 @@ def read_fields(raw: Mapping[str, Any]) -> Fields:
 
 
 def _shown_at(images: Sequence[str], count: int) -> set[int]:
-    """Which pictures belong to the question: cartoons by their folder, without such a folder the last ones.
+    """Return which pictures belong to the question: those in a folder of cartoons, else the last ones.
 
-    Official programs take the last entry of `images_list`, others the first, so the folder goes before the place.
+    Official programs use the last entry of `images_list`, others the first, so the folder is checked before the place.
     """
     cartoons = {number for number, name in enumerate(images) if is_cartoon(name)}
     last = set(range(len(images) - count, len(images)))
@@ -73,9 +73,9 @@ def _shown_at(images: Sequence[str], count: int) -> set[int]:
 
 
 def find_sentences(context: str, texts: Sequence[str]) -> dict[str, list[Span]]:
-    """Return where each text stands in a context, whatever white space is between its words.
+    """Return the positions of each text in a context, with any white space between its words.
 
-    A text that is part of a longer one is not found inside it.
+    A text that is part of a longer text is not found inside that.
 
     >>> find_sentences("It is 4. So it is 4. It is 4.", ["So it is 4.", "it is 4.", "It is 4."])
     {'So it is 4.': [(9, 20)], 'it is 4.': [], 'It is 4.': [(0, 8), (21, 29)]}
@@ -91,7 +91,7 @@ def find_sentences(context: str, texts: Sequence[str]) -> dict[str, list[Span]]:
 
 
 def sentences_of(fields: Fields) -> list[str]:
-    """Return the needles of a text row, white space normalised; refuse what is no list of sentences."""
+    """Return the needles of a text row with normalised white space; refuse anything but a list of sentences."""
     needles = fields.meta.get("needles")
     if not isinstance(needles, list) or not needles:
         refuse("no-needles", "a list of needles", repr(needles)[:80], "meta.needles")
@@ -121,7 +121,7 @@ def numbers_of(answer: object) -> tuple[int, ...]:
 
 
 def counts_of(answer: object) -> tuple[int, ...] | None:
-    """Return the numbers of a counting answer: a list, or a text that holds one as JSON; None of anything else.
+    """Return the numbers of a counting answer, given as a list or as JSON text; None for anything else.
 
     >>> counts_of("[1, 2.0]"), counts_of(["1", "2"]), counts_of("[1.5]")
     ((1, 2), (1, 2), None)
@@ -138,7 +138,7 @@ def counts_of(answer: object) -> tuple[int, ...] | None:
 
 
 def _count(value: object) -> int | None:
-    """Return a whole number from 0, also one that is spelled as a text or with a fraction of zero."""
+    """Return a whole number from 0 on, also if it is written as text or with a fraction of zero."""
     if isinstance(value, str) and _WHOLE.fullmatch(value.strip()):
         value = float(value)
     if isinstance(value, float) and value.is_integer():
@@ -146,7 +146,7 @@ def _count(value: object) -> int | None:
     return value if type(value) is int and 0 <= value <= MAX_COUNT else None
 
 
-def _text(raw: Mapping[str, Any], field: str) -> str:
+def _text(raw: Mapping[str, object], field: str) -> str:
     value = raw.get(field)
     if not isinstance(value, str) or not value.strip():
         refuse("missing-or-mistyped-field", "a text", repr(value)[:80], field)
@@ -161,5 +161,5 @@ def names_of(value: object, field: str) -> list[str]:
 
 
 def refuse(reason: str, expected: str, found: str, field: str, todo: str = "") -> NoReturn:
-    """Refuse a row: say which field, what was expected and what was found."""
+    """Refuse a row; the reject names the field, what was expected and what was found."""
     raise Rejected(Fault(reason, expected, found, field=field, todo=todo))

@@ -1,14 +1,14 @@
-"""MM-NIAH's own files: annotation rows whose contexts hold their needles already, and their pictures.
+"""MM-NIAH's own files: annotation rows whose contexts already contain their needles, and their pictures.
 
 `questions` is one of the six annotation files, `images` the folder of their pictures or one above it, `obelics`
-(optional) more web pages. The row itself says what it asks, whatever the file is called. The needles are taken out of a
-row's own context, which is then the first page of its haystack.
+(optional) more web pages. The row itself says what it asks, whatever the name of the file. The needles are removed from
+a row's own context, which then becomes the first page of its haystack.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from builders.mm_niah.annotations import (
     Annotation,
@@ -21,7 +21,7 @@ from builders.mm_niah.annotations import (
 from builders.mm_niah.obelics import obelics_faults, obelics_pages
 from builders.mm_niah.pages import Pages, WebPage, picture_file, picture_root
 from builders.mm_niah.rows import HaystackQuestion
-from mmlongbench import Fault, RawRow, Reader, Row, RowFault, SourcePaths, json_line_at, json_lines, raw_row
+from mmlongbench.task import Fault, RawRow, Reader, Row, RowFault, SourcePaths, json_line_at, json_lines, raw_row
 
 
 class MMNIAHRows(Reader[HaystackQuestion]):
@@ -34,14 +34,14 @@ class MMNIAHRows(Reader[HaystackQuestion]):
     fixed_fields: ClassVar[tuple[str, ...]] = ("id", "question", "answer", "context", "images_list", "meta")
 
     def __init__(self) -> None:
-        """Know no folder of pictures yet; each is looked for once, and again when rows are read."""
+        """Start without a folder of pictures; the folder is searched for once, and again when rows are read."""
         self._roots: dict[Path, Path] = {}
 
     def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
-        """Each question, `mm-niah-<id>`; then the pages of `obelics` that cannot be read.
+        """Yield each question, `mm-niah-<id>`; then the pages of `obelics` that cannot be read.
 
         Raises:
-            SourceError: several folders may be the folder of pictures.
+            SourceError: several folders could be the folder of pictures.
 
         """
         path = sources["questions"]
@@ -52,25 +52,25 @@ class MMNIAHRows(Reader[HaystackQuestion]):
             yield raw_row(id, fault, sources["obelics"].name, id)
 
     def row(self, raw: RawRow, sources: SourcePaths) -> HaystackQuestion | Fault:
-        """One question cleaned."""
+        """Return one question cleaned."""
         found = read_annotation(raw.fields)
         return found.question if isinstance(found, Annotation) else found
 
     def image(self, sources: SourcePaths, name: str) -> Path | None:
-        """A picture of a context, a question or a web page."""
+        """Return a picture of a context, a question or a web page."""
         folder = sources["images"]
         if folder not in self._roots:
             self._roots[folder] = picture_root(folder)
         return picture_file(folder, name, self._roots[folder])
 
     def asked_pictures(self, sources: SourcePaths) -> Iterator[str]:
-        """The needles, patterns and options of all rows, also of those that are refused."""
+        """Yield the needles, patterns and options of all rows, including refused ones."""
         for _, _, raw in json_lines(sources["questions"]):
             found = read_annotation(raw)
             yield from asked_by(found) if isinstance(found, Annotation) else asked_by_refused(raw)
 
     def web_pages(self, sources: SourcePaths) -> Mapping[str, WebPage]:
-        """The rows' own contexts without their needles, `row-<id>`, then the pages of `obelics`."""
+        """Return the rows' own contexts without their needles, `row-<id>`, then the pages of `obelics`."""
         path, found = sources["questions"], dict[str, Callable[[], WebPage]]()
         for number, offset, raw in json_lines(path):
             if not isinstance(raw, Fault):
@@ -78,13 +78,13 @@ class MMNIAHRows(Reader[HaystackQuestion]):
         return Pages(found | (obelics_pages(sources["obelics"]) if "obelics" in sources else {}))
 
 
-def _id(raw: Mapping[str, Any] | Fault, number: int) -> str:
+def _id(raw: Mapping[str, object] | Fault, number: int) -> str:
     id = None if isinstance(raw, Fault) else raw.get("id")
     return str(id) if isinstance(id, int) and not isinstance(id, bool) else f"line-{number}"
 
 
 def _own_page(path: Path, offset: int) -> WebPage:
-    """A row's context without its needles, also of a row that is skipped; nothing of a row that cannot be read."""
+    """Return a row's context without its needles, also for a skipped row; empty for a row that cannot be read."""
     raw = json_line_at(path, offset)
     found = read_annotation(raw)
     if isinstance(found, Annotation):

@@ -1,31 +1,37 @@
 """Local OBELICS pages (Laurençon et al. 2023, arXiv:2306.16527): rows of parallel lists `images` (URLs) and `texts`.
 
-A file or a folder of JSON Lines (`.jsonl`, `.json`) or Parquet. Pictures are looked for by file name: the metadata's
-`formatted_filename`, else the last part of the URL.
+The source is a file or a folder of JSON Lines (`.jsonl`, `.json`) or Parquet. Pictures are found by file name: the
+metadata's `formatted_filename`, else the last part of the URL.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import urlsplit
 
 from builders.mm_niah.pages import WebPage
-from mmlongbench import Fault, Image, SourceError, json_line_at, json_lines, visible_files
+from mmlongbench.task import Fault, Image, SourceError, json_line_at, json_lines, visible_files
+
+if TYPE_CHECKING:
+    from pyarrow.parquet import ParquetFile
+
+_Row: TypeAlias = Mapping[str, object]
+"""A page in the form that its file has."""
 
 END = "END_OF_DOCUMENT_TOKEN_TO_BE_REPLACED"
 FOLDER = "obelics"
-"""Where their pictures are released, below the reader's own folder."""
+"""The folder in which their pictures are released, below the reader's own folder."""
 
 
 def obelics_pages(source: Path) -> dict[str, Callable[[], WebPage]]:
-    """How to read each page, by id `obelics/<file>-<row from 0>`, in the order of the files."""
+    """Return a function that reads each page, by id `obelics/<file>-<row from 0>`, in the order of the files."""
     return {id: read for file in _files(source) for id, read, _ in _pages(source, file)}
 
 
 def obelics_faults(source: Path) -> Iterator[tuple[str, Fault]]:
-    """The pages that cannot be read, by id; they are in no haystack."""
+    """Yield the pages that cannot be read, by id; no haystack uses them."""
     for file in _files(source):
         for id, _, raw in _pages(source, file, is_checked=True):
             found = raw if isinstance(raw, Fault) else page_of(raw)
@@ -33,27 +39,28 @@ def obelics_faults(source: Path) -> Iterator[tuple[str, Fault]]:
                 yield id, found
 
 
-def page_of(raw: Mapping[str, Any]) -> list[str | Image] | Fault:
-    """The texts and pictures of a row, or what is wrong with it."""
+def page_of(raw: _Row) -> list[str | Image] | Fault:
+    """Return the texts and pictures of a row, or what is wrong with it."""
     texts, images = raw.get("texts"), raw.get("images")
     if not isinstance(texts, list) or not isinstance(images, list) or len(texts) != len(images):
         return Fault("missing-or-mistyped-field", "two lists of one length", "something else", field="texts, images")
     names = _names(raw.get("metadata"), len(texts))
     parts: list[str | Image] = []
     for number, (text, url) in enumerate(zip(texts, images, strict=True)):
-        if (text is None) == (url is None) or not isinstance(text if url is None else url, str):
+        given = text if url is None else url
+        if (text is None) == (url is None) or not isinstance(given, str):
             return Fault(
                 "text-or-image", "a text or a URL, the other null", repr((text, url))[:80], field=f"[{number}]"
             )
         if url is None:
-            parts.append(text.replace(END, " "))
+            parts.append(given.replace(END, " "))
         else:
-            parts.append(Image(f"{FOLDER}/{names[number] or PurePosixPath(urlsplit(url).path).name or 'image'}"))
+            parts.append(Image(f"{FOLDER}/{names[number] or PurePosixPath(urlsplit(given).path).name or 'image'}"))
     return parts
 
 
 def _names(metadata: object, count: int) -> list[str]:
-    """The file names that the metadata has, a list that is a string in the source."""
+    """Return the file names in the metadata, which is a list stored as a string in the source."""
     try:
         found = json.loads(metadata) if isinstance(metadata, str) else metadata
     except (ValueError, RecursionError):
@@ -72,12 +79,14 @@ def _files(source: Path) -> list[Path]:
     return found
 
 
-def _pages(source: Path, file: Path, *, is_checked: bool = False) -> Iterator[tuple[str, Callable[[], WebPage], Any]]:
-    """(id, how to read it, the row or a fault) of each page; of Parquet the row is read only to be checked."""
+def _pages(
+    source: Path, file: Path, *, is_checked: bool = False
+) -> Iterator[tuple[str, Callable[[], WebPage], _Row | Fault]]:
+    """Yield (id, function that reads it, row or fault) of each page; Parquet rows are read only for the check."""
     stem = f"{FOLDER}/{file.relative_to(source).as_posix() if source.is_dir() else file.name}"
     if file.suffix == ".parquet":
         for number, (group, row) in enumerate(_places(file)):
-            read = _row(file, group, row) if is_checked else None
+            read = _row(file, group, row) if is_checked else {}
             yield f"{stem}-{number}", partial(_from_parquet, file, group, row), read
         return
     for number, (_, offset, raw) in enumerate(json_lines(file)):
@@ -92,7 +101,7 @@ def _from_parquet(file: Path, group: int, row: int) -> WebPage:
     return _readable(_row(file, group, row))
 
 
-def _row(file: Path, group: int, row: int) -> dict[str, Any] | Fault:
+def _row(file: Path, group: int, row: int) -> _Row | Fault:
     import pyarrow as pa
 
     try:
@@ -101,7 +110,7 @@ def _row(file: Path, group: int, row: int) -> dict[str, Any] | Fault:
         return Fault("unreadable-row", "a row that can be read", str(error)[:200])
 
 
-def _readable(raw: Mapping[str, Any] | Fault) -> WebPage:
+def _readable(raw: _Row | Fault) -> WebPage:
     found = raw if isinstance(raw, Fault) else page_of(raw)
     return [] if isinstance(found, Fault) else found
 
@@ -113,14 +122,13 @@ def _places(file: Path) -> Iterator[tuple[int, int]]:
 
 
 @lru_cache(maxsize=4)
-def _group(file: Path, group: int) -> list[dict[str, Any]]:
+def _group(file: Path, group: int) -> Sequence[_Row]:
     parquet = _parquet(file)
     columns = [name for name in ("texts", "images", "metadata") if name in parquet.schema_arrow.names]
-    rows: list[dict[str, Any]] = parquet.read_row_group(group, columns).to_pylist()
-    return rows
+    return parquet.read_row_group(group, columns).to_pylist()
 
 
-def _parquet(file: Path) -> Any:  # noqa: ANN401  (pyarrow has no types)
+def _parquet(file: Path) -> "ParquetFile":
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -1,6 +1,7 @@
-"""Pictures that a question names by an ordinal, such as "the second image": found, renamed, or named without it.
+"""Handles pictures that a question names by an ordinal, such as "the second image": finds, replaces or removes
+ordinals.
 
-The ordinal is the place of a picture, from 1, among all pictures of one context. It is stale in any other context.
+The ordinal is the place of a picture, from 1, among all pictures of one context. It is wrong in any other context.
 """
 
 import re
@@ -8,16 +9,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from mmlongbench import ordinal_words
+from mmlongbench.task import ordinal_words
 
 MAX_PLACE = 9_999
-"""The last picture of a context that is named in words."""
+"""The highest place of a picture that is named in words."""
 _NO_QUESTION = r"(?!\s+(?:of|one|image|picture|photo|option|choice|is\s+(?:the|it)|are|do|does|can)\b)"
 _CLAUSE = (
     rf"whose|that|with|having|missing\s+(?:its|the|an?)|where(?!\s+is\b){_NO_QUESTION}|(?:in\s+)?which{_NO_QUESTION}"
 )
 _DESCRIBED = re.compile(rf"(?P<noun>\s+\w+(?:\s+(?:of|in)\s+the\s+\w+)?),?(?P<clause>\s+\(?(?:{_CLAUSE})\b)", re.I)
-"""A picture and the clause that describes it; a comma before the clause goes with the ordinal."""
+"""Matches a picture and the clause that describes it; a comma before the clause is removed with the ordinal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +26,11 @@ class NamedPicture:
     """An ordinal in a question."""
 
     place: int
-    """From 1."""
+    """The place that it names, from 1."""
     start: int
-    """The first character of the ordinal."""
+    """The position of the ordinal's first character."""
     end: int
-    """The character after it."""
+    """The position after the ordinal."""
 
 
 @cache
@@ -54,7 +55,7 @@ def pictures_named(question: str) -> tuple[NamedPicture, ...]:
 
 
 def renamed(question: str, named: NamedPicture, ordinal: str) -> str:
-    """Return the question with another ordinal; one that begins a sentence keeps its capital.
+    """Return the question with another ordinal; one that begins a sentence keeps its capital letter.
 
     >>> question = "Given the second image, whose corner is missing, which is it?"
     >>> renamed(question, pictures_named(question)[0], "one hundred and first")
@@ -65,7 +66,7 @@ def renamed(question: str, named: NamedPicture, ordinal: str) -> str:
 
 
 def without_ordinal(question: str, named: NamedPicture) -> str | None:
-    """Return the question without the ordinal, where a description of the picture follows it; None where none does.
+    """Return the question without the ordinal if a description of the picture follows; else None.
 
     >>> question = "Given the second image, whose corner is missing, which is it?"
     >>> without_ordinal(question, pictures_named(question)[0])
@@ -76,7 +77,7 @@ def without_ordinal(question: str, named: NamedPicture) -> str | None:
 
 
 def _in_run(words: str, at: int) -> Iterator[NamedPicture]:
-    """The ordinals of a run of number words: each ends at a word that is one, such as `first` or `2nd`."""
+    """Yield the ordinals of a run of number words; each ends at an ordinal word, such as `first` or `2nd`."""
     start = None
     for word in re.finditer(r"[a-z]+|\d+[a-z]+", words, re.IGNORECASE):
         if start is None and word[0].lower() == "and":
@@ -88,27 +89,27 @@ def _in_run(words: str, at: int) -> Iterator[NamedPicture]:
 
 
 def _place(words: str) -> int | None:
-    """The place that an ordinal names, in words or in digits; None if it is none."""
+    """Return the place that an ordinal names, in words or in digits; None if it is not an ordinal."""
     if digits := re.fullmatch(r"(\d{1,4})[a-z]+", words.lower()):
         return int(digits[1]) or None
     return _places().get(_key(words))
 
 
 def _key(words: str) -> str:
-    """Number words as they are looked up: lower case, single blanks, without `and`."""
+    """Return number words in the form for look-ups: lower case, single blanks, without `and`."""
     found = re.findall(r"[a-z]+|\d+[a-z]+", words.lower())
     return " ".join(word for word in found if word != "and")
 
 
 @cache
 def _places() -> dict[str, int]:
-    """The place of each ordinal in words."""
+    """Return the place of each ordinal in words."""
     return {_key(words): place for place, words in enumerate(all_ordinals(), 1)}
 
 
 @cache
 def _run() -> re.Pattern[str]:
-    """A run of number words between `the` and the name of a picture."""
+    """Return the pattern of number words between `the` and the name of a picture."""
     words = sorted({word for key in _places() for word in key.split()})
     word = rf"(?:{'|'.join(words)}|\d{{1,4}}(?:st|nd|rd|th))"
     run = rf"{word}(?:(?:\s*,\s*|-|\s+)(?:and\s+)?{word}){{0,24}}"

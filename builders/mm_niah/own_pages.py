@@ -1,10 +1,10 @@
 """Your own haystack: a folder of text and Markdown pages with pictures, and questions about needles to hide in it.
 
-A line of `questions` holds `question`, `answer` (a text; a list of counts, one for each needle; the index of a choice),
-`needles` (sentences, or names of pictures), and may hold `id`, `choices` and `shown` (names of pictures). Pictures are
-named by their paths below `images`, or, without it, below `documents`. Where pictures are counted, the released answer
-has one number for each picture of the context: the needle's count, and 0 for all others. A picture that any question
-names is in no haystack but as a needle.
+A line of `questions` has `question`, `answer` (a text; a list of counts, one for each needle; or the index of a choice)
+and `needles` (sentences, or names of pictures). It may have `id`, `choices` and `shown` (names of pictures). The names
+of pictures are paths below `images` or, without it, below `documents`. If pictures are counted, the released answer has
+one number for each picture of the context: the count for a needle, and 0 for all others. A picture that any question
+names is never a filler of a haystack.
 """
 
 import re
@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from builders.mm_niah.pages import Pages, WebPage, picture_file
 from builders.mm_niah.rows import HaystackQuestion, HiddenNeedle
-from mmlongbench import (
+from mmlongbench.task import (
     Fault,
     Image,
     RawRow,
@@ -34,14 +34,15 @@ from mmlongbench import (
 ENDINGS = (".txt", ".md")
 PICTURES = (".jpg", ".jpeg", ".png", ".gif", ".webp", ".bmp", ".tif", ".tiff")
 _MAX_BYTES = 20_000_000
-"""Of a page."""
+"""The maximum size of a page."""
 _PICTURE = re.compile(r"!\[[^\[\]\n]*\]\(<?([^()>\s]{1,2000})(?:>|(?=[\s)]))[^)\n]{0,200}\)")
-"""Bounded, and nowhere two ways to match: a page of brackets alone is passed over in one go."""
+"""Matches a picture in Markdown. It is bounded and unambiguous, so even a page full of brackets is matched in one
+pass."""
 _LISTS = ("needles", "choices", "shown")
 
 
 class OwnPages(Reader[HaystackQuestion]):
-    """Your own pages and pictures as a haystack, with needles of your own."""
+    """Reads your own pages and pictures as a haystack, with your own needles."""
 
     row_type: ClassVar[type[Row]] = HaystackQuestion
     sources: ClassVar[tuple[str, ...]] = ("questions", "documents")
@@ -50,7 +51,7 @@ class OwnPages(Reader[HaystackQuestion]):
     fixed_fields: ClassVar[tuple[str, ...]] = ("id", *_LISTS)
 
     def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
-        """Each question; its id is its own, or `mm-niah-<line from 0>`; then the pages that are no text."""
+        """Yield each question; its id is its own, or `mm-niah-<line from 0>`; then the pages that are not text."""
         path = sources["questions"]
         for number, _, raw in json_lines(path):
             given = None if isinstance(raw, Fault) else raw.get("id")
@@ -62,22 +63,22 @@ class OwnPages(Reader[HaystackQuestion]):
                 yield raw_row(page, found, page, "page")
 
     def row(self, raw: RawRow, sources: SourcePaths) -> HaystackQuestion | Fault:
-        """One question cleaned."""
+        """Return one question cleaned."""
         return _row(raw.id, raw.fields)
 
     def asked_pictures(self, sources: SourcePaths) -> Iterator[str]:
-        """The needles, choices and shown pictures of all questions, also of those that are refused."""
+        """Yield the needles, choices and shown pictures of all questions, including refused ones."""
         for _, _, raw in json_lines(sources["questions"]):
             listed = [] if isinstance(raw, Fault) else [raw.get(field) for field in _LISTS]
             names = (name for names in listed if isinstance(names, list) for name in names)
             yield from (name for name in names if isinstance(name, str) and name.lower().endswith(PICTURES))
 
     def image(self, sources: SourcePaths, name: str) -> Path | None:
-        """A picture below the folder of pictures, or of pages."""
+        """Return a picture below the folder of pictures or of pages."""
         return picture_file(_pictures_folder(sources), name)
 
     def web_pages(self, sources: SourcePaths) -> Mapping[str, WebPage]:
-        """The pages by their paths below the folder, sorted."""
+        """Return the pages by their paths below the folder, sorted."""
         root = sources["documents"]
         return Pages({page: partial(_page, root, page, file) for page, file in _files(root).items()})
 
@@ -88,7 +89,7 @@ def _pictures_folder(sources: SourcePaths) -> Path:
 
 
 def _files(source: Path) -> dict[str, Path]:
-    """The pages by path below the folder."""
+    """Return the files of pages by their paths below the folder."""
     if source.is_file():
         return {source.name: source}
     pages = (file for file in visible_files(source) if file.suffix.lower() in ENDINGS)
@@ -110,7 +111,9 @@ def _text(root: Path, file: Path) -> str | Fault:
 
 
 def _page(root: Path, page: str, file: Path) -> WebPage:
-    """Texts, and the pictures of Markdown by their paths below the folder; nothing of a page that is no text."""
+    """Return the texts and Markdown pictures of a page, by paths below the folder; empty for a page that is not
+    text.
+    """
     found = _text(root, file)
     if isinstance(found, Fault):
         return []
@@ -120,13 +123,16 @@ def _page(root: Path, page: str, file: Path) -> WebPage:
     return list(parts)
 
 
-def _row(id: str, raw: Mapping[str, Any]) -> HaystackQuestion | Fault:
-    if not isinstance(raw.get("question"), str) or not raw["question"].strip():
-        return Fault("missing-or-mistyped-field", "a text", repr(raw.get("question")), field="question")
-    lists = {field: raw.get(field, []) for field in _LISTS}
-    for field, value in lists.items():
+def _row(id: str, raw: Mapping[str, object]) -> HaystackQuestion | Fault:
+    question = raw.get("question")
+    if not isinstance(question, str) or not question.strip():
+        return Fault("missing-or-mistyped-field", "a text", repr(question), field="question")
+    lists: dict[str, list[str]] = {}
+    for field in _LISTS:
+        value = raw.get(field, [])
         if not isinstance(value, list) or not all(isinstance(name, str) and name.strip() for name in value):
             return Fault("missing-or-mistyped-field", "a list of texts", repr(value)[:80], field=field)
+        lists[field] = value
     if broken := next((needle for needle in lists["needles"] if "\n" in needle or "<image>" in needle), ""):
         return Fault("needle-with-marker", "one line without <image>", repr(broken)[:80], field="needles")
     answer = _answer(raw.get("answer"), bool(lists["choices"]))
@@ -138,7 +144,7 @@ def _row(id: str, raw: Mapping[str, Any]) -> HaystackQuestion | Fault:
     ]
     return HaystackQuestion(
         id=id,
-        question=" ".join(raw["question"].split()),
+        question=" ".join(question.split()),
         needles=tuple(map(HiddenNeedle.model_validate, needles)),
         choices=tuple(lists["choices"]),
         shown=tuple(lists["shown"]),

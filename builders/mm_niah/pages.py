@@ -1,27 +1,27 @@
-"""Web pages read when they are asked for, and the pictures they name: what the readers of MM-NIAH share."""
+"""Web pages that are read when needed, and the pictures they name; the readers of MM-NIAH share this code."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import TypeAlias
 
-from mmlongbench import Fault, Image, SourceError, file_inside
+from mmlongbench.task import Fault, Image, SourceError, file_inside
 
 WebPage: TypeAlias = Sequence[str | Image]
 WEB = "obelics"
-"""The folder of pictures as web pages have them."""
+"""The folder of pictures from web pages."""
 _CARTOONS = "abnormal_pic*"
 _MADE = ("*paste*", _CARTOONS)
-"""Folders of pictures that MM-NIAH made: page pictures with a cartoon pasted onto them, and the cartoons."""
+"""Folders of pictures that MM-NIAH made: page pictures with a pasted cartoon, and the cartoons."""
 _MAX_LEVELS = 2
-"""The folder of pictures is looked for so many levels below the folder that a manifest names."""
+"""How many levels below the manifest's folder the folder of pictures is searched for."""
 
 
 class Pages(Mapping[str, WebPage]):
-    """Interleaved pages by id, in the source's order; only where to find each is held in memory."""
+    """Interleaved pages by id, in the source's order; only their positions are kept in memory."""
 
     def __init__(self, found: Mapping[str, Callable[[], WebPage]]) -> None:
-        """`found` gives for each id a function that reads the page."""
+        """`found` has for each id a function that reads the page."""
         self._found = found
 
     def __getitem__(self, id: str) -> WebPage:
@@ -35,12 +35,12 @@ class Pages(Mapping[str, WebPage]):
 
 
 def folders_of(name: str) -> tuple[str, ...]:
-    """Return the folders of a picture's name."""
+    """Return the folders in a picture's name."""
     return PurePosixPath(name).parts[:-1]
 
 
 def is_made(name: str) -> bool:
-    """Whether a picture lies in a folder of pasted page pictures or cartoons, which no haystack may show.
+    """Return whether a picture is in a folder of pasted page pictures or cartoons, which no haystack may show.
 
     >>> is_made("obelics_paste/find-image/b2.jpg"), is_made("abnormal_pic_val/kite.jpg"), is_made("obelics/paste.jpg")
     (True, True, False)
@@ -49,24 +49,24 @@ def is_made(name: str) -> bool:
 
 
 def is_cartoon(name: str) -> bool:
-    """Whether a picture lies in a folder of cartoons."""
+    """Return whether a picture is in a folder of cartoons."""
     return any(fnmatch(folder.lower(), _CARTOONS) for folder in folders_of(name))
 
 
 def is_web(name: str) -> bool:
-    """Whether a picture lies in the folder of the web pages' own pictures."""
+    """Return whether a picture is in the folder of pictures from web pages."""
     return WEB in folders_of(name)
 
 
 def picture_root(folder: Path) -> Path:
-    """Return the folder that pictures are named below: the one that holds `obelics/`, up to two levels down.
+    """Return the folder that names of pictures are relative to: the one with `obelics/`, up to two levels down.
 
     The archive of the validation split unpacks to `mm_niah_dev/images/`, so a manifest may name that folder, the one
     above it, or the one that the archive was unpacked in. Without an `obelics/` it is the folder itself. A link to a
-    folder of the same level is no second folder.
+    folder of the same level does not count as a second folder.
 
     Raises:
-        SourceError: several folders of one level hold an `obelics/`.
+        SourceError: several folders of one level have an `obelics/`.
 
     """
     level = [folder]
@@ -91,9 +91,10 @@ def _folders(folder: Path) -> list[Path]:
 
 
 def picture_file(folder: Path, name: str, root: Path | None = None) -> Path | None:
-    """Return a picture below a folder, by its name or by its name without the first folder; none that leads out of it.
+    """Return a picture below a folder, by its name with or without the first folder; None if it leads out of the
+    folder.
 
-    Names start from `root`, a folder below (see `picture_root`), else from the folder itself.
+    Names are relative to `root`, a folder below (see `picture_root`), else to the folder itself.
     """
     parts, root = PurePosixPath(name).parts, root or folder
     for tried in (parts, parts[1:]):

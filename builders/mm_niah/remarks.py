@@ -1,31 +1,31 @@
-"""What can be noticed about released records of MM-NIAH, also about those that others made, from their fields alone."""
+"""Remarks about released records of MM-NIAH, also of other origin, from their fields alone."""
 
 from collections.abc import Iterator
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 from builders.mm_niah.asking import MARKER
 from builders.mm_niah.ordinals import pictures_named
 from builders.mm_niah.pages import is_made
 
 FOLDER = "mm-niah/"
-"""Where the pictures are released."""
+"""The folder in which the pictures are released."""
 _UNKNOWN_NEEDLE = "that cannot be compared: the record does not say which picture is the needle"
 
 
-def ordinal_remarks(record: mm.Record, *, is_promised: bool) -> Iterator[mm.Remark]:
-    """Yield whether the ordinals of a question name its needles; nothing of a question without an ordinal."""
+def ordinal_remarks(record: mt.Record, *, is_promised: bool) -> Iterator[mt.Remark]:
+    """Yield whether the ordinals of a question name its needles; nothing for a question without an ordinal."""
     named = pictures_named(record["question"]) if record.get("choices_image") else ()
     if named:
         needles = _needle_places(record)
         is_right = sorted({each.place for each in named}) == needles
         fault = "" if is_right else "naming another picture than the needle" if needles else _UNKNOWN_NEEDLE
-        yield mm.Remark("questions with an ordinal", fault, is_promised=is_promised)
+        yield mt.Remark("questions with an ordinal", fault, is_promised=is_promised)
 
 
-def filler_remarks(record: mm.Record, *, has_picture_needles: bool) -> Iterator[mm.Remark]:
-    """Yield whether a picture that the benchmark made, or one beside the question, fills the context.
+def filler_remarks(record: mt.Record, *, has_picture_needles: bool) -> Iterator[mt.Remark]:
+    """Yield whether a picture that the benchmark made, or a picture of the question, is a filler of the context.
 
-    Only names are looked at: the bytes of pictures are compared when a release is built.
+    Only names are compared; the bytes of pictures are compared when a release is built.
     """
     needles, images = _needle_places(record), record.get("image_list") or []
     fillers = [path for place, path in enumerate(images, 1) if place not in needles]
@@ -39,11 +39,11 @@ def filler_remarks(record: mm.Record, *, has_picture_needles: bool) -> Iterator[
         fault = "filled with a picture that was made for a question"
     elif not beside.isdisjoint(fillers):
         fault = "filled with a picture that is shown beside the question"
-    yield mm.Remark("contexts with other pictures than needles", fault, is_promised=True)
+    yield mt.Remark("contexts with other pictures than needles", fault, is_promised=True)
 
 
-def _needle_places(record: mm.Record) -> list[int]:
-    """The places of the needles among the pictures, from 1: by the flags of the units, else by their paths."""
+def _needle_places(record: mt.Record) -> list[int]:
+    """Return the places of the needles among the pictures, from 1: by the flags of the units, else by their paths."""
     pictures = [ctx for ctx in record["ctxs"] if ctx["text"] == MARKER]
     if flagged := [place for place, ctx in enumerate(pictures, 1) if ctx.get("has_ans")]:
         return flagged

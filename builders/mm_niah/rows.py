@@ -1,41 +1,42 @@
-"""The row that every reader of MM-NIAH gives to the builder."""
+"""The row that every reader of MM-NIAH makes for the builder."""
 
 from pydantic import BaseModel, ConfigDict
 
-from mmlongbench import Row
+from mmlongbench.task import Row
 
 
 class HiddenNeedle(BaseModel):
-    """A sentence, or a picture; exactly one of the two is set."""
+    """A needle: a sentence or a picture; exactly one of the two is set."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: str
-    """Distinct within a question, such as `needle-0`."""
+    """The id, unique within a question, such as `needle-0`."""
     text: str = ""
     """A sentence without a newline and without a marker."""
     image: str = ""
-    """The picture that is, or that carries, the needle, as the source names it."""
+    """The source's name of the picture that is the needle or contains it."""
 
 
 class HaystackQuestion(Row):
-    """One question over interleaved pages in which needles are hidden."""
+    """One question about interleaved pages in which needles are hidden."""
 
     question: str
-    """In counting over pictures it holds one `<image>` marker for each of `shown`, and no marker elsewhere."""
+    """The question. When counting over pictures, it has one `<image>` marker for each of `shown`; otherwise it has
+    none."""
     needles: tuple[HiddenNeedle, ...]
-    """In the order in which `counts` has them."""
+    """The needles, in the order of `counts`."""
     answers: tuple[str, ...] = ()
-    """Retrieval and reasoning over text: the released one first."""
+    """The accepted answers for retrieval and reasoning over text; the first one is released."""
     counts: tuple[int, ...] = ()
-    """Counting: one for each needle; every other picture of a context has 0."""
+    """The numbers for counting, one for each needle; every other picture of a context has 0."""
     choices: tuple[str, ...] = ()
-    """Retrieval and reasoning over pictures: the picture options, as the source names them."""
+    """The picture options for retrieval and reasoning over pictures, by the source's names."""
     right: int = -1
-    """The index of the right one among `choices`."""
+    """The index of the right choice in `choices`."""
     shown: tuple[str, ...] = ()
-    """Counting over pictures: the pictures that are shown with the question."""
+    """The pictures that are shown with the question, when counting over pictures."""
     is_ordinal_stale: bool = False
-    """Whether its ordinal ("the second image") names another picture than the needle in the source's own document."""
+    """Whether its ordinal ("the second image") names a picture other than the needle in the source's own document."""
     pages: tuple[str, ...] = ()
-    """Its own web pages, by id: taken before all others."""
+    """The ids of its own web pages, which are taken before all others."""

@@ -1,4 +1,4 @@
-"""The samples of the built-in readers: miniatures that the package draws itself, found by entry point.
+"""The samples of the built-in readers: small example sources that the package draws itself, found by entry points.
 
-They are fixtures of quickstarts and tests. No builder and no reader imports them.
+They are for quickstarts and tests. No builder and no reader imports them.
 """

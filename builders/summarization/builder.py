@@ -1,14 +1,14 @@
 """Summarization: the pages of a report, or of the documents of a case, as images (paper, section 3; files `summ/*`).
 
-Pages are cut from the end, of several documents each evenly; only examples whose full prompt is about 128K long are in,
-the same at every length. A report's own summary pages are taken out first.
+Pages are cut from the end, evenly if there are several documents. Only examples whose full prompt is about 128K long
+are used, the same ones at every length. A report's own summary pages are removed first.
 """
 
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 from builders.common.pages import page_number, text_fields, text_unit, with_text
 from builders.summarization.gold import joined_summary
 from builders.summarization.options import SummaryOptions
@@ -17,25 +17,25 @@ from builders.summarization.rows import Summarised
 from builders.summarization.templates import INSTRUCTIONS, ask, page_unit
 
 _PAPER_IMAGES = {"gov": (2.0, 6.0, 12.0, 25.0, 50.7), "lexsum": (3.0, 6.0, 12.1, 25.2, 51.3)}
-"""Table 3."""
+"""The images per example in Table 3 of the paper."""
 
 
-class Summary(mm.Builder[Summarised]):
+class Summary(mt.Builder[Summarised]):
     """Summarization of page images, or of their text."""
 
-    row_type: ClassVar[type[mm.Row]] = Summarised
+    row_type: ClassVar[type[mt.Row]] = Summarised
     options: SummaryOptions
 
-    options_type: ClassVar[type[mm.Options]] = SummaryOptions
+    options_type: ClassVar[type[mt.Options]] = SummaryOptions
 
     @property
-    def spec(self) -> mm.TaskSpec:
-        """520 tokens are kept free: 384 to generate, the rest for a chat template."""
-        files = mm.FilePattern("summ/{name}_K{k}.jsonl")
+    def spec(self) -> mt.TaskSpec:
+        """Return the declarations; 520 tokens are kept free: 384 for the answer, the rest for a chat template."""
+        files = mt.FilePattern("summ/{name}_K{k}.jsonl")
         reads = self.options.pages_as == "text" or self.options.kind == "report"
-        span = mm.FullPrompt(below=4 * 1024, above=24 * 1024)
+        span = mt.FullPrompt(below=4 * 1024, above=24 * 1024)
         paper = _PAPER_IMAGES.get(self.dataset, ())
-        return mm.TaskSpec(
+        return mt.TaskSpec(
             files,
             "rouge",
             further_metrics=("judge-fluency-f1",),
@@ -48,29 +48,31 @@ class Summary(mm.Builder[Summarised]):
             paper_images=paper,
         )
 
-    def draft(self, row: Summarised, sources: mm.Sources, draws: mm.Draws) -> mm.Draft:
-        """Each document from its beginning; the first page of the one that is longest is always there."""
+    def draft(self, row: Summarised, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
+        """Return a draft: each document from its beginning; the first page of the longest document is always
+        included.
+        """
         kind = self.options.kind
         if row.kind != kind:
             todo = f"the reader gives {row.kind}s; set options.kind to {row.kind}"
-            raise mm.DraftError(f"{self.dataset}: options.kind is {kind!r}, {todo}")
+            raise mt.DraftError(f"{self.dataset}: options.kind is {kind!r}, {todo}")
         documents = [sources.documents[id] for id in row.docs]
         removed = self._removed(row, sources.documents) if kind == "report" else {}
         summary = _sections(row) if kind == "report" else _chosen(row, self.options.reference)
         pages = [[page for page in document.pages if page.index not in removed] for document in documents]
         counts = {document.name: len(kept) for document, kept in zip(documents, pages, strict=True)}
-        first, *others = mm.by_divisor(
+        first, *others = mt.by_divisor(
             [[self._unit(sources.documents, row, number, page) for page in kept] for number, kept in enumerate(pages)]
         ).order
         about = {"row": row, "summary": summary, "removed": removed, "pages": counts}
-        question = mm.Question(row.id, ask(kind), about)
-        opening, take_order = (INSTRUCTIONS[kind],), mm.InOrder(tuple(others))
+        question = mt.Question(row.id, ask(kind), about)
+        opening, take_order = (INSTRUCTIONS[kind],), mt.InOrder(tuple(others))
         is_rendered = self.options.pages_as == "text" and not self.options.packs_text
-        rendered = mm.Rendering(opening, partial(with_text, sources.documents)) if is_rendered else None
-        return mm.Draft(row.id, opening, (question,), (first,), take_order, rendered_as_text=rendered)
+        rendered = mt.Rendering(opening, partial(with_text, sources.documents)) if is_rendered else None
+        return mt.Draft(row.id, opening, (question,), (first,), take_order, rendered_as_text=rendered)
 
-    def record(self, example: mm.Example) -> mm.Record:
-        """One line of the public file."""
+    def record(self, example: mt.PackedExample) -> mt.Record:
+        """Return one line of the public file."""
         data = example.question.data
         row: Summarised = data["row"]
         shown = [unit.group for unit in example.units]
@@ -86,42 +88,42 @@ class Summary(mm.Builder[Summarised]):
             ],
         }
 
-    def prompt(self, record: mm.Record) -> mm.Prompt:
-        """The prompt of a released line: with `page_text_list` of texts, else of images."""
+    def prompt(self, record: mt.Record) -> mt.Prompt:
+        """Return the prompt of a released line: with texts if it has `page_text_list`, else with images."""
         texts = record.get("page_text_list")
         units = [page_unit(path, page_number(path)) for path in record["image_list"]]
         if texts is not None:
             units = [text_unit(unit, text) for unit, text in zip(units, texts, strict=True)]
-        return mm.assemble((INSTRUCTIONS[self.options.kind],), units, "\n\n", ask(self.options.kind))
+        return mt.assemble((INSTRUCTIONS[self.options.kind],), units, "\n\n", ask(self.options.kind))
 
-    def gold(self, record: mm.Record) -> str:
-        """The summary as one text."""
+    def gold(self, record: mt.Record) -> str:
+        """Return the summary as one text."""
         return joined_summary(record["summary"])
 
-    def cluster(self, record: mm.Record) -> str:
-        """Return the report or the case, which is asked about once."""
+    def cluster(self, record: mt.Record) -> str:
+        """Return the report or the case; there is one question about each."""
         return str(record["id"])
 
-    def _unit(self, documents: mm.Documents, row: Summarised, number: int, page: mm.Page) -> mm.Unit:
-        """A page of the row's document of that number, in the form it is chosen in."""
+    def _unit(self, documents: mt.Documents, row: Summarised, number: int, page: mt.Page) -> mt.Unit:
+        """Return a page of one of the row's documents, in the form in which pages are chosen."""
         unit = page_unit(page.path, page.index, number)
         unit = replace(unit, data={**unit.data, "document": row.docs[number]})
         return with_text(documents, unit) if self.options.packs_text else unit
 
-    def _removed(self, row: Summarised, documents: mm.Documents) -> dict[int, str]:
+    def _removed(self, row: Summarised, documents: mt.Documents) -> dict[int, str]:
         options, texts = self.options, documents.page_texts(row.docs[0])
         must_be_found = options.without_summary_page == "reject"
         return removed_pages(texts, row.sections, options.share, options.first_pages, must_be_found=must_be_found)
 
 
-def _sections(row: Summarised) -> list[dict[str, Any]]:
+def _sections(row: Summarised) -> list[dict[str, object]]:
     return [section.model_dump(mode="json") for section in row.sections]
 
 
 def _chosen(row: Summarised, length: str) -> str:
-    """The summary of a case of this length."""
+    """Return the summary of a case with this length."""
     written = {section.section_title: section.paragraphs[0] for section in row.sections}
     if length not in written:
         expected, todo = f"a {length} summary", "set options.reference"
-        raise mm.Rejected(mm.Fault("no-such-summary", expected, ", ".join(written), field="summary", todo=todo))
+        raise mt.Rejected(mt.Fault("no-such-summary", expected, ", ".join(written), field="summary", todo=todo))
     return written[length]

@@ -1,11 +1,18 @@
-"""The reference summary of a record as one text, as the public code joins it."""
+"""The reference summary of a record as one text, joined as in the public code."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TypedDict
 
 
-def joined_summary(summary: str | Sequence[dict[str, Any]]) -> str:
-    r"""A case's summary is a text; a report's has sections, each with its title before its paragraphs.
+class SectionOfRecord(TypedDict):
+    """A section of a report's summary, as a record has it."""
+
+    section_title: str
+    paragraphs: Sequence[str]
+
+
+def joined_summary(summary: str | Sequence[SectionOfRecord]) -> str:
+    r"""Return the summary of a case, which is a text, or of a report, whose sections have titles and paragraphs.
 
     >>> joined_summary([{"section_title": "Findings", "paragraphs": ["One.", "Two."]}])
     'Findings:\nOne.\nTwo.'

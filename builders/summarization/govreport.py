@@ -1,17 +1,17 @@
 """GovReport (Huang et al. 2021, arXiv:2104.02112): GAO's reports as JSON, and a folder of their PDFs named by id.
 
-`reports` is a folder of JSON files (`gov-report/gao/*.json`), one of them, or lines of JSON; `highlight` is GAO's own
-summary. Reports of the Congressional Research Service have another form of summary and are rejected. The archive calls
-a report `GAO-18-107`, the benchmark's public files and claims `gov_report_gao-18-107`: either is read, the latter is
-released.
+`reports` is a folder of JSON files (`gov-report/gao/*.json`), one such file, or lines of JSON; `highlight` is GAO's own
+summary. Reports of the Congressional Research Service have another form of summary and are rejected. The id of a report
+is `GAO-18-107` in the archive, and `gov_report_gao-18-107` in the benchmark's public files and claims: both are read,
+the latter is released.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from builders.summarization.rows import Section, Summarised
-from mmlongbench import (
+from mmlongbench.task import (
     Fault,
     Pages,
     RawRow,
@@ -30,13 +30,13 @@ from mmlongbench import (
 )
 
 _MAX_BYTES = 64 * 1024 * 1024
-"""Of one report; the longest has a megabyte."""
+"""The maximum size of one report; the longest has a megabyte."""
 _PREFIX = "gov_report_"
-"""What the ids of the benchmark's public rows and claims begin with."""
+"""The prefix of ids in the benchmark's public rows and claims."""
 
 
 class GovReport(Reader[Summarised]):
-    """GAO's reports."""
+    """Reads GAO's reports."""
 
     row_type: ClassVar[type[Row]] = Summarised
     sources: ClassVar[tuple[str, ...]] = ("reports", "documents")
@@ -44,11 +44,11 @@ class GovReport(Reader[Summarised]):
     fixed_fields: ClassVar[tuple[str, ...]] = ("id",)
 
     def __init__(self) -> None:
-        """Know no PDFs yet; while rows are read, the list of a folder is kept."""
+        """Start without PDFs; while rows are read, the list of a folder is kept."""
         self._stems: dict[Path, Mapping[str, Sequence[str]]] = {}
 
     def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
-        """Each report; its id is the public one, `gov_report_` and the number of the report in lower case."""
+        """Yield each report; its id is the public one, `gov_report_` and the number of the report in lower case."""
         folder = sources["documents"]
         self._stems[folder] = _stems(folder)
         try:
@@ -59,27 +59,27 @@ class GovReport(Reader[Summarised]):
             self._stems.pop(folder, None)
 
     def row(self, raw: RawRow, sources: SourcePaths) -> Summarised:
-        """One report cleaned; raises Rejected."""
+        """Return one report cleaned; raises Rejected."""
         folder = sources["documents"]
         if folder not in self._stems:
             self._stems[folder] = _stems(folder)
         return _row(_id(raw.fields), raw.fields, self._stems[folder])
 
     def documents(self, sources: SourcePaths) -> Mapping[str, Pages | Fault]:
-        """Every PDF of the folder, by its name without the ending."""
+        """Return every PDF of the folder, by its name without the ending."""
         return pdfs_by_name(sources["documents"])
 
 
 def _stems(folder: Path) -> Mapping[str, Sequence[str]]:
-    """The names of PDFs without their endings, by the same in lower case."""
+    """Return the names of PDFs without their endings, by their lower-case form."""
     found: dict[str, list[str]] = {}
     for stem in pdfs_by_name(folder):
         found.setdefault(stem.casefold(), []).append(stem)
     return found
 
 
-def _reports(source: Path) -> Iterator[tuple[str, str, dict[str, Any] | Fault]]:
-    """(file, place, the report or a fault) of each."""
+def _reports(source: Path) -> Iterator[tuple[str, str, dict[str, object] | Fault]]:
+    """Yield (file, place, report or fault) of each report."""
     if source.is_file() and not _is_one_report(source):
         for number, _, raw in json_lines(source):
             yield source.name, f"line {number}", raw
@@ -95,20 +95,20 @@ def _reports(source: Path) -> Iterator[tuple[str, str, dict[str, Any] | Fault]]:
         yield file.name if file == source else file.relative_to(source).as_posix(), "report", found
 
 
-def _report(file: Path) -> dict[str, Any] | Fault:
+def _report(file: Path) -> dict[str, object] | Fault:
     if (size := file.stat().st_size) > _MAX_BYTES:
         return Fault("size-of-a-file", f"at most {_MAX_BYTES} bytes", str(size))
     return json_object(file.read_bytes())
 
 
 def _is_one_report(file: Path) -> bool:
-    """Whether a file is one object over many lines, as its first line tells."""
+    """Return whether a file is one object over many lines, judging by its first line."""
     first = next(json_lines(file), None) if file.suffix == ".json" else None
     return first is not None and isinstance(first.value, Fault) and first.value.reason in ("invalid-json", "not-a-row")
 
 
 def public_id(id: str) -> str:
-    """Return the id that public files and claims have for a report, from either form of it.
+    """Return the id of a report in public files and claims, from either of its forms.
 
     >>> public_id("GAO-18-107"), public_id("gov_report_gao-18-107")
     ('gov_report_gao-18-107', 'gov_report_gao-18-107')
@@ -117,16 +117,16 @@ def public_id(id: str) -> str:
 
 
 def _number(id: str) -> str:
-    """A report's number in lower case, such as `gao-18-107`."""
+    """Return a report's number in lower case, such as `gao-18-107`."""
     return id.casefold().removeprefix(_PREFIX)
 
 
-def _id(raw: Mapping[str, Any]) -> str | None:
+def _id(raw: Mapping[str, object]) -> str | None:
     id = raw.get("id")
     return id.strip() or None if isinstance(id, str) else None
 
 
-def _row(id: str | None, raw: Mapping[str, Any], stems: Mapping[str, Sequence[str]]) -> Summarised:
+def _row(id: str | None, raw: Mapping[str, object], stems: Mapping[str, Sequence[str]]) -> Summarised:
     if id is None:
         raise Rejected(Fault("missing-or-mistyped-field", "a text", repr(raw.get("id"))[:80], field="id"))
     if "highlight" not in raw and ("summary" in raw or "reports" in raw or _number(id).startswith("crs")):
@@ -143,14 +143,16 @@ def _row(id: str | None, raw: Mapping[str, Any], stems: Mapping[str, Sequence[st
 
 
 def _document(id: str, stems: Mapping[str, Sequence[str]]) -> str:
-    """The PDF of a report: the only one named by its number or its public id, whatever the case; else by its number."""
+    """Return the PDF of a report: the only one named by its number or public id, in any case; else that with its
+    number.
+    """
     alike = stems.get(_number(id)) or stems.get(public_id(id), ())
     number = _number(id) if id.casefold().startswith(_PREFIX) else id
     return alike[0] if len(alike) == 1 else number
 
 
 def _sections(value: object) -> Iterator[Section]:
-    """The sections that hold paragraphs, those inside others after them."""
+    """Yield the sections with paragraphs; subsections come after their section."""
     for raw in value if isinstance(value, list) else ():
         if not isinstance(raw, dict) or not isinstance(raw.get("section_title"), str):
             raise _broken("sections with a title", raw)

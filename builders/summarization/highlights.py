@@ -1,7 +1,7 @@
-"""Finding the pages of a report that hold its own summary (GAO's highlights), by their headings and by overlap.
+"""Finds the pages of a report with its own summary (GAO's highlights), by their headings and by overlapping text.
 
-Texts are compared as words in lower case, without hyphens (those that end a line and those that do not), with
-ligatures apart; headings as letters alone, because small capitals come apart into single letters.
+Texts are compared as words in lower case, without hyphens (at the end of a line or elsewhere), with ligatures split.
+Headings are compared as letters alone, because PDFs split small capitals into single letters.
 """
 
 import re
@@ -14,39 +14,39 @@ from builders.summarization.rows import Section
 
 HEADINGS = ("Why GAO Did This Study", "What GAO Found", "What GAO Recommends")
 SIZE = 5
-"""Words of a gram."""
+"""The words of an n-gram."""
 _TRACE = 0.02
-"""A page with a heading holds at least this share of the summary; a table of contents does not."""
+"""A summary page with a heading has at least this share of the summary; a table of contents does not."""
 _BESIDE = 0.05
-"""A page beside a summary page that holds this share goes on with it; so do pages in a row without any other sign."""
+"""A page beside a summary page continues it if it has this share of the summary; so do several pages in a row."""
 _LINES = 3
-"""A heading is broken over at most so many lines."""
+"""A heading may be split over at most so many lines."""
 _HYPHEN = re.compile(r"[\u00ad\u2010-\u2015\u2212-]\s*\n?\s*")
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What was found in a report."""
+    """The summary pages of a report, and the pages that repeat its summary."""
 
     removed: Mapping[int, str]
-    """Why each page that holds the summary, from 0, is one."""
+    """Why each page, by its number from 0, counts as a summary page."""
     leaks: Mapping[int, float]
-    """The share of the summary that other pages repeat, where it is over the bound."""
+    """The share of the summary that other pages repeat, if it is over the limit."""
 
 
 def find_highlights(
     texts: Sequence[str], sections: Sequence[Section], share: float = 0.2, first_pages: int = 6
 ) -> Found:
-    """The pages of a report that hold its summary, and later ones that repeat too much of it.
+    """Return the pages of a report with its summary, and later pages that repeat too much of it.
 
-    Among the first pages: one with a heading; one, or several in a row, that cover more than the share. Then all that
-    go on with it.
+    Summary pages are, among the first pages, those with a heading, and single pages or runs of pages that cover more
+    than the share; then all pages that continue them.
 
     Args:
         texts: the text of each page.
-        sections: the reference summary; sections of recommendations, which reports repeat, count as no leak.
-        share: a page that covers more of the summary's word 5-grams than this holds it.
-        first_pages: where a summary page may be.
+        sections: the reference summary; reports repeat their recommendations, so these sections do not count as leaks.
+        share: a page that covers more of the summary's word 5-grams than this is a summary page.
+        first_pages: how many pages at the beginning may be summary pages.
 
     """
     every = [grams(_text(section)) for section in sections]
@@ -70,12 +70,12 @@ def find_highlights(
 
 
 def _runs(is_in: Sequence[bool]) -> list[list[int]]:
-    """The numbers that are in, those that follow each other together."""
+    """Return the numbers of true values, with consecutive numbers together."""
     return [[n for n, _ in run] for key, run in groupby(enumerate(is_in), key=lambda pair: pair[1]) if key]
 
 
 def _beside(removed: Mapping[int, str], holds: Sequence[float]) -> dict[int, str]:
-    """The pages that go on with the summary, beside a removed page or beside one of these."""
+    """Return the pages that continue the summary, beside a removed page or beside another such page."""
     found: dict[int, str] = {}
     waiting = sorted(removed)
     while waiting:
@@ -89,7 +89,8 @@ def _beside(removed: Mapping[int, str], holds: Sequence[float]) -> dict[int, str
 
 
 def heading_in(text: str) -> str:
-    r"""The first of GAO's headings that stands on lines of its own, or runs into its paragraph with capitals; or none.
+    r"""Return the first of GAO's headings that is on lines of its own, or runs into its paragraph in capitals; else
+    empty.
 
     >>> heading_in("Highlights\nW HAT  GAO F OUND\nThe agency"), heading_in("what GAO found in 2009")
     ('What GAO Found', '')
@@ -106,12 +107,12 @@ def heading_in(text: str) -> str:
 
 
 def letters(text: str) -> str:
-    """Letters and digits alone, in lower case, ligatures apart."""
+    """Return letters and digits alone, in lower case, with ligatures split."""
     return "".join(character for character in unicodedata.normalize("NFKC", text).casefold() if character.isalnum())
 
 
 def grams(text: str) -> frozenset[str]:
-    """The word 5-grams of a text; of a shorter one, all its words."""
+    """Return the word 5-grams of a text; for a shorter text, all its words."""
     joined = _HYPHEN.sub("", unicodedata.normalize("NFKC", text).casefold())
     words = re.findall(r"\w+", joined)
     count = max(1, len(words) - SIZE + 1) if words else 0

@@ -1,14 +1,14 @@
 """Multi-LexSum (Shen et al. 2022, arXiv:2206.10883): cases with several documents, and a folder of their PDFs.
 
-`cases` is a file of the release (`train.json`, `dev.json`, `test.json`: lines of JSON), PDFs are named by the ids of
-documents, in one folder or one a case. `sources.json` holds the documents' texts and is not needed.
+`cases` is a file of the release (`train.json`, `dev.json`, `test.json`: lines of JSON). PDFs are named by the ids of
+documents, in one folder or in a folder for each case. `sources.json` has the documents' texts and is not needed.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from builders.summarization.rows import Section, Summarised
-from mmlongbench import (
+from mmlongbench.task import (
     Fault,
     Pages,
     RawRow,
@@ -27,7 +27,7 @@ LENGTHS = ("short", "long", "tiny")
 
 
 class MultiLexSum(Reader[Summarised]):
-    """Cases of the Civil Rights Litigation Clearinghouse."""
+    """Reads cases of the Civil Rights Litigation Clearinghouse."""
 
     row_type: ClassVar[type[Row]] = Summarised
     sources: ClassVar[tuple[str, ...]] = ("cases", "documents")
@@ -35,28 +35,28 @@ class MultiLexSum(Reader[Summarised]):
     fixed_fields: ClassVar[tuple[str, ...]] = ("case_id",)
 
     def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
-        """Each case, by its own id."""
+        """Yield each case, by its own id."""
         path = sources["cases"]
         for number, _, raw in json_lines(path):
             id = None if isinstance(raw, Fault) else _id(raw.get("case_id"))
             yield raw_row(id or f"line-{number}", raw, path.name, f"line {number}")
 
     def row(self, raw: RawRow, sources: SourcePaths) -> Summarised:
-        """One case cleaned; raises Rejected."""
+        """Return one case cleaned; raises Rejected."""
         return _row(_id(raw.fields.get("case_id")), raw.fields)
 
     def documents(self, sources: SourcePaths) -> Mapping[str, Pages | Fault]:
-        """Every PDF below the folder, by its name without the ending."""
+        """Return every PDF below the folder, by its name without the ending."""
         return pdfs_by_name(sources["documents"])
 
 
 def _id(value: object) -> str | None:
-    """An id of a case or document, which the releases write as text or as a number."""
+    """Return the id of a case or document, which the releases write as text or as a number."""
     is_id = isinstance(value, str | int) and not isinstance(value, bool)
     return str(value).strip() or None if is_id else None
 
 
-def _row(id: str | None, raw: Mapping[str, Any]) -> Summarised:
+def _row(id: str | None, raw: Mapping[str, object]) -> Summarised:
     if id is None:
         raise Rejected(
             Fault("missing-or-mistyped-field", "a text or a number", repr(raw.get("case_id"))[:80], field="case_id")
@@ -73,12 +73,12 @@ def _row(id: str | None, raw: Mapping[str, Any]) -> Summarised:
     return Summarised(id=id, kind="case", docs=named, sections=_summaries(raw))
 
 
-def _summaries(raw: Mapping[str, Any]) -> tuple[Section, ...]:
-    """The summaries there are, each a section whose title is its length."""
+def _summaries(raw: Mapping[str, object]) -> tuple[Section, ...]:
+    """Return the existing summaries, each as a section whose title is its length."""
     texts = {length: raw.get(f"summary/{length}") for length in LENGTHS}
     if wrong := {length: text for length, text in texts.items() if not isinstance(text, str | None)}:
         raise Rejected(Fault("broken-summary", "summaries that are texts", repr(wrong)[:80], field="summary"))
-    written = {length: text for length, text in texts.items() if text and text.strip()}
+    written = {length: text for length, text in texts.items() if isinstance(text, str) and text.strip()}
     if not written:
         raise Rejected(Fault("empty-summary", "a short, long or tiny summary", repr(texts)[:80], field="summary"))
     return tuple(Section(section_title=key, paragraphs=(escape_markers(text),)) for key, text in written.items())

@@ -1,31 +1,32 @@
-"""What a manifest may set of summaries."""
+"""The options that a manifest may set for summaries."""
 
 from typing import Literal
 
 from pydantic import Field
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 from builders.summarization.rows import Kind
 
 
-class SummaryOptions(mm.Options):
-    """What a manifest may set."""
+class SummaryOptions(mt.Options):
+    """The options that a manifest may set."""
 
     kind: Kind = "report"
-    """One report whose own summary pages are taken out, or the documents of a case."""
+    """One report whose own summary pages are removed, or the documents of a case."""
     reference: Literal["short", "long", "tiny"] = "short"
-    """Which summary of a case is the reference; a case without it is rejected."""
+    """The summary of a case that is the reference; a case without it is rejected."""
     share: float = Field(default=0.2, gt=0, le=1)
-    """A page that covers more of the summary's word 5-grams holds it, or, beyond the first pages, gives it away."""
+    """A page with more than this share of the summary's word 5-grams is a summary page; after the first pages, it is a
+    leak."""
     first_pages: int = Field(default=6, ge=1)
-    """Where a summary page may be."""
+    """How many pages at the beginning may be summary pages."""
     without_summary_page: Literal["reject", "keep"] = "reject"
-    """What becomes of a report in which no summary page is found."""
+    """What happens to a report in which no summary page is found."""
     pages_as: Literal["image", "text"] = "image"
-    """Whether pages are shown as images or as the text that the PDF holds."""
+    """Whether pages are shown as images or as the text that the PDF has."""
     text_fill: Literal["same_pages", "budget"] = "same_pages"
-    """As text: the very pages that images would have room for, or as many as the text has. The full prompt is that of
-    the pages' images, or of their texts."""
+    """For pages as text: show the pages that would fit as images, or as many pages as fit as text. The full prompt is
+    that of the pages' images in the first case, of their texts in the second."""
 
     @property
     def packs_text(self) -> bool:

@@ -1,8 +1,8 @@
-"""Which pages a report goes without, and why a report cannot be asked about."""
+"""Decides which pages of a report are removed, and why a report is refused."""
 
 from collections.abc import Sequence
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 from builders.summarization.highlights import find_highlights
 from builders.summarization.rows import Section
 
@@ -12,15 +12,15 @@ UNCHECKED = "no text to check"
 def removed_pages(
     texts: Sequence[str], sections: Sequence[Section], share: float, first_pages: int, *, must_be_found: bool
 ) -> dict[int, str]:
-    """The pages that hold a report's summary, each with what tells it (see `find_highlights`).
+    """Return the pages with a report's summary, each with the reason (see `find_highlights`).
 
-    A page among the first ones without text could be the summary: it is removed, but is no summary page that is found.
+    A page without text among the first ones could be the summary, so it is removed, but does not count as found.
 
     Raises:
-        Rejected: it has no text, no such page, or another page that gives the summary away.
+        Rejected: the report has no text, no summary page, or another page that gives the summary away.
 
     """
-    without = [number for number, text in enumerate(texts) if not mm.has_words(text)]
+    without = [number for number, text in enumerate(texts) if not mt.has_words(text)]
     unchecked = dict.fromkeys((number for number in without if number < first_pages), UNCHECKED)
     if len(unchecked) == len(texts[:first_pages]) or len(without) * 2 > len(texts):
         found_none, todo = f"none on {len(without)} of {len(texts)} pages", "set pages.ocr, or take the report out"
@@ -39,5 +39,5 @@ def removed_pages(
     return dict(sorted(removed.items()))
 
 
-def _refused(reason: str, expected: str, found: str, todo: str = "") -> mm.Rejected:
-    return mm.Rejected(mm.Fault(reason, expected, found, field="doc", todo=todo))
+def _refused(reason: str, expected: str, found: str, todo: str = "") -> mt.Rejected:
+    return mt.Rejected(mt.Fault(reason, expected, found, field="doc", todo=todo))

@@ -1,10 +1,10 @@
-"""The row that every reader of summaries gives to the builder."""
+"""The row that every reader of summaries makes for the builder."""
 
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from mmlongbench import Row
+from mmlongbench.task import Row
 
 Kind = Literal["report", "case"]
 
@@ -21,11 +21,11 @@ class Summarised(Row):
     """Documents with their summary."""
 
     source_id: str = ""
-    """What the source calls a report, where the released id is another one."""
+    """The source's id of a report, if the released id is another one."""
     kind: Kind
     """A report, or the documents of a case."""
     docs: tuple[str, ...]
-    """In the source's order."""
+    """The ids of the documents, in the source's order."""
     sections: tuple[Section, ...]
-    """Of a report, as they are; of a case, the summaries it has, each under its length: short, long or tiny."""
+    """The sections of a report's summary; for a case, its summaries, each titled by its length: short, long or tiny."""
     url: str = ""

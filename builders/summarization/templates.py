@@ -1,6 +1,6 @@
 """The prompts of summarization, as public loaders write them (`mmlb_data/summ`; paper, appendix B)."""
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 from builders.common import pages
 
 INSTRUCTIONS = {
@@ -18,11 +18,11 @@ INSTRUCTIONS = {
 }
 
 
-def ask(kind: str) -> tuple[mm.Part, ...]:
-    """What follows the pages of a `report` or a `case`."""
+def ask(kind: str) -> tuple[mt.Part, ...]:
+    """Return the text after the pages of a `report` or a `case`."""
     return (f"\n\nNow please summarize the {kind}.\nSummary:",)
 
 
-def page_unit(path: str, index: int, document: int = 0) -> mm.Unit:
-    """A page as an image, after the line that names its document and its number, from 0."""
+def page_unit(path: str, index: int, document: int = 0) -> mt.Unit:
+    """Return a page as an image, after the line with the name of its document and its number, from 0."""
     return pages.page_unit(path, index, "own", (document, index), f" (page {index})")

@@ -1,20 +1,20 @@
-"""What both readers of photographs check: texts, names of pictures, answers, and rows against annotations."""
+"""Checks that both readers of photographs share: texts, names of pictures, answers, and rows against annotations."""
 
 import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
-from typing import Any, Literal
+from typing import Literal
 
 from builders.common.fields import mistyped, not_text, not_unicode
 from builders.visual_haystacks.coco import Objects
 from builders.visual_haystacks.rows import PhotographQuestion
-from mmlongbench import Fault, Rejected, escape_markers
+from mmlongbench.task import Fault, Rejected, escape_markers
 
 _SHOWN = 200
-"""Characters of a wrong value in a reject."""
+"""The characters of a wrong value that a reject shows."""
 _LEADING_MARKERS = re.compile(r"(?:\s*<image>[ \t]*(?:\n|$))*")
 _MAX_ASKED = 1_000
-"""Characters of a question in which objects are looked for; those of Visual Haystacks have a hundred."""
+"""The characters of a question in which objects are searched for; questions of Visual Haystacks have a hundred."""
 _ASKED = re.compile(
     r"for (?:the image|all images) with (?:an? )?(.+?), "
     r"(?:is there|do (?:all|any) of them contain) (?:an? )?(.+?)\W*$",
@@ -22,15 +22,16 @@ _ASKED = re.compile(
 )
 
 
-def text_in(raw: Mapping[str, Any], field: str) -> str:
-    """A field that must hold text, without the space around it; raises Rejected."""
-    if fault := not_text(raw, field, _SHOWN) or not_unicode(raw[field], field):
+def text_in(raw: Mapping[str, object], field: str) -> str:
+    """Return a field that must hold text, without the space around it; raises Rejected."""
+    text = raw.get(field)
+    if fault := not_text(raw, field, _SHOWN) or not_unicode(str(text), field):
         raise Rejected(fault)
-    return str(raw[field]).strip()
+    return str(text).strip()
 
 
-def pictures_in(raw: Mapping[str, Any], field: str, *, least: int = 0, prefix: str = "") -> tuple[str, ...]:
-    """A list of pictures by their names below the root, one spelling each, without a prefix; raises Rejected."""
+def pictures_in(raw: Mapping[str, object], field: str, *, least: int = 0, prefix: str = "") -> tuple[str, ...]:
+    """Return a list of pictures by their names below the root, without a prefix; raises Rejected."""
     value = raw.get(field, [])
     if not isinstance(value, list) or not all(isinstance(name, str) for name in value) or len(value) < least:
         expected = "a list of names of pictures" + (f", at least {least}" if least else "")
@@ -48,7 +49,7 @@ def _name(given: str, field: str) -> str:
 
 
 def answer_of(text: str, field: str) -> Literal["Yes", "No"]:
-    """The answer, whatever its case; raises Rejected where it is neither."""
+    """Return the answer, in any case; raises Rejected for anything but Yes and No."""
     found = text.rstrip(".").casefold()
     if found not in ("yes", "no"):
         raise Rejected(Fault("neither-yes-nor-no", "Yes or No", repr(text)[:200], field=field))
@@ -56,7 +57,7 @@ def answer_of(text: str, field: str) -> Literal["Yes", "No"]:
 
 
 def question_of(text: str, field: str) -> str:
-    r"""The question without the markers that conversations of LLaVA's form begin with, others spelled apart.
+    r"""Return the question without LLaVA's markers at its beginning, and with other markers spelled apart.
 
     >>> question_of("<image>\nIs there an <image>?", "question")
     'Is there an < image >?'
@@ -68,7 +69,8 @@ def question_of(text: str, field: str) -> str:
 
 
 def asked_objects(question: str) -> tuple[str, str]:
-    """(anchor, target): the object that tells the needles, and the one that is asked about; empty if not so asked.
+    """Return (anchor, target): the object that identifies the needles, and the object that is asked about; empty if
+    unknown.
 
     >>> asked_objects("For the image with a truck, is there a dog?")
     ('truck', 'dog')
@@ -80,9 +82,9 @@ def asked_objects(question: str) -> tuple[str, str]:
 
 
 def against(objects: Objects | None, row: PhotographQuestion) -> PhotographQuestion:
-    """The row as annotations have it: its anchor in their spelling, without negatives that show it.
+    """Return the row with its anchor in the annotations' spelling, and without negatives that show the anchor.
 
-    An anchor that they do not know tells no picture of the pool apart, so none is taken from there.
+    If the annotations do not know the anchor, no picture is taken from the pool.
 
     Raises:
         Rejected: a needle does not show the anchor object.

@@ -1,25 +1,36 @@
-"""Questions about one's own photographs: JSON Lines and a folder.
+"""Questions about your own photographs: JSON Lines and a folder.
 
-A line is `{"question", "answer", "needles": [file, …]}`, with `id`, `negatives` and `anchor` where there are any.
-Distractors are the line's negatives, then the pool. With `annotations` (COCO's form) the pool is all annotated pictures
-that lack the anchor object. Without, it is every picture of the folder that is no needle of any question, and any of
-them may stand beside any needle: keep pictures that would answer a question out of the folder.
+A line is `{"question", "answer", "needles": [file, …]}`; `id`, `negatives` and `anchor` are optional. Distractors are
+the line's negatives, then the pool. With `annotations` (COCO's form) the pool is all annotated pictures without the
+anchor object. Without annotations it is every picture of the folder that is not a needle of any question, and any of
+these may be shown with any needle: keep pictures that would answer a question out of the folder.
 """
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from builders.visual_haystacks.coco import Annotations, Objects
 from builders.visual_haystacks.fields import against, answer_of, asked_objects, pictures_in, question_of, text_in
 from builders.visual_haystacks.rows import PhotographQuestion
-from mmlongbench import Fault, RawRow, Reader, Rejected, Row, RowFault, SourcePaths, file_inside, json_lines, raw_row
+from mmlongbench.task import (
+    Fault,
+    RawRow,
+    Reader,
+    Rejected,
+    Row,
+    RowFault,
+    SourcePaths,
+    file_inside,
+    json_lines,
+    raw_row,
+)
 
 _ENDINGS = (".jpg", ".jpeg", ".png", ".webp")
 
 
 class Photographs(Reader[PhotographQuestion]):
-    """One's own photographs and questions about them."""
+    """Reads your own photographs and questions about them."""
 
     row_type: ClassVar[type[Row]] = PhotographQuestion
     sources: ClassVar[tuple[str, ...]] = ("questions", "images")
@@ -28,11 +39,11 @@ class Photographs(Reader[PhotographQuestion]):
     fixed_fields: ClassVar[tuple[str, ...]] = ("id", "needles")
 
     def __init__(self) -> None:
-        """Know no annotations yet."""
+        """Start without annotations."""
         self._annotations = Annotations()
 
     def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
-        """Each question; without an id of its own it is `vh-<line>`."""
+        """Yield each question; without an id of its own it is `vh-<line>`."""
         self._annotations.read(sources)
         for number, _, raw in json_lines(sources["questions"]):
             id, fields = f"vh-{number}", raw
@@ -43,29 +54,29 @@ class Photographs(Reader[PhotographQuestion]):
             yield raw_row(id, fields, sources["questions"].name, f"line {number}")
 
     def row(self, raw: RawRow, sources: SourcePaths) -> PhotographQuestion:
-        """One question cleaned, as the annotations have it; raises Rejected."""
+        """Return one question cleaned, and checked against the annotations; raises Rejected."""
         return _row(raw.id, raw.fields, self._annotations.of(sources))
 
     def image(self, sources: SourcePaths, name: str) -> Path | None:
-        """A photograph; a name that leads out of the folder has none."""
+        """Return a photograph; None for a name that leads out of the folder."""
         return file_inside(sources["images"], name)
 
     def shows(self, sources: SourcePaths) -> Mapping[str, frozenset[str]]:
-        """The annotated pictures with their objects, or all pictures but the needles, with no object known."""
+        """Return the annotated pictures with their objects, or all pictures except needles, without known objects."""
         if objects := self._annotations.of(sources):
             return objects.shown
         needles = set(_needles(sources["questions"]))
         return {name: frozenset() for name in _pictures(sources["images"]) if name not in needles}
 
 
-def _id(raw: Mapping[str, Any], otherwise: str) -> str:
+def _id(raw: Mapping[str, object], otherwise: str) -> str:
     given = raw.get("id")
     if isinstance(given, int) and not isinstance(given, bool):
         return str(given)
     return otherwise if given is None else text_in(raw, "id")
 
 
-def _row(id: str, raw: Mapping[str, Any], objects: Objects | None) -> PhotographQuestion:
+def _row(id: str, raw: Mapping[str, object], objects: Objects | None) -> PhotographQuestion:
     question = question_of(text_in(raw, "question"), "question")
     return against(
         objects,
@@ -80,8 +91,8 @@ def _row(id: str, raw: Mapping[str, Any], objects: Objects | None) -> Photograph
     )
 
 
-def _anchor(id: str, raw: Mapping[str, Any], question: str, objects: Objects | None) -> str:
-    """The anchor object; where no picture is annotated, any text lets the pool in, and the id is one."""
+def _anchor(id: str, raw: Mapping[str, object], question: str, objects: Objects | None) -> str:
+    """Return the anchor object; without annotations any text allows the use of the pool, so the id is used."""
     if raw.get("anchor") is None:
         return asked_objects(question)[0] if objects else id
     anchor = text_in(raw, "anchor")
@@ -91,16 +102,16 @@ def _anchor(id: str, raw: Mapping[str, Any], question: str, objects: Objects | N
 
 
 def _needles(path: Path) -> Iterator[str]:
-    """The needles of all questions whose needles can be read."""
+    """Yield the needles of all questions whose needles can be read."""
     for _, _, raw in json_lines(path):
         try:
             yield from () if isinstance(raw, Fault) else pictures_in(raw, "needles")
-        except Rejected:  # `rows` says so
+        except Rejected:  # the row is rejected when it is read
             continue
 
 
 def _pictures(folder: Path) -> Iterator[str]:
-    """The pictures below a folder, hidden ones apart, by their names from there."""
+    """Yield the pictures below a folder, except hidden ones, by their names relative to it."""
     for path in folder.rglob("*"):
         name = path.relative_to(folder)
         if path.suffix.lower() in _ENDINGS and path.is_file() and not any(p.startswith(".") for p in name.parts):

@@ -1,8 +1,8 @@
-"""The row that every reader of photographs gives to the builder."""
+"""The row that every reader of photographs makes for the builder."""
 
 from typing import Literal
 
-from mmlongbench import Row
+from mmlongbench.task import Row
 
 
 class PhotographQuestion(Row):
@@ -11,8 +11,9 @@ class PhotographQuestion(Row):
     question: str
     answer: Literal["Yes", "No"]
     needles: tuple[str, ...]
-    """The photographs that the question is about, as the source names them."""
+    """The photographs that the question is about, by the source's names."""
     negatives: tuple[str, ...] = ()
-    """The source's own photographs without the anchor object, taken before those of the pool."""
+    """The source's own photographs without the anchor object, which are taken before those of the pool."""
     anchor: str = ""
-    """The object that tells a needle: no distractor from the pool shows it; empty: nothing is taken from the pool."""
+    """The object that identifies a needle: no distractor from the pool shows it; empty: nothing is taken from the
+    pool."""

@@ -1,12 +1,13 @@
 """Visual Haystacks (Wu et al. 2024, arXiv:2407.13766): JSON arrays of `pos_image`, `neg_image` and `conversations`.
 
 `questions` is one `visual_haystack_*.json`, `images` the root of COCO with `train2017/` in it, `annotations` (optional)
-`instances_train2017.json`: with it, distractors also come from all of its pictures that lack the anchor object.
+`instances_train2017.json`. With annotations, distractors also come from all annotated pictures without the anchor
+object.
 """
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from builders.visual_haystacks.coco import Annotations, Objects
 from builders.visual_haystacks.fields import (
@@ -18,7 +19,7 @@ from builders.visual_haystacks.fields import (
     text_in,
 )
 from builders.visual_haystacks.rows import PhotographQuestion
-from mmlongbench import (
+from mmlongbench.task import (
     Fault,
     RawRow,
     Reader,
@@ -42,11 +43,11 @@ class VisualHaystacks(Reader[PhotographQuestion]):
     image_folder: ClassVar[str] = "vh"
 
     def __init__(self) -> None:
-        """Know no annotations yet."""
+        """Start without annotations."""
         self._annotations = Annotations()
 
     def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
-        """Each question; its id is `vh_single-<index>` or, with several needles, `vh_multi-<index>`, from 0."""
+        """Yield each question; its id is `vh_single-<index>` or, with several needles, `vh_multi-<index>`, from 0."""
         self._annotations.read(sources)
         for index, raw in enumerate(_items(sources["questions"])):
             needles = raw.get("pos_image") if isinstance(raw, dict) else None
@@ -55,27 +56,27 @@ class VisualHaystacks(Reader[PhotographQuestion]):
             yield raw_row(id, fields, sources["questions"].name, f"item {index}")
 
     def row(self, raw: RawRow, sources: SourcePaths) -> PhotographQuestion:
-        """One question cleaned, as the annotations have it; raises Rejected."""
+        """Return one question cleaned, and checked against the annotations; raises Rejected."""
         return _row(raw.id, raw.fields, self._annotations.of(sources))
 
     def image(self, sources: SourcePaths, name: str) -> Path | None:
-        """A photograph; a name that leads out of the folder has none."""
+        """Return a photograph; None for a name that leads out of the folder."""
         return file_inside(sources["images"], name)
 
     def shows(self, sources: SourcePaths) -> Mapping[str, frozenset[str]]:
-        """The annotated photographs, with the objects that each shows; none without annotations."""
+        """Return the annotated photographs with the objects that each shows; empty without annotations."""
         objects = self._annotations.of(sources)
         return objects.shown if objects else {}
 
 
-def _items(path: Path) -> list[Any]:
+def _items(path: Path) -> list[object]:
     data = load_json(path, "a JSON array of questions")
     if not isinstance(data, list):
         raise SourceError(Fault("invalid-source", "a JSON array of questions", type(data).__name__, path.name))
     return data
 
 
-def _row(id: str, raw: Mapping[str, Any], objects: Objects | None) -> PhotographQuestion:
+def _row(id: str, raw: Mapping[str, object], objects: Objects | None) -> PhotographQuestion:
     asked, said = _turns(raw.get("conversations"))
     question = question_of(asked, "conversations[0].value")
     return against(
@@ -92,7 +93,7 @@ def _row(id: str, raw: Mapping[str, Any], objects: Objects | None) -> Photograph
 
 
 def _turns(value: object) -> tuple[str, str]:
-    """What is asked and what is answered."""
+    """Return the question and the answer of a conversation."""
     if not isinstance(value, list) or len(value) < 2 or not all(isinstance(turn, dict) for turn in value):
         expected = "a question and an answer, each an object with `value`"
         raise Rejected(Fault("missing-or-mistyped-field", expected, repr(value)[:200], field="conversations"))

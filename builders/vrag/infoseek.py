@@ -1,17 +1,17 @@
 """InfoSeek (Chen et al. 2023, arXiv:2302.11713): questions joined with the entities of their pictures.
 
 `questions` is `infoseek_val.jsonl`, `entities` the `…_withkb.jsonl` that names the entity of each question, `images`
-the OVEN folder, flat or in folders by the first two of a picture's eight digits.
+the OVEN folder, either flat or with folders for the first two of a picture's eight digits.
 """
 
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias, TypeGuard
 
-from builders.vrag.fields import faulty_text
+from builders.vrag.fields import texts_of
 from builders.vrag.rows import EntityQuestion
-from mmlongbench import (
+from mmlongbench.task import (
     Fault,
     RawRow,
     Reader,
@@ -27,27 +27,27 @@ from mmlongbench import (
 
 _ENDINGS = (".jpg", ".JPEG", ".jpeg", ".JPG", ".png", ".PNG")
 _MAX_DIGITS = 18
-"""Of the number in an id."""
+"""The maximum digits of the number in an id."""
 _MOST = 1e300
-"""No number of an answer is as large; neither infinity nor NaN is below it."""
+"""A bound that every number of an answer is below; infinity and NaN are not."""
 
 Entities: TypeAlias = Mapping[str, tuple[str, str, str]]
 """data_id → (Wikidata id, name, summary)."""
 
 
 class InfoSeek(Reader[EntityQuestion]):
-    """InfoSeek: questions about the entity in a picture, of Wikidata and Wikipedia."""
+    """Reads InfoSeek: questions about the entity in a picture, from Wikidata and Wikipedia."""
 
     row_type: ClassVar[type[Row]] = EntityQuestion
     sources: ClassVar[tuple[str, ...]] = ("questions", "entities", "images")
     image_folder: ClassVar[str] = "infoseek"
 
     def __init__(self) -> None:
-        """Know no entities yet; while rows are read, those of a file are kept."""
+        """Start without entities; while rows are read, the entities of a file are kept."""
         self._entities: dict[Path, Entities] = {}
 
     def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
-        """Each question; its id is `infoseek-<n>`, n being the number in its data_id."""
+        """Yield each question; its id is `infoseek-<n>`, where n is the number in its data_id."""
         path, entities = sources["questions"], sources["entities"]
         self._entities[entities] = _entities(entities)
         try:
@@ -58,14 +58,14 @@ class InfoSeek(Reader[EntityQuestion]):
             self._entities.pop(entities, None)
 
     def row(self, raw: RawRow, sources: SourcePaths) -> EntityQuestion | Fault:
-        """One question cleaned, with its entity."""
+        """Return one question cleaned, with its entity."""
         path = sources["entities"]
         if path not in self._entities:
             self._entities[path] = _entities(path)
         return _row(raw.id, raw.fields, self._entities[path])
 
     def image(self, sources: SourcePaths, name: str) -> Path | None:
-        """The picture of a question, whatever its ending; a name that leads out of the folder has none."""
+        """Return the picture of a question, with any ending; None for a name that leads out of the folder."""
         if "/" in name:
             return None
         folders = (sources["images"] / name[-8:-6], sources["images"])
@@ -73,7 +73,7 @@ class InfoSeek(Reader[EntityQuestion]):
         return next((path for path in paths if file_inside(sources["images"], path)), None)
 
 
-def _id(raw: Mapping[str, Any] | Fault, place: str) -> str:
+def _id(raw: Mapping[str, object] | Fault, place: str) -> str:
     data_id = "" if isinstance(raw, Fault) else str(raw.get("data_id", ""))
     digits = data_id.rpartition("_")[2]
     is_number = digits.isdecimal() and len(digits) <= _MAX_DIGITS
@@ -81,34 +81,37 @@ def _id(raw: Mapping[str, Any] | Fault, place: str) -> str:
 
 
 def _entities(path: Path) -> Entities:
-    """The entities of a file; the first of duplicates."""
+    """Return the entities of a file; the first one of duplicates."""
     found: dict[str, tuple[str, str, str]] = {}
     for _, _, raw in json_lines(path):
-        if not isinstance(raw, Fault) and all(isinstance(raw.get(key), str) for key in ("data_id", "entity_text")):
-            summary = raw.get("wikipedia_summary")
-            known = (str(raw.get("entity_id", "")), raw["entity_text"], summary if isinstance(summary, str) else "")
-            found.setdefault(raw["data_id"], known)
+        if isinstance(raw, Fault):
+            continue
+        data_id, entity, summary = (raw.get(key) for key in ("data_id", "entity_text", "wikipedia_summary"))
+        if isinstance(data_id, str) and isinstance(entity, str):
+            known = (str(raw.get("entity_id", "")), entity, summary if isinstance(summary, str) else "")
+            found.setdefault(data_id, known)
     return found
 
 
-def _row(id: str, raw: Mapping[str, Any], entities: Entities) -> EntityQuestion | Fault:
-    if fault := faulty_text(raw, ("data_id", "image_id", "question")):
-        return fault
-    digits, shown = raw["data_id"].rpartition("_")[2], raw["data_id"][:80]
+def _row(id: str, raw: Mapping[str, object], entities: Entities) -> EntityQuestion | Fault:
+    texts = texts_of(raw, ("data_id", "image_id", "question"))
+    if isinstance(texts, Fault):
+        return texts
+    digits, shown = texts["data_id"].rpartition("_")[2], texts["data_id"][:80]
     if not digits.isdecimal() or len(digits) > _MAX_DIGITS:
         return Fault("id-without-number", "an id that ends in _<number>", shown, field="data_id")
-    if raw["data_id"] not in entities:
+    if texts["data_id"] not in entities:
         return Fault("no-entity", "a line of the entities file with this data_id", shown, field="data_id")
     answers = _answers(raw)
     if isinstance(answers, Fault):
         return answers
-    entity_id, entity, summary = entities[raw["data_id"]]
-    question = escape_markers(raw["question"].strip())
+    entity_id, entity, summary = entities[texts["data_id"]]
+    question = escape_markers(texts["question"].strip())
     return EntityQuestion(
         id=id,
         question=question,
         original_question=f"{escape_markers(entity)}: {question}",
-        image=raw["image_id"],
+        image=texts["image_id"],
         answer=answers[0],
         answer_range=answers[1],
         entity=escape_markers(entity),
@@ -117,33 +120,37 @@ def _row(id: str, raw: Mapping[str, Any], entities: Entities) -> EntityQuestion 
     )
 
 
-def _answers(raw: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[float, float] | None] | Fault:
-    """(released answers, range); a number is released in its usual spellings."""
+def _answers(raw: Mapping[str, object]) -> tuple[tuple[str, ...], tuple[float, float] | None] | Fault:
+    """Return (released answers, range); a number is released in its usual spellings."""
     given = raw.get("answer_eval", raw.get("answer"))
-    values = given if isinstance(given, list) else [given]
+    values: list[object] = given if isinstance(given, list) else [given]
     numbers = [value for value in values if isinstance(value, dict)]
     if numbers:
         return _number(numbers[0])
-    named = [raw["answer"]] if isinstance(raw.get("answer"), str) else raw.get("answer")
-    if not isinstance(named, list) or not named or not all(isinstance(text, str) for text in (*named, *values)):
+    answer = raw.get("answer")
+    named = [answer] if isinstance(answer, str) else answer
+    listed: list[object] = [*named, *values] if isinstance(named, list) and named else []
+    texts = [text for text in listed if isinstance(text, str)]
+    if not texts or len(texts) < len(listed):
         shown = json.dumps(named, default=repr)[:200]
         return Fault("no-answer", "a list of strings, or a number with a range", shown, field="answer")
-    answers = dict.fromkeys(escape_markers(text.strip()) for text in (*named, *values) if text.strip())
+    answers = dict.fromkeys(escape_markers(text.strip()) for text in texts if text.strip())
     if not answers:
         return Fault("no-answer", "an answer", "nothing", field="answer")
     return tuple(answers), None
 
 
-def _number(value: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[float, float]] | Fault:
+def _number(value: Mapping[str, object]) -> tuple[tuple[str, ...], tuple[float, float]] | Fault:
     bounds = value.get("range")
-    exact = value.get("wikidata")
-    is_pair = isinstance(bounds, list) and len(bounds) == 2
-    if not is_pair or not all(_is_number(n) for n in (exact, *(bounds or ()))):
+    given: list[object] = [value.get("wikidata"), *(bounds if isinstance(bounds, list) else ())]
+    numbers = [float(number) for number in given if _is_number(number)]
+    if not len(numbers) == len(given) == 3:
         shown = json.dumps(value, default=repr)[:200]
         return Fault("numerical-answer", "a number `wikidata` and a pair `range`", shown, field="answer_eval")
-    low, high = sorted(float(bound) for bound in bounds or ())
-    return tuple(number_spellings(float(exact or 0))), (low, high)
+    exact, *pair = numbers
+    low, high = sorted(pair)
+    return tuple(number_spellings(exact)), (low, high)
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _MOST

@@ -1,26 +1,26 @@
-"""The row that every reader of entity questions gives to the builder."""
+"""The row that every reader of entity questions makes for the builder."""
 
-from mmlongbench import Row
+from mmlongbench.task import Row
 
 
 class EntityQuestion(Row):
     """One question about the entity that a picture shows."""
 
     question: str
-    """As it is asked beside the picture."""
+    """The question as it is asked beside the picture."""
     original_question: str
-    """With the entity's name in place of the picture: also the query of the retrieval."""
+    """The question with the entity's name instead of the picture; it is also the query of the retrieval."""
     image: str
-    """The picture, as the source names it."""
+    """The source's name of the picture."""
     answer: tuple[str, ...]
-    """What is released; any match counts."""
+    """The released answers; a match with any of them counts."""
     answer_range: tuple[float, float] | None = None
-    """Of a numerical answer: no negative may hold a number within."""
+    """The range of a numerical answer: no negative may have a number within it."""
     entity: str
     names: tuple[str, ...] = ()
-    """Other names of the entity, which no negative may hold."""
+    """Other names of the entity, which no negative may contain."""
     entity_id: str
     summary: str = ""
-    """The knowledge base's own summary of the entity, of another year than the corpus."""
+    """The knowledge base's own summary of the entity, from another year than the corpus."""
     spans: tuple[tuple[str, int, int], ...] = ()
-    """Provenance: (document, first paragraph, last paragraph); none where the lead section is gold."""
+    """The provenance: (document, first paragraph, last paragraph); empty if the lead section is gold."""

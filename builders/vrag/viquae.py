@@ -1,7 +1,7 @@
-"""ViQuAE (Lerner et al. 2022): questions of TriviaQA in which a picture stands for the entity.
+"""ViQuAE (Lerner et al. 2022): questions of TriviaQA in which a picture replaces the entity.
 
-`questions` is `{train,validation,test}.jsonl`, `images` the folder of Commons pictures. `output` is one dict, and its
-provenance a list of dicts of lists; paragraphs are those of KILT's knowledge source (0 is the title).
+`questions` is `{train,validation,test}.jsonl`, `images` the folder of Commons pictures. `output` is one dict, its
+provenance a list of dicts of lists; paragraphs are numbered as in KILT's knowledge source (0 is the title).
 """
 
 import json
@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterator, Mapping
 from difflib import SequenceMatcher
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from builders.vrag.fields import faulty_text
+from builders.vrag.fields import texts_of
 from builders.vrag.rows import EntityQuestion
-from mmlongbench import (
+from mmlongbench.task import (
     Fault,
     RawRow,
     Reader,
@@ -27,37 +27,39 @@ from mmlongbench import (
 )
 
 _MAX_PAIRS = 100_000
-"""Words of one question times words of the other; more are not compared, which takes the square of it."""
+"""The maximum product of the words of both questions: comparing them takes time in proportion to it."""
 
 
 class ViQuAE(Reader[EntityQuestion]):
-    """ViQuAE: knowledge questions about people, places and things in pictures."""
+    """Reads ViQuAE: knowledge questions about people, places and things in pictures."""
 
     row_type: ClassVar[type[Row]] = EntityQuestion
     sources: ClassVar[tuple[str, ...]] = ("questions", "images")
     image_folder: ClassVar[str] = "viquae"
 
     def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
-        """Each question; its id is `viquae-<row>`, from 0: the source's own ids are no numbers."""
+        """Yield each question; its id is `viquae-<row>`, from 0, because the source's own ids are not numbers."""
         path = sources["questions"]
         for number, (line, _, raw) in enumerate(json_lines(path)):
             yield raw_row(f"viquae-{number}", raw, path.name, f"line {line}")
 
     def row(self, raw: RawRow, sources: SourcePaths) -> EntityQuestion | Fault:
-        """One question cleaned."""
+        """Return one question cleaned."""
         return _row(raw.id, raw.fields)
 
     def image(self, sources: SourcePaths, name: str) -> Path | None:
-        """The picture of a question; a name that leads out of the folder has none."""
+        """Return the picture of a question; None for a name that leads out of the folder."""
         return None if "/" in name else file_inside(sources["images"], sources["images"] / name)
 
 
-def _row(id: str, raw: Mapping[str, Any]) -> EntityQuestion | Fault:
-    if fault := faulty_text(raw, ("image", "input", "original_question")):
-        return fault
-    output = raw.get("output")
-    if not isinstance(output, dict):
-        return Fault("missing-or-mistyped-field", "one object", type(output).__name__, field="output")
+def _row(id: str, raw: Mapping[str, object]) -> EntityQuestion | Fault:
+    texts = texts_of(raw, ("image", "input", "original_question"))
+    if isinstance(texts, Fault):
+        return texts
+    found = raw.get("output")
+    if not isinstance(found, dict):
+        return Fault("missing-or-mistyped-field", "one object", type(found).__name__, field="output")
+    output: Mapping[str, object] = found
     given = [output.get("original_answer"), *_listed(output.get("answer"))]
     answers = dict.fromkeys(escape_markers(text.strip()) for text in given if isinstance(text, str) and text.strip())
     if not answers:
@@ -65,7 +67,7 @@ def _row(id: str, raw: Mapping[str, Any]) -> EntityQuestion | Fault:
     spans = tuple(_spans(output.get("provenance")))
     if not spans:
         return Fault("no-provenance", "a span of a page", "nothing", field="output.provenance")
-    asked, original = escape_markers(raw["input"].strip()), escape_markers(raw["original_question"].strip())
+    asked, original = escape_markers(texts["input"].strip()), escape_markers(texts["original_question"].strip())
     titles = tuple(dict.fromkeys(map(escape_markers, _titles(output.get("provenance"))))) or ("",)
     apart = named_apart(original, asked)
     name = next((title for title in titles if title.casefold() in original.casefold()), apart or titles[0])
@@ -73,7 +75,7 @@ def _row(id: str, raw: Mapping[str, Any]) -> EntityQuestion | Fault:
         id=id,
         question=asked,
         original_question=original,
-        image=raw["image"],
+        image=texts["image"],
         answer=tuple(answers),
         entity=name,
         names=tuple(filter(None, dict.fromkeys((*titles, apart)))),
@@ -83,7 +85,7 @@ def _row(id: str, raw: Mapping[str, Any]) -> EntityQuestion | Fault:
 
 
 def _spans(provenance: object) -> Iterator[tuple[str, int, int]]:
-    """(document, first paragraph, last paragraph) of every span that names them, in order."""
+    """Yield (document, first paragraph, last paragraph) of every complete span, in order."""
     for entry in _listed(provenance):
         if isinstance(entry, dict):
             documents = _listed(entry.get("wikipedia_id"))
@@ -94,7 +96,8 @@ def _spans(provenance: object) -> Iterator[tuple[str, int, int]]:
 
 
 def named_apart(original: str, asked: str) -> str:
-    """The entity's name: the longest run of words that only the original question has, without what surrounds it.
+    """Return the entity's name: the longest run of words that only the original question has, without what surrounds
+    it.
 
     >>> named_apart("What did Jackie Wilson's song help to sell?", "what did this singer's song help to sell?")
     'Jackie Wilson'
@@ -117,6 +120,6 @@ def _titles(provenance: object) -> Iterator[str]:
             yield from (title for title in _listed(entry.get("title")) if isinstance(title, str))
 
 
-def _listed(value: object) -> list[Any]:
-    """A value of a source that writes one or several."""
+def _listed(value: object) -> list[object]:
+    """Return a value as a list; the source writes one value or a list of several."""
     return value if isinstance(value, list) else [] if value is None else [value]

@@ -1,1 +1,3 @@
-"""Building: stages of independent shards in one table, a working folder, and executors that map shards to processes."""
+"""Building a release: stages of independent shards in one table, a working folder, and executors that run shards in
+processes.
+"""

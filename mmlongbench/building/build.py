@@ -1,4 +1,6 @@
-"""A build from start to lock: plan, then the stages, each a list of shards, then finish. A killed build goes on."""
+"""A build from start to lock: the plan, then the stages, each a list of shards, then finish. A killed build can be
+continued.
+"""
 
 import errno
 import shutil
@@ -27,30 +29,33 @@ from mmlongbench.manifest.resolve import bind_builder, check_plugins, check_rese
 from mmlongbench.release.layout import DATA, IMAGES, ITEMS, LOCK
 from mmlongbench.release.lock import Lock, LockedFile, read_lock, versions
 
-_Manifest: TypeAlias = Sequence[Mapping[str, Any]]
-"""As it was resolved, dataset after dataset."""
+_Manifest: TypeAlias = Sequence[Mapping[str, object]]
+"""The resolved manifest: its datasets in order."""
 _SOURCES = dict.fromkeys(("source", "source_sha256", "corpus", "errata", "reranker_sha256"))
-"""What a manifest as resolved has of its sources' bytes."""
+"""The keys that a resolved manifest has about the bytes of its sources."""
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """What a build left."""
+    """The result of a build."""
 
     out: Path | str
-    """Its folder, or the URL it stands at."""
+    """The folder or the URL of the release."""
     lock: Lock
+    """The contents of the release: files, counts, versions."""
     was_complete: bool
-    """The release was there already, of the same manifest and sources."""
+    """Whether the release was already there, made from the same manifest and sources."""
+    notes: tuple[str, ...] = ()
+    """What a user must know about the manifest, one sentence each."""
 
 
 def build(manifest: Manifest, out: Path, executor: Executor, *, is_strict: bool = False) -> Built:
     """Build a release, or finish one that was interrupted.
 
     Raises:
-        ManifestError: the manifest names what is not there.
+        ManifestError: the manifest names something that does not exist.
         BuildError: the folder cannot be used.
-        StrictStop: something was rejected, and `is_strict`.
+        StrictStop: something was rejected and `is_strict` is true.
 
     """
     check_manifest(manifest)
@@ -76,26 +81,26 @@ def check_manifest(manifest: Manifest) -> None:
 
 
 def notes_on(manifest: Manifest) -> list[str]:
-    """Return what a user must know of a manifest that can be built, in one sentence each."""
+    """Return what a user must know about a manifest that can be built, one sentence each."""
     return [
-        f"dataset {spec.name!r}: metric {name!r} of builder {spec.builder!r} is not installed; the release is built, "
-        "and cannot be scored by it"
+        f"dataset {spec.name!r}: metric {name!r} of builder {spec.builder!r} is not installed; the release can be "
+        "built, but not scored by this metric"
         for spec in manifest.datasets
         for name in missing_metrics(bind_builder(spec))
     ]
 
 
 def plan_build(manifest: Manifest, build_dir: BuildDir, executor: Executor) -> list[DatasetPlan]:
-    """Find and fingerprint the sources, and save the plan; or find the one that was saved to be the same."""
+    """Find and fingerprint the sources, and save the plan; if a plan was saved before, check that it is the same."""
     check_manifest(manifest)
-    load_interrupted_plan(build_dir)  # refuses that of another version, before anything there is changed
+    load_interrupted_plan(build_dir)  # refuses a plan of another version before anything is changed
     plans = plan_datasets(manifest, build_dir, executor.progress)
     _go_on(plans, build_dir)
     return plans
 
 
 def do_stages(plans: list[DatasetPlan], session: Session, executor: Executor, *, is_strict: bool = False) -> None:
-    """Every stage of all datasets, each over what the one before has left."""
+    """Run every stage for all datasets, one stage after the other."""
     with closing(executor):
         for stage in STAGES:
             shards = [shard for plan in plans for shard in stage.shards(session, plan.spec.name)]
@@ -105,7 +110,7 @@ def do_stages(plans: list[DatasetPlan], session: Session, executor: Executor, *,
 
 
 def _complete(manifest: Manifest, build_dir: BuildDir, executor: Executor) -> Built:
-    """A finished release, if it is of this manifest, these versions, and whole; nothing in it is touched either way."""
+    """Return a finished release if it has this manifest and these versions and is intact; nothing in it is changed."""
     try:
         lock = read_lock(build_dir.out)
         _same(
@@ -121,7 +126,7 @@ def _complete(manifest: Manifest, build_dir: BuildDir, executor: Executor) -> Bu
 
 
 def _go_on(plans: list[DatasetPlan], build_dir: BuildDir) -> None:
-    """Save the plan, or find the one that was saved to be the same, so that no two builds are mixed.
+    """Save the plan, or check that the saved one is the same, so that two builds are never mixed.
 
     Raises:
         BuildError: the folder holds a build of another manifest, or by other versions.
@@ -130,39 +135,40 @@ def _go_on(plans: list[DatasetPlan], build_dir: BuildDir) -> None:
     before = load_interrupted_plan(build_dir)
     if before is None:
         build_dir.discard_all()
-        if build_dir.plan.is_file():  # a torn one; without any, nothing here is of a build
+        if build_dir.plan.is_file():  # a damaged plan; without any plan, no build left anything here
             _discard_made(build_dir.out)
         save_plans(plans, build_dir)
         return
     now = [plan.public() for plan in plans]
     changed: list[Path] = []
     if before.public != now:
-        with suppress(BuildError), closing(SourceFiles(build_dir)) as files:  # torn, the manifests tell less
+        # if it is damaged, the manifests alone are compared
+        with suppress(BuildError), closing(SourceFiles(build_dir)) as files:
             changed = files.differences(file for plan in plans for file in plan.files)
     _same(before.public, now, build_dir.out, changed)
-    _same_versions(before.versions, "a build begun", build_dir.out)
-    save_plans(plans, build_dir)  # the sources may have moved
+    _same_versions(before.versions, "an unfinished build", build_dir.out)
+    save_plans(plans, build_dir)  # the sources may have been moved
 
 
 def _discard_made(out: Path) -> None:
-    """Remove what a build has made of which no plan is left: another manifest may go on in its folder."""
+    """Remove what a build without a readable plan has made, so that another manifest can be built in its folder."""
     for made in (DATA, IMAGES, ITEMS):
         shutil.rmtree(out / made, ignore_errors=True)
 
 
 def _same_versions(before: object, what: str, out: Path) -> None:
-    """Refuse what other versions made: its bytes may differ from what is made here."""
+    """Refuse what other versions of the packages made, because its bytes may differ."""
     there = before if isinstance(before, dict) else {}
     now = versions()
     for name in (name for name in now if there.get(name) != now[name]):
         raise BuildError(
-            f"--out {out}: holds {what} with {name} {there.get(name)}, here is {now[name]}; "
+            f"--out {out}: holds {what} with {name} {there.get(name)}, but {now[name]} is installed here; "
             "give another folder, or remove this one"
         )
 
 
 def _whole(files: Mapping[str, LockedFile], out: Path) -> None:
-    """Refuse a finished release of which a file is missing or has another size than the lock says."""
+    """Refuse a finished release with a file that is missing or has another size than the lock says."""
     for name, described in files.items():
         size = (out / name).stat().st_size if (out / name).is_file() else None
         if size != described.bytes:
@@ -175,30 +181,36 @@ def _whole(files: Mapping[str, LockedFile], out: Path) -> None:
 
 @contextmanager
 def _locked(out: Path) -> Iterator[BuildDir]:
-    """The right to build in a folder. A build that came to no plan leaves nothing, where nothing stood before."""
+    """Hold the lock of a folder while it is built. A build that ends without a plan removes the folders that it
+    made.
+    """
     build_dir, new = _usable(out)
     with file_lock(build_dir.root / "claims" / "build", f"the release {out}"):
         try:
             yield build_dir
         except (MMLongBenchError, OSError):
-            has_corpus = (build_dir.root / "corpus").is_dir()  # it may have taken hours
+            has_corpus = (build_dir.root / "corpus").is_dir()  # building it may have taken hours
             if build_dir.root in new and not build_dir.plan.is_file() and not has_corpus:
                 shutil.rmtree(build_dir.root, ignore_errors=True)
-                with suppress(OSError):  # the outermost that is not empty ends it
+                with suppress(OSError):  # stop at the first folder that is not empty
                     for folder in new[1:]:
                         folder.rmdir()
             raise
 
 
 def _usable(out: Path) -> tuple[BuildDir, list[Path]]:
-    """The folder to build in: new, empty, an interrupted build's, or a finished release's; and the folders made."""
+    """Return the folder to build in (new, empty, of an interrupted build or a finished release) and the folders made
+    for it.
+    """
     out = resolved(out)
     try:
         new = [folder for folder in (BuildDir(out).root, out, *out.parents) if not folder.exists()]
         if out.exists() and not out.is_dir():
-            raise BuildError(f"--out {out}: is a file; give a folder")
+            raise BuildError(f"--out {out}: is a file; give a folder instead")
         if out.is_dir() and not ((out / LOCK).is_file() or BuildDir(out).plan.is_file() or _is_bare(out)):
-            raise BuildError(f"--out {out}: is not empty and no build of this engine; give an empty or a new folder")
+            raise BuildError(
+                f"--out {out}: is not empty and holds no build of mmlongbench; give an empty or a new folder"
+            )
         BuildDir(out).root.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BuildError(f"--out {out}: cannot be written: {error.strerror}") from error
@@ -206,51 +218,51 @@ def _usable(out: Path) -> tuple[BuildDir, list[Path]]:
 
 
 def resolved(out: Path) -> Path:
-    """The folder that a path leads to.
+    """Return the folder that a path leads to, with links followed.
 
     Raises:
-        BuildError: it leads nowhere.
+        BuildError: the path is a loop of links.
 
     """
     try:
         return out.resolve()
-    except (RuntimeError, OSError) as error:  # Python 3.11 raises the first, later ones the second
+    except (RuntimeError, OSError) as error:  # Python 3.11 raises RuntimeError, later versions OSError
         if isinstance(error, OSError) and error.errno != errno.ELOOP:
             raise
         raise BuildError(f"--out {out}: is a loop of symbolic links; give a folder") from error
 
 
 def _is_bare(out: Path) -> bool:
-    """Whether there is nothing in a folder, or only what a build leaves that was stopped before it had a plan."""
+    """Return whether a folder is empty, or has only what a build leaves that was stopped before it had a plan."""
     root = BuildDir(out).root
     begun = {path.name for path in root.glob("*") if not path.name.startswith(TEMPORARY)}
     return {*out.iterdir()} <= {root} and begun <= {"claims", "sample", "corpus", "cache", SOURCE_FILES}
 
 
 def _same(before: _Manifest, now: _Manifest, out: Path, changed: Sequence[Path] = ()) -> None:
-    """Refuse to go on with another manifest's build, or one of other sources; say what differs."""
+    """Refuse to continue a build of another manifest or of other sources; the error says what differs."""
     if before == now:
         return
     if changed and [{**data, **_SOURCES} for data in before] == [{**data, **_SOURCES} for data in now]:
         more = f", and {len(changed) - 1:,} more files," if len(changed) > 1 else ""
         raise BuildError(
-            f"--out {out}: holds an unfinished build of other sources: {changed[0]}{more} differs; put back what was "
-            "there, give another folder, or remove this one"
+            f"--out {out}: holds an unfinished build of other sources: {changed[0]}{more} differs; restore the old "
+            "files, give another folder, or remove this one"
         )
     named = {str(data.get("name")): data for data in before}
     for data in now:
-        old = named.pop(data["name"], None)
+        old = named.pop(str(data["name"]), None)
         keys = ["name"] if old is None else [key for key in data if data[key] != old.get(key)]
         if keys:
-            found = _difference(data["name"], keys[0], data[keys[0]], None if old is None else old.get(keys[0]))
+            found = _difference(str(data["name"]), keys[0], data[keys[0]], None if old is None else old.get(keys[0]))
             raise BuildError(
                 f"--out {out}: holds a build of another manifest: {found}; give another folder, or remove this one"
             )
     raise BuildError(f"--out {out}: holds a build that also has {', '.join(named) or 'another order of datasets'}")
 
 
-def _difference(dataset: str, key: str, value: Any, there: Any) -> str:  # noqa: ANN401  (of a manifest)
-    """What differs between two manifests at a key."""
+def _difference(dataset: str, key: str, value: object, there: object) -> str:
+    """Describe what differs between two manifests at a key."""
     if key == "source" and isinstance(value, dict) and isinstance(there, dict):
         name = next((name for name in value if value[name] != there.get(name)), "")
         if _is_fingerprint(value.get(name)) and _is_fingerprint(there.get(name)):
@@ -259,7 +271,7 @@ def _difference(dataset: str, key: str, value: Any, there: Any) -> str:  # noqa:
 
 
 def _is_fingerprint(source: object) -> bool:
-    """Whether a value of a manifest says of which files a source is."""
+    """Return whether a value of a manifest is the fingerprint of a source."""
     if not isinstance(source, dict):
         return False
     return isinstance(source.get("sha256"), str) and all(type(source.get(key)) is int for key in ("files", "bytes"))

@@ -1,7 +1,6 @@
-"""The working folder of a build: where shards leave their results. The disk is the only state.
+"""The working folder of a build, where shards leave their results. All state of a build is on disk.
 
-A shard is done when its file stands under its name. The folder lies inside the release and goes once the
-lock is written.
+A shard is done when its result file is there. The folder is inside the release and is removed once the lock is written.
 """
 
 import hashlib
@@ -9,9 +8,10 @@ import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypeVar, get_args
+from typing import Literal, TypeAlias, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
@@ -25,7 +25,7 @@ StageName: TypeAlias = Literal["documents", "rows", "questions", "negatives", "r
 LineT = TypeVar("LineT")
 WantedT = TypeVar("WantedT")
 _MAX_END = 256
-"""Bytes of the last line of a result, at most."""
+"""The maximum size in bytes of the last line of a result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Shard:
     dataset: str
     name: str
     steps: int = field(default=1, compare=False)
-    """How many questions or pictures that is, to show how far a build is."""
+    """The number of questions or pictures, to show how far a build is."""
 
     def __str__(self) -> str:
         return f"{self.stage}/{self.dataset}/{self.name}"
@@ -58,17 +58,17 @@ def cell_shard(dataset: str, length: int) -> Shard:
 
 
 class _End(BaseModel):
-    """The last line of a shard's result."""
+    """The last line of a shard's result; it shows whether the result is complete."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     bytes: int
-    """Of all lines before it."""
+    """The size in bytes of all lines before it."""
     sha256: str
 
 
 def _ended(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """The lines, then one by which a result that is cut off or changed is known."""
+    """Yield the lines, then a last line that shows whether the result was cut off or changed."""
     size, found = 0, hashlib.sha256()
     for line in lines:
         size += len(line)
@@ -90,37 +90,37 @@ class BuildDir:
 
     @property
     def plan(self) -> Path:
-        """What is being built, from which bytes."""
+        """The file that says what is being built, from which bytes."""
         return self.root / "plan.json"
 
     def result(self, shard: Shard) -> Path:
-        """Where a shard's result stands once it is done."""
+        """Return the path of a shard's result."""
         return self.root / f"{shard}.jsonl"
 
     def is_done(self, shard: Shard) -> bool:
-        """Whether the shard's result is there, whole: one that is cut off does not end in a line that says so."""
+        """Return whether the shard's result exists and is complete."""
         return self._content(self.result(shard)) is not None
 
     def fingerprint(self, shard: Shard) -> str:
-        """The SHA-256 of a shard's result, as its last line has it; empty where there is no whole one."""
+        """Return the SHA-256 of a shard's result, as its last line has it; empty if there is no complete result."""
         end = self._content(self.result(shard))
         return end.sha256 if end else ""
 
     def write(self, shard: Shard, lines: Iterable[Line]) -> None:
-        """Leave a shard's result, as lines of JSON; a last line says how long it is, and its hash."""
+        """Write a shard's result as lines of JSON; a last line has its length and hash."""
         write_whole(self.result(shard), _ended(to_json(to_fields(line)) for line in lines))
 
     def read(self, shard: Shard, kind: TypeAdapter[LineT]) -> Iterator[LineT]:
-        """A shard's result, line by line, each of the type that its stage writes.
+        """Yield the lines of a shard's result, each of the type that its stage writes.
 
         Raises:
-            BuildError: it is not there, or is not what was written; then it is removed, and is no longer done.
+            BuildError: the result is missing or not as it was written; it is removed, and the shard is no longer done.
 
         """
         yield from (line for _, line in self.read_placed(shard, kind))
 
     def read_placed(self, shard: Shard, kind: TypeAdapter[LineT]) -> Iterator[tuple[int, LineT]]:
-        """The lines of a shard's result (see `read`), each after the byte where it begins (see `line_at`)."""
+        """Yield (byte where the line begins, line) for each line of a shard's result (see `read` and `line_at`)."""
         path = self.result(shard)
         end = self._content(path)
         if end is None:
@@ -135,10 +135,10 @@ class BuildDir:
             raise self._damaged(path)
 
     def line_at(self, shard: Shard, start: int, kind: TypeAdapter[LineT]) -> LineT:
-        """The line of a shard's result that begins at a byte.
+        """Return the line of a shard's result that begins at a byte.
 
         Raises:
-            BuildError: no line begins there now; then the result is removed, and is no longer done.
+            BuildError: no line begins there; the result is removed, and the shard is no longer done.
 
         """
         path = self.result(shard)
@@ -150,7 +150,7 @@ class BuildDir:
             raise self._damaged(path) from error
 
     def last(self, shard: Shard, kind: TypeAdapter[LineT]) -> LineT:
-        """The last line of a shard's result, without reading the others."""
+        """Return the last line of a shard's result, without reading the others."""
         path = self.result(shard)
         end = self._content(path)
         if end is None:
@@ -163,10 +163,10 @@ class BuildDir:
         return self._parsed(tail.splitlines()[-1] if tail else b"", kind, path)
 
     def only(self, shard: Shard, kind: TypeAdapter[LineT], wanted: type[WantedT]) -> WantedT:
-        """The one line of a type in a shard's result.
+        """Return the only line of a type in a shard's result.
 
         Raises:
-            BuildError: there is none, or there are several; then the result is removed, and is no longer done.
+            BuildError: there is none, or more than one; the result is removed, and the shard is no longer done.
 
         """
         found = [line for line in self.read(shard, kind) if isinstance(line, wanted)]
@@ -175,22 +175,22 @@ class BuildDir:
         return found[0]
 
     def discard(self, shard: Shard) -> None:
-        """Forget the result of a shard: it is done again."""
+        """Remove the result of a shard, so that it is done again."""
         self.result(shard).unlink(missing_ok=True)
 
     def discard_all(self) -> None:
-        """Forget the results of all shards, which nobody knows the plan of; caches, corpora and samples stay."""
+        """Remove the results of all shards, because their plan is lost; caches, corpora and samples stay."""
         for stage in get_args(StageName):
             shutil.rmtree(self.root / stage, ignore_errors=True)
 
     def discard_from(self, stage: StageName, dataset: str) -> None:
-        """Forget what this stage and those after it have made of a dataset."""
+        """Remove what this stage and the stages after it have made of a dataset."""
         stages = get_args(StageName)
         for each in stages[stages.index(stage) :]:
             shutil.rmtree(self.root / each / dataset, ignore_errors=True)
 
     def _content(self, path: Path) -> _End | None:
-        """How long the content of a whole result is, and its hash; None of one that is torn or missing."""
+        """Return the length and hash of a complete result's content; None if the result is incomplete or missing."""
         try:
             with path.open("rb") as file:
                 size = file.seek(0, os.SEEK_END)
@@ -207,7 +207,7 @@ class BuildDir:
     def _parsed(self, line: bytes, kind: TypeAdapter[LineT], path: Path) -> LineT:
         try:
             return kind.validate_json(line)
-        except ValidationError:  # or a name that is no Unicode, which only this way reads
+        except ValidationError:  # or a name that is not valid Unicode, which only the json module reads
             try:
                 return kind.validate_python(json.loads(line))
             except (ValueError, RecursionError) as error:
@@ -219,8 +219,8 @@ class BuildDir:
 
     def _damaged(self, path: Path) -> BuildError:
         path.unlink(missing_ok=True)
-        return BuildError(f"{path}: is not what was written there, and was removed; run the command again to go on")
+        return BuildError(f"{path}: was damaged or changed, and was removed; run the command again to continue")
 
-    def lock_shard(self, shard: Shard) -> Any:  # noqa: ANN401  (a context manager)
-        """The right to write a shard."""
+    def lock_shard(self, shard: Shard) -> AbstractContextManager[None]:
+        """Hold the lock for writing a shard."""
         return file_lock(self.root / "claims" / f"{shard}".replace("/", "--"), f"shard {shard} of {self.out}")

@@ -1,4 +1,4 @@
-"""The plan: the manifest as resolved, and the fingerprint of every source file it names."""
+"""The plan: the resolved manifest and the fingerprint of every source file that it names."""
 
 import json
 import os
@@ -28,20 +28,21 @@ from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import Row
 
 ERRATA = "errata"
-"""What the file of corrections is called among the files of a dataset."""
+"""The name of the file of corrections among the files of a dataset."""
 
 
 @dataclass(frozen=True, slots=True)
 class CorpusPlan:
-    """The passages of a dataset."""
+    """The corpus of a dataset."""
 
     folder: Path
     sha256: str
     """The fingerprint of all passages."""
     cache: Path
-    """Where its index, vectors, rankings and prices are kept: beside it, or in the build where it is read-only."""
+    """The folder of its index, vectors, rankings and prices: beside the corpus, or in the build if the corpus is
+    read-only."""
     reranker: str = ""
-    """SHA-256 of the files of the model that reorders, if there is one."""
+    """SHA-256 of the files of the reranker's model; empty without a reranker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,27 +52,29 @@ class DatasetPlan:
     spec: DatasetSpec
     sources: dict[str, Path]
     fingerprints: dict[str, SourceFingerprint]
-    """By source: files, bytes, sha256."""
+    """Files, bytes and sha256 of each source."""
     documents: dict[str, DocumentFile]
-    """By folder name."""
+    """The documents, by the names of their folders."""
     refused: dict[str, Fault]
-    """What is wrong with documents that cannot be read or told apart, by id."""
+    """What is wrong with documents that cannot be read or are ambiguous, by id."""
     tokenizer: dict[str, str]
-    """Its name and sha256."""
+    """The tokenizer's name and sha256."""
     corpus: CorpusPlan | None = None
     errata: str | None = None
-    """SHA-256 of the corrections, if there are any."""
+    """SHA-256 of the corrections; None without corrections."""
     files: tuple[SourceFile, ...] = ()
-    """All that was hashed; a plan that was saved has them in a file of their own."""
+    """All files that were hashed; a saved plan keeps them in a separate file."""
 
     def public(self) -> dict[str, Any]:
-        """What decides the release's bytes, without paths: the manifest as resolved, and the fingerprints."""
+        """Return everything that decides the release's bytes, without paths: the resolved manifest and the
+        fingerprints.
+        """
         manifest = self.spec.model_dump(mode="json")
         manifest["source"] = SAMPLE if self.spec.source == SAMPLE else self.fingerprints
         manifest["counter"]["tokenizer"] = self.tokenizer
         manifest["corpus"] = self.corpus.sha256 if self.corpus else None
         manifest["errata"] = self.errata
-        del manifest["limits"]["seconds_a_page"]  # the clock decides no byte
+        del manifest["limits"]["seconds_a_page"]  # a time limit never changes a byte
         if reranker := manifest["retrieval"]["reranker"]:
             reranker["model"] = _portable(reranker["model"])
         if self.spec.pages.ocr:
@@ -81,7 +84,7 @@ class DatasetPlan:
 
 
 def plan_datasets(manifest: Manifest, build_dir: BuildDir, progress: Progress) -> list[DatasetPlan]:
-    """Find and fingerprint the sources of every dataset; draw the samples that are asked for, each reader's once."""
+    """Find and fingerprint the sources of every dataset; draw the samples that are needed, once for each reader."""
     drawn: dict[str, dict[str, Path]] = {}
     plans = [_plan_dataset(spec, build_dir, drawn, progress) for spec in manifest.datasets]
     _refuse_shared_images(plans)
@@ -89,7 +92,7 @@ def plan_datasets(manifest: Manifest, build_dir: BuildDir, progress: Progress) -
 
 
 def _refuse_shared_images(plans: list[DatasetPlan]) -> None:
-    """Two datasets of one reader may show the same pages, but not different ones under the same paths."""
+    """Refuse datasets of one reader that would write different pages under the same paths."""
     shown: dict[tuple[str, str], tuple[str, tuple[str, PageSpec]]] = {}
     for plan in plans:
         folder = reader_type(plan.spec.reader).image_folder
@@ -116,7 +119,7 @@ def _plan_dataset(
 
 
 def _read_to_plan(spec: DatasetSpec, sources: Mapping[str, Path], articles: Path | None) -> Iterator[Path]:
-    """Yield the files that planning reads more than once; they must not change in between."""
+    """Yield the files that planning reads more than once; they must not change while it runs."""
     for source in sources.values():
         yield from files_of(source)
     if articles:
@@ -158,7 +161,7 @@ def _read_plan(
 
 
 def _other_files(spec: DatasetSpec, corpus: CorpusPlan | None, progress: Progress) -> Iterator[SourceFile]:
-    """What decides bytes besides the sources."""
+    """Yield the files that decide bytes besides the sources."""
     from mmlongbench.corpus.info import INDEX
 
     found: dict[str, Iterable[Path]] = {}
@@ -180,7 +183,7 @@ def _other_files(spec: DatasetSpec, corpus: CorpusPlan | None, progress: Progres
 
 
 def _corpus_tables(folder: Path) -> list[Path]:
-    """The files of a corpus besides its index."""
+    """Return the files of a corpus besides its index."""
     from mmlongbench.corpus.info import INFO, PASSAGES
 
     return [folder / INFO, folder / PASSAGES]
@@ -188,7 +191,7 @@ def _corpus_tables(folder: Path) -> list[Path]:
 
 @contextmanager
 def _source_errors(spec: DatasetSpec) -> Iterator[None]:
-    """Name a file of the sources that cannot be read."""
+    """Turn the error of a source file that cannot be read into one that names the file."""
     try:
         yield
     except OSError as error:
@@ -201,7 +204,7 @@ def _source_errors(spec: DatasetSpec) -> Iterator[None]:
 def _documents_fault(documents: object) -> str:
     """Return why the documents that a reader gave cannot be used; empty if they can."""
     if not isinstance(documents, Mapping):
-        return f"gave a {type(documents).__name__}, expected a mapping of ids to documents"
+        return f"returned a {type(documents).__name__}, expected a mapping of ids to documents"
     for id, found in documents.items():
         if not isinstance(id, str):
             return f"the id of a document is {id!r}, expected a text"
@@ -211,7 +214,7 @@ def _documents_fault(documents: object) -> str:
 
 
 def _refuse_mixed(spec: DatasetSpec, documents: Mapping[str, DocumentFile]) -> None:
-    """Pages that were rendered at another DPI than the others would be told from them by their resolution."""
+    """Refuse page images of a DPI other than `pages.dpi`, because their resolution would set them apart."""
     for id, pages in ((each.id, each.pages) for each in documents.values()):
         if isinstance(pages, PageImages) and pages.dpi not in (None, spec.pages.dpi):
             raise ManifestError(
@@ -221,12 +224,12 @@ def _refuse_mixed(spec: DatasetSpec, documents: Mapping[str, DocumentFile]) -> N
 
 
 def _portable(name: str) -> str:
-    """A name without the folder where it is a path here."""
+    """Return a name without its folder if it is a path on this machine."""
     return Path(name).name if Path(name).exists() else name
 
 
 def _corpus(path: Path, spec: DatasetSpec, build_dir: BuildDir, progress: Progress) -> CorpusPlan:
-    """The corpus of a dataset: one that was built, or one built now from what `corpus build` reads; indexed."""
+    """Return the indexed corpus of a dataset: a finished one, or one built now from the input of `corpus build`."""
     from mmlongbench.corpus.corpus import Corpus
     from mmlongbench.corpus.info import INFO
     from mmlongbench.corpus.making import make_corpus
@@ -236,7 +239,7 @@ def _corpus(path: Path, spec: DatasetSpec, build_dir: BuildDir, progress: Progre
     if not path.exists():
         raise ManifestError(f"dataset {spec.name!r}: corpus: no such file or folder: {path}")
     if spec.retrieval.reranker:
-        need_libraries()  # before a long wait
+        need_libraries()  # fail before the long work
     folder = path
     if not (path / INFO).is_file():
         folder = build_dir.root / "corpus" / spec.name
@@ -252,37 +255,37 @@ def _corpus(path: Path, spec: DatasetSpec, build_dir: BuildDir, progress: Progre
 
 
 FORMAT: Literal[3] = 3
-"""Of the file of a plan."""
+"""The format version of the plan file."""
 
 
 @dataclass(frozen=True, slots=True)
 class SavedDataset:
-    """The plan of one dataset, as a file has it."""
+    """The plan of one dataset, as it is saved."""
 
     plan: DatasetPlan
     public: dict[str, Any]
-    """What decides the bytes (`DatasetPlan.public`)."""
+    """What decides the release's bytes (`DatasetPlan.public`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class SavedPlan:
-    """An unfinished build, as its file has it."""
+    """The plan of an unfinished build, as it is saved."""
 
     versions: dict[str, str]
     root: str
-    """The working folder, when the plan was saved. Paths below it move with it."""
+    """The working folder at the time the plan was saved. Paths below it move with it."""
     datasets: list[SavedDataset]
     format: Literal[3] = FORMAT
-    """Of this file; a build of another format is not gone on with."""
+    """The format version of this file; a build with another version cannot be continued."""
 
     @property
     def plans(self) -> dict[str, DatasetPlan]:
-        """The plan of each dataset, by its name."""
+        """Return the plan of each dataset, by name."""
         return {each.plan.spec.name: each.plan for each in self.datasets}
 
     @property
     def public(self) -> list[dict[str, Any]]:
-        """What decides the bytes, dataset after dataset."""
+        """Return what decides the release's bytes, for each dataset in order."""
         return [each.public for each in self.datasets]
 
 
@@ -290,21 +293,23 @@ _SAVED = TypeAdapter(SavedPlan)
 
 
 def load_interrupted_plan(build_dir: BuildDir) -> SavedPlan | None:
-    """The plan that an interrupted build has saved; None if there is none, or if it is torn.
+    """Return the plan that an interrupted build has saved; None if there is none or it is damaged.
 
-    The build may have been moved since.
+    The build may have been moved to another folder since.
 
     Raises:
-        BuildError: it is of another format, that of an earlier or a later version.
+        BuildError: the plan has the format of an earlier or later version.
 
     """
     try:
-        saved = json.loads(build_dir.plan.read_bytes().decode("utf-8", "surrogateescape"))
+        saved: object = json.loads(build_dir.plan.read_bytes().decode("utf-8", "surrogateescape"))
         if _is_of_another_version(saved):
             raise BuildError(
                 f"--out {build_dir.out}: holds an unfinished build of another version of mmlongbench; finish it with "
                 "that version, give another folder, or remove this one"
             )
+        if not isinstance(saved, dict):
+            return None
         return _SAVED.validate_python(_moved(saved, saved["root"], str(build_dir.root)))
     except FileNotFoundError:
         return None
@@ -313,14 +318,14 @@ def load_interrupted_plan(build_dir: BuildDir) -> SavedPlan | None:
 
 
 def _is_of_another_version(saved: object) -> bool:
-    """Whether JSON is a whole plan of another format; the first format did not say so."""
+    """Return whether JSON is a complete plan of another format; the first format had no version number."""
     return (
         isinstance(saved, dict) and {"root", "versions", "datasets"} <= saved.keys() and saved.get("format") != FORMAT
     )
 
 
-def _moved(saved: Any, before: str, now: str) -> Any:  # noqa: ANN401  (JSON)
-    """Return saved values with the paths of the working folder as they are now; samples and corpora stand in it."""
+def _moved(saved: object, before: str, now: str) -> object:
+    """Return saved values with the paths of the working folder as they are now; samples and corpora are inside it."""
     if before == now:
         return saved
     if isinstance(saved, str):
@@ -331,14 +336,14 @@ def _moved(saved: Any, before: str, now: str) -> Any:  # noqa: ANN401  (JSON)
 
 
 def save_plans(plans: list[DatasetPlan], build_dir: BuildDir) -> None:
-    """Write the plan where workers, and the build that goes on after an interruption, find it."""
+    """Write the plan to the file where workers, and a later build that continues this one, find it."""
     save_source_files(build_dir, (file for plan in plans for file in plan.files))
     datasets = [SavedDataset(replace(plan, files=()), plan.public()) for plan in plans]
     _write(SavedPlan(versions(), str(build_dir.root), datasets), build_dir)
 
 
 def save_page_seconds(build_dir: BuildDir, seconds: Mapping[str, float]) -> None:
-    """Change the time that a page may take, by dataset, in a plan that was saved; no byte depends on it."""
+    """Change the time limit of a page in a saved plan, by dataset; no byte depends on it."""
     saved = load_interrupted_plan(build_dir)
     if saved is None:
         return
@@ -348,26 +353,26 @@ def save_page_seconds(build_dir: BuildDir, seconds: Mapping[str, float]) -> None
 
 
 def _within(plan: DatasetPlan, seconds: Mapping[str, float]) -> DatasetPlan:
-    """A plan whose pages may take so many seconds."""
+    """Return a plan with another time limit for pages, in seconds."""
     limit = seconds.get(plan.spec.name, plan.spec.limits.seconds_a_page)
     limits = replace(plan.spec.limits, seconds_a_page=limit)
     return replace(plan, spec=plan.spec.model_copy(update={"limits": limits}))
 
 
 def _write(saved: SavedPlan, build_dir: BuildDir) -> None:
-    data = _SAVED.dump_python(saved)  # in JSON's mode, names of documents that are no Unicode would be lost
-    text = json.dumps(data, ensure_ascii=False, default=os.fspath)  # all but paths is JSON's
+    data = _SAVED.dump_python(saved)  # JSON mode would lose names of documents that are not valid Unicode
+    text = json.dumps(data, ensure_ascii=False, default=os.fspath)  # everything but paths is JSON already
     write_whole(build_dir.plan, [text.encode("utf-8", "surrogateescape")])
 
 
 def load_plans(build_dir: BuildDir) -> dict[str, DatasetPlan]:
-    """The plans of all datasets by name, as they were saved.
+    """Return the saved plans of all datasets, by name.
 
     Raises:
-        BuildError: there is none, or it cannot be read.
+        BuildError: there is no plan, or it cannot be read.
 
     """
     found = load_interrupted_plan(build_dir)
     if found is None:
-        raise BuildError(f"{build_dir.plan}: is missing or torn; run the build, or its stage prepare, again")
+        raise BuildError(f"{build_dir.plan}: is missing or damaged; run the build, or its stage `prepare`, again")
     return found.plans

@@ -1,4 +1,4 @@
-"""A dataset opened for work: its builder bound, its documents known, its counter ready. One in each session."""
+"""A dataset that is open for work: builder, documents and token counter are ready. Each session opens it once."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -51,24 +51,24 @@ class Dataset:
 
     @property
     def spec(self) -> DatasetSpec:
-        """The dataset as the manifest has it."""
+        """The dataset as the manifest describes it."""
         return self.plan.spec
 
     def draws(self, id: str) -> Draws:
-        """The draws of a question; no length in the key."""
+        """Return the draws of a question; they do not depend on the length."""
         return Draws((self.spec.seed, self.spec.drawn_name, id))
 
     def budget(self, length: int) -> TokenBudget:
-        """The budget at a length; the reserve is the manifest's, or the task's own."""
+        """Return the budget at a length; the reserve is the manifest's or else the task's."""
         reserve = self.builder.spec.reserve if self.spec.reserve is None else self.spec.reserve
         return TokenBudget(length, reserve)
 
     def placements(self) -> tuple[Placement, ...]:
-        """Where needles go in turn; one empty placement where there are none."""
+        """Return the placements of needles; a single None where the task has no needles."""
         return placements_of(self.spec, self.builder)
 
     def close(self) -> None:
-        """Save and close the prices; nothing can be packed any more."""
+        """Save and close the prices; after that nothing can be packed."""
         if self.prices:
             self.prices.close()
 
@@ -80,8 +80,8 @@ def open_dataset(plan: DatasetPlan, build_dir: BuildDir, files: SourceFiles) -> 
     counter = plan.spec.counter.open()
     if counter.text.sha256 != plan.tokenizer["sha256"]:
         raise SourceChangedError(
-            f"dataset {name!r}: counter.tokenizer: {plan.tokenizer['name']} is not the one that the build began with; "
-            f"put it back and run the command again, or remove {build_dir.out} and build anew"
+            f"dataset {name!r}: counter.tokenizer: {plan.tokenizer['name']} is not the one that this build was "
+            f"started with; restore it and run the command again, or remove {build_dir.out} and start the build again"
         )
     prices = KeptPrices(plan.corpus.cache / PRICES, counter.text.sha256) if plan.corpus else None
     pricer = Pricer(counter, sources.sizes, prices)
@@ -91,7 +91,7 @@ def open_dataset(plan: DatasetPlan, build_dir: BuildDir, files: SourceFiles) -> 
 
 
 def _sources(plan: DatasetPlan, build_dir: BuildDir, files: SourceFiles, negatives: "KnownNegatives") -> Sources:
-    """The parts that the reader and the manifest bring."""
+    """Return the parts that the reader and the manifest provide."""
     kind = reader_type(plan.spec.reader)
     reader, seed = kind(), (plan.spec.seed, plan.spec.drawn_name)
     classes = _found(plan, "image_classes", reader.image_classes, ImageClasses, NoneType)
@@ -110,7 +110,7 @@ def _sources(plan: DatasetPlan, build_dir: BuildDir, files: SourceFiles, negativ
 
 
 def _documents(plan: DatasetPlan, reader: Reader[Row], build_dir: BuildDir) -> Documents:
-    """The documents as their shards have read them."""
+    """Return the documents that the documents stage has read."""
     documents, faults = {}, dict(plan.refused)
     for file in plan.documents.values():
         read = _read_document(build_dir, plan, file.name)
@@ -126,7 +126,7 @@ def _documents(plan: DatasetPlan, reader: Reader[Row], build_dir: BuildDir) -> D
 
 
 class _Texts:
-    """The texts of a document's pages, read where they are asked for; those of a few documents are held."""
+    """The texts of a document's pages, read on demand; those of a few documents are kept in memory."""
 
     def __init__(self, build_dir: BuildDir, plan: DatasetPlan) -> None:
         self._read = lru_cache(maxsize=16)(lambda name: _texts(_read_document(build_dir, plan, name)))
@@ -148,22 +148,22 @@ def _read_document(build_dir: BuildDir, plan: DatasetPlan, name: str) -> Documen
 
 
 def sample_draws(spec: DatasetSpec) -> Draws:
-    """The draws that say which questions are in."""
+    """Return the draws that select the sample."""
     return Draws((spec.seed if spec.sample.seed is None else spec.sample.seed, spec.drawn_name, "sample"))
 
 
 def _found(plan: DatasetPlan, method: str, find: Callable[[SourcePaths], _FoundT], *expected: type) -> _FoundT:
-    """What a method of the reader finds in the sources; anything but what it must give is the reader's fault."""
+    """Return what a method of the reader finds; a value of a wrong type raises an error that names the reader."""
     with calling("reader", plan.spec.reader, f"{method}()"):
         found = find(plan.sources)
         if not isinstance(found, expected):
             names = " or ".join(each.__name__ for each in expected)
-            raise DraftError(f"gave a {type(found).__name__}, expected {names}")
+            raise DraftError(f"returned a {type(found).__name__}, expected {names}")
         return found
 
 
 def _images(plan: DatasetPlan, reader: Reader[Row], files: SourceFiles) -> Images:
-    """The pictures that the reader can find; each is compared with the fingerprints as it is read."""
+    """Return the pictures of the reader; each is compared with its fingerprint when it is read."""
     own, asked = bind_builder(plan.spec).spec, plan.spec.pictures
     most = asked.most_tokens or own.most_tokens
     cap = Cap(most, asked.above, plan.spec.counter.open().image.tokens) if most else None
@@ -187,7 +187,7 @@ def _images(plan: DatasetPlan, reader: Reader[Row], files: SourceFiles) -> Image
 
 
 def _corpus(plan: DatasetPlan, negatives: "KnownNegatives") -> "SearchedCorpus | None":
-    """The corpus with the negatives that were found in it, if the dataset has one."""
+    """Return the corpus with the hard negatives that were found in it; None if the dataset has no corpus."""
     if plan.corpus is None:
         return None
     from mmlongbench.corpus.corpus import Corpus
@@ -199,21 +199,23 @@ def _corpus(plan: DatasetPlan, negatives: "KnownNegatives") -> "SearchedCorpus |
 
 
 class KnownNegatives:
-    """The hard negatives that were found for the queries of a dataset, by the id of the query."""
+    """The hard negatives of a dataset's queries, by the id of the query."""
 
     def __init__(self, build_dir: BuildDir, dataset: str) -> None:
-        """Know none yet; those of shards are read as they are asked for."""
+        """Start empty; the results of shards are read on demand."""
         self._build_dir = build_dir
         self._dataset = dataset
         self._known: dict[str, list[int]] = {}
         self._read: set[str] = set()
 
     def add(self, found: Iterable[FoundNegatives]) -> None:
-        """Know these too: a forecast finds them without a shard."""
+        """Add negatives that no shard has written; a forecast finds such negatives."""
         self._known.update((line.id, line.numbers) for line in found)
 
     def of(self, id: str) -> Sequence[int] | None:
-        """Return those of a query as places in the corpus, the hardest first; None if nobody has searched for it."""
+        """Return the negatives of a query as places in the corpus, hardest first; None if they were not searched
+        for.
+        """
         if id not in self._known:
             folder = self._build_dir.root / "negatives" / self._dataset
             for block in sorted({path.stem for path in folder.glob("[0-9]*.jsonl")} - self._read):

@@ -1,11 +1,10 @@
-"""The doctor: what may be wrong with a source's annotations, as a draft of errata. Nothing is changed."""
+"""The doctor: finds annotations of a source that may be wrong, and drafts errata for them. It changes nothing."""
 
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -31,21 +30,21 @@ _HEAD = """\
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What was found in one dataset."""
+    """The suspects of one dataset."""
 
     dataset: str
     rows: int
     suspects: tuple[Suspect, ...]
-    """In the order of the source's rows."""
-    errata: Mapping[str, Mapping[str, Any]]
-    """The corrections that follow, in the form of an errata file."""
+    """The suspects, in the order of the source's rows."""
+    errata: Mapping[str, Mapping[str, object]]
+    """The corrections for them, in the form of an errata file."""
 
 
 def examine(manifest: Manifest, progress: Progress) -> Iterator[Diagnosis]:
-    """Examine every dataset whose builder can tell suspects.
+    """Examine every dataset whose builder can find suspects.
 
     Raises:
-        ManifestError: no builder of the manifest can.
+        ManifestError: no builder of the manifest can find suspects.
 
     """
     with tempfile.TemporaryDirectory() as folder:
@@ -59,8 +58,8 @@ def examine(manifest: Manifest, progress: Progress) -> Iterator[Diagnosis]:
             yield _examine(plan, builder, progress)
 
 
-def errata_file(errata: Mapping[str, Mapping[str, Any]]) -> str:
-    """The errata as YAML, with a line on what to do with them."""
+def errata_file(errata: Mapping[str, Mapping[str, object]]) -> str:
+    """Return the errata as YAML, with a comment that says what to do with them."""
     return _HEAD + "".join(
         yaml.safe_dump({id: dict(erratum)}, allow_unicode=True, sort_keys=False, width=110)
         for id, erratum in errata.items()
@@ -71,7 +70,7 @@ def _examine(plan: DatasetPlan, builder: ExaminingBuilder[Row], progress: Progre
     reader = reader_type(plan.spec.reader)()
     raw: dict[str, RawRow | RowFault] = {}
     for each in raw_rows(reader, plan.sources, plan.spec.reader):
-        raw.setdefault(each.id, each)  # of two rows of one id a build takes the first
+        raw.setdefault(each.id, each)  # where two rows have one id, a build takes the first
     rows, suspects = [], dict[str, Suspect]()
     for each in raw.values():
         found = each if isinstance(each, RowFault) else cleaned(reader, plan.sources, each, plan.spec.reader)
@@ -88,7 +87,9 @@ def _examine(plan: DatasetPlan, builder: ExaminingBuilder[Row], progress: Progre
     return Diagnosis(plan.spec.name, len(raw), ordered, dict(_errata(ordered, raw)))
 
 
-def _errata(suspects: Sequence[Suspect], raw: Mapping[str, RawRow | RowFault]) -> Iterable[tuple[str, dict[str, Any]]]:
+def _errata(
+    suspects: Sequence[Suspect], raw: Mapping[str, RawRow | RowFault]
+) -> Iterable[tuple[str, dict[str, object]]]:
     for suspect in suspects:
         found = raw[suspect.id]
         if suspect.correction and isinstance(found, RawRow):
@@ -98,7 +99,7 @@ def _errata(suspects: Sequence[Suspect], raw: Mapping[str, RawRow | RowFault]) -
 
 
 def _documents(plan: DatasetPlan, asked: set[str], progress: Progress) -> Documents:
-    """The documents that rows are about, with the texts of their pages."""
+    """Return the documents of the rows, with the texts of their pages."""
     documents, faults, limits = {}, dict(plan.refused), plan.spec.limits
     texts: dict[str, tuple[str, ...]] = {}
     files = [file for file in plan.documents.values() if file.id in asked]

@@ -1,4 +1,4 @@
-"""The fingerprint of every source: its files hashed, its documents told apart, those that cannot be used refused."""
+"""Fingerprints of the sources: files are hashed, documents listed, and documents that cannot be used refused."""
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,31 +18,31 @@ from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.model import DatasetSpec
 
 MAX_TABLES = 1000
-"""Files of a source that are all compared in each shard. Of a larger source the pictures are compared where they are
-read, and the others in each shard, or in each stage where they too are more."""
+"""If a source has at most this many files, each shard compares all of them. In a larger source, pictures are compared
+where they are read. Its other files are compared in each shard or, if there are more than this many, in each stage."""
 _PICTURES = frozenset((".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"))
-"""Endings of pictures, which are always read by name."""
+"""Endings of picture files, which are always read by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentFile:
-    """A document among the sources."""
+    """A document of the sources."""
 
     id: str
     name: str
-    """Its folder in the release."""
+    """The name of its folder in the release."""
     pages: Pages
     """Its PDF, or the image files of its pages."""
     sha256: str
 
     def image_name(self, number: int) -> str:
-        """The name of a page's image in the release, the pages numbered from 0."""
+        """Return the file name of a page's image in the release; pages are numbered from 0."""
         names = self.pages.names if isinstance(self.pages, PageImages) else ()
         return names[number] if names else f"{self.name}_page{number}.jpg"
 
 
 class SourceFingerprint(TypedDict):
-    """What a source holds, as the lock has it."""
+    """The content of a source, as the lock describes it."""
 
     files: int
     bytes: int
@@ -51,19 +51,19 @@ class SourceFingerprint(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Fingerprints:
-    """What was found when the sources of a dataset were read once."""
+    """The result of reading the sources of a dataset once."""
 
     by_source: dict[str, SourceFingerprint]
-    """Files, bytes, sha256."""
+    """Files, bytes and sha256 of each source."""
     documents: dict[str, DocumentFile]
-    """By folder name."""
+    """The documents, by the names of their folders."""
     refused: dict[str, Fault]
-    """What is wrong with documents that cannot be read or told apart, by id."""
+    """What is wrong with documents that cannot be read or are ambiguous, by id."""
     files: tuple[SourceFile, ...]
 
 
 def files_of(source: Path) -> list[Path]:
-    """The file itself, or all visible files below a folder, sorted."""
+    """Return the file itself, or all visible files below a folder, sorted."""
     return [source] if source.is_file() else visible_files(source)
 
 
@@ -73,8 +73,8 @@ def fingerprint(
     """Hash the sources of a dataset; a document that is too large is refused without being read.
 
     Raises:
-        OSError: a file that is no document cannot be read.
-        ManifestError: `exclude` names a document that there is not.
+        OSError: a file that is not part of a document cannot be read.
+        ManifestError: `exclude` names a document that does not exist.
 
     """
     refused = _refused(spec, documents)
@@ -110,12 +110,12 @@ def source_file_list(dataset: str, source: str, paths: Iterable[Path], progress:
 
 
 def parts_of(document: Pages) -> tuple[Path, ...]:
-    """The files of a document."""
+    """Return the files of a document."""
     return (document,) if isinstance(document, Path) else document.files
 
 
 def _refused(spec: DatasetSpec, documents: Mapping[str, Pages | Fault]) -> dict[str, Fault]:
-    """The documents that are refused before they are read, by id: excluded, faulty or too large."""
+    """Return the documents that are refused without being read, by id: excluded, faulty or too large."""
     if unknown := [id for id in spec.exclude if id not in documents]:
         hint = nearest(unknown[0], documents)
         raise ManifestError(f"dataset {spec.name!r}: exclude: there is no document {unknown[0]!r}{hint}")
@@ -132,7 +132,7 @@ def _refused(spec: DatasetSpec, documents: Mapping[str, Pages | Fault]) -> dict[
 
 
 def _oversized(spec: DatasetSpec, document: Pages | Fault) -> dict[Path, Fault]:
-    """The files of a document that are over `limits.bytes`."""
+    """Return the files of a document that are larger than `limits.bytes`."""
     if isinstance(document, Fault):
         return {}
     fault_of = oversized if isinstance(document, Path) else oversized_page
@@ -141,7 +141,7 @@ def _oversized(spec: DatasetSpec, document: Pages | Fault) -> dict[Path, Fault]:
 
 
 def _hashes(spec: DatasetSpec, paths: list[Path], parts: set[Path], progress: Progress) -> dict[Path, Hashed]:
-    """The hash of every file; a document that cannot be read has none, any other is an error."""
+    """Hash every file. A document that cannot be read has no hash; for any other file this is an error."""
     hashes = {}
     with progress.bar(f"{spec.name}: fingerprints", len(paths)) as advance:
         for path, found in hash_files(paths, advance):
@@ -159,7 +159,7 @@ def _readable(found: Hashed | OSError) -> Hashed:
 def _documents(
     documents: Mapping[str, Pages], names: Mapping[str, str], hashes: Mapping[Path, Hashed]
 ) -> tuple[dict[str, DocumentFile], dict[str, Fault]]:
-    """The documents by folder name, and those that cannot be read, by id."""
+    """Return the documents by folder name, and those that cannot be read, by id."""
     listed, refused = {}, {}
     for id, found in sorted(documents.items()):
         parts = [hashes[file].sha256 if file in hashes else "" for file in parts_of(found)]
@@ -173,7 +173,9 @@ def _documents(
 
 
 def _of_source(path: Path, files: list[Path], hashes: Mapping[Path, Hashed]) -> SourceFingerprint:
-    """A file's SHA-256, or for a folder the one of its sorted (relative path, SHA-256) lines."""
+    """Return the fingerprint of a source: a file's SHA-256, or for a folder the SHA-256 of its sorted lines (path,
+    SHA-256).
+    """
     size = sum(found.stat().st_size for found in files)
     if path.is_file():
         return {"files": 1, "bytes": size, "sha256": hashes[path].sha256}
@@ -185,7 +187,7 @@ def _of_source(path: Path, files: list[Path], hashes: Mapping[Path, Hashed]) -> 
 def _source_files(
     dataset: str, files: Mapping[str, list[Path]], parts: set[Path], hashes: Mapping[Path, Hashed]
 ) -> Iterable[SourceFile]:
-    """Every file of each source, and the documents that lie in none of them."""
+    """Yield every file of each source, and the documents that are in none of the sources."""
     below = set[Path]()
     for source, found in files.items():
         below.update(found)
@@ -197,7 +199,7 @@ def _source_files(
 
 
 def when_compared(paths: Sequence[Path]) -> dict[Path, Compared]:
-    """Return when each file of a source is compared that is no part of a document."""
+    """Return when each file is compared, for the files of a source that are not part of a document."""
     if len(paths) <= MAX_TABLES:
         return dict.fromkeys(paths, Compared.EACH_SHARD)
     tables = {path for path in paths if path.suffix.lower() not in _PICTURES}

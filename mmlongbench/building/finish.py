@@ -1,4 +1,4 @@
-"""Finish: what the shards have counted goes into the lock, which is written last."""
+"""The last step of a build: it sums up what the shards have counted, and writes the lock last."""
 
 import hashlib
 from collections import Counter
@@ -43,11 +43,11 @@ from mmlongbench.task.sources import ImageClass, ImageClasses, Sources
 
 
 def finish(plans: list[DatasetPlan], session: Session, executor: Executor) -> Lock:
-    """Write what a release whose shards are all done still lacks, the lock last; returns the lock.
+    """Write what a release still lacks when all its shards are done, and return the lock, which is written last.
 
     Raises:
-        SourceChangedError: a source is no longer what was fingerprinted.
-        BuildError: a file of the release is no longer what a shard has made.
+        SourceChangedError: a source has changed since it was fingerprinted.
+        BuildError: a file of the release has changed since a shard made it.
 
     """
     build_dir = session.build_dir
@@ -74,7 +74,7 @@ def finish(plans: list[DatasetPlan], session: Session, executor: Executor) -> Lo
 
 
 def _counts(plan: DatasetPlan, session: Session, cells: dict[str, CellCounts]) -> DatasetCounts:
-    """Counts of a dataset, and the documents whose names were changed or that could not be used."""
+    """Return the counts of a dataset, and the documents that were renamed or could not be used."""
     dataset = session.dataset(plan.spec.name)
     rows = session.build_dir.only(questions_shard(plan.spec.name), QUESTIONS, RowCounts)
     parts: dict[str, Any] = {"errata": _errata(plan)} if plan.spec.errata else {}
@@ -98,26 +98,26 @@ def _documents(plan: DatasetPlan, sources: Sources) -> DocumentCounts:
 
 
 def _corpus(plan: CorpusPlan) -> CorpusCounts:
-    """How much a corpus holds."""
+    """Return the size of a corpus."""
     info = read_info(plan.folder)
     ids = info.wikidata_ids if info.keeps_wikidata_ids else None
     return CorpusCounts(articles=info.articles, passages=info.passages, wikidata_ids=ids)
 
 
 def _images_by_dpi(plan: DatasetPlan) -> dict[str, int]:
-    """How many documents are rendered images as the source has them, by DPI."""
+    """Return how many documents are page images already in the source, by DPI."""
     found = Counter(str(file.pages.dpi) for file in plan.documents.values() if isinstance(file.pages, PageImages))
     return {dpi: count for dpi, count in sorted(found.items()) if dpi != "None"}
 
 
-def _errata(plan: DatasetPlan) -> dict[str, Any]:
-    """What the errata say, and who says so; `repaired` and the rejects have what came of it."""
+def _errata(plan: DatasetPlan) -> dict[str, object]:
+    """Return the errata and their sources; `repaired` and the rejects show their effect."""
     errata = load_errata(plan.spec.errata) if plan.spec.errata else {}
     return {id: erratum.model_dump(mode="json", exclude_defaults=True) for id, erratum in sorted(errata.items())}
 
 
 def _classes(found: ImageClasses) -> ClassCounts:
-    """The splits and their counts, by domain, and the classes that only one of them has."""
+    """Return the splits, their counts by domain, and the classes that only one split has."""
     domains: dict[str, list[ImageClass]] = {}
     for each in found.classes.values():
         domains.setdefault(each.domain, []).append(each)
@@ -143,7 +143,7 @@ def _images(plan: DatasetPlan, session: Session) -> dict[str, LockedFile]:
 
 
 def _write_negatives(plan: DatasetPlan, session: Session) -> Iterator[str]:
-    """How many passages were turned away for each question, and why."""
+    """Write how many passages were turned away for each question, and why."""
     if plan.corpus:
         path = f"{ITEMS}/{plan.spec.name}.negatives.jsonl"
         found = ({"id": e.id, "clean": len(e.numbers), "rejected": e.rejected} for e in _searched(plan, session))
@@ -157,7 +157,7 @@ def _searched(plan: DatasetPlan, session: Session) -> Iterator[FoundNegatives]:
 
 
 def _negatives(plan: DatasetPlan, session: Session) -> NegativeCounts:
-    """Passages turned away by reason, the fewest that remained for a question, and a digest of what was found."""
+    """Return the passages turned away by reason, the fewest left for a question, and a digest of what was found."""
     rejected: Counter[str] = Counter()
     fewest, found = [], hashlib.sha256()
     for line in _searched(plan, session):
@@ -169,8 +169,8 @@ def _negatives(plan: DatasetPlan, session: Session) -> NegativeCounts:
     )
 
 
-def _rejects(plans: list[DatasetPlan], session: Session) -> Iterator[dict[str, Any]]:
-    """Row rejects first, then fit rejects by length, dataset after dataset."""
+def _rejects(plans: list[DatasetPlan], session: Session) -> Iterator[dict[str, object]]:
+    """Yield the rejects of each dataset in turn: first rows, then questions that do not fit, by length."""
     for plan in plans:
         read, name = session.build_dir.read, plan.spec.name
         cells = (line for shard in cell_shards(session, name) for line in read(shard, CELLS))
@@ -179,7 +179,7 @@ def _rejects(plans: list[DatasetPlan], session: Session) -> Iterator[dict[str, A
 
 
 def check_sources(plans: Iterable[DatasetPlan], session: Session, progress: Progress) -> None:
-    """Hash all sources again, and list them again, to make sure that they are what was fingerprinted.
+    """List and hash all sources again, to make sure that they have not changed since they were fingerprinted.
 
     Raises:
         SourceChangedError: a file has changed, is gone or is new.
@@ -193,7 +193,7 @@ def check_sources(plans: Iterable[DatasetPlan], session: Session, progress: Prog
             known = files.names(plan.spec.name, f"source.{name}")
             for new in (found for found in files_of(path) if one_spelling(found) not in known):
                 raise SourceChangedError(
-                    f"{new}: came into the source while the release was built (dataset {plan.spec.name!r}, "
-                    f"source.{name}); take it out and run the command again, or remove {session.build_dir.out} and "
-                    "build anew"
+                    f"{new}: appeared in the source while the release was built (dataset {plan.spec.name!r}, "
+                    f"source.{name}); remove it and run the command again, or remove {session.build_dir.out} and "
+                    "start the build again"
                 )

@@ -1,7 +1,7 @@
-"""The lines of shards' results: what one stage writes and the next one reads, each of a type of its own."""
+"""The lines of shards' results: one type for each kind of line that one stage writes and a later stage reads."""
 
 from dataclasses import dataclass, field, fields
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, Field, TypeAdapter
 
@@ -13,7 +13,7 @@ from mmlongbench.task.rows import Record
 
 @dataclass(frozen=True, slots=True)
 class ReadDocument:
-    """A document whose pages are known; `keys` and `texts` as far as the task asks for them."""
+    """A document whose pages are known; `keys` and `texts` are there if the task asks for them."""
 
     pages: list[tuple[int, int]]
     """(width, height) of each page, in pixels."""
@@ -32,19 +32,19 @@ class RefusedDocument:
 
 @dataclass(frozen=True, slots=True)
 class ReadRow:
-    """A row of the source that can be read."""
+    """A row of the source that could be read."""
 
-    row: dict[str, Any]
+    row: dict[str, object]
     """The fields of the reader's row."""
     kind: Literal["row"] = "row"
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question of every file."""
+    """A question that every file asks."""
 
     place: int
-    """The place of its row among the rows that can be read, from 0."""
+    """The number of its row among the readable rows, from 0."""
     id: str
     """The id of its row."""
     kind: Literal["asked"] = "asked"
@@ -52,23 +52,23 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """What was left out, and why."""
+    """A row or question that was left out, and why."""
 
     dataset: str
     id: str
     length: int | None
-    """Of a question that does not fit; None of a row that is in no file."""
+    """The length at which a question does not fit; None for a row that is in no file."""
     fault: Fault
     kind: Literal["reject"] = "reject"
 
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> dict[str, object]:
         """Return the line of `rejects.jsonl`."""
         return {"dataset": self.dataset, "id": self.id, "length": self.length, **self.fault.fields()}
 
 
 @dataclass(frozen=True, slots=True)
 class RowCounts:
-    """What became of the rows of a dataset."""
+    """How many rows of a dataset were kept, and how many were left out for which reason."""
 
     counts: QuestionCounts
     rows: str = ""
@@ -81,24 +81,24 @@ class FoundNegatives:
     """The hard negatives of a question."""
 
     id: str
-    """Of the question."""
+    """The id of the question or query."""
     numbers: list[int]
-    """Their places in the corpus."""
+    """The places of the negatives in the corpus."""
     rejected: dict[str, int]
     """How many passages were turned away, by reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class PackedRecord:
-    """An example that is released."""
+    """An example that will be released."""
 
     record: Record
     items: list[Item]
     ran_dry: bool
     missing: int
-    """For how many units of the mean size there was still room."""
+    """How many more units of mean size would have fitted."""
     pictures: dict[str, str] = field(default_factory=dict)
-    """The source's names of its pictures, by released path; in `ShownImages` once the line is written."""
+    """The source's names of its pictures, by released path; moved to `ShownImages` when the lines are written."""
     kind: Literal["record"] = "record"
 
 
@@ -113,7 +113,7 @@ class BundledRecord:
 
 @dataclass(frozen=True, slots=True)
 class LeftOutUnits:
-    """Units of a context that were excluded, by reason."""
+    """Units of a context that were excluded, counted by reason."""
 
     left_out: dict[str, int]
     kind: Literal["left_out"] = "left_out"
@@ -121,7 +121,7 @@ class LeftOutUnits:
 
 @dataclass(frozen=True, slots=True)
 class SharedCounts:
-    """What is counted of contexts that questions share."""
+    """Counts of contexts that questions share."""
 
     not_asked: int
     missing_classes: int
@@ -130,18 +130,18 @@ class SharedCounts:
 
 @dataclass(frozen=True, slots=True)
 class ShownImages:
-    """The images that a block of examples shows; the last line of its result."""
+    """The images that a block of examples shows; this is the last line of its result."""
 
     pages: list[str]
-    """Released paths."""
+    """The released paths of pages."""
     pictures: dict[str, list[str]]
-    """The source's names by released path."""
+    """The source's names of pictures, by released path."""
     kind: Literal["shown"] = "shown"
 
 
 @dataclass(frozen=True, slots=True)
 class MadeImage:
-    """An image of the release, as it was made."""
+    """An image of the release, described when it was made."""
 
     path: str
     """Below `mmlb_image/`."""
@@ -151,10 +151,10 @@ class MadeImage:
 
 @dataclass(frozen=True, slots=True)
 class WrittenCell:
-    """The files of a dataset at a length, and what is counted of it."""
+    """The files of a dataset at a length, and their counts."""
 
     files: dict[str, LockedFile]
-    """By path below the release."""
+    """The files, by path below the release."""
     counts: CellCounts
     kind: Literal["cell"] = "cell"
 
@@ -196,7 +196,7 @@ Line: TypeAlias = (
     | MadeImage
     | WrittenCell
 )
-"""Any line of any stage."""
+"""Any line that a stage writes."""
 
 DOCUMENTS: TypeAdapter[DocumentLine] = TypeAdapter(DocumentLine)
 ROWS: TypeAdapter[RowLine] = TypeAdapter(RowLine)

@@ -1,4 +1,4 @@
-"""Where the sources of a dataset lie: named by the manifest, drawn as a sample, or downloaded; none is read yet."""
+"""Finds the sources of a dataset: named by the manifest, drawn as a sample, or downloaded. It does not read them."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,13 +8,15 @@ from mmlongbench.errors import BuildError, ManifestError, nearest
 from mmlongbench.io.hub import downloaded
 from mmlongbench.manifest.calling import broken, calling
 from mmlongbench.manifest.errata import load_errata
-from mmlongbench.manifest.model import HUB, SAMPLE, DatasetSpec
+from mmlongbench.manifest.model import SAMPLE, DatasetSpec
 from mmlongbench.manifest.registry import GROUPS, is_installed, sample_function
+from mmlongbench.manifest.settings import HUB
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import Row
 
 CORPUS = "corpus"
-"""The articles that a sample may bring besides the sources of its reader; a manifest gives them as `corpus`."""
+"""The key of the articles that a sample may have besides the sources of its reader; a manifest gives them as
+`corpus`."""
 
 
 def find_sources(
@@ -25,7 +27,7 @@ def find_sources(
 ) -> dict[str, Path]:
     """Return the paths of a dataset's sources, by the reader's names for them.
 
-    A sample is drawn into the folder and added to `drawn`, by the name of its reader, unless it is there already.
+    A sample is drawn into the folder, once for each reader, and kept in `drawn` by the reader's name.
     """
     if isinstance(spec.source, str):
         if spec.reader not in drawn:
@@ -43,10 +45,12 @@ def find_sources(
             found[name] = downloaded(str(path).removeprefix(HUB), reader.hub_files, name)
             continue
         if path is None:
-            raise ManifestError(f"dataset {spec.name!r}: source.{name} is missing; --set source.{name}=PATH gives it")
+            raise ManifestError(
+                f"dataset {spec.name!r}: source.{name} is missing; give it with --set source.{name}=PATH"
+            )
         if not path.exists():
             raise ManifestError(f"dataset {spec.name!r}: source.{name}: no such file or folder: {path}")
-        if not (path.is_file() or path.is_dir()):  # a pipe would never end
+        if not (path.is_file() or path.is_dir()):  # reading a pipe might never end
             asked = f"dataset {spec.name!r}: source.{name}"
             raise ManifestError(f"{asked}: expected a file or a folder, found a pipe or a device: {path}")
         found[name] = path
@@ -54,7 +58,7 @@ def find_sources(
 
 
 def refuse_own_output(spec: DatasetSpec, sources: Mapping[str, Path], build_dir: BuildDir) -> None:
-    """Refuse to build a release inside a folder that is read: its own files would be read as sources."""
+    """Refuse to build a release inside a folder of the sources: its own files would be read as sources."""
     read = {f"source.{name}": path for name, path in sources.items()}
     if spec.corpus:
         read["corpus"] = spec.corpus
@@ -62,7 +66,7 @@ def refuse_own_output(spec: DatasetSpec, sources: Mapping[str, Path], build_dir:
         if path.is_dir() and build_dir.out.resolve().is_relative_to(path.resolve()):
             raise BuildError(
                 f"--out {build_dir.out}: lies inside {name} of dataset {spec.name!r} ({path}), so that its files would "
-                "be read as sources; give a folder outside of it"
+                "be read as sources; give a folder outside it"
             )
 
 
@@ -85,7 +89,7 @@ def _drawn(spec: DatasetSpec, reader: Reader[Row], folder: Path) -> dict[str, Pa
 
 
 def _fault_of_drawn(drawn: object, reader: Reader[Row]) -> str:
-    """Return what is wrong with what a sample returned; empty if it gives the reader all its sources."""
+    """Return what is wrong with the return value of a sample; empty if it has all sources of the reader."""
     if not isinstance(drawn, Mapping):
         return f"returned a {type(drawn).__name__}, expected the paths of the sources by name"
     names = (*reader.sources, *reader.optional_sources, CORPUS)
@@ -102,7 +106,7 @@ def _fault_of_drawn(drawn: object, reader: Reader[Row]) -> str:
 
 
 def check_errata(spec: DatasetSpec, reader: Reader[Row]) -> None:
-    """Refuse corrections that are not there, or that the reader cannot make."""
+    """Refuse errata whose file does not exist, or that the reader cannot apply."""
     if spec.errata is None:
         return
     if not spec.errata.is_file():
@@ -111,5 +115,5 @@ def check_errata(spec: DatasetSpec, reader: Reader[Row]) -> None:
         if field := next((field for field in erratum.set if field in reader.fixed_fields), None):
             raise ManifestError(
                 f"dataset {spec.name!r}: errata: {id}: {field!r} cannot be corrected, for "
-                "ids, pages or pictures are read from it, too; mend the source instead"
+                "ids, pages or pictures are read from it too; correct the source instead"
             )

@@ -1,4 +1,4 @@
-"""What the shards of a build have made, compared with what stands in the release before the lock is written."""
+"""Compares the files in the release with what the shards of a build have made, before the lock is written."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 
 
 def written_cell(build_dir: BuildDir, shard: Shard) -> WrittenCell:
-    """Return what a shard of cells has written."""
+    """Return what a shard of the cells stage has written."""
     return build_dir.only(shard, lines.CELLS, WrittenCell)
 
 
 def check_made(
     plans: Sequence[DatasetPlan], session: "Session", files: Mapping[str, LockedFile], executor: Executor
 ) -> None:
-    """Make sure that every file stands there as its shard has made it.
+    """Make sure that every file of the release is as its shard has made it.
 
-    What is another file now, or none, is removed with the result of its shard, so that it is made again. Files that
-    other machines have put to a URL are not here, and not compared.
+    A file that was changed or is missing is removed together with the result of its shard, so that both are made again.
+    Files that other machines have uploaded to a URL are not on this machine and are not compared.
 
     Raises:
-        BuildError: a file was changed; it is named.
+        BuildError: a file was changed or is missing; the error names it.
 
     """
     build_dir = session.build_dir
@@ -50,8 +50,8 @@ def check_made(
             build_dir.discard(shard)
     more = f", and {len(changed) - 1:,} more files" if len(changed) > 1 else ""
     raise BuildError(
-        f"{build_dir.out / changed[0]}: is not the file that this build has made there{more}; run the command again "
-        "to make it anew"
+        f"{build_dir.out / changed[0]}: is missing or not as this build made it{more}; run the command again "
+        "to make it again"
     )
 
 
@@ -60,7 +60,7 @@ def _is_same(found: Hashed | OSError, made: LockedFile) -> bool:
 
 
 def _makers(plans: Sequence[DatasetPlan], session: "Session") -> Iterator[tuple[str, Shard]]:
-    """Every file that a shard has made."""
+    """Yield every file that a shard has made, with its shard."""
     build_dir = session.build_dir
     for plan in plans:
         for shard in cell_shards(session, plan.spec.name):

@@ -1,4 +1,4 @@
-"""Opening the search of a corpus as a manifest describes it: index, reranker, kept rankings; all beside the corpus."""
+"""Opens the search of a corpus as a manifest describes it: index, reranker, saved rankings; all beside the corpus."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from mmlongbench.corpus.retrieval.search import Search
 
 EMBEDDINGS, RANKINGS = "embeddings", "rankings"
-"""Folders below the cache."""
+"""Names of folders below the cache."""
 
 
 def open_search(plan: DatasetPlan) -> "Search":
-    """The search for hard negatives of a dataset (see `Session.search`)."""
+    """Open the search for hard negatives of a dataset (see `Session.search`)."""
     from mmlongbench.corpus.corpus import Corpus
     from mmlongbench.corpus.retrieval.search import Search
 
@@ -29,10 +29,10 @@ def open_search(plan: DatasetPlan) -> "Search":
 
 
 def open_rankings(corpus: "Corpus", spec: RetrievalSpec, cache: Path) -> "Rankings":
-    """The rankings of a corpus; what was ranked once is kept in the folder `cache`.
+    """Open the rankings of a corpus; queries that were ranked before are kept in the folder `cache`.
 
     Raises:
-        SourceError: the index is broken, or another corpus's.
+        SourceError: the index is broken or belongs to another corpus.
         ModelError: the reranker's model is not on disk, or the extra `dense` is missing.
 
     """

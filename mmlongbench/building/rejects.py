@@ -1,4 +1,4 @@
-"""Rejects: what was left out and why, for `rejects.jsonl`; nothing is dropped silently."""
+"""Rejects: what was left out and why, for `rejects.jsonl`."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ from mmlongbench.task.rows import Row
 
 
 def reject_row(dataset: str, row: Row, fault: Fault, length: int | None = None) -> Reject:
-    """Return the reject of a row that was read: a fault that names no file of its own is at the row's place."""
+    """Return the reject of a row; a fault that names no file gets the file and place of the row."""
     return Reject(dataset, row.id, length, fault if fault.file else replace(fault, file=row.file, place=row.place))
 
 

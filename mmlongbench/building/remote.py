@@ -1,8 +1,8 @@
-"""A release at a URL that fsspec knows (`s3://bucket/release`), built in folders that stand for it.
+"""A release at a URL that fsspec knows (`s3://bucket/release`), built in local folders.
 
-Every process works in a folder of its own, takes what others have done from the URL and puts there what it has done: a
-file at a time, whole, results of shards after the files they speak of, the lock last. A URL has no lock of the
-kernel's: two builds of one manifest at once do work twice, and write the same bytes.
+Every process works in its own folder, downloads what others have done and uploads what it has done. Each upload is a
+complete file; results of shards are uploaded after the files that they name, the lock last. A URL cannot be locked: two
+builds of one manifest at the same time do the work twice, and write the same bytes.
 """
 
 import os
@@ -10,11 +10,11 @@ import shutil
 import socket
 import tempfile
 import threading
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import BinaryIO, Literal, Protocol, TypedDict, overload
 
 from mmlongbench.building import lines
 from mmlongbench.building.build_dir import BuildDir, Shard
@@ -28,14 +28,41 @@ from mmlongbench.release.layout import IMAGES, LOCK
 from mmlongbench.release.lock import read_lock
 
 
+class _Info(TypedDict):
+    size: int
+
+
+class _Files(Protocol):
+    """The part of an fsspec file system that is used here; fsspec has no types."""
+
+    def open(self, path: str, mode: str, /) -> BinaryIO: ...
+
+    def makedirs(self, path: str, /, *, exist_ok: bool) -> None: ...
+
+    def put_file(self, here: str, there: str, /) -> None: ...
+
+    def mv(self, before: str, now: str, /) -> None: ...
+
+    def rm(self, path: str, /, *, recursive: bool) -> None: ...
+
+    def exists(self, path: str, /) -> bool: ...
+
+    @overload
+    def find(self, path: str, /) -> list[str]: ...
+    @overload
+    def find(self, path: str, /, *, detail: Literal[True]) -> Mapping[str, _Info]: ...
+
+    def invalidate_cache(self) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """A release at a URL; every method raises BuildError where the URL cannot be used."""
+    """A release at a URL; every method raises BuildError if the URL cannot be used."""
 
     url: str
 
     def pull(self, folder: Path, below: str = "") -> None:
-        """Take what is there, below a folder, and not here, or of another size here."""
+        """Download what is below a folder at the URL and missing on this machine, or of another size."""
         for name, size in self.listed(below).items():
             here = folder / name
             if not here.is_file() or here.stat().st_size != size:
@@ -47,7 +74,7 @@ class Remote:
                     shutil.copyfileobj(there, file)
 
     def push(self, folder: Path, paths: Iterable[Path]) -> None:
-        """Put files there, in this order; each appears whole under its name."""
+        """Upload files in this order; each appears complete under its name."""
         unique = f"{TEMPORARY}{socket.gethostname()}-{os.getpid()}-{threading.get_ident()}"
         for path in paths:
             with self._reported() as (files, root):
@@ -57,10 +84,10 @@ class Remote:
                 files.mv(f"{parent}/{unique}-{last}", f"{parent}/{last}")
 
     def push_new(self, folder: Path) -> None:
-        """Put there what is here and not there, or of another size: files, then results of shards, the lock last.
+        """Upload what is missing at the URL or has another size there: files, then results of shards, the lock last.
 
         Raises:
-            BuildError: a file that the lock names is not there, so that the lock is not put.
+            BuildError: a file that the lock names is missing at the URL; then the lock is not uploaded.
 
         """
         there = self.listed()
@@ -73,26 +100,26 @@ class Remote:
             self.push(folder, [here[LOCK]])
 
     def has(self, name: str) -> bool:
-        """Whether a file or a folder is there."""
+        """Return whether a file or a folder exists at the URL."""
         with self._reported() as (files, root):
             return bool(files.exists(f"{root}/{name}"))
 
     def sweep(self, working: str) -> None:
-        """Remove the working folder, and what killed processes left half-written."""
+        """Remove the working folder at the URL, and half-written files of killed processes."""
         with self._reported() as (files, root):
             left = [path for path in files.find(root) if Path(path).name.startswith(TEMPORARY)]
             for path in [*left, *([f"{root}/{working}"] if files.exists(f"{root}/{working}") else [])]:
                 files.rm(path, recursive=True)
 
     def push_log(self, log: Path) -> None:
-        """Put this machine's run log there, beside the release."""
+        """Upload this machine's run log, to a place beside the release."""
         if log.is_file():
             with self._reported() as (files, root):
                 name = Path(root).name
                 files.put_file(str(log), f"{root.removesuffix(name)}{name}.{socket.gethostname()}.log")
 
     def listed(self, below: str = "") -> dict[str, int]:
-        """Size by name of what is there, below the release."""
+        """Return the size by name of all files at the URL, below the release."""
         with self._reported() as (files, root):
             files.invalidate_cache()
             start = f"{root}/{below}".rstrip("/")
@@ -105,23 +132,24 @@ class Remote:
         for name, file in read_lock(folder).files.items():
             if there.get(name) != file.bytes:
                 raise BuildError(
-                    f"--out {self.url}: {name}: expected {file.bytes} bytes there, found {there.get(name, 'none')}; "
-                    "the lock is not put there; the same command goes on"
+                    f"--out {self.url}: {name}: expected {file.bytes} bytes at the URL, found "
+                    f"{there.get(name, 'none')}; "
+                    "the lock was not uploaded; run the same command to continue"
                 )
 
     @contextmanager
-    def _reported(self) -> Iterator[tuple[Any, str]]:
-        """(file system, root there), whose errors, of whatever package, name the URL."""
+    def _reported(self) -> Iterator[tuple[_Files, str]]:
+        """Give (file system, root at the URL), and turn its errors, from any package, into errors that name the URL."""
         import fsspec
 
         try:
-            files, root = fsspec.core.url_to_fs(self.url.rstrip("/"))
-            yield files, str(root)
+            found: tuple[_Files, str] = fsspec.core.url_to_fs(self.url.rstrip("/"))
+            yield found
         except MMLongBenchError:
             raise
         except Exception as error:
             said = " ".join(str(error).split()) or type(error).__name__
-            raise BuildError(f"--out {self.url}: {said}; the same command goes on once that is mended") from error
+            raise BuildError(f"--out {self.url}: {said}; fix this and run the same command to continue") from error
 
 
 def _is_kept(path: Path) -> bool:
@@ -129,33 +157,33 @@ def _is_kept(path: Path) -> bool:
 
 
 class Mirrored(Executor):
-    """An executor whose shards are put to a URL as they are done, and taken from there where others did them."""
+    """An executor that uploads the results of its shards to a URL, and downloads the results of other machines."""
 
     def __init__(self, executor: Executor, remote: Remote) -> None:
         self.executor, self.remote, self.progress = executor, remote, executor.progress
 
     @property
     def has_all_files(self) -> bool:
-        """No: what other machines have made is at the URL."""
+        """Return False: files that other machines made are at the URL."""
         return False
 
     def run(self, session: Session, shards: Sequence[Shard]) -> Generator[Done, None, None]:
-        """Do all shards, each told as it ends; or raise the first error."""
+        """Run all shards, and yield each when it is done; raise the first error."""
         build_dir, out = session.build_dir, session.build_dir.out
         self.remote.push_new(out)
         for shard, seconds in self.executor.run(session, shards):
-            if build_dir.is_done(shard):  # by this machine
+            if build_dir.is_done(shard):  # on this machine
                 self.remote.push(out, outputs(build_dir, shard))
             yield shard, seconds
         self.remote.pull(out, build_dir.root.name)
 
     def close(self) -> None:
-        """End what the executor has started."""
+        """End the processes of the executor."""
         self.executor.close()
 
 
 def outputs(build_dir: BuildDir, shard: Shard) -> list[Path]:
-    """The files that a shard has written, its result last."""
+    """Return the files that a shard has written, its result last."""
     files: list[str] = []
     if shard.stage == "images":
         files = [f"{IMAGES}/{line.path}" for line in build_dir.read(shard, lines.IMAGES)]
@@ -165,7 +193,7 @@ def outputs(build_dir: BuildDir, shard: Shard) -> list[Path]:
 
 
 def remote_of(out: str) -> Remote | None:
-    """Where a release is to stand, if that is no folder.
+    """Return the URL of a release; None if it is built in a folder.
 
     >>> remote_of("s3://bucket/release"), remote_of("release")
     (Remote(url='s3://bucket/release'), None)
@@ -175,7 +203,7 @@ def remote_of(out: str) -> Remote | None:
 
 @contextmanager
 def placed(out: str, executor: Executor) -> Iterator[tuple[Path, Executor]]:
-    """The folder to build in, and the executor to use, so that what is done stands at `out`, a folder or a URL."""
+    """Give the folder to build in and the executor to use for a release at `out`, a folder or a URL."""
     remote = remote_of(out)
     if remote is None:
         yield Path(out), executor
@@ -188,7 +216,7 @@ def placed(out: str, executor: Executor) -> Iterator[tuple[Path, Executor]]:
             yield folder, Mirrored(executor, remote)
             remote.push_new(folder)
         finally:
-            with suppress(BuildError):  # of a first error the second is no news
+            with suppress(BuildError):  # after a first error, a second one says nothing new
                 remote.push_log(log_of(folder))
         if (folder / LOCK).is_file():
             remote.sweep(working)

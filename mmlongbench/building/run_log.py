@@ -1,4 +1,6 @@
-"""The run log: a file beside the release that says what was done when. No part of the release: it has times."""
+"""The run log: a file beside the release that says what was done when. It has times, so it is not part of the
+release.
+"""
 
 import logging
 import platform
@@ -16,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 
 def log_of(out: Path) -> Path:
-    """Where the log of a release stands: beside it.
+    """Return the path of the log of a release.
 
     >>> log_of(Path("releases/mine")).as_posix()
     'releases/mine.log'
@@ -26,7 +28,7 @@ def log_of(out: Path) -> Path:
 
 @contextmanager
 def logged(out: Path) -> Iterator[None]:
-    """Append what a build does to the log of its release; where no log can be written, the build goes on without."""
+    """Append what a build does to the log of its release; a build runs on without a log if none can be written."""
     handler: logging.Handler = logging.NullHandler()
     with suppress(OSError):
         handler = _Quiet(log_of(out), encoding="utf-8", errors="backslashreplace")
@@ -38,7 +40,7 @@ def logged(out: Path) -> Iterator[None]:
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     made_by = ", ".join(f"{name} {version}" for name, version in versions().items())
-    _log.info("begun: %s; Python %s; %s", " ".join(sys.argv[1:]), platform.python_version(), made_by)
+    _log.info("started: %s; Python %s; %s", " ".join(sys.argv[1:]), platform.python_version(), made_by)
     try:
         yield
         _log.info("ended well")
@@ -48,20 +50,20 @@ def logged(out: Path) -> Iterator[None]:
     finally:
         logger.setLevel(before)
         logger.removeHandler(handler)
-        with suppress(OSError):  # what could not be written
+        with suppress(OSError):  # the rest of the log could not be written
             handler.close()
 
 
 class _Printable(logging.Formatter):
-    """A log is looked at in a terminal too, and kept for longer than a secret is good."""
+    """Formats log records for a terminal, and hides secrets, because a log is kept for long."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Give a record as one line."""
+        """Return a record as one line."""
         return shown(super().format(record))
 
 
 class _Quiet(logging.FileHandler):
-    """A full disk ends the build by itself; a log that cannot go on is no reason to."""
+    """A log handler that ignores its own errors: logging failures never stop a build."""
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """Say nothing."""
+        """Do nothing."""

@@ -1,4 +1,4 @@
-"""One round of shards on an executor: what is done is shown as it is done, and written to the run log."""
+"""Runs the shards of a stage on an executor; shows each one that is done, and writes it to the run log."""
 
 import logging
 from collections import Counter
@@ -15,17 +15,17 @@ _log = logging.getLogger(__name__)
 
 
 def do_shards(stage: Stage, shards: Sequence[Shard], session: Session, executor: Executor, share: str = "") -> None:
-    """Do those that are not done yet.
+    """Run the shards that are not done yet.
 
     Raises:
-        Interrupted: by Ctrl-C; how much of the stage is done, and how to go on.
-        SourceChangedError: a file of a source of very many files is not what was fingerprinted.
+        Interrupted: the user pressed Ctrl-C; the error says how much of the stage is done.
+        SourceChangedError: a file of a source with very many files has changed.
 
     """
     title = f"{stage.name} {share}".strip()
     left = [shard for shard in shards if not session.build_dir.is_done(shard)]
     done = len(shards) - len(left)
-    _log.info("%s: %d shards, %d of them done before", title, len(shards), done)
+    _log.info("%s: %d shards, %d of them already done", title, len(shards), done)
     totals: Counter[str] = Counter()
     for shard in left:
         totals[stage.group(shard)] += shard.steps
@@ -42,5 +42,5 @@ def do_shards(stage: Stage, shards: Sequence[Shard], session: Session, executor:
     except KeyboardInterrupt as stop:
         raise Interrupted(
             f"interrupted at {title}: {done:,} of {len(shards):,} shards of this stage are done and kept; "
-            "the same command goes on from here"
+            "run the same command to continue from here"
         ) from stop

@@ -1,4 +1,4 @@
-"""A session: everything that one process holds open of one build. It opens what is asked for, once, and closes it."""
+"""A session: everything of one build that one process holds open. Each part is opened once, when it is first needed."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 class Session:
-    """The open parts of a build, in one process. Each is opened when it is first asked for, and stays open.
+    """The open parts of a build in one process. Each is opened when it is first needed, and stays open.
 
-    A stage may ask only for what the stages before it have made: a dataset once its documents and rows are read,
-    questions once they are chosen, needed images once all records are packed.
+    A stage may use only what earlier stages have made: a dataset once its documents and rows are read, questions once
+    they are chosen, needed images once all records are packed.
     """
 
     def __init__(self, out: Path) -> None:
@@ -39,7 +39,7 @@ class Session:
         self._needed: dict[str, NeededImages] = {}
         self._tasks: dict[str, TaskSpec] = {}
         self._folders: dict[str, str] | None = None
-        """Where the images of a dataset go, by its name."""
+        """The image folder of each dataset, by its name."""
         self._source_files: SourceFiles | None = None
 
     def __enter__(self) -> "Session":
@@ -52,10 +52,10 @@ class Session:
 
     @property
     def plans(self) -> Mapping[str, DatasetPlan]:
-        """The plans of all datasets, by name.
+        """Return the plans of all datasets, by name.
 
         Raises:
-            BuildError: there is none, or it cannot be read.
+            BuildError: there is no plan, or it cannot be read.
 
         """
         if self._plans is None:
@@ -67,7 +67,7 @@ class Session:
         return self.plans[name]
 
     def task(self, name: str) -> TaskSpec:
-        """Return what the builder of a dataset declares; no document need be read."""
+        """Return what the builder of a dataset declares; this reads no document."""
         if name not in self._tasks:
             self._tasks[name] = bind_builder(self.plan(name).spec).spec
         return self._tasks[name]
@@ -92,7 +92,7 @@ class Session:
         counted = [(line.counts.kept, line.rows) for line in chosen if isinstance(line, RowCounts)]
         is_of_these_rows = counted == [(len(ids), self.build_dir.fingerprint(rows_shard(name)))]
         if not is_of_these_rows or {place: row.id for place, row in found.items()} != ids:
-            self.build_dir.discard(rows_shard(name))  # it may be the rows that were changed, or the choice
+            self.build_dir.discard(rows_shard(name))  # either the rows or the choice was changed
             raise self.build_dir.damaged(questions_shard(name))
         return tuple(found.values())
 
@@ -101,7 +101,7 @@ class Session:
 
         Raises:
             BuildError: its manifest names no corpus.
-            SourceError: the index is broken, or another corpus's.
+            SourceError: the index is broken or belongs to another corpus.
             ModelError: the reranker's model is not on disk, or the extra `dense` is missing.
 
         """
@@ -116,7 +116,7 @@ class Session:
         return self._needed[name]
 
     def names_sharing_images(self, name: str) -> list[str]:
-        """Return the datasets whose images stand in the same folder of the release as those of one."""
+        """Return the datasets whose images are in the same folder of the release as those of one dataset."""
         if self._folders is None:
             plans = self.plans.items()
             self._folders = {each: reader_type(plan.spec.reader).image_folder for each, plan in plans}
@@ -130,7 +130,7 @@ class Session:
         return self._source_files
 
     def close(self) -> None:
-        """Close what is open of datasets and source files; what is asked for later opens again."""
+        """Close all open datasets and source files; they are opened again if they are needed later."""
         for dataset in self._datasets.values():
             dataset.close()
         self._datasets.clear()

@@ -1,4 +1,4 @@
-"""Builds in parts: one stage at a time, of it every n-th shard, on machines that share a folder; then finish.
+"""Builds in parts: machines that share a folder each run every n-th shard of one stage at a time; then `finish`.
 
 mmlongbench build M --out R --stage prepare
 mmlongbench build M --out R --stage records --shard 3/64      (each of 1/64 … 64/64, in any order, also at once)
@@ -30,7 +30,7 @@ from mmlongbench.release.lock import Lock
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Every `of`-th shard, from the `number`-th on, counted from 1."""
+    """A share of the shards: every `of`-th one, beginning with number `number`, counted from 1."""
 
     number: int
     of: int
@@ -44,7 +44,7 @@ WHOLE = Share(1, 1)
 
 
 def parse_share(text: str) -> Share:
-    """A share as the command line has it.
+    """Return the share that a text of the command line names.
 
     >>> parse_share("3/64")
     Share(number=3, of=64)
@@ -56,18 +56,18 @@ def parse_share(text: str) -> Share:
 
 
 def run_stage(manifest: Manifest, out: Path, executor: Executor, stage: str, share: Share = WHOLE) -> int:
-    """Do one share of one stage; how many shards that were.
+    """Run one share of one stage, and return the number of its shards.
 
     Raises:
-        BuildError: a stage before it is not done, another build has the folder, or `prepare` is to be shared.
+        BuildError: an earlier stage is not done, another build uses the folder, or a share of `prepare` is asked for.
 
     """
     build_dir = BuildDir(resolved(out))
     if (build_dir.out / LOCK).is_file():
-        raise BuildError(f"--out {out}: is finished; give another folder, or remove this one")
+        raise BuildError(f"--out {out}: the release is finished; give another folder, or remove this one")
     if stage == "prepare":
         if share != WHOLE:
-            raise BuildError("--stage prepare reads all rows at once: leave --shard out")
+            raise BuildError("--stage prepare reads all rows at once; leave out --shard")
         with _locked(build_dir, is_alone=True):
             plans = plan_build(manifest, build_dir, executor)
             with Session(build_dir.out) as session:
@@ -84,10 +84,10 @@ def run_stage(manifest: Manifest, out: Path, executor: Executor, stage: str, sha
 
 
 def finish_release(out: Path, executor: Executor) -> Lock:
-    """Write the files of a release whose shards are all done, the lock last; returns the lock.
+    """Write the last files of a release whose shards are all done, the lock last; return the lock.
 
     Raises:
-        BuildError: a shard is missing: how many, and the command that does the first.
+        BuildError: shards are missing; the error says how many, and names the command to run.
 
     """
     build_dir = BuildDir(resolved(out))
@@ -106,7 +106,7 @@ def finish_release(out: Path, executor: Executor) -> Lock:
 
 
 def prepare(plans: Sequence[DatasetPlan], session: Session, executor: Executor) -> int:
-    """Do the documents, rows and questions of every dataset; return how many shards these are."""
+    """Read the documents and rows of every dataset, and choose its questions; return the number of shards."""
     done = 0
     with logged(session.build_dir.out), closing(executor):
         for stage in (stage for stage in STAGES if stage.is_prepared):
@@ -117,15 +117,15 @@ def prepare(plans: Sequence[DatasetPlan], session: Session, executor: Executor) 
 
 
 def _asked(name: str) -> Stage:
-    """The stage that a user names."""
+    """Return the stage with the name that a user gave."""
     found = next((stage for stage in STAGES if stage.name == name), None)
     if found is None:
-        raise BuildError(f"no stage {name!r}: there are {', '.join(stage.name for stage in STAGES)}")
+        raise BuildError(f"there is no stage {name!r}; the stages are {', '.join(stage.name for stage in STAGES)}")
     return found
 
 
 def _shards(stage: Stage, name: str, session: Session, *, is_done: bool = False) -> list[Shard]:
-    """The shards of a stage of a dataset; those before it are done, and with `is_done` these too."""
+    """Return the shards of a stage of a dataset; earlier stages must be done, with `is_done` this stage too."""
     for before in STAGES[: STAGES.index(stage)]:
         _require("prepare" if before.is_prepared else before.name, before.shards(session, name), session.build_dir)
     shards = stage.shards(session, name)
@@ -139,24 +139,22 @@ def _require(stage: str, shards: Sequence[Shard], build_dir: BuildDir) -> None:
     if missing:
         raise BuildError(
             f"stage {stage}: {len(missing)} of {len(shards)} shards of {shards[0].dataset!r} are not done, first "
-            f"{shards[missing[0] - 1]}; `mmlongbench build … --stage {stage}` does them"
+            f"{shards[missing[0] - 1]}; run `mmlongbench build … --stage {stage}`"
         )
 
 
 def _saved(build_dir: BuildDir) -> list[DatasetPlan]:
-    """The plans that `prepare` has saved."""
+    """Return the plans that `prepare` has saved."""
     found = load_interrupted_plan(build_dir)
     if found is None:
-        raise BuildError(
-            f"--out {build_dir.out}: nothing is prepared there that can be read; begin with --stage prepare"
-        )
+        raise BuildError(f"--out {build_dir.out}: nothing readable is prepared there; run --stage prepare first")
     return list(found.plans.values())
 
 
 @contextmanager
 def _locked(build_dir: BuildDir, *, is_alone: bool) -> Iterator[None]:
-    """The right to work in a folder: alone, or beside others that each do shards of their own."""
+    """Hold the lock of a folder: alone, or together with others that each run shards of their own."""
     if not is_alone and not build_dir.root.is_dir():
-        raise BuildError(f"--out {build_dir.out}: nothing is prepared there; begin with --stage prepare")
+        raise BuildError(f"--out {build_dir.out}: nothing is prepared there; run --stage prepare first")
     with file_lock(build_dir.root / "claims" / "build", f"the release {build_dir.out}", is_shared=not is_alone):
         yield

@@ -1,4 +1,4 @@
-"""The readable rows of a dataset, read from the result of the stage that has read the source."""
+"""The readable rows of a dataset, as the rows stage has saved them."""
 
 from collections.abc import Container, Iterator, Sequence
 from typing import overload
@@ -11,10 +11,10 @@ from mmlongbench.task.rows import Row
 
 
 def row_of(line: ReadRow, kind: type[Row], build_dir: BuildDir, shard: Shard) -> Row:
-    """The row of a line.
+    """Return the row of a line.
 
     Raises:
-        BuildError: the reader's type of rows is another than when it was written; the result is removed.
+        BuildError: the reader's row type has changed since the line was written; the result is removed.
 
     """
     try:
@@ -24,17 +24,19 @@ def row_of(line: ReadRow, kind: type[Row], build_dir: BuildDir, shard: Shard) ->
 
 
 def rows_at(places: Container[int], build_dir: BuildDir, dataset: str, kind: type[Row]) -> Iterator[tuple[int, Row]]:
-    """Each readable row of a dataset whose place, from 0, is asked for; the others are not made."""
+    """Yield each readable row of a dataset whose place, from 0, is asked for; other rows are not parsed."""
     shard = rows_shard(dataset)
     lines = (line for line in build_dir.read(shard, ROWS) if isinstance(line, ReadRow))
     yield from ((place, row_of(line, kind, build_dir, shard)) for place, line in enumerate(lines) if place in places)
 
 
 class StoredRows(Sequence[Row]):
-    """All readable rows of a source in its order, with errata applied. They stay on disk; places of lines are held."""
+    """All readable rows of a source in its order, with errata applied. They stay on disk; only their positions are
+    held.
+    """
 
     def __init__(self, build_dir: BuildDir, dataset: str, kind: type[Row]) -> None:
-        """Nothing is read yet: the stage may not be done."""
+        """Keep where to read; nothing is read yet, because the stage may not be done."""
         self._build_dir = build_dir
         self._shard = rows_shard(dataset)
         self._kind = kind
@@ -69,7 +71,7 @@ class StoredRows(Sequence[Row]):
         return row_of(line, self._kind, self._build_dir, self._shard)
 
     def _starts(self) -> list[int]:
-        """Where each row begins in the file, in bytes."""
+        """Return where each row begins in the file, in bytes."""
         if self._places is None:
             lines = self._build_dir.read_placed(self._shard, ROWS)
             self._places = [start for start, line in lines if isinstance(line, ReadRow)]

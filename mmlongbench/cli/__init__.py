@@ -1,4 +1,4 @@
-"""The command line. The only place that prints; imports the engine when a command runs."""
+"""The command line. This is the only package that prints; it imports the engine when a command runs."""
 
 from mmlongbench.cli.main import main
 

@@ -16,13 +16,15 @@ if TYPE_CHECKING:
     from mmlongbench.release.audit import Target, Visit
     from mmlongbench.release.findings import FileAudit
     from mmlongbench.release.items import Item
+    from mmlongbench.release.loading import PublicFile
+    from mmlongbench.release.measuring import Measured
     from mmlongbench.release.models import Model, ModelOptions
 
 _PATHS = click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
 _IMAGES = click.option(
     "--images",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Where the image paths of public files start; mmlb_image/ beside mmlb_data/ by default.",
+    help="The folder that image paths of public files are relative to; mmlb_image/ beside mmlb_data/ by default.",
 )
 _OUT = click.Path(path_type=Path, dir_okay=False)
 
@@ -30,9 +32,19 @@ _OUT = click.Path(path_type=Path, dir_okay=False)
 def _model_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option(
-            "--text-tokenizer", "tokenizers", multiple=True, metavar="MODEL=PATH|ID", help="Count a model's text by it."
+            "--text-tokenizer",
+            "tokenizers",
+            multiple=True,
+            metavar="MODEL=PATH|ID",
+            help="The tokenizer for a model's text.",
         ),
-        click.option("--window", "windows", multiple=True, metavar="MODEL=TOKENS", help="What a model holds: 128K."),
+        click.option(
+            "--window",
+            "windows",
+            multiple=True,
+            metavar="MODEL=TOKENS",
+            help="The context window of a model, such as 128K.",
+        ),
         click.option("--models", default="", metavar="A,B|all", help="Count on these models too."),
     ):
         command = option(command)
@@ -42,25 +54,29 @@ def _model_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.command()
 @_PATHS
 @_IMAGES
-@click.option("--tokenizer", help="The tokenizer it was counted with, where that is a file of yours.")
-@click.option("--variant", default="", help="Count another rendering: with_name, occluded or oracle (visual RAG).")
+@click.option("--tokenizer", help="The tokenizer it was counted with, if that is a file of yours.")
+@click.option(
+    "--variant", default="", help="Count another form of the prompts: with_name, occluded or oracle (visual RAG)."
+)
 @_model_options
-@click.option("--per-example", type=_OUT, help="Write a row an example: .csv, .jsonl or .parquet.")
-@click.option("--items", type=_OUT, help="Write a row a unit, with its start token and role: .csv, .jsonl or .parquet.")
-@click.option("--html", type=_OUT, help="Write one page to look at.")
+@click.option("--per-example", type=_OUT, help="Write a row for each example: .csv, .jsonl or .parquet.")
+@click.option(
+    "--items", type=_OUT, help="Write a row for each unit, with its start token and role: .csv, .jsonl or .parquet."
+)
+@click.option("--html", type=_OUT, help="Write an HTML page.")
 @click.option("--histogram", is_flag=True, help="Show how full the examples of each file are, and what they cost.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print the table as CSV.")
 @click.option("--check", is_flag=True, help="Exit with 1 if an example does not fit a model.")
-@click.option("--fit", "fits", metavar="MODEL", help="Say by how much images must shrink to fit a model's window.")
+@click.option("--fit", "fits", metavar="MODEL", help="Print by how much images must shrink to fit a model's window.")
 @click.option(
     "--workers",
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="Processes; what is found does not depend on it.",
+    help="The number of processes; it does not change the result.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a file.")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing but problems.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each file.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only problems.")
 def audit(
     paths: tuple[Path, ...],
     images: Path | None,
@@ -80,10 +96,10 @@ def audit(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Count every example of PATHS again: a release, or public files that others made, such as a download.
+    """Count every example of PATHS again: a release, or public files of other origin, such as a download.
 
-    From the records and the headers of the images alone. Exits with 1 if an example is over its length or differs from
-    what the build recorded, or a file is missing, extra or changed.
+    Only the records and the headers of the images are used. Exits with 1 if an example is over its length or differs
+    from what the build recorded, or if a file is missing, extra or changed.
     """
     from mmlongbench.io.progress import Progress
     from mmlongbench.release.audit import Target
@@ -120,7 +136,7 @@ def audit(
 
 
 def _unfit(found: Sequence["FileAudit"]) -> Iterator[str]:
-    """For each file and model that some examples do not fit: how many, and the dearest example."""
+    """Yield for each file and model how many examples do not fit, and the costliest example."""
     for each in found:
         for name, tally in each.models.items():
             if tally.figures(each.examples).fits < 1:
@@ -128,16 +144,16 @@ def _unfit(found: Sequence["FileAudit"]) -> Iterator[str]:
                 counts["refused"] = tally.refused
                 said = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
                 worst = f"{tally.worst[0][0]} ({tally.worst[0][1]:,} tokens)" if tally.worst else tally.first_refused
-                yield f"{each.file}: {name}: {each.examples} examples, {said}; the dearest is {worst}"
+                yield f"{each.file}: {name}: {each.examples} examples, {said}; the costliest is {worst}"
 
 
 @click.command()
 @_PATHS
 @_IMAGES
-@click.option("--table3", is_flag=True, help="Put the paper's Table 3 beside it.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a dataset.")
+@click.option("--table3", is_flag=True, help="Print the numbers of the paper's Table 3 too.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each dataset.")
 def stats(paths: tuple[Path, ...], images: Path | None, table3: bool, as_json: bool) -> None:
-    """Count images an example in PATHS (mean ± sd), dataset by length, and how full the examples are."""
+    """Count images per example in PATHS (mean ± sd), by dataset and length, and how full the examples are."""
     from mmlongbench.cli import tables
     from mmlongbench.io.progress import Progress
     from mmlongbench.release.audit import Target
@@ -161,7 +177,7 @@ def stats(paths: tuple[Path, ...], images: Path | None, table3: bool, as_json: b
 
 
 def _end(found: list["FileAudit"]) -> None:
-    """Say what is wrong, and exit with 1 if anything is."""
+    """Print the problems, and exit with 1 if there are any."""
     from mmlongbench.cli.tables import show_problems
 
     show_problems(found)
@@ -194,7 +210,7 @@ def _show(found: list["FileAudit"], models: Sequence["Model"], *, is_quiet: bool
 def _visit(
     stack: ExitStack, target: "Target", asked: Sequence["ModelOptions"], per_example: Path | None, items: Path | None
 ) -> "Visit | None":
-    """What writes a row of every example, and of every unit; None where nothing is to be written."""
+    """Return a function that writes a row for every example or unit; None if nothing is to be written."""
     from mmlongbench.release.checking import UNREADABLE
     from mmlongbench.release.items import Items
     from mmlongbench.release.tables import example_row, unit_rows, writing
@@ -206,12 +222,12 @@ def _visit(
     units = stack.enter_context(writing(items)) if items else None
     known = Items(target.paths[0])
 
-    def visit(file: Any, made: Any) -> None:  # noqa: ANN401  (see Visit)
+    def visit(file: "PublicFile", made: "Measured") -> None:
         if examples:
             examples.add(example_row(file, made, models))
         if units:
             read: Sequence[Item] = ()
-            with suppress(*UNREADABLE):  # the audit has a finding about this example, or this file
+            with suppress(*UNREADABLE):  # the audit reports this example or file
                 read = known.of(file, made)
             for row in unit_rows(file, made, read, models):
                 units.add(row)
@@ -220,19 +236,21 @@ def _visit(
 
 
 def _notes(models: Sequence["Model"], counters: Sequence[str]) -> list[str]:
-    """What a reader of the numbers must know."""
+    """Return what a reader of the numbers must know."""
     without = [model.name for model in models if model.text is None]
     said = f"text of {', '.join(without)} is counted by the release's tokenizer, {' and '.join(counters)}"
-    return [f"{said}; --text-tokenizer MODEL=PATH|ID gives the model's"] if without else []
+    return [f"{said}; give the model's with --text-tokenizer MODEL=PATH|ID"] if without else []
 
 
 def _require_bounds(asked: Sequence["ModelOptions"]) -> None:
-    """Refuse a check that could find nothing."""
+    """Refuse a check that could never find anything."""
     if not asked:
         raise click.UsageError("--check needs --models, and a --window for each")
     for each in asked:
         if each.window is None and each.open().max_images is None:
-            raise click.UsageError(f"--check: what {each.name} holds is not said; --window {each.name}=TOKENS does")
+            raise click.UsageError(
+                f"--check: the window of {each.name} is not known; give it with --window {each.name}=TOKENS"
+            )
 
 
 def _write_page(
@@ -242,11 +260,11 @@ def _write_page(
     models: Sequence["Model"],
     notes: Sequence[str],
 ) -> None:
-    from mmlongbench.io.atomic import write_whole
-    from mmlongbench.release.page import page
+    from mmlongbench.web.audit_page import audit_page
+    from mmlongbench.web.kit import write_page
 
     title = f"Audit of {', '.join(each.resolve().name for each in paths)}"
-    write_whole(path, [page(title, found, models, notes).encode("utf-8", "backslashreplace")])
+    write_page(path, audit_page(title, found, models, notes))
 
 
 def _say_fit(target: "Target", asked: Sequence["ModelOptions"], name: str, *, is_aside: bool) -> None:
@@ -264,7 +282,7 @@ def _say_fit(target: "Target", asked: Sequence["ModelOptions"], name: str, *, is
         said = f"fits {window} as it is; {at.where} has {at.tokens:,}"
     else:
         said = (
-            f"resize images by {found.factor:.2f}; the dearest example ({at.where}) then has {at.tokens:,} of "
+            f"resize images by {found.factor:.2f}; the costliest example ({at.where}) then has {at.tokens:,} of "
             f"{window}, now it is up to {found.as_it_is.tokens:,}"
         )
     say(f"{name}: {said}", err=is_aside)

@@ -1,4 +1,4 @@
-"""The table of `report --calibrate-alpha`."""
+"""The table that `report --calibrate-alpha` prints."""
 
 import json
 from dataclasses import asdict
@@ -11,7 +11,7 @@ from mmlongbench.scoring.report.calibration import AtAlpha, Calibration, calibra
 
 
 def calibrate(scores: Path, given: Path, profile: str, *, as_json: bool, is_quiet: bool) -> None:
-    """Print how well the scores at every α agree with the given ones, and the best α."""
+    """Print how well the scores at every α agree with the given scores, and the best α."""
     found = calibration(scores, given, profile)
     if as_json:
         best = {"ece": _alpha(found.best_by_ece), "pearson": _alpha(found.best_by_pearson)}

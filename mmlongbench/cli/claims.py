@@ -1,4 +1,4 @@
-"""`mmlongbench claims`: the gold summaries of a release as atomic claims, by a judge."""
+"""`mmlongbench claims`: splits the gold summaries of a release into atomic claims, with a judge."""
 
 import json
 import sys
@@ -19,15 +19,22 @@ if TYPE_CHECKING:
     from mmlongbench.metrics.judge.claims import Claimed, Summaries
 
 _METRIC = "judge-fluency-f1"
-"""What needs claims."""
+"""The metric that needs claims."""
 
 
 @click.command()
 @click.argument("release", type=click.Path(path_type=Path, exists=True, file_okay=False))
-@click.option("--judge-url", metavar="URL", required=True, help="An endpoint of OpenAI's protocol, with /v1.")
-@click.option("--judge-model", metavar="NAME", required=True, help="A model that it serves.")
+@click.option(
+    "--judge-url",
+    metavar="URL",
+    required=True,
+    help="The address of an endpoint that speaks OpenAI's protocol, with /v1.",
+)
+@click.option("--judge-model", metavar="NAME", required=True, help="A model of this endpoint.")
 @click.option("--judge-cache", type=click.Path(path_type=Path, dir_okay=False), help="A file that keeps every answer.")
-@click.option("--judge-concurrency", type=click.IntRange(min=1), default=8, show_default=True, help="Calls at once.")
+@click.option(
+    "--judge-concurrency", type=click.IntRange(min=1), default=8, show_default=True, help="How many calls run at once."
+)
 @click.option(
     "--judge-timeout",
     type=click.FloatRange(min=0, min_open=True),
@@ -35,10 +42,14 @@ _METRIC = "judge-fluency-f1"
     show_default=True,
     help="Seconds that one call may take.",
 )
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Instead of the release's mmlb_data/.")
-@click.option("--dry-run", is_flag=True, help="Count the calls, and make none.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="The folder for the files; the release's mmlb_data/ by default.",
+)
+@click.option("--dry-run", is_flag=True, help="Count the calls without making any.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing but failures.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only failures.")
 def claims(
     release: Path,
     judge_url: str,
@@ -51,15 +62,15 @@ def claims(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Take the gold summaries of RELEASE apart into claims, once for all models to be scored.
+    """Split the gold summaries of RELEASE into claims, once for all models that will be scored.
 
-    A file is written when every summary of its dataset has claims: summ/<dataset>_claims.jsonl. Exits with 1 if one
-    has none; the same command goes on.
+    A file, summ/<dataset>_claims.jsonl, is written when every summary of its dataset has claims. Exits with 1 if a
+    summary has none; then run the same command again to continue.
     """
     from mmlongbench.io.progress import Progress
     from mmlongbench.metrics.judge.claims import write_claims
     from mmlongbench.metrics.judge.client import JudgeClient
-    from mmlongbench.metrics.judge.pace import Backoff
+    from mmlongbench.models.pace import Backoff
     from mmlongbench.release.layout import DATA
     from mmlongbench.task.metric import Judge
 
@@ -78,12 +89,12 @@ def claims(
 
 
 def _summaries(release: Path) -> Iterator["Summaries"]:
-    """The gold summaries of every dataset that is scored by claims, each once."""
+    """Yield the gold summaries of every dataset that is scored by claims, each once."""
     from mmlongbench.metrics.judge.claims import Summaries
-    from mmlongbench.release.loading import open_release
+    from mmlongbench.release.loading import load_release
 
     found: dict[str, Summaries] = {}
-    for file in open_release(release).files:
+    for file in load_release(release).files:
         if file.dataset is None or file.form is None or _METRIC not in file.dataset.builder.spec.further_metrics:
             continue
         builder = file.dataset.builder
@@ -95,7 +106,7 @@ def _summaries(release: Path) -> Iterator["Summaries"]:
         before = found.get(builder.dataset)
         found[builder.dataset] = Summaries(builder.dataset, file.name, {**(before.golds if before else {}), **golds})
     if not found:
-        raise ReleaseError(f"{release}: no dataset is scored by {_METRIC}, so no summary is taken apart")
+        raise ReleaseError(f"{release}: no dataset is scored by {_METRIC}, so no summary is split into claims")
     yield from found.values()
 
 
@@ -104,13 +115,13 @@ def _show(done: list["Claimed"], usage: "Mapping[str, float]", *, is_quiet: bool
         for id, why in each.failures.items():
             say(f"{each.dataset}, {id}: no claims: {why}", err=True)
         if each.failures:
-            say(f"{each.file}: not written; the same command tries these again", err=True)
+            say(f"{each.file}: not written; run the same command to try these again", err=True)
         elif not is_quiet and not is_dry:
-            known = f"; there already, by id: {each.known:,}" if each.known else ""
+            known = f"; already there: {each.known:,}" if each.known else ""
             say(f"{each.file}: {each.summaries:,} summaries, {each.claims:,} claims{known}")
         if each.others and not is_quiet:
             say(
-                f"{each.file}: claims of ids that the release does not have stay there: "
+                f"{each.file}: claims of ids that the release does not have are kept: "
                 f"{len(each.others):,}, first {each.others[0]!r}"
             )
     if not is_quiet:

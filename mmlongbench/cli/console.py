@@ -1,7 +1,7 @@
-"""Where the command line meets the terminal: the only place that writes to it, and what is written is printable.
+"""Connects the command line with the terminal: only this module writes to it, and all that it writes is printable.
 
-Names, texts and errors come from data. What of them a terminal would obey is shown as an escape, and the secrets of
-URLs are left out.
+Names, texts and errors come from data. Control characters in them are shown as escapes, and secrets in URLs are left
+out.
 """
 
 import io
@@ -19,23 +19,23 @@ from mmlongbench.io.printable import PrintableStream, printable, shown
 
 @contextmanager
 def printable_streams() -> Iterator[None]:
-    """Let all that the block prints be printable, whoever prints it, and whatever the streams were at the start."""
+    """Make everything that the block prints printable, whatever code prints it."""
     _open_streams()
-    output = PrintableStream(sys.stdout, printable)  # JSON of data keeps the URLs in it
+    output = PrintableStream(sys.stdout, printable)  # URLs in JSON data are kept
     with redirect_stdout(output), redirect_stderr(PrintableStream(sys.stderr)):
         yield
 
 
 def _open_streams() -> None:
-    """Make sure that there are three standard streams, which write whatever they are given.
+    """Make sure that the three standard streams are open and accept any text.
 
-    Where one was closed, the next file that is opened would take its number, and libraries would write into it.
+    If one was closed, the next opened file would get its number, and libraries would write into that file.
     """
     for number in (0, 1, 2):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free, which is this one
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number, which is this one
     sys.stdout = sys.stdout or io.TextIOWrapper(io.FileIO(1, "w", closefd=False))
     sys.stderr = sys.stderr or io.TextIOWrapper(io.FileIO(2, "w", closefd=False))
     for stream in (sys.stdout, sys.stderr):
@@ -50,12 +50,12 @@ def _show_traceback(kind: type[BaseException], error: BaseException, trace: Trac
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Print one line, whatever is in it."""
+    """Print one line, with any text."""
     click.echo(shown(text), err=err)
 
 
 def can_print(text: str) -> bool:
-    """Whether the output has these characters."""
+    """Return whether the output can show these characters."""
     try:
         text.encode(sys.stdout.encoding or "utf-8")
     except (UnicodeEncodeError, LookupError):

@@ -1,4 +1,4 @@
-"""`mmlongbench corpus`: passages from articles."""
+"""`mmlongbench corpus`: cuts articles into passages."""
 
 import json
 from pathlib import Path
@@ -21,24 +21,29 @@ def corpus() -> None:
 
 @corpus.command("build")
 @click.argument("source")
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="The corpus's folder: new or empty.")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="The folder of the corpus, new or empty.")
 @click.option(
     "--mode",
     type=click.Choice(["sentences", "words"]),
     default="sentences",
     show_default=True,
-    help="Whole sentences below 100 words, as KILT cuts; or exactly 100 words, as DPR does.",
+    help="Passages of whole sentences below 100 words, like KILT, or of exactly 100 words, like DPR.",
 )
-@click.option("--format", "kind", type=click.Choice(_FORMATS), help="The source's format; found by content by default.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Keep the first N articles.")
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(_FORMATS),
+    help="The source's format; by default it is found from the content.",
+)
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Keep only the first N articles.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only errors.")
 def build(source: str, out: Path, mode: str, kind: str | None, limit: int | None, as_json: bool, quiet: bool) -> None:
-    """Cut the articles of SOURCE into passages and keep them in a folder.
+    """Cut the articles of SOURCE into passages and store them in a folder.
 
     SOURCE is KILT's knowledge source, JSON lines, a DPR-style TSV (each plain or gzipped), Parquet, a saved Hugging
-    Face dataset or its name on the hub, or a folder of .txt and .pdf files. What cannot be used is counted and written
-    down.
+    Face dataset or its name on the hub, or a folder of .txt and .pdf files. Unusable articles are counted and listed in
+    a file.
     """
     from mmlongbench.corpus.making import make_corpus
     from mmlongbench.io.progress import Progress

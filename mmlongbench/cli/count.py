@@ -1,22 +1,28 @@
-"""The subcommand `count`: the price of a thing."""
+"""The subcommand `count`: the tokens of pictures, PDFs and texts."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from mmlongbench.release.models import Model
 
 
 @click.command()
 @click.argument("things", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option("--models", default="all", show_default=True, metavar="A,B|all", help="On these models.")
-@click.option("--dpi", type=click.IntRange(10, 1200), default=144, show_default=True, help="Of the pages of PDFs.")
+@click.option("--models", default="all", show_default=True, metavar="A,B|all", help="Count on these models too.")
 @click.option(
-    "--text-tokenizer", "tokenizers", multiple=True, metavar="MODEL=PATH|ID", help="Count a model's text by it."
+    "--dpi", type=click.IntRange(10, 1200), default=144, show_default=True, help="The resolution of PDF pages."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a thing.")
+@click.option(
+    "--text-tokenizer", "tokenizers", multiple=True, metavar="MODEL=PATH|ID", help="The tokenizer for a model's text."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each thing.")
 def count(things: tuple[Path, ...], models: str, dpi: int, tokenizers: tuple[str, ...], as_json: bool) -> None:
-    """Count the tokens of THINGS: pictures, PDFs (their pages as images), texts; pictures from their headers alone."""
+    """Count the tokens of THINGS: pictures (from their headers alone), PDFs (their pages as images), or texts."""
     from mmlongbench.cli.tables import show_counts
     from mmlongbench.release.models import ask
 
@@ -29,8 +35,8 @@ def count(things: tuple[Path, ...], models: str, dpi: int, tokenizers: tuple[str
     show_counts(rows, [model.name for model in opened], any(model.text is None for model in opened))
 
 
-def _described(thing: Path, dpi: int, models: list[Any]) -> dict[str, Any]:
-    """What a thing is, and its tokens on the benchmark's counter and each model."""
+def _described(thing: Path, dpi: int, models: Sequence["Model"]) -> dict[str, object]:
+    """Return the description of a thing, and its tokens on the benchmark's counter and each model."""
     from mmlongbench.manifest.model import CounterSpec
     from tokenization import TokenizationError
 
@@ -47,7 +53,7 @@ def _described(thing: Path, dpi: int, models: list[Any]) -> dict[str, Any]:
 
 
 def _opened(thing: Path, dpi: int) -> tuple[str, str, list[tuple[int, int]]]:
-    """(what it is, its text, the sizes of its images)."""
+    """Return (description, text, sizes of images) of a thing."""
     from mmlongbench.documents.limits import Limits
     from mmlongbench.documents.pdf_reader import page_sizes
     from mmlongbench.documents.pixels import header_size, unreadable

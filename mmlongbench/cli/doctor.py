@@ -1,10 +1,9 @@
-"""The subcommand `doctor`: suspects among the annotations of a source, and a draft of errata."""
+"""The subcommand `doctor`: finds annotations of a source that may be wrong, and drafts errata."""
 
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -14,13 +13,13 @@ from mmlongbench.cli.console import say
 @click.command()
 @click.argument("manifest")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override: [dataset.]key=value.")
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write a draft of errata there.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a suspect.")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write a draft of errata to this file.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each suspect.")
 def doctor(manifest: str, settings: tuple[str, ...], out: Path | None, as_json: bool) -> None:
-    """List what may be wrong with the annotations of MANIFEST's sources; nothing is changed.
+    """List annotations of MANIFEST's sources that may be wrong; nothing is changed.
 
-    Answer pages that a document does not have, answers whose text stands on another page only, documents whose pages
-    are numbered otherwise. What is found wants a pair of eyes.
+    It finds answer pages that a document does not have, answers whose text is only on another page, and documents with
+    other page numbers. Check each finding before you use it.
     """
     from mmlongbench.building.doctor import errata_file, examine
     from mmlongbench.io.progress import Progress
@@ -28,8 +27,10 @@ def doctor(manifest: str, settings: tuple[str, ...], out: Path | None, as_json: 
     from mmlongbench.manifest.model import load_manifest
 
     if out and out.exists():
-        raise click.UsageError(f"--out {out}: is there already; what was edited by hand would be lost")
-    errata: dict[str, Mapping[str, Any]] = {}
+        raise click.UsageError(
+            f"--out {out}: already exists, and manual changes in it would be lost; give another file"
+        )
+    errata: dict[str, Mapping[str, object]] = {}
     for found in examine(load_manifest(find_manifest(manifest), settings), Progress(False if as_json else None)):
         errata.update(found.errata)
         for suspect in found.suspects:

@@ -1,4 +1,4 @@
-"""The line of the command line for an error: what happened, where, and what to do."""
+"""Makes the line that the command line prints for an error: what happened, where, and what to do."""
 
 import errno
 import tempfile
@@ -9,25 +9,25 @@ from mmlongbench.errors import MMLongBenchError
 from tokenization import TokenizationError
 
 _OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
-"""Errors that end a build which can go on."""
+"""Errors of the disk that end a build; it can be continued."""
 _OF_MEMORY = ("annot allocate memory", "failed to map segment", "can't start new thread", "std::bad_alloc")
-"""What libraries say when they get no memory; not all raise MemoryError."""
+"""The messages of libraries that get no memory; some do not raise MemoryError."""
 
 
 def words_of(error: BaseException) -> str:
-    """Return the line for an error that a user can mend; nothing for any other, which needs its traceback."""
+    """Return the line for an error that a user can fix; empty for any other error, which needs its traceback."""
     if isinstance(error, MMLongBenchError | TokenizationError):
         return str(error)
     if _is_of_memory(error):
         return (
-            "memory ran out; nothing is half-written, the same command goes on: use fewer --workers, or allow more "
-            "memory (ulimit)"
+            "memory ran out; no file is half-written, run the same command to continue, "
+            "with fewer --workers or a higher limit of memory (ulimit)"
         )
     return _of_system(error) if isinstance(error, OSError) else ""
 
 
 def _is_of_memory(error: BaseException) -> bool:
-    """Return whether an error, or one that it comes from, is for want of memory."""
+    """Return whether an error, or one that caused it, means that memory ran out."""
     return any(
         isinstance(each, MemoryError)
         or (isinstance(each, OSError) and each.errno == errno.ENOMEM)
@@ -37,7 +37,7 @@ def _is_of_memory(error: BaseException) -> bool:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and those that it comes from."""
+    """Yield an error and the errors that caused it."""
     found: BaseException | None = error
     seen = set[int]()
     while found is not None and id(found) not in seen:
@@ -59,13 +59,13 @@ def _of_system(error: OSError) -> str:
     what = f"{where}: {said}"
     if error.errno not in _OF_THE_DISK:
         return what
-    if error.filename is None:  # what was printed is cut off
+    if error.filename is None:  # the printed output is cut off
         return f"{what}; no file is half-written, run the command again once there is room"
-    return f"{what}; nothing is half-written, the same command goes on"
+    return f"{what}; no file is half-written, run the same command to continue"
 
 
 def _is_homeless() -> bool:
-    """Return whether the current folder is gone."""
+    """Return whether the current folder was removed."""
     try:
         Path.cwd()
     except OSError:

@@ -1,4 +1,4 @@
-"""Ctrl-C ends a command within two seconds, whatever it is in the middle of: no file is ever half there."""
+"""Makes Ctrl-C end a command within two seconds, whatever it is doing; no file is left half-written."""
 
 import os
 import signal
@@ -8,15 +8,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 SECONDS = 1.5
-"""What is under way may take so long to end in good order; then the process ends as it is."""
+"""The seconds in which current work may end in good order; then the process is ended."""
 
 
 @contextmanager
 def interrupted_soon(said: str) -> Iterator[None]:
-    """Interrupts end the block by KeyboardInterrupt; one that is not heard in time ends the process, with `said`.
+    """End the block with KeyboardInterrupt at an interrupt; if it does not react in time, print `said` and end the
+    process.
 
-    Python hears of a signal between two of its own steps; a long call of another language (an index that is written)
-    is none. The kernel's handler tells a thread of it through a pipe at once.
+    Python handles a signal only between two of its own steps, so not during a long call of another language (such as
+    writing an index). The signal handler therefore also notifies a thread at once, through a pipe.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -32,7 +33,7 @@ def interrupted_soon(said: str) -> Iterator[None]:
     finally:
         ended.set()
         signal.set_wakeup_fd(before)
-        os.close(told)  # which ends the thread
+        os.close(told)  # this ends the thread
         watch.join()
         os.close(heard)
 

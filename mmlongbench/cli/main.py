@@ -1,4 +1,4 @@
-"""The command `mmlongbench`: its subcommands, its errors in one line, its exit codes."""
+"""The command `mmlongbench`: its subcommands, one-line errors, and exit codes."""
 
 import json
 import sys
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+import mmlongbench as mm
 from mmlongbench.cli.audit import audit, stats
 from mmlongbench.cli.claims import claims
 from mmlongbench.cli.console import printable_streams, say
@@ -34,13 +35,13 @@ EXIT_CODES = """
 Exit codes:
   0    done; an audit or `verify` found nothing wrong, two releases are the same
   1    an audit or `verify` found something wrong, two releases differ, --strict stopped at a reject, a build kept no
-       question, a prediction is absent or fits nothing, or a score or claim could not be made
-  2    the arguments, the manifest, a source or the output folder need mending
-  130  interrupted; the same command goes on
+       question, a prediction is missing or does not fit, or a score or claim could not be made
+  2    the arguments, the manifest, a source or the output folder must be corrected
+  130  interrupted; run the same command to continue
 """
 
 
-INTERRUPTED = "interrupted; what is written is whole, the same command goes on"
+INTERRUPTED = "interrupted; completed files are intact, run the same command to continue"
 
 
 @click.group(epilog=EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
@@ -49,7 +50,7 @@ INTERRUPTED = "interrupted; what is written is whole, the same command goes on"
 def cli(debug: bool) -> None:
     """Build, audit and inspect long-context vision-language benchmarks.
 
-    A manifest goes in; a release of length-controlled examples comes out, and every token of every example is
+    A manifest goes in; a release of examples with controlled lengths comes out, and every token of every example is
     accounted for.
     """
 
@@ -60,7 +61,8 @@ def cli(debug: bool) -> None:
     "--out",
     required=True,
     metavar="PATH|URL",
-    help="The release's folder: new, or a build to go on with; or a URL that fsspec knows, such as s3://bucket/release.",
+    help="The release's folder: new, or with a build to continue; or a URL that fsspec knows, such as "
+    "s3://bucket/release.",
 )
 @click.option(
     "--set",
@@ -70,11 +72,13 @@ def cli(debug: bool) -> None:
     help="Override: [dataset.]key=value, e.g. source.documents=pdfs/.",
 )
 @click.option("--lengths", metavar="8K,32K", help="Build these lengths instead of the manifest's.")
-@click.option("--limit", type=click.IntRange(min=1), help="At most so many questions of each dataset, drawn by name.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), help="The maximum number of questions of each dataset, drawn by name."
+)
 @click.option(
     "--workers",
     type=click.IntRange(min=1),
-    help="Processes; all cores by default. The bytes do not depend on it.",
+    help="The number of processes; all cores by default. It does not change the bytes.",
 )
 @click.option(
     "--engine",
@@ -82,18 +86,24 @@ def cli(debug: bool) -> None:
     type=click.Choice(["local", "ray"]),
     default="local",
     show_default=True,
-    help="Processes of this machine, or tasks of a Ray cluster whose nodes all see OUT.",
+    help="Use processes of this machine, or tasks of a Ray cluster whose nodes all see OUT.",
 )
-@click.option("--ray-address", metavar="auto|HOST:PORT", help="The cluster; one of this machine alone by default.")
+@click.option(
+    "--ray-address", metavar="auto|HOST:PORT", help="The address of the cluster; by default one on this machine alone."
+)
 @click.option("--strict", is_flag=True, help="Stop at the first reject.")
 @click.option(
     "--stage",
     type=click.Choice(["prepare", "negatives", "records", "images"]),
-    help="Do this stage only; `finish` ends a build that is done so.",
+    help="Run only this stage; after all stages, run `finish`.",
 )
-@click.option("--shard", metavar="N/OF", help="Of a stage, every OF-th shard from the N-th on, from 1: 3/64.")
+@click.option(
+    "--shard",
+    metavar="N/OF",
+    help="Run every OF-th shard of a stage, beginning with the N-th (counted from 1), such as 3/64.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only errors.")
 def build(
     manifest: str,
     out: str,
@@ -111,10 +121,8 @@ def build(
 ) -> None:
     """Build a release from MANIFEST, a file or the name of an installed one.
 
-    A build that was stopped goes on where it was, and ends with the same bytes.
+    Run the same command again to continue a build that was stopped; the bytes are the same.
     """
-    from mmlongbench.building.build import build as run
-    from mmlongbench.building.build import notes_on
     from mmlongbench.building.remote import placed
     from mmlongbench.cli.tables import show_build
     from mmlongbench.io.progress import Progress
@@ -123,17 +131,18 @@ def build(
     from mmlongbench.release.layout import REJECTS
 
     if out.startswith("-"):
-        raise click.UsageError(f"--out {out}: would be read as an option by other commands; write ./{out}")
+        raise click.UsageError(f"--out {out}: other commands would read it as an option; write ./{out}")
     loaded = narrowed(load_manifest(find_manifest(manifest), settings), lengths, limit)
     progress = Progress(False if quiet or as_json else None)
     if shard and not stage:
         raise click.UsageError("--shard needs --stage")
-    with placed(out, _engine(engine_name, workers, ray_address, progress, out)) as (folder, executor):
-        if stage:
-            _build_stage(loaded, folder, executor, stage, shard, is_quiet=quiet or as_json)
-            return
-        built = replace(run(loaded, folder, executor, is_strict=strict), out=out)
-    for note in () if quiet else notes_on(loaded):
+    executor = _engine(engine_name, workers, ray_address, progress, out)
+    if stage:
+        with placed(out, executor) as (folder, spread):
+            _build_stage(loaded, folder, spread, stage, shard, is_quiet=quiet or as_json)
+        return
+    built = replace(mm.build(loaded, out, executor=executor, strict=strict), out=out)
+    for note in () if quiet else built.notes:
         say(f"note: {note}", err=True)
     if as_json:
         said = {
@@ -182,9 +191,11 @@ def _build_stage(
 
 @cli.command()
 @click.argument("release")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only errors.")
 def finish(release: str, quiet: bool) -> None:
-    """Finish RELEASE (a folder or a URL) after its stages (`build --stage`): write its files, the lock last."""
+    """Finish RELEASE (a folder or a URL) after all its stages (`build --stage`): write its last files, then the
+    lock.
+    """
     from mmlongbench.building.build import Built
     from mmlongbench.building.executors.local import PATIENCE, LocalExecutor
     from mmlongbench.building.remote import placed
@@ -202,7 +213,7 @@ def finish(release: str, quiet: bool) -> None:
 @cli.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def list_installed(as_json: bool) -> None:
-    """List the builders, readers, samples, metrics and manifests that are installed; a broken one has its cause."""
+    """List the installed builders, readers, samples, metrics and manifests; a broken one is shown with its cause."""
     from dataclasses import asdict
 
     from mmlongbench.cli.tables import show_list
@@ -232,13 +243,13 @@ corpus.add_command(search)
 
 
 def main() -> NoReturn:
-    """Run the command line; what a user can mend is one line, `--debug` shows where it came from."""
+    """Run the command line; an error that a user can fix is one line, `--debug` shows its traceback."""
     with printable_streams():
         sys.exit(_run())
 
 
 def _run() -> int:
-    """Run a command; its exit code."""
+    """Run a command and return its exit code."""
     try:
         with interrupted_soon(INTERRUPTED):
             cli(standalone_mode=False)
@@ -248,7 +259,7 @@ def _run() -> int:
         error.show()
         return 2
     except (KeyboardInterrupt, click.Abort) as stop:
-        say(str(stop.__cause__ or "") or INTERRUPTED, err=True)  # click raises Abort from it
+        say(str(stop.__cause__ or "") or INTERRUPTED, err=True)  # click raises Abort from the KeyboardInterrupt
         return 130
     except Exception as error:
         words = words_of(error)

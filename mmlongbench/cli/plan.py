@@ -1,4 +1,4 @@
-"""The subcommand `plan`: what a build would be, before anything is built."""
+"""The subcommand `plan`: forecasts a build before anything is built."""
 
 import json
 import sys
@@ -10,7 +10,7 @@ import click
 from mmlongbench.cli.console import say
 
 if TYPE_CHECKING:
-    from mmlongbench.building.estimate import CellEstimate, DatasetEstimate
+    from mmlongbench.building.forecast import CellForecast, DatasetForecast
 
 _MB = 1024 * 1024
 
@@ -19,10 +19,20 @@ _MB = 1024 * 1024
 @click.argument("manifest")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override: [dataset.]key=value.")
 @click.option("--lengths", metavar="8K,1M", help="Plan these lengths instead of the manifest's.")
-@click.option("--limit", type=click.IntRange(min=1), help="At most so many questions of each dataset, drawn by name.")
-@click.option("--probe", type=click.IntRange(min=1), default=5, show_default=True, help="Questions that are packed.")
-@click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Processes that read.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a dataset.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), help="The maximum number of questions of each dataset, drawn by name."
+)
+@click.option(
+    "--probe",
+    type=click.IntRange(min=1),
+    default=5,
+    show_default=True,
+    help="How many questions to pack for the forecast.",
+)
+@click.option(
+    "--workers", type=click.IntRange(min=1), default=1, show_default=True, help="The number of processes that read."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each dataset.")
 def plan(
     manifest: str,
     settings: tuple[str, ...],
@@ -32,19 +42,19 @@ def plan(
     workers: int,
     as_json: bool,
 ) -> None:
-    """Say what MANIFEST would build: questions, examples, images, disk, time, and what runs out first at each length.
+    """Print what MANIFEST would build: questions, examples, images, disk, time, and which units are exhausted first.
 
-    Sources are read, a few questions are packed; nothing is kept. Exits with 1 if a dataset could not be built.
+    The sources are read and a few questions are packed, but nothing is kept. Exits with 1 if a dataset cannot be built.
     """
-    from mmlongbench.building.estimate import estimate
     from mmlongbench.building.executors.local import LocalExecutor
+    from mmlongbench.building.forecast import forecast
     from mmlongbench.io.progress import Progress
     from mmlongbench.manifest.builtin_manifests import find_manifest
     from mmlongbench.manifest.model import load_manifest, narrowed
 
     loaded = narrowed(load_manifest(find_manifest(manifest), settings), lengths, limit)
     has_problem = False
-    for found in estimate(loaded, LocalExecutor(workers, Progress(False if as_json else None)), probe):
+    for found in forecast(loaded, LocalExecutor(workers, Progress(False if as_json else None)), probe):
         has_problem |= bool(found.problem)
         if as_json:
             click.echo(json.dumps(asdict(found)))
@@ -54,7 +64,7 @@ def plan(
         sys.exit(1)
 
 
-def _show(found: "DatasetEstimate") -> None:
+def _show(found: "DatasetForecast") -> None:
     from mmlongbench.cli.tables import said_notes
     from mmlongbench.lengths import format_length
 
@@ -83,8 +93,8 @@ def _counted(counts: dict[str, int]) -> str:
     return ", ".join(f"{count} × {reason}" for reason, count in counts.items())
 
 
-def _shortage(cell: "CellEstimate", probed: int) -> str:
-    """What runs out, and what becomes of it."""
+def _shortage(cell: "CellForecast", probed: int) -> str:
+    """Return which units are exhausted, and what happens then."""
     said = []
     if cell.rejected:
         said.append(f"{cell.rejected} of {probed} probed questions do not fit, and would be rejected at this length")

@@ -1,4 +1,4 @@
-"""The subcommand `report`: scores of several models and metrics side by side."""
+"""The subcommand `report`: compares the scores of several models and metrics."""
 
 import json
 from pathlib import Path
@@ -13,23 +13,23 @@ import click
     "preferred",
     multiple=True,
     metavar="NAME",
-    help="Of datasets that several metrics scored, the one that averages are made of; by default as builders say.",
+    help="The metric for averages of datasets that several metrics scored; by default as builders declare.",
 )
 @click.option(
     "--profile",
     type=click.Choice(["official", "paper", "ours", "unknown"]),
-    help="Show, or calibrate, the scores under one profile alone; by default each profile has tables of its own.",
+    help="Show or calibrate only the scores under one profile; by default each profile has its own tables.",
 )
 @click.option(
     "--calibrate-alpha",
     "given",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="FILE",
-    help="Print at which α SMuDGE agrees best with FILE: scores of examples, or an ECE of each model; nothing else.",
+    help="Print only the α at which SMuDGE agrees best with FILE (scores of examples, or an ECE of each model).",
 )
-@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write one page to look at.")
+@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write an HTML page.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only errors.")
 def report(
     scores: Path,
     preferred: tuple[str, ...],
@@ -39,10 +39,11 @@ def report(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Compare models by SCORES, a folder that `score` wrote into.
+    """Compare models by SCORES, a folder that `score` has written to.
 
-    Dataset by length, averages as the paper forms them, by depth, by every facet of the questions, between datasets,
-    between metrics, and between groups of the questions, with intervals; what is absent, failed or skipped is counted.
+    Shows scores by dataset and length, averages as in the paper, scores by depth and by every facet of the questions,
+    and comparisons between datasets, metrics and groups of questions, with intervals. Absent, failed and skipped
+    examples are counted.
     """
     if given:
         if html or preferred:
@@ -51,15 +52,14 @@ def report(
         from mmlongbench.cli.calibration_table import calibrate
 
         return calibrate(scores, given, profile or "", as_json=as_json, is_quiet=quiet)
-    from mmlongbench.scoring.report import page
     from mmlongbench.scoring.report import report as run
 
     found = run(scores, preferred, profile or "")
     if html:
-        from mmlongbench.io.atomic import write_whole
+        from mmlongbench.web.kit import write_page
+        from mmlongbench.web.report_page import report_page
 
-        text = page(f"Report of {scores.resolve().name}", found)
-        write_whole(html, [text.encode("utf-8", "backslashreplace")])
+        write_page(html, report_page(f"Report of {scores.resolve().name}", found))
     if as_json:
         click.echo(json.dumps(found.summary()))
     elif not quiet:

@@ -1,4 +1,4 @@
-"""A report as tables for a terminal, as far as a hundred columns carry it; the page and the JSON have the rest."""
+"""A report as tables for a terminal of a hundred columns; the page and the JSON have everything."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -20,25 +20,27 @@ from mmlongbench.scoring.report.volatility import Volatility
 from mmlongbench.scoring.scores import UNKNOWN
 
 _WIDTH = 100
-"""Columns where there is no terminal."""
+"""The width in columns without a terminal."""
 _NAME = 22
-"""Columns that a name has at least; longer ones are folded where there is no room."""
+"""The minimum columns of a name; longer names are folded if there is no room."""
 _LABEL = 20
-"""Columns that a model's name may have."""
+"""The maximum columns of a model's name."""
 _MAX_BESIDE = 6
-"""Datasets beside each other in a table of correlations, where there is one category alone."""
+"""How many datasets are beside each other in a table of correlations, if there is only one category."""
 _HEAD = 9
-"""Columns that the name of a dataset or category may have at the head of a table."""
+"""The maximum columns of a dataset's or category's name at the head of a table."""
 _NUMBER = 13
-"""Columns that a score with its interval takes, with the space beside it."""
+"""The columns of a score with its interval, including the space beside it."""
 _MARK = "*"
-"""Behind a number that is not over all lengths."""
+"""The mark after a number that does not cover all lengths."""
 Labels: TypeAlias = Mapping[str, str]
-"""What models are called in tables."""
+"""The names of models in tables."""
 
 
 def show_report(report: Report) -> None:
-    """Print what a terminal carries; the ends of intervals and every dataset's facets are in the page and the JSON."""
+    """Print the tables that fit a terminal; ends of intervals and facets of every dataset are in the page and the
+    JSON.
+    """
     models = _labels(report.models)
     counts = f"{len(models)} models, {len(report.metrics)} metrics, {len(report.datasets)} datasets"
     say(f"{report.lines:,} scores: {counts}")
@@ -66,7 +68,7 @@ def show_report(report: Report) -> None:
 
 
 def _show_profiles(report: Report) -> None:
-    """Print whose rules each metric follows, a line for each profile and origin."""
+    """Print whose rules each metric follows, in a line for each profile and origin."""
     together: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = {}
     for each in report.provenance:
         together.setdefault((each.profile, each.follows, each.choices), []).append(each.metric)
@@ -80,7 +82,7 @@ def _show_profiles(report: Report) -> None:
 
 
 def _labels(models: Sequence[str]) -> dict[str, str]:
-    """Names as they are where they are short, else a number and as much of the name as there is room for."""
+    """Return short names unchanged; longer ones as a number and as much of the name as fits."""
     return {
         model: model if len(model) <= _LABEL else f"{number} {model[: _LABEL - 3]}…"
         for number, model in enumerate(models, 1)
@@ -101,7 +103,7 @@ def _show_ladders(title: str, grid: Grid, models: Labels) -> None:
 
 
 def _show_depths(grid: Grid, models: Labels) -> None:
-    """All lengths together, a line a model."""
+    """Print the depths for all lengths together, with a line for each model."""
     table = _table(f"depth: {grid.title}, {grid.label}", [row.name for row in grid.rows])
     for model, label in models.items():
         cells = [grid.cells.get((model, row, ALL)) for row in grid.rows]
@@ -115,7 +117,9 @@ def _show_depths(grid: Grid, models: Labels) -> None:
 
 
 def _show_facet(grid: Grid, models: Labels) -> None:
-    """All datasets and lengths together, a column a model, with the models' places where there are several."""
+    """Print a facet for all datasets and lengths together, with a column and, if there are several models, ranks for
+    each model.
+    """
     pooled = [row for row in grid.rows if row.of == EVERY] or grid.rows
     table = _table(f"{grid.title}, {grid.label}{' (# place)' if grid.ranks else ''}", models.values())
     for row in pooled:
@@ -130,13 +134,13 @@ def _show_facet(grid: Grid, models: Labels) -> None:
 
 
 def _said_of_all(grid: Grid, model: str, row: Row, *, has_interval: bool = True) -> str:
-    """A score over all lengths together; where that is N/A, the one over the lengths that the model can hold."""
+    """Return a score over all lengths together; if that is N/A, the score over the lengths that the model can take."""
     found, held = grid.cells.get((model, row, ALL)), _held(grid, model, row)
     return _said(found, has_interval) if held is None else f"{100 * held:.1f}{_MARK}"
 
 
 def _held(grid: Grid, model: str, row: Row) -> float | None:
-    """The mean over the lengths that a model can hold, where it cannot hold all of a row."""
+    """Return the mean over the lengths that a model can take, if it cannot take all lengths of a row."""
     found = grid.cells.get((model, row, ALL))
     is_shown = found is not None and found.is_inapplicable and row != MIDDLE_LESS_ENDS
     return grid.over_held_lengths(model, row) if is_shown else None
@@ -148,7 +152,7 @@ def _show_held(grid: Grid, models: Labels) -> None:
 
 
 def _show_numbers(title: str, grid: Grid, models: Labels) -> None:
-    """Print a table for each profile, a column a model."""
+    """Print a table for each profile, with a column for each model."""
     for part in grid.by_profile():
         names = {row: f"{row.of} {row.metric}: {row.name}" for row in part.rows}
         table = _table(f"{title}, {part.profile}", models.values())
@@ -159,7 +163,7 @@ def _show_numbers(title: str, grid: Grid, models: Labels) -> None:
 
 
 def _show_correlations(found: Correlations) -> None:
-    """Print how datasets and categories go with categories, at the longest length; the page and the JSON have all."""
+    """Print the correlations of datasets with categories at the longest length; the page and the JSON have all."""
     if found.reason:
         say(f"between datasets: {found.reason}")
         return
@@ -176,7 +180,7 @@ def _show_correlations(found: Correlations) -> None:
 
 
 def _rho(found: Correlation | None, models: int) -> str:
-    """A correlation, with the number of models where it is over some of them; nothing of one with itself."""
+    """Return a correlation, with the number of models if some are missing; empty for one with itself."""
     if found is None:
         return ""
     few = f" ({found.models})" if found.models < models else ""
@@ -211,7 +215,7 @@ def _show_volatilities(found: Sequence[Volatility], models: Labels) -> None:
 
 
 def _show_missing(report: Report) -> None:
-    """Summed over files; the page and the JSON name each."""
+    """Print the sums over files; the page and the JSON have each file."""
     if not report.missing:
         return
     title = "absent (0 in the means), failed (not in the means), skipped (N/A)"
@@ -227,7 +231,7 @@ def _show_missing(report: Report) -> None:
 
 
 def _said(found: Estimate | None, has_interval: bool = True) -> str:
-    """A score, and half of its interval; N/A where the model cannot be asked all of it."""
+    """Return a score and half of its interval; N/A if the model cannot be given all examples."""
     if found is None or found.mean is None:
         return "N/A" if found and found.is_inapplicable else "–"
     if not has_interval:

@@ -1,4 +1,4 @@
-"""Tables for people: scores by dataset and length, and what was wrong with predictions."""
+"""Tables of scores by dataset and length, and of problems of predictions."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,7 +13,7 @@ from mmlongbench.task.metric import PROFILES, Provenance
 
 
 def show_scores(outcome: Outcome, problems: Problems, out: Path | None, *, is_quiet: bool) -> None:
-    """A table of each metric, what it cost, and what was wrong; only the latter if quiet."""
+    """Print a table for each metric, its cost, and the problems; if quiet, only the problems."""
     if not is_quiet:
         if out:
             _show_tables(outcome)
@@ -37,7 +37,7 @@ def _show_tables(outcome: Outcome) -> None:
 
 
 def _provenances(metrics: Mapping[str, Provenance]) -> Iterator[str]:
-    """Where the rules of metrics come from, those of one origin in one line; nothing of metrics that do not say it."""
+    """Yield where the rules of metrics come from, with one line for each origin; metrics without this are left out."""
     together: dict[Provenance, list[str]] = {}
     for name, found in metrics.items():
         together.setdefault(found, []).append(name)
@@ -68,7 +68,7 @@ def _show_table(title: str, cells: Mapping[tuple[str, str, int], Tally]) -> None
 
 
 def _cell(tally: Tally) -> str:
-    """The mean of a cell; N/A where the model cannot be asked some of its examples."""
+    """Return the mean of a cell; N/A if the model cannot be given some of its examples."""
     if tally.skipped:
         return f"N/A ({tally.skipped:,} of {tally.examples:,} skipped)"
     return f"{_percent(tally.mean)} ({tally.examples:,})"
@@ -80,7 +80,7 @@ def _percent(value: float | None) -> str:
 
 _REASONING = {
     "stripped": "reasoning, which is left out of what is scored",
-    "unclosed": "reasoning that was cut off; only what stands before it is scored",
+    "unclosed": "reasoning that was cut off; only the text before it is scored",
     "kept": "reasoning, which is scored with the rest",
 }
 
@@ -95,7 +95,7 @@ def _costs(outcome: Outcome) -> Iterator[str]:
         reasons = ", ".join(f"{reason} {number:,}" for reason, number in sorted(outcome.skipped.items()))
         total = sum(outcome.skipped.values())
         what = "example" if total == 1 else "examples"
-        yield f"skipped: {total:,} {what} that the model cannot hold ({reasons}): N/A, not 0"
+        yield f"skipped: {total:,} {what} that the model cannot take ({reasons}): N/A, not 0"
     for metric, usage in outcome.usage.items():
         yield f"{metric}: {', '.join(f'{name} {value:,.10g}' for name, value in usage.items())}"
 

@@ -1,4 +1,4 @@
-"""The command `corpus search`: what a corpus holds for some words, as the builders' hard negatives are found."""
+"""The command `corpus search`: finds passages of a corpus for some words, like the search for hard negatives."""
 
 import json
 from pathlib import Path
@@ -12,23 +12,24 @@ if TYPE_CHECKING:
     from mmlongbench.corpus.retrieval.passages import Passage, Passages
 
 CANDIDATES = 200
-"""Passages that are reordered at least."""
+"""The minimum number of passages that are reordered."""
 EMBEDDINGS = "embeddings"
-"""Where vectors of passages are kept below the corpus."""
+"""The folder of passage vectors below the corpus."""
 SHOWN = 200
-"""Characters of a passage on the screen."""
+"""The maximum characters of a passage on the screen."""
 
 
 @click.command()
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.argument("query")
-@click.option("-k", type=click.IntRange(min=1), default=20, show_default=True, help="Passages to show.")
+@click.option("-k", type=click.IntRange(min=1), default=20, show_default=True, help="How many passages to show.")
 @click.option("--rerank", is_flag=True, help=f"Order the best {CANDIDATES} by meaning; needs mmlongbench[dense].")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def search(folder: Path, query: str, k: int, rerank: bool, as_json: bool) -> None:
-    """Search the corpus in DIR for the words of QUERY, the best passage first.
+    """Search the corpus in DIR for the words of QUERY; the best passage comes first.
 
-    The index is built at the first search. Without --rerank the score is BM25's, with it the cosine of the embeddings.
+    The index is built at the first search. Without --rerank the score is that of BM25, with it the cosine of the
+    embeddings.
     """
     from mmlongbench.corpus.corpus import Corpus
     from mmlongbench.corpus.retrieval.bm25 import FOLDER, find_index
@@ -64,4 +65,4 @@ def _show(query: str, found: "list[tuple[Passage, float]]", corpus: "Passages", 
         say(f"{rank:>4}  {score:8.4f}  {passage.id}  {passage.title}")
         say(f"      {cut}")
     if not found:
-        say(f"none of {len(corpus):,} passages shares a word with {query!r}")
+        say(f"none of the {len(corpus):,} passages shares a word with {query!r}")

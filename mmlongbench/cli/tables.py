@@ -1,4 +1,4 @@
-"""Tables for people: what was built, what was counted, what is installed."""
+"""Tables for people: what was built, counted and installed."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -9,18 +9,18 @@ from mmlongbench.cli.console import can_print, say
 from mmlongbench.cli.drawing import Table, plain, print_table
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.registry import GROUPS, Plugin
+from mmlongbench.release.describe_audit import short_tokens, tokens_text
 from mmlongbench.release.findings import FileAudit, Histogram, ModelTally, Spread
 from mmlongbench.release.lock import CellCounts, QuestionCounts
 from mmlongbench.release.models import Model
-from mmlongbench.release.page import heat_text, short
 from mmlongbench.release.table3 import Row
 
 _FILE = 8
-"""Columns that the name of a file may be folded into."""
+"""The maximum columns into which the name of a file may be folded."""
 
 
 def show_build(built: Built) -> None:
-    """Questions read, kept and rejected by reason, and the examples of each length."""
+    """Print the questions read, kept and rejected by reason, and the examples of each length."""
     for name, data in built.lock.readable.items():
         counts = data.questions
         table = Table(
@@ -60,7 +60,7 @@ def said_notes(noted: Mapping[str, int]) -> str:
 
 
 def _say_reasons(counts: QuestionCounts) -> None:
-    """Why rows were rejected, skipped or repaired, and what drafts note of questions."""
+    """Print why rows were rejected, skipped or repaired, and the notes of drafts."""
     for reason, number in counts.rejected.items():
         say(f"  rejected {number}: {reason}")
     for reason, number in counts.skipped.items():
@@ -72,23 +72,23 @@ def _say_reasons(counts: QuestionCounts) -> None:
 
 
 def _say_cells(cells: Mapping[str, CellCounts]) -> None:
-    """What ran short, was left out, or should balance, at each length."""
+    """Print at each length what was exhausted, left out, or should balance."""
     for length, cell in cells.items():
         if cell.missing_units:
             said = f"by up to {cell.missing_units:,} units"
-            say(f"  {length}: the sources end before the room does, {said}; none is repeated")
+            say(f"  {length}: the sources were exhausted before the length was full, {said}; no unit is repeated")
         if cell.missing_classes:
             said = f"{cell.missing_classes:,} classes fewer than the table has"
             say(f"  {length}: {said}; the sources hold no more in both splits")
         for reason, number in cell.left_out.items():
-            say(f"  {length}: passed over, the next one in its place: {number:,} × {reason}")
+            say(f"  {length}: excluded, with the next unit taken instead: {number:,} × {reason}")
         for field, counts in cell.balances.items():
             said = ", ".join(f"{value} {number:,}" for value, number in counts.items())
             say(f"  {length}: {field}: {said}")
 
 
 def show_audit(audits: list[FileAudit]) -> None:
-    """One line a file."""
+    """Print one line for each file."""
     columns = ("n", "fill", "min", "max", "text", "image", "images ± sd", "bad")
     table = Table(
         title="audit: n examples; fill = (prompt + reserve) / L; text and image tokens are means; bad = problems",
@@ -117,7 +117,7 @@ _HEADS = ("file", "length", "examples", "fill_mean", "fill_min", "fill_max", "te
 
 
 def audit_rows(audits: list[FileAudit], models: Sequence[Model]) -> Iterator[list[object]]:
-    """The table as plain rows, the first of them the heads."""
+    """Yield the table as plain rows, beginning with the heads."""
     kinds = ("mean", "max", "over_window", "over_images", "refused")
     yield [*_HEADS, *(f"{model.name}_{kind}" for model in models for kind in kinds)]
     for found in audits:
@@ -145,10 +145,10 @@ def audit_rows(audits: list[FileAudit], models: Sequence[Model]) -> Iterator[lis
 
 
 def show_models(audits: list[FileAudit], models: Sequence[Model]) -> None:
-    """Mean and most tokens of each file on each model, what does not fit, and the dearest examples."""
+    """Print mean and maximum tokens of each file on each model, what does not fit, and the costliest examples."""
     if not models:
         return
-    title = "tokens of an example on models: mean / max; share over the window"
+    title = "tokens per example on models: mean / max; share over the window"
     table = Table(title=title, title_justify="left", box=None)
     table.padding, table.pad_edge = (0, 2, 0, 0), False
     table.add_column("file", overflow="fold", min_width=_FILE)
@@ -156,14 +156,14 @@ def show_models(audits: list[FileAudit], models: Sequence[Model]) -> None:
         table.add_column(plain(model.name), justify="right", no_wrap=True)
     counted = [found for found in audits if found.examples and found.models]
     for found in counted:
-        table.add_row(found.file, *(_cost(found, found.models[model.name]) for model in models))
+        table.add_row(found.file, *(_cost(found.models[model.name]) for model in models))
     print_table(table, max((len(found.file) - _FILE for found in audits), default=0))
     for model in models:
         for found in counted:
             tally = found.models[model.name]
             if tally.over_window:
                 worst = ", ".join(f"{id} {tokens:,}" for id, tokens in tally.worst)
-                say(f"{model.name}: {found.file}: {tally.over_window:,} over {model.window:,}; the dearest: {worst}")
+                say(f"{model.name}: {found.file}: {tally.over_window:,} over {model.window:,}; the costliest: {worst}")
             if tally.over_images:
                 say(
                     f"{model.name}: {found.file}: {tally.over_images:,} have up to {found.images.most:.0f} images, a "
@@ -173,12 +173,12 @@ def show_models(audits: list[FileAudit], models: Sequence[Model]) -> None:
                 say(f"{model.name}: {found.file}: {tally.refused:,} cannot be counted, first {tally.first_refused}")
 
 
-def _cost(found: FileAudit, tally: ModelTally) -> str:
+def _cost(tally: ModelTally) -> str:
     if tally.over_images or not tally.tokens.n:
-        return heat_text(found, tally)
+        return tokens_text(tally)
     over = f" {tally.over_window / (tally.tokens.n + tally.refused):.0%}" if tally.over_window else ""
     refused = f" ({tally.refused} refused)" if tally.refused else ""
-    return f"{short(tally.tokens.mean)} / {short(tally.tokens.most)}{over}{refused}"
+    return f"{short_tokens(tally.tokens.mean)} / {short_tokens(tally.tokens.most)}{over}{refused}"
 
 
 def show_histograms(audits: list[FileAudit]) -> None:
@@ -206,7 +206,7 @@ def _spread(spread: Spread) -> list[float]:
 
 
 def _bars(histogram: Histogram) -> str:
-    """A column a bin, as high as its share of the largest."""
+    """Return a column for each bin, whose height is its share of the largest bin."""
     top = max(histogram.counts) or 1
     blocks = _BLOCKS if can_print(_BLOCKS) else _LETTERS
     bars = "".join(blocks[-(-count * (len(blocks) - 1) // top)] for count in histogram.counts)
@@ -214,13 +214,13 @@ def _bars(histogram: Histogram) -> str:
 
 
 _BLOCKS, _LETTERS = " ▁▂▃▄▅▆▇█", " .:-=+*#@"
-"""Columns from the lowest to the highest, and what stands for them where there is ASCII only."""
+"""Characters for columns from the lowest to the highest; the second set is for ASCII terminals."""
 
 
 def show_table3(rows: Sequence[Row], *, beside_paper: bool) -> None:
-    """Images an example, dataset by length; with the paper's numbers below where they are known."""
+    """Print images per example, by dataset and length; with the paper's numbers below if they are known."""
     lengths = sorted({length for row in rows for length in row.images})
-    table = Table(title="images an example: mean ± sd", title_justify="left", box=None)
+    table = Table(title="images per example: mean ± sd", title_justify="left", box=None)
     table.padding, table.pad_edge = (0, 2, 0, 0), False
     table.add_column("dataset", no_wrap=True)
     for length in lengths:
@@ -234,7 +234,7 @@ def show_table3(rows: Sequence[Row], *, beside_paper: bool) -> None:
 
 
 def show_counts(rows: Sequence[Mapping[str, Any]], models: Sequence[str], is_own: bool) -> None:
-    """The price of each thing on each model."""
+    """Print the tokens of each thing on each model."""
     table = Table(title="tokens", title_justify="left", box=None)
     table.padding, table.pad_edge = (0, 2, 0, 0), False
     table.add_column("model", no_wrap=True)
@@ -249,18 +249,18 @@ def show_counts(rows: Sequence[Mapping[str, Any]], models: Sequence[str], is_own
             if isinstance(cell, str):
                 say(f"{row['thing']}: {model}: {cell}")
     if is_own and any(row["what"].endswith("characters") for row in rows):
-        say("texts are counted by Llama 2 where no tokenizer is given; --text-tokenizer MODEL=PATH|ID gives a model's")
+        say("texts are counted with Llama 2 unless a model's tokenizer is given with --text-tokenizer MODEL=PATH|ID")
 
 
 def show_problems(audits: list[FileAudit]) -> None:
-    """Each kind of problem of each file, how often, and where first."""
+    """Print each kind of problem of each file, how often it occurs, and where first."""
     for found in audits:
         for kind, number in found.problems.items():
             say(f"{found.file}: {kind}: {number}×, first {found.first[kind]}", err=True)
 
 
 def show_remarks(audits: list[FileAudit]) -> None:
-    """What builders noticed about the records of each file: of how many, and what is wrong with how many of these."""
+    """Print what builders noticed about the records of each file: how many examples, and how many with which fault."""
     for found in audits:
         for subject, tally in found.remarks.items():
             faults = [f"{number:,} {fault} (first {tally.first[fault]})" for fault, number in tally.faults.items()]
@@ -268,7 +268,7 @@ def show_remarks(audits: list[FileAudit]) -> None:
 
 
 def show_list(plugins: list[Plugin], manifests: Mapping[str, Path]) -> None:
-    """Builders, readers, samples, metrics, manifests."""
+    """Print the builders, readers, samples, metrics and manifests."""
     for kind in GROUPS:
         say(f"{kind}s")
         for plugin in plugins:

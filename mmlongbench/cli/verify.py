@@ -1,4 +1,4 @@
-"""The subcommands `verify` and `diff`: whether a release is whole, and what differs between two."""
+"""The subcommands `verify` (whether a release is complete) and `diff` (what differs between two releases)."""
 
 import json
 import sys
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+import mmlongbench as mm
 from mmlongbench.cli.console import say
 
 if TYPE_CHECKING:
@@ -23,20 +24,16 @@ _RELEASE = click.Path(path_type=Path, exists=True, file_okay=False)
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="Processes; what is found does not depend on it.",
+    help="The number of processes; it does not change the result.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing but problems.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only problems.")
 def verify(release: Path, workers: int, as_json: bool, quiet: bool) -> None:
-    """Check that RELEASE is whole: every file as the lock has it, every image decodable, nothing beside them.
+    """Check that RELEASE is complete: every file as in the lock, every image decodable, no extra files.
 
-    Of a public file that was changed it is said which examples differ, as far as that can be told. Exits with 1 if
-    anything is wrong.
+    For a changed public file, the differing examples are named if possible. Exits with 1 if anything is wrong.
     """
-    from mmlongbench.io.progress import Progress
-    from mmlongbench.release.verify import verify as run
-
-    found = run(release, Progress(False if quiet or as_json else None), workers)
+    found = mm.verify(release, workers=workers, progress=False if quiet or as_json else None)
     if as_json:
         click.echo(json.dumps(found.summary()))
     else:
@@ -59,18 +56,15 @@ def verify(release: Path, workers: int, as_json: bool, quiet: bool) -> None:
     type=click.IntRange(min=0),
     default=5,
     show_default=True,
-    help="Examples of a file, and images, that are named; the others are counted.",
+    help="How many examples of a file, and images, are named; the others are only counted.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def diff(a: Path, b: Path, limit: int, as_json: bool) -> None:
-    """Say what differs between the releases A and B: manifest, sources, files, examples, units of contexts, images.
+    """Print what differs between the releases A and B: manifest, sources, files, examples, units of contexts, images.
 
-    Exits with 1 if anything does.
+    Exits with 1 if anything differs.
     """
-    from mmlongbench.io.progress import Progress
-    from mmlongbench.release.diff import diff as run
-
-    found = run(a, b, Progress(False if as_json else None), limit)
+    found = mm.diff(a, b, limit=limit, progress=False if as_json else None)
     if as_json:
         click.echo(json.dumps({"a": str(a), "b": str(b), **found.summary()}))
     else:

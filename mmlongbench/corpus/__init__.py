@@ -1,4 +1,6 @@
-"""Corpora: articles read from any source, cut, and kept as a corpus that is opened without being loaded."""
+"""Corpora: articles are read from any source, cut into passages, and stored so that a corpus opens without being
+loaded.
+"""
 
 from mmlongbench.corpus.articles import Article
 from mmlongbench.corpus.corpus import Corpus, build_corpus

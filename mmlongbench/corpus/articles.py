@@ -1,4 +1,6 @@
-"""An article as every source gives it, and what makes one unfit. Knows no file format."""
+"""The article, in the form that every source gives, and the checks that it must pass. File formats are not known
+here.
+"""
 
 import hashlib
 from array import array
@@ -8,9 +10,9 @@ from dataclasses import dataclass
 from mmlongbench.errors import Fault
 
 MAX_CHARACTERS = 5_000_000
-"""The longest article that is cut; War and Peace has 3.2 million characters."""
+"""The maximum length of an article; War and Peace has 3.2 million characters."""
 MAX_OF_A_NAME = 1_000
-"""Characters of an id or a title."""
+"""The maximum length of an id or a title."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,25 +22,25 @@ class Article:
     doc_id: str
     title: str
     paragraphs: tuple[str, ...]
-    """The body, without the title; a paragraph that begins with `Section::::` only names the next section."""
+    """The body without the title; a paragraph that begins with `Section::::` only names the next section."""
     first: int = 0
-    """The number of the first paragraph in the source; 1 in KILT, whose paragraph 0 is the title."""
+    """The number of the first paragraph in the source; it is 1 in KILT, whose paragraph 0 is the title."""
     passage_id: str = ""
-    """Set where the source is cut already: the article is one passage, kept as it stands under this id."""
+    """Set if the source is already cut: the article is then one passage, stored unchanged under this id."""
     file: str = ""
     place: str = ""
-    """Line, row or page inside the file."""
+    """The line, row or page inside the file."""
     wikidata: int = 0
-    """The number of its Wikidata id, a second key; 0 where the source has none."""
+    """The number of its Wikidata id, a second key; 0 if the source has none."""
 
     @property
     def id(self) -> str:
-        """What may stand once in a source: the passage's id where there is one, else the document's."""
+        """The id that must be unique in a source: the passage's id if there is one, else the document's."""
         return self.passage_id or self.doc_id
 
 
 def fit(articles: Iterable[Article | Fault]) -> Iterator[Article | Fault]:
-    """Let the fit articles through; any other becomes the fault that it has."""
+    """Yield each article that passes the checks, and a fault for each other one."""
     seen = Keys()
     for article in articles:
         if isinstance(article, Fault):
@@ -53,12 +55,12 @@ def fit(articles: Iterable[Article | Fault]) -> Iterator[Article | Fault]:
 
 
 def key_of(text: str) -> int:
-    """64 bits of a text's hash, never 0: of 21 million ids, two agree by chance once in 80,000 corpora."""
+    """Return 64 bits of a text's hash, never 0; among 21 million ids, two collide in one of 80,000 corpora."""
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little") or 1
 
 
 def _fault(article: Article) -> Fault | None:
-    """What is wrong with an article by itself."""
+    """Return what is wrong with an article by itself, or None."""
     for field, text in (("title", article.title), ("id", article.doc_id), ("id", article.id)):
         if not text.strip():
             return _named(article, f"missing-{field}", "a text", "only whitespace" if text else "none", field)
@@ -85,11 +87,11 @@ def _body_fault(article: Article) -> Fault | None:
 
 
 SECTION = "Section::::"
-"""How KILT begins the line that names a section."""
+"""The beginning of the lines by which KILT names a section."""
 
 
 def is_section(paragraph: str) -> bool:
-    """Whether a paragraph only names the section that begins there."""
+    """Return whether a paragraph only names the section that begins there."""
     return paragraph.lstrip().startswith(SECTION)
 
 
@@ -122,7 +124,7 @@ class Keys:
         self.count = 0
 
     def add(self, key: int) -> bool:
-        """Add a key; whether it was new."""
+        """Add a key, and return whether it was new."""
         if 3 * self.count >= 2 * len(self.slots):
             self._grow()
         at = self._find(key)

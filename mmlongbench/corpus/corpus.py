@@ -1,4 +1,4 @@
-"""A corpus: passages at random access, by number, id, document or title, straight from disk."""
+"""A corpus: passages read directly from disk, by number, id, document or title."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -14,7 +14,7 @@ __all__ = ["Corpus", "CorpusError", "CorpusInfo", "Passage", "build_corpus"]
 
 
 class Corpus:
-    """A corpus on disk, mapped into memory; opened again by its folder where it is sent to another process."""
+    """A corpus on disk, mapped into memory. Sent to another process, it is opened there from its folder."""
 
     def __init__(self, folder: Path, info: CorpusInfo, table: Table, index: Index) -> None:
         self.folder = folder
@@ -24,10 +24,10 @@ class Corpus:
 
     @classmethod
     def open(cls, folder: Path) -> "Corpus":
-        """Open a corpus that was built.
+        """Open a finished corpus.
 
         Raises:
-            CorpusError: there is none, it is broken, or its build has not ended.
+            CorpusError: there is no corpus, it is broken, or its build has not finished.
 
         """
         info = read_info(folder)
@@ -43,31 +43,31 @@ class Corpus:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 over the passages: what an index of them is checked by."""
+        """SHA-256 over the passages; an index is checked against it."""
         return self.info.fingerprint
 
     def __len__(self) -> int:
         return len(self._table)
 
     def __iter__(self) -> Iterator[Passage]:
-        """Every passage in order, a batch at a time."""
+        """Yield every passage in order; they are read in batches."""
         return iter(self._table)
 
     def passage(self, number: int) -> Passage:
-        """The passage that stands in a row, from 0."""
+        """Return the passage in a row, counted from 0."""
         return self._table[number]
 
     def by_id(self, id: str) -> Passage:
-        """The passage of an id.
+        """Return the passage with an id.
 
         Raises:
-            CorpusError: there is none.
+            CorpusError: there is no such passage.
 
         """
         return self.passage(self.number_of(id))
 
     def number_of(self, id: str) -> int:
-        """The row of a passage's id.
+        """Return the row of a passage by its id.
 
         Raises:
             CorpusError: there is no such passage.
@@ -79,15 +79,15 @@ class Corpus:
         raise CorpusError(f"{self.folder}: no passage {id!r}")
 
     def of_document(self, doc_id: str) -> list[int]:
-        """The rows of a document's passages in order; none if it is not there."""
+        """Return the rows of a document's passages in order; empty if there is no such document."""
         return list(self._rows("documents", "doc_id", doc_id))
 
     def by_title(self, title: str) -> list[int]:
-        """The rows of all passages under a title, spelled exactly so but for whitespace; none if there is none."""
+        """Return the rows of all passages with exactly this title, apart from whitespace; empty if there are none."""
         return list(self._rows("titles", "title", escape_markers(" ".join(title.split()))))
 
     def of_wikidata(self, id: str) -> list[list[int]]:
-        """The rows of each document that has a Wikidata id such as `Q42`, in the corpus's order of documents."""
+        """Return the rows of each document that has a Wikidata id such as `Q42`, in the corpus's order of documents."""
         found: dict[str, list[int]] = {}
         number = wikidata_number(id)
         for rows in self._index.runs_of_wikidata(number, len(self)) if number else ():
@@ -100,7 +100,7 @@ class Corpus:
                 yield from rows
 
     def _candidates(self, id: str) -> Iterator[int]:
-        """The rows where a passage may stand: under its own id, or so far into its document."""
+        """Yield the rows where a passage may be: under its own id, or at its number in its document."""
         yield from self._index.values("passages", id)
         doc_id, _, number = id.rpartition("#")
         if number.isdecimal() and len(number) < 10:

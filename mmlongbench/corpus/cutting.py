@@ -1,8 +1,10 @@
-"""Cut an article into passages: KILT's way (whole sentences) or DPR's (so many words). Pure; knows no files.
+"""Cuts an article into passages: like KILT into whole sentences, or like DPR into a fixed number of words. Pure
+functions.
 
-KILT's way is that of its `create_kilt_data_paragraphs.py`, but for three things: sentences are found by rule and their
-length is counted in words between whitespace, where KILT asks spaCy for both; a section is told by its number, so two
-neighbours of one name stay apart; a marker is one only where it begins a paragraph, so that no other text is lost.
+The first way follows KILT's `create_kilt_data_paragraphs.py` with three differences. Sentences are found by rules and
+their length is counted in words between whitespace; KILT uses spaCy for both. Sections are identified by number, so two
+neighbouring sections with one name stay apart. A section marker counts only at the beginning of a paragraph, so no
+other text is lost.
 """
 
 import re
@@ -16,7 +18,7 @@ from mmlongbench.sentences import word_sentences
 
 Mode: TypeAlias = Literal["sentences", "words"]
 WORDS = 100
-"""Words of a passage, in KILT, DPR and the paper."""
+"""The number of words of a passage in KILT, DPR and the paper."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +27,15 @@ class Cut:
 
     text: str
     section: int
-    """0 is the lead section."""
+    """The number of the section; 0 is the lead section."""
     first: int
     last: int
-    """The paragraphs of the source that its first and its last word stand in."""
+    """The paragraphs of the source with the passage's first and last word are `first` and `last`."""
 
 
 @dataclass(slots=True)
 class _Chunk:
-    """A passage that may still grow."""
+    """A passage to which sentences may still be added."""
 
     section: int
     first: int
@@ -49,10 +51,10 @@ _Paragraphs: TypeAlias = Iterable[tuple[int, int, str]]
 
 
 def cut(article: Article, mode: Mode = "sentences", words: int = WORDS) -> list[Cut]:
-    """The passages of an article: no word of its body lost, none twice, no section mixed with another.
+    """Return the passages of an article: each word of its body is in exactly one, and none spans two sections.
 
-    In mode `sentences` a passage has fewer than `words` words, unless one sentence alone has more: that stays whole.
-    In mode `words` it has exactly `words`, the last of a section fewer. A ready passage is kept as it stands.
+    In mode `sentences` a passage has fewer than `words` words, unless a single sentence has more. In mode `words` it
+    has exactly `words` words, or fewer at the end of a section. A source that is already cut is not changed.
     """
     if words < 1:
         raise ValueError(f"a passage of {words} words; expected at least 1")
@@ -63,7 +65,7 @@ def cut(article: Article, mode: Mode = "sentences", words: int = WORDS) -> list[
 
 
 def cut_text(text: str, mode: Mode = "sentences", words: int = WORDS) -> list[str]:
-    """The passages of a text that is no article: paragraphs are told by blank lines.
+    """Return the passages of a text without sections; blank lines separate its paragraphs.
 
     >>> cut_text("One sentence.  Another.")
     ['One sentence. Another.']
@@ -73,7 +75,7 @@ def cut_text(text: str, mode: Mode = "sentences", words: int = WORDS) -> list[st
 
 
 def _paragraphs(article: Article) -> Iterator[tuple[int, int, str]]:
-    """(section, number, text) of each paragraph of the body."""
+    """Yield (section, number, text) of each paragraph of the body."""
     section = 0
     for number, paragraph in enumerate(article.paragraphs, article.first):
         if is_section(paragraph) and not article.passage_id:
@@ -88,7 +90,7 @@ def _kept(paragraphs: list[tuple[int, int, str]]) -> Cut:
 
 
 def _by_sentences(paragraphs: _Paragraphs, limit: int) -> list[_Chunk]:
-    """Passages never run on from one paragraph into the next; only a short rest joins what stands before it."""
+    """Cut each paragraph by itself; only a short rest of a paragraph is added to the passage before it."""
     chunks: list[_Chunk] = []
     for section, number, text in paragraphs:
         chunk = _Chunk(section, number, number)
@@ -104,13 +106,15 @@ def _by_sentences(paragraphs: _Paragraphs, limit: int) -> list[_Chunk]:
 
 
 def _join(chunks: list[_Chunk], chunk: _Chunk, limit: int) -> None:
-    """Append the rest of a paragraph, to the last passage where that is of this section and there is room."""
+    """Append the rest of a paragraph to the last passage if that is of the same section and has room, else as a new
+    one.
+    """
     last = chunks[-1] if chunks else None
     if last is None or last.section != chunk.section or last.size + chunk.size >= limit:
         chunks.append(chunk)
         return
     last.words += chunk.words
-    last.size += chunk.size + 1  # KILT counts the joint
+    last.size += chunk.size + 1  # KILT counts the blank between two sentences as a word
     last.last = chunk.last
 
 

@@ -1,4 +1,4 @@
-"""A folder of .txt and .pdf files as a source: one file is one article, its path is its id, its name is its title."""
+"""A folder of .txt and .pdf files as a source: each file is an article, its path is the id, its name the title."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,9 +16,9 @@ _MAX_BYTES = 4 * MAX_CHARACTERS
 
 
 def read_folder(root: Path, advance: Advance) -> Iterator[Article | Fault]:
-    """The articles of a folder and those below it, by path; the paragraphs of a PDF are its pages.
+    """Yield the articles of a folder and its subfolders, by path; the paragraphs of a PDF are its pages.
 
-    A link out of the folder is a fault: what it leads to was not given.
+    A link that leads out of the folder is a fault, because its target is not part of the source.
     """
     for path in files_of(root):
         name = path.relative_to(root).as_posix()
@@ -34,7 +34,7 @@ def read_folder(root: Path, advance: Advance) -> Iterator[Article | Fault]:
 
 
 def files_of(root: Path) -> list[Path]:
-    """Every file of a folder, sorted by path."""
+    """Return every file of a folder, sorted by path."""
     return sorted((path for path in root.rglob("*") if path.is_file()), key=lambda path: path.relative_to(root).parts)
 
 

@@ -1,6 +1,6 @@
-"""Sorted tables of hashes on disk: from a text to the few numbers that may belong to it.
+"""Sorted tables of hashes on disk, which lead from a text to the few numbers that may belong to it.
 
-A hash may be shared by chance, so who looks up compares with what is stored there.
+Two texts may share a hash by chance, so a caller compares the text with what is stored at those numbers.
 """
 
 from collections.abc import Iterator
@@ -20,14 +20,14 @@ _STARTS = "starts"
 
 
 class IndexWriter:
-    """Takes runs (neighbouring rows of one document) as they come, into spools on disk, and sorts them at the end."""
+    """Collects runs (neighbouring rows of one document) in temporary files on disk, and sorts them at the end."""
 
     def __init__(self, spools: dict[str, BinaryIO]) -> None:
         self._spools = spools
         self._runs = 0
 
     def run(self, doc_id: str, title: str, row: int, wikidata: int = 0) -> None:
-        """A new run begins at a row; `wikidata` is the number of its document's Wikidata id, if it has one."""
+        """Add a run that begins at a row; `wikidata` is the number of its document's Wikidata id, if it has one."""
         self._put(_STARTS, row)
         self._pair("documents", key_of(doc_id), self._runs)
         self._pair("titles", key_of(title), self._runs)
@@ -36,7 +36,7 @@ class IndexWriter:
         self._runs += 1
 
     def passage(self, id: str, row: int) -> None:
-        """A passage with an id of its own stands in a row."""
+        """Add a passage that has an id of its own, and its row."""
         self._pair("passages", key_of(id), row)
 
     def _pair(self, table: str, key: int, value: int) -> None:
@@ -49,7 +49,9 @@ class IndexWriter:
 
 @contextmanager
 def writing(folder: Path, spool: Path) -> Iterator[IndexWriter]:
-    """Write an index: spooled to one folder while it grows, sorted into the other when the block ends well."""
+    """Write an index: temporary files go to one folder, the sorted index to another when the block ends without an
+    error.
+    """
     names = [_STARTS, *(f"{table}.{part}" for table in _TABLES for part in ("keys", "values"))]
     spool.mkdir(parents=True)
     with ExitStack() as stack:
@@ -77,7 +79,7 @@ def _save(path: Path, numbers: "NDArray[np.uint64]") -> None:
 
 
 class Index:
-    """An index as it lies on disk, mapped into memory."""
+    """An index on disk, mapped into memory."""
 
     def __init__(self, folder: Path) -> None:
         self._starts = _map(folder / _STARTS)
@@ -85,15 +87,17 @@ class Index:
         self._tables = {table: (_map(folder / f"{table}.keys"), _map(folder / f"{table}.values")) for table in there}
 
     def runs(self, table: str, text: str, rows: int) -> Iterator[range]:
-        """The rows of each run that may be of a document or a title, of a corpus of so many rows."""
+        """Yield the rows of each run that may belong to a document or title, in a corpus with `rows` rows."""
         return self._runs(table, key_of(text), rows)
 
     def runs_of_wikidata(self, number: int, rows: int) -> Iterator[range]:
-        """The rows of each run that is of a Wikidata id, given by its number; a number is its own key, no hash."""
+        """Yield the rows of each run with the Wikidata id of this number; the number itself is the key, without
+        hashing.
+        """
         return self._runs("wikidata", number, rows)
 
     def values(self, table: str, text: str) -> list[int]:
-        """The numbers filed under a text, or under one of the same hash, in rising order."""
+        """Return the numbers stored under a text, or under a text with the same hash, in rising order."""
         return self._values(table, key_of(text))
 
     def _runs(self, table: str, key: int, rows: int) -> Iterator[range]:
@@ -107,7 +111,7 @@ class Index:
         if table not in self._tables:
             return []
         keys, values = self._tables[table]
-        key = np.uint64(filed)  # of the same type, or numpy converts the whole table
+        key = np.uint64(filed)  # with another type, numpy would convert the whole table
         low, high = np.searchsorted(keys, key, "left"), np.searchsorted(keys, key, "right")
         return [int(value) for value in values[low:high]]
 

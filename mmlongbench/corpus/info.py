@@ -1,4 +1,4 @@
-"""What a corpus holds: its passages, and `corpus.json`, which says what they were made of."""
+"""The contents of a corpus: its passages, and `corpus.json`, which says what they were made from."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,17 +10,17 @@ from mmlongbench.corpus.cutting import Mode
 from mmlongbench.errors import MMLongBenchError
 
 INFO = "corpus.json"
-"""What the corpus is made of; written last."""
+"""The file that says what the corpus was made from; it is written last."""
 PASSAGES = "passages.arrow"
-"""One table, as `datasets.Dataset.from_file` opens it."""
+"""The file with the table of passages, which `datasets.Dataset.from_file` can open."""
 INDEX = "index"
-"""Which rows belong to a document, a title, a ready passage."""
+"""The file that says which rows belong to a document, a title, or a passage with its own id."""
 REJECTS = "rejects.jsonl"
-"""What was left out, and why."""
+"""The file of the articles that were left out, with the reasons."""
 
 
 class CorpusError(MMLongBenchError):
-    """A corpus that cannot be opened, or that has not what it is asked for."""
+    """A corpus cannot be opened, or does not have what is looked up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,19 +28,23 @@ class Passage:
     """About a hundred consecutive words of one article."""
 
     id: str
-    """`<doc_id>#<n>`, or the source's own id where it was cut already."""
+    """`<doc_id>#<n>`, or the source's own id if the source is already cut."""
     doc_id: str
+    """The id of its article."""
     title: str
+    """The title of its article."""
     text: str
+    """The words of the passage."""
     section: int
-    """0 is the lead section, and the whole of an article that marks none."""
+    """The number of the section; 0 is the lead section, and the only one of an article without sections."""
     first_paragraph: int = 0
-    """Where it begins, as the source numbers paragraphs: in KILT 0 is the title; of a PDF, the page from 0."""
+    """The paragraph where it begins, as the source counts: in KILT 0 is the title; for a PDF, the page from 0."""
     last_paragraph: int = 0
+    """The paragraph where it ends, counted in the same way."""
 
     @property
     def passage_id(self) -> str:
-        """Its id, by the name that the table and retrieval know it by."""
+        """The id, under the name that the table and retrieval use."""
         return self.id
 
 
@@ -49,27 +53,28 @@ class _Model(BaseModel):
 
 
 class SourceInfo(_Model):
-    """What a corpus was read from."""
+    """A source that a corpus was made from."""
 
     name: str = ""
     format: str = ""
     sha256: str = ""
-    """Of the file; of all names and files of a folder; of a hub's dataset, the commit."""
+    """SHA-256 of the file, or of all names and files of a folder; for a dataset of the hub, the commit."""
 
 
 class CorpusInfo(_Model):
-    """What a corpus is made of, and how much there is. No time, no path."""
+    """What a corpus was made from, and how much it contains. It holds no time and no path."""
 
     format: Literal[1, 2] = 2
-    """1 where the corpus was built before Wikidata ids were kept: it is read, and joined by titles alone."""
+    """The format version. Version 1 has no Wikidata ids: such a corpus is read, and its articles are found by title
+    alone."""
     mode: Mode
     words: int
     limit: int | None = None
-    """At most so many articles were kept."""
+    """The maximum number of articles that were kept; None: all."""
     source: SourceInfo
     articles: int
     sectioned: int
-    """Articles with more than a lead section; where this is 0, the source marks none."""
+    """Articles with more than a lead section; if this is 0, the source marks no sections."""
     passages: int
     words_in_all: int
     wikidata_ids: int = 0
@@ -83,15 +88,15 @@ class CorpusInfo(_Model):
 
     @property
     def keeps_wikidata_ids(self) -> bool:
-        """Whether the Wikidata ids of its source, if there were any, were kept."""
+        """Whether the Wikidata ids of the source, if it has any, were kept."""
         return self.format >= 2
 
 
 def read_info(folder: Path) -> CorpusInfo:
-    """What a corpus is made of.
+    """Return the contents of `corpus.json`.
 
     Raises:
-        CorpusError: there is no corpus, or it is not of this format.
+        CorpusError: there is no corpus, or it has an unknown format.
 
     """
     path = folder / INFO
@@ -99,7 +104,7 @@ def read_info(folder: Path) -> CorpusInfo:
         return CorpusInfo.model_validate_json(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError) as error:
         hint = "build one with `mmlongbench corpus build SOURCE --out DIR`"
-        raise CorpusError(f"{folder}: no {INFO}: not a corpus, or one whose build has not ended; {hint}") from error
+        raise CorpusError(f"{folder}: no {INFO}: this is no corpus, or its build has not finished; {hint}") from error
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"])) or "the file"

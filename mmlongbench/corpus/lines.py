@@ -1,4 +1,6 @@
-"""Sources of lines, plain or gzipped: JSON lines (KILT, Wiki6M, …) and DPR's quoted TSV. Holds one line at a time."""
+"""Sources made of lines, plain or gzipped: JSON lines (KILT, Wiki6M, …) and DPR's quoted TSV. One line is read at a
+time.
+"""
 
 import csv
 import gzip
@@ -15,9 +17,9 @@ from mmlongbench.corpus.rows import article_of
 from mmlongbench.errors import Fault, SourceError
 
 MAX_BYTES = 32 * 1024 * 1024
-"""The longest line that is parsed."""
+"""The maximum length of a line."""
 STEP = 1024 * 1024
-"""Bytes of a step of the progress bar."""
+"""The number of bytes that one step of the progress bar stands for."""
 Advance: TypeAlias = Callable[[], None]
 _Bytes: TypeAlias = gzip.GzipFile | BufferedReader
 _GZIP = b"\x1f\x8b"
@@ -25,19 +27,20 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def read_json_lines(path: Path, advance: Advance) -> Iterator[Article | Fault]:
-    """The articles of a file of one JSON object a line."""
+    """Yield the articles of a file with one JSON object a line."""
     yield from _json_lines(path, advance, is_kilt=False)
 
 
 def read_kilt(path: Path, advance: Advance) -> Iterator[Article | Fault]:
-    """The articles of KILT's knowledge source: lists of paragraphs, each after its title."""
+    """Yield the articles of KILT's knowledge source, whose paragraph 0 is the title."""
     yield from _json_lines(path, advance, is_kilt=True)
 
 
 def read_tsv(path: Path, advance: Advance) -> Iterator[Article | Fault]:
-    """The passages of a quoted TSV, cut already; its columns are id, text, title, or what its first line says.
+    """Yield the passages of a quoted TSV, which is already cut; its columns are id, text, title, or as in its first
+    line.
 
-    DPR gives articles no id, so the title is the document's. One row is one line.
+    DPR has no ids of articles, so the title is the id of the document. Each row is one line.
     """
     columns = ["id", "text", "title"]
     for number, line in numbered_lines(path, advance):
@@ -57,10 +60,10 @@ def read_tsv(path: Path, advance: Advance) -> Iterator[Article | Fault]:
 
 
 def numbered_lines(path: Path, advance: Advance) -> Iterator[tuple[int, str | Fault]]:
-    """The lines of a file from 1, without blank ones; an unreadable line is a fault.
+    """Yield the lines of a file, numbered from 1, without blank ones; an unreadable line becomes a fault.
 
     Raises:
-        SourceError: the file cannot be read on, as when its gzip stream is cut off.
+        SourceError: the rest of the file cannot be read, for example because its gzip stream is cut off.
 
     """
     number = 0
@@ -81,7 +84,7 @@ def numbered_lines(path: Path, advance: Advance) -> Iterator[tuple[int, str | Fa
 
 @contextmanager
 def opened(path: Path) -> Iterator[tuple[_Bytes, BufferedReader]]:
-    """A file's bytes, unpacked where they are gzipped, and the file beneath."""
+    """Open a file; give its bytes, unpacked if they are gzipped, and the file itself."""
     with path.open("rb") as raw:
         is_packed = raw.read(2) == _GZIP
         raw.seek(0)
@@ -122,7 +125,7 @@ def _json_lines(path: Path, advance: Advance, *, is_kilt: bool) -> Iterator[Arti
             continue
         place = f"line {number}"
         try:
-            row = json.loads(line)
+            row: object = json.loads(line)
         except (ValueError, RecursionError) as error:
             found = f"{error.msg} at character {error.pos}" if isinstance(error, json.JSONDecodeError) else str(error)
             yield Fault("invalid-json", "one JSON object a line", found, path.name, place)

@@ -1,4 +1,4 @@
-"""A corpus from the name of its source: find it, read it with a progress bar, cut it, keep it."""
+"""Makes a corpus from the name of its source: finds the source, reads it with a progress bar, cuts and stores it."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +14,11 @@ from mmlongbench.io.progress import Progress
 
 @dataclass(frozen=True, slots=True)
 class MadeCorpus:
-    """What making a corpus left."""
+    """The result of making a corpus."""
 
     info: CorpusInfo
     was_complete: bool
-    """The corpus was there already, of the same source."""
+    """Whether the corpus was already there, made from the same source."""
 
 
 def make_corpus(
@@ -32,8 +32,8 @@ def make_corpus(
     """Build the corpus of a source, unless it is there already.
 
     Raises:
-        SourceError: the source is not there, or cannot be read on.
-        BuildError: the folder cannot be used, or no article can.
+        SourceError: the source does not exist, or part of it cannot be read.
+        BuildError: the folder cannot be used, or no article is usable.
 
     """
     chosen = _mode(mode)
@@ -51,5 +51,5 @@ def make_corpus(
 def _mode(name: str) -> Mode:
     modes: dict[str, Mode] = {"sentences": "sentences", "words": "words"}
     if name not in modes:
-        raise BuildError(f"--mode {name}: there are {', '.join(modes)}")
+        raise BuildError(f"--mode {name}: unknown mode; the modes are {', '.join(modes)}")
     return modes[name]

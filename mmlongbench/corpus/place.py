@@ -1,9 +1,9 @@
-"""The folder of a corpus: new, empty, the same corpus's, or an interrupted build's; anything else is left alone."""
+"""The folder of a corpus: new, empty, with the same corpus or an interrupted build; any other folder is left alone."""
 
 import shutil
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from mmlongbench.corpus.info import INDEX, INFO, PASSAGES, REJECTS, CorpusInfo, SourceInfo, read_info
 from mmlongbench.errors import BuildError
@@ -14,46 +14,52 @@ _WORK = ".build"
 _IDENTITY = ("mode", "words", "limit", "source")
 
 
-def existing(out: Path, wanted: dict[str, Any]) -> CorpusInfo | None:
-    """The corpus that a folder holds, if it is the wanted one; nothing if it holds none.
+def existing(out: Path, wanted: Mapping[str, object]) -> CorpusInfo | None:
+    """Return the corpus in a folder if it is the wanted one; None if there is none.
 
     Raises:
-        BuildError: it holds another.
+        BuildError: the folder holds another corpus.
 
     """
     if not (out / INFO).is_file():
         return None
     info = read_info(out)
     for name in _IDENTITY:
-        found, asked = getattr(info, name), wanted[name]
-        if found != asked if name != "source" else not _is_same(found, asked):
+        found: object = getattr(info, name)
+        asked = wanted[name]
+        if not _is_same(found, asked):
             message = f"holds a corpus whose {name} is {_words(found)}, not {_words(asked)}"
             raise BuildError(f"--out {out}: {message}; give another folder, or remove this one")
     return info
 
 
-def _is_same(found: SourceInfo, asked: SourceInfo) -> bool:
-    """Whether two sources have the same bytes, whatever they are called; without a hash nobody can tell."""
+def _is_same(found: object, asked: object) -> bool:
+    """Return whether two values are the same; sources are the same if they have the same bytes, whatever their names.
+
+    Sources without a hash cannot be compared and count as different.
+    """
+    if not isinstance(found, SourceInfo) or not isinstance(asked, SourceInfo):
+        return found == asked
     return bool(found.sha256) and (found.format, found.sha256) == (asked.format, asked.sha256)
 
 
 def _words(value: object) -> str:
-    """A value of `corpus.json` as a message shows it."""
+    """Return a value of `corpus.json` as a message shows it."""
     if not isinstance(value, SourceInfo):
         return str(value)
     return f"{value.name} ({value.format}, sha256 {value.sha256[:12]}…)" if value.sha256 else "one without a hash"
 
 
 def check_place(out: Path) -> None:
-    """Refuse a folder that holds what is no corpus, nor an interrupted build of one."""
+    """Refuse a folder whose content is neither a corpus nor an interrupted build of one."""
     if out.exists() and not out.is_dir():
-        raise BuildError(f"--out {out}: is a file; give a folder")
+        raise BuildError(f"--out {out}: is a file; give a folder instead")
     if out.is_dir() and not ((out / INFO).is_file() or (out / _WORK).is_dir()) and any(out.iterdir()):
-        raise BuildError(f"--out {out}: is not empty and no corpus; give an empty or a new folder")
+        raise BuildError(f"--out {out}: is not empty and holds no corpus; give an empty or a new folder")
 
 
 def open_place(out: Path) -> Path:
-    """Make the working folder inside the folder to write."""
+    """Make the working folder inside the folder of the corpus."""
     check_place(out)
     try:
         (out / _WORK).mkdir(parents=True, exist_ok=True)
@@ -63,7 +69,7 @@ def open_place(out: Path) -> Path:
 
 
 def clear(out: Path) -> None:
-    """Remove what an interrupted build left; the claim is held."""
+    """Remove what an interrupted build left; the caller holds the lock."""
     left = [out / name for name in (PASSAGES, INDEX, REJECTS)]
     for path in [*left, *(path for path in (out / _WORK).iterdir() if path.name != CLAIM)]:
         if path.is_dir():
@@ -73,7 +79,7 @@ def clear(out: Path) -> None:
 
 
 def leave_nothing(out: Path, *, is_new: bool) -> None:
-    """Undo a build that failed."""
+    """Remove what a failed build has made."""
     shutil.rmtree(out / _WORK, ignore_errors=True)
     if is_new:
         with suppress(OSError):

@@ -1,7 +1,6 @@
-"""A row with named fields → an article: the field names of KILT, Wiki6M, BEIR, DPR and Pyserini. Knows no files."""
+"""Turns a row with named fields into an article: knows the field names of KILT, Wiki6M, BEIR, DPR and Pyserini."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from mmlongbench.corpus.articles import Article, is_section
 from mmlongbench.corpus.wikidata import INFO_FIELD, wikidata_of
@@ -12,13 +11,13 @@ TITLES = ("wikipedia_title", "title")
 TEXTS = ("text", "contents", "wikipedia_content")
 FIELDS = (*IDS, *TITLES, *TEXTS, INFO_FIELD)
 _BULLET = "BULLET::::"
-"""How KILT begins an item of a list; kept, as KILT's own passages keep it."""
+"""The beginning of KILT's list items; it is kept, as in KILT's own passages."""
 
 
-def article_of(row: Mapping[str, Any], file: str, place: str, *, is_kilt: bool = False) -> Article | Fault:
-    """The article of a row, or what is wrong with its types.
+def article_of(row: Mapping[str, object], file: str, place: str, *, is_kilt: bool = False) -> Article | Fault:
+    """Return the article of a row, or what is wrong with the row's types.
 
-    A list of paragraphs under a `wikipedia_title` is KILT's: its paragraph 0 is the title and is left out.
+    A list of paragraphs with a `wikipedia_title` is in KILT's form: its paragraph 0 is the title and is left out.
     """
     id_field, id = _first(row, IDS)
     title_field, title = _first(row, TITLES)
@@ -27,10 +26,10 @@ def article_of(row: Mapping[str, Any], file: str, place: str, *, is_kilt: bool =
         id = str(id)
     if isinstance(text, Mapping):
         text = text.get("paragraph")
-    expected = {id_field: (id, "a text or a whole number"), title_field: (title, "a text")}
-    for field, (value, what) in expected.items():
-        if value is not None and not isinstance(value, str):
-            return Fault("wrong-type", what, type(value).__name__, file, place, field)
+    if not isinstance(id, str | None):
+        return Fault("wrong-type", "a text or a whole number", type(id).__name__, file, place, id_field)
+    if not isinstance(title, str | None):
+        return Fault("wrong-type", "a text", type(title).__name__, file, place, title_field)
     if title is None and text_field == "contents" and isinstance(text, str):
         title, text = _split(text)
     paragraphs = _paragraphs(text, is_kilt=is_kilt)
@@ -42,7 +41,7 @@ def article_of(row: Mapping[str, Any], file: str, place: str, *, is_kilt: bool =
 
 
 def paragraphs_of(text: str) -> tuple[str, ...]:
-    """The paragraphs of a text: blank lines part them, and KILT's marker lines stand alone."""
+    """Return the paragraphs of a text: they are separated by blank lines, and KILT's marker lines are paragraphs."""
     paragraphs: list[list[str]] = [[]]
     for line in text.split("\n"):
         is_alone = is_section(line) or line.lstrip().startswith(_BULLET)
@@ -54,19 +53,19 @@ def paragraphs_of(text: str) -> tuple[str, ...]:
     return tuple(" ".join(lines).strip() for lines in paragraphs if any(line.strip() for line in lines))
 
 
-def _first(row: Mapping[str, Any], names: Sequence[str]) -> tuple[str, Any]:
-    """The first of some fields that a row has a value in."""
+def _first(row: Mapping[str, object], names: Sequence[str]) -> tuple[str, object]:
+    """Return the first of some fields in which a row has a value, with the value."""
     return next(((name, row[name]) for name in names if row.get(name) is not None), (names[0], None))
 
 
 def _split(contents: str) -> tuple[str | None, str]:
-    """Pyserini's `contents`: the title, perhaps quoted, on a line of its own before the text."""
+    """Split Pyserini's `contents` into the title, perhaps quoted, on the first line, and the text after it."""
     head, newline, text = contents.partition("\n")
     return (head.strip().strip('"'), text) if newline else (None, contents)
 
 
 def _paragraphs(text: object, *, is_kilt: bool) -> tuple[str, ...] | str:
-    """The paragraphs, or the name of the type that cannot be them."""
+    """Return the paragraphs, or the name of a type that cannot be paragraphs."""
     if text is None:
         return ()
     if isinstance(text, str) and not is_kilt:

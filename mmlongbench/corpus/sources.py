@@ -1,4 +1,4 @@
-"""What a corpus can be made from: which format a source has, and how each is read, measured and told apart."""
+"""The sources that a corpus can be made from: finds out the format of each, and how to read, measure and hash it."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -31,32 +31,32 @@ _ENDINGS = {".jsonl", ".json", ".tsv", ".csv", ".parquet", ".gz", ".txt", ".pdf"
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How one format is dealt with; each function takes the path, or the name on the hub."""
+    """The functions for one format; each takes the path, or the name on the hub."""
 
     read: Callable[[Any, Advance], Iterator[Article | Fault]]
     steps: Callable[[Any], int]
-    """How often reading it advances the progress bar."""
+    """Returns how often reading a source advances the progress bar."""
     fingerprint: Callable[[Any], str]
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A source that was found, and what it is."""
+    """A source that was found, with its format."""
 
     at: Path | str
     info: SourceInfo
     steps: int
 
     def articles(self, advance: Advance = lambda: None) -> Iterator[Article | Fault]:
-        """Its articles, one in memory at a time; a fault stands where one could not be read."""
+        """Yield its articles, one in memory at a time, and a fault for each that cannot be read."""
         return _KINDS[_format(self.info.format)].read(self.at, advance)
 
 
 def find_source(source: str, format: str | None = None) -> Source:
-    """A source by its path or its name on the hub; the format is found by content unless it is given.
+    """Find a source by its path or its name on the hub; its content decides the format unless one is given.
 
     Raises:
-        SourceError: it is not there, or of no known format.
+        SourceError: it does not exist, or its format is unknown.
 
     """
     chosen = _format(format) if format else detect(source)
@@ -69,7 +69,7 @@ def find_source(source: str, format: str | None = None) -> Source:
 
 
 def detect(source: str) -> Format:
-    """The format of a source by what it holds."""
+    """Return the format of a source, from its content."""
     path = Path(source)
     if path.is_dir():
         return "dataset" if any((path / name).is_file() for name in _SAVED) else "folder"
@@ -83,9 +83,9 @@ def detect(source: str) -> Format:
 
 
 _LINES = 10
-"""So many lines of a file tell its format; one of them may be broken."""
+"""How many lines of a file are read to find its format; one of them may be broken."""
 _SAVED = ("state.json", "dataset_dict.json")
-"""What `datasets` leaves in a folder it saves to."""
+"""The files that `datasets` writes into a folder when it saves a dataset."""
 
 
 def _detect_file(path: Path) -> Format:

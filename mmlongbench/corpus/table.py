@@ -1,13 +1,17 @@
-"""The table of passages as Arrow, through `datasets`: written in batches, mapped into memory, never loaded."""
+"""The Arrow table of passages, through `datasets`: written in batches, and mapped into memory without being loaded."""
 
 from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, BinaryIO, Protocol, TypeAlias
 
 from mmlongbench.corpus.info import CorpusError, Passage
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+    from pyarrow import Table as ArrowTable
 
 Row: TypeAlias = tuple[str, str, str, str, int, int, int]
 COLUMNS = {
@@ -21,13 +25,23 @@ COLUMNS = {
 }
 _BATCH = 1_000
 _BATCH_CHARACTERS = 16_000_000
-"""A batch is closed early where its texts are long."""
+"""The characters after which a batch is closed early, if its texts are long."""
+
+
+class _ArrowWriter(Protocol):
+    """The part of the writer of `datasets` that is used here; it has no types."""
+
+    pa_writer: object | None
+
+    def write_table(self, table: "ArrowTable", batch: int, /) -> None: ...
+
+    def finalize(self, *, close_stream: bool) -> object: ...
 
 
 class TableWriter:
-    """Takes rows, writes them a batch at a time."""
+    """Takes rows and writes them in batches."""
 
-    def __init__(self, arrow: Any) -> None:  # noqa: ANN401  (datasets has no types)
+    def __init__(self, arrow: _ArrowWriter) -> None:
         self._arrow = arrow
         self._rows: list[Row] = []
         self._characters = 0
@@ -40,7 +54,7 @@ class TableWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Write what is held back."""
+        """Write the rows that are held."""
         import pyarrow as pa
 
         if self._rows:
@@ -58,29 +72,31 @@ def table_writer(file: BinaryIO) -> Iterator[TableWriter]:
     from datasets.arrow_writer import ArrowWriter
 
     features = Features({name: Value(kind) for name, kind in COLUMNS.items()})
-    arrow = ArrowWriter(features=features, stream=file)
+    arrow: _ArrowWriter = ArrowWriter(features=features, stream=file)
     writer = TableWriter(arrow)
     yield writer
     writer.flush()
-    if arrow.pa_writer is not None:  # else there was no row, and no table is asked for
+    if arrow.pa_writer is not None:  # without any row there is no table to finish
         arrow.finalize(close_stream=False)
 
 
 class Table:
-    """A table of passages as it lies on disk, mapped into memory."""
+    """A table of passages on disk, mapped into memory."""
 
     def __init__(self, path: Path, rows: int) -> None:
-        """Open a table that must have so many rows."""
+        """Open a table, which must have `rows` rows."""
         import pyarrow as pa
 
         try:
             with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as stream:
-                self._batches = list(stream)
+                self._batches: list[RecordBatch] = list(stream)
         except (OSError, pa.ArrowInvalid) as error:
             raise CorpusError(f"{path}: {error}; build the corpus again") from error
         self._ends = list(accumulate(batch.num_rows for batch in self._batches))
         if len(self) != rows:
-            raise CorpusError(f"{path}: has {len(self):,} passages, its corpus {rows:,}; build the corpus again")
+            raise CorpusError(
+                f"{path}: has {len(self):,} passages, but its corpus has {rows:,}; build the corpus again"
+            )
 
     def __len__(self) -> int:
         return self._ends[-1] if self._ends else 0
@@ -94,13 +110,13 @@ class Table:
             yield from map(Passage, *(column.to_pylist() for column in batch.columns))
 
     def value(self, row: int, column: str) -> str:
-        """One field of one row."""
+        """Return one field of one row."""
         batch, at = self._at(row)
         return str(batch.column(list(COLUMNS).index(column))[at])
 
-    def _at(self, row: int) -> tuple[Any, int]:
+    def _at(self, row: int) -> "tuple[RecordBatch, int]":
         if not 0 <= row < len(self):
-            raise IndexError(f"passage {row} of a corpus of {len(self)}")
+            raise IndexError(f"there is no passage {row} in a corpus of {len(self)}")
         number = bisect_right(self._ends, row)
         batch = self._batches[number]
         return batch, row - self._ends[number] + batch.num_rows

@@ -1,25 +1,41 @@
-"""Sources of rows: Parquet, a dataset that `datasets` saved, or one of the hub. Only the known columns are read."""
+"""Sources made of rows: Parquet, a dataset saved by `datasets`, or one of the hub. Only known columns are read."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Protocol
 
 from mmlongbench.corpus.articles import Article
 from mmlongbench.corpus.lines import Advance
 from mmlongbench.corpus.rows import FIELDS, IDS, TEXTS, TITLES, article_of
 from mmlongbench.errors import Fault, SourceError
 
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
+
+class _Saved(Protocol):
+    """The part of a saved dataset that is used here; its package has no types."""
+
+    column_names: list[str]
+
+    def __len__(self) -> int: ...
+
+    def with_format(self, kind: None, /) -> "_Saved": ...
+
+    def select_columns(self, names: list[str], /) -> Iterable[Mapping[str, object]]: ...
+
+
 _ROWS = 256
-"""Rows of Parquet in memory at a time."""
+"""Rows of Parquet that are in memory at a time."""
 HUB = re.compile(
     r"(?P<name>[\w.-]+/[\w.-]+)(?::(?P<config>[\w.-]+))?(?::(?P<split>[\w.-]+))?(?:@(?P<revision>[\w./-]+))?"
 )
-"""A dataset of the hub: owner/name[:config[:split]][@revision]."""
+"""The name of a dataset of the hub: owner/name[:config[:split]][@revision]."""
 
 
 def read_parquet(path: Path, advance: Advance) -> Iterator[Article | Fault]:
-    """The articles of a Parquet file."""
+    """Yield the articles of a Parquet file."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -34,7 +50,7 @@ def read_parquet(path: Path, advance: Advance) -> Iterator[Article | Fault]:
 
 
 def parquet_rows(path: Path) -> int:
-    """The rows of a Parquet file; none where it cannot be read, which reading it says better."""
+    """Return the number of rows of a Parquet file; 0 if it cannot be read, which is reported when it is read."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -45,19 +61,19 @@ def parquet_rows(path: Path) -> int:
 
 
 def read_dataset(path: Path, advance: Advance) -> Iterator[Article | Fault]:
-    """The articles of a dataset that `datasets` saved to a folder."""
+    """Yield the articles of a dataset that `datasets` saved to a folder."""
     dataset = _saved(path).with_format(None)
     rows = dataset.select_columns(_known(dataset.column_names, path.name))
     yield from _articles(rows, path.name, advance)
 
 
 def dataset_rows(path: Path) -> int:
-    """The rows of a saved dataset."""
+    """Return the number of rows of a saved dataset."""
     return len(_saved(path))
 
 
 def read_hub(source: str, advance: Advance) -> Iterator[Article | Fault]:
-    """The articles of a dataset on the hub, as they come in; nothing is kept."""
+    """Yield the articles of a dataset on the hub as they are downloaded; nothing is kept on disk."""
     parts = _hub_parts(source)
     try:
         yield from _articles(_streamed(source, parts), parts["name"], advance)
@@ -68,7 +84,7 @@ def read_hub(source: str, advance: Advance) -> Iterator[Article | Fault]:
 
 
 def hub_commit(source: str) -> str:
-    """The commit that a dataset's revision stands for now."""
+    """Return the commit that the revision of a dataset means now."""
     from huggingface_hub import HfApi
 
     parts = _hub_parts(source)
@@ -78,17 +94,18 @@ def hub_commit(source: str) -> str:
         raise _unreachable(source, error) from error
 
 
-def _streamed(source: str, parts: dict[str, str]) -> Iterable[dict[str, Any]]:
+def _streamed(source: str, parts: dict[str, str]) -> Iterable[Mapping[str, object]]:
     from datasets import load_dataset
 
     options = {"revision": parts["revision"] or None, "streaming": True}
-    splits = load_dataset(parts["name"], parts["config"] or None, **options)
+    splits: Mapping[str, Iterable[Mapping[str, object]]] = load_dataset(
+        parts["name"], parts["config"] or None, **options
+    )
     chosen = parts["split"] or next(iter(splits))
     if chosen not in splits or (len(splits) > 1 and not parts["split"]):
         names = ", ".join(splits)
         raise SourceError(Fault("unknown-split", f"one of the splits {names}", parts["split"] or "none", source))
-    rows: Iterable[dict[str, Any]] = splits[chosen]
-    return rows
+    return splits[chosen]
 
 
 def _hub_parts(source: str) -> dict[str, str]:
@@ -99,13 +116,13 @@ def _hub_parts(source: str) -> dict[str, str]:
 
 
 def _unreachable(source: str, error: Exception) -> SourceError:
-    """Whatever the hub's client raises, in one line; its errors have no common base."""
+    """Turn any error of the hub's client into a one-line error; these errors have no common base class."""
     found = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
     todo = "download it and give its path, or check its name and the network"
     return SourceError(Fault("unreachable-dataset", "a dataset of the hub that can be read", found, source, todo=todo))
 
 
-def _saved(path: Path) -> Any:  # noqa: ANN401  (datasets has no types)
+def _saved(path: Path) -> _Saved:
     from datasets import Dataset, load_from_disk
 
     try:
@@ -116,18 +133,19 @@ def _saved(path: Path) -> Any:  # noqa: ANN401  (datasets has no types)
     if not isinstance(found, Dataset):
         todo = "give the folder of one of them"
         raise SourceError(Fault("several-splits", "one split", ", ".join(found), path.name, todo=todo))
-    return found
+    saved: _Saved = found
+    return saved
 
 
 def _known(names: list[str], file: str) -> list[str]:
-    """The columns to read; an id, a title and a text must be among them."""
+    """Return the columns to read; they must include an id, a title and a text."""
     for kind in (IDS, TITLES, TEXTS):
         if not set(kind) & set(names) and not (kind is TITLES and "contents" in names):
             raise SourceError(Fault("missing-column", f"a column {' or '.join(kind)}", ", ".join(names), file))
     return [name for name in names if name in FIELDS]
 
 
-def _rows(batches: Iterable[Any], name: str) -> Iterator[dict[str, Any] | Fault]:
+def _rows(batches: "Iterable[RecordBatch]", name: str) -> Iterator[Mapping[str, object] | Fault]:
     number = 0
     for batch in batches:
         for at in range(batch.num_rows):
@@ -139,8 +157,8 @@ def _rows(batches: Iterable[Any], name: str) -> Iterator[dict[str, Any] | Fault]
             number += 1
 
 
-def _articles(rows: Iterable[dict[str, Any] | Fault], file: str, advance: Advance) -> Iterator[Article | Fault]:
-    """Rows are numbered from 0."""
+def _articles(rows: Iterable[Mapping[str, object] | Fault], file: str, advance: Advance) -> Iterator[Article | Fault]:
+    """Yield the articles of rows, which are numbered from 0."""
     for number, row in enumerate(rows):
         yield row if isinstance(row, Fault) else article_of(row, file, f"row {number}")
         advance()

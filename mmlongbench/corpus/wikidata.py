@@ -1,16 +1,15 @@
-"""Wikidata ids (`Q42`), the second key of an article: where rows have them, and the number that one stands for."""
+"""Wikidata ids (`Q42`), the second key of articles: finds the id in a row, and its number."""
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 INFO_FIELD, ID_FIELD = "wikidata_info", "wikidata_id"
-"""KILT's object with the id in it, and the id itself, which Wiki6M has in the row."""
+"""The fields with the id: KILT has an object with the id in it, Wiki6M has the id in the row."""
 _ID = re.compile(r"[Qq]([1-9][0-9]{0,17})")
 
 
-def wikidata_of(row: Mapping[str, Any]) -> int:
-    """Return the number of a row's Wikidata id; 0 where the row has none, or what it has is no id.
+def wikidata_of(row: Mapping[str, object]) -> int:
+    """Return the number of a row's Wikidata id; 0 if the row has no valid id.
 
     >>> wikidata_of({"wikidata_info": {"wikidata_id": "Q42"}}), wikidata_of({"wikidata_id": " q7 "})
     (42, 7)
@@ -23,7 +22,7 @@ def wikidata_of(row: Mapping[str, Any]) -> int:
 
 
 def wikidata_number(id: object) -> int:
-    """Return the number in a Wikidata id; 0 where a value is no such id.
+    """Return the number in a Wikidata id; 0 if the value is no such id.
 
     >>> wikidata_number("Q178185"), wikidata_number("Q0"), wikidata_number("178185"), wikidata_number(None)
     (178185, 0, 0, 0)

@@ -1,4 +1,6 @@
-"""Write a corpus: articles in, one Arrow table and its index out, whole or not at all; memory does not grow with it."""
+"""Writes a corpus: an Arrow table and its index, complete or not at all; the memory used does not depend on its
+size.
+"""
 
 import hashlib
 import json
@@ -8,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from mmlongbench.corpus.articles import Article, Keys, fit
 from mmlongbench.corpus.cutting import WORDS, Mode, cut
@@ -32,18 +34,18 @@ def build_corpus(
     source: SourceInfo | None = None,
     limit: int | None = None,
 ) -> CorpusInfo:
-    """Cut articles into passages and keep them as a corpus; unfit articles are counted and written down.
+    """Cut articles into passages and store them as a corpus; unusable articles are counted and written to a file.
 
     Args:
-        articles: what a source yields; a fault stands where an article could not be read.
-        out: a new or empty folder, or that of the same corpus, which is then left as it is.
-        mode: whole sentences, as KILT cuts, or so many words, as DPR does.
-        words: the length of a passage.
-        source: what the articles were read from; without it no corpus can be told to be the same.
-        limit: at most so many articles are kept, the first ones.
+        articles: the articles of a source; a fault where an article could not be read.
+        out: a new or empty folder, or the folder of the same corpus, which is then not changed.
+        mode: whole sentences as in KILT, or a fixed number of words as in DPR.
+        words: the length of a passage in words.
+        source: the source of the articles; without it no existing corpus counts as the same.
+        limit: the maximum number of articles; the first ones are kept.
 
     Raises:
-        BuildError: the folder cannot be used, or no article can.
+        BuildError: the folder cannot be used, or no article is usable.
 
     """
     wanted = {"mode": mode, "words": words, "limit": limit, "source": source or SourceInfo()}
@@ -70,8 +72,8 @@ def build_corpus(
 
 def _write(
     articles: Iterable[Article | Fault], folder: Path, mode: Mode, words: int, limit: int | None
-) -> dict[str, Any]:
-    """Write the files of a corpus into the working folder; returns the counts."""
+) -> dict[str, object]:
+    """Write the files of a corpus into the working folder, and return the counts."""
     with _corpus_files(folder) as corpus:
         for article in fit(articles):
             if isinstance(article, Fault):
@@ -106,7 +108,7 @@ def _corpus_files(folder: Path) -> Iterator["_Corpus"]:
 
 
 class _Corpus:
-    """A corpus while it is written."""
+    """A corpus that is being written."""
 
     def __init__(self, table: TableWriter, index: IndexWriter, rejects: BinaryIO) -> None:
         self._table, self._index, self._rejects = table, index, rejects
@@ -118,7 +120,7 @@ class _Corpus:
         self.hash = hashlib.sha256()
 
     def reject(self, fault: Fault) -> None:
-        """Write down why an article was left out."""
+        """Write why an article was left out to the file of rejects."""
         self.first = self.first or fault
         self.rejected[fault.reason] += 1
         line = json.dumps(fault.fields(), ensure_ascii=False)
@@ -153,6 +155,6 @@ class _Corpus:
 
 
 def _spelled(row: tuple[str, str, str, str, int, int, int]) -> bytes:
-    """A passage as bytes that no other passage has: the lengths of its texts, its numbers, then the texts."""
+    """Return a passage as unique bytes: the lengths of its texts, its numbers, then the texts."""
     texts = row[:4]
     return f"{[*map(len, texts), *row[4:]]}{''.join(texts)}".encode()

@@ -1,1 +1,1 @@
-"""Documents: page sizes without rendering, page text, rendering, names that can be folders."""
+"""Documents: page sizes without rendering, page text, rendering, and names that can be used as folders."""

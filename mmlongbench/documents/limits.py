@@ -1,4 +1,4 @@
-"""What a document may cost before it is refused, and what one page of it may."""
+"""The limits of what a document, or one page of it, may cost; a document above them is refused."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
@@ -16,9 +16,9 @@ def _pixels(value: int) -> int:
 
 
 class _PillowOpens:
-    """Tells pydantic to refuse more pixels than Pillow opens, with the reason.
+    """Makes pydantic refuse more pixels than Pillow opens, with the reason.
 
-    Pydantic is imported only where a manifest is read: the process that reads PDFs does without it.
+    Pydantic is imported only when a manifest is read: the process that reads PDFs does not need it.
     """
 
     @classmethod
@@ -33,13 +33,13 @@ Count = Annotated[int, Ge(1)]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of documents, as a manifest has them under `limits`; all but the last do not depend on the machine.
+    """The limits of documents, which a manifest sets under `limits`; all but the last are the same on every machine.
 
-    Forms, and all that they hold but patterns, count each time a page draws them.
+    Forms, and their content except patterns, count each time that a page draws them.
     """
 
     bytes: Count = 512 * 1024 * 1024
-    """The size of a document's file."""
+    """The size of a document's file in bytes."""
     pages: Count = 5000
     """The number of a document's pages."""
     side: Count = 16_384
@@ -47,25 +47,26 @@ class Limits:
     pixels: Annotated[Count, _PillowOpens] = 64_000_000
     """The area of a rendered page, or of a picture, in pixels."""
     content_bytes: Count = 64 * 1024 * 1024
-    """The bytes of a page's content once it is unpacked."""
+    """The bytes of a page's content after unpacking."""
     operators: Count = 10_000_000
     """The operators of a page."""
     forms: Count = 1_000_000
     """The forms that a page draws."""
     groups: Count = 10_000
-    """The transparency groups and soft masks that a page draws: each may take as long as the page has pixels."""
+    """The transparency groups and soft masks that a page draws; each may cost as much time as painting the page."""
     nesting: Annotated[Count, Le(100)] = 50
-    """How many forms may stand inside each other."""
+    """How deep forms may be nested."""
     pattern_cells: Count = 100_000_000
-    """The cells of a page's patterns, each pattern laid over the whole page."""
+    """The cells of a page's patterns, as if each pattern covered the whole page."""
     image_pixels: Count = 1_000_000_000
     """The pixels of all pictures that a page draws."""
     painted_pages: Count = 10_000
-    """How often what a page paints would cover it: each time may take as long as the page has pixels."""
+    """How often the things that a page paints would cover it; each time costs as much as painting the page."""
     function_bytes: Count = 32 * 1024
     """The bytes of the code of one PostScript function."""
     seconds_a_page: Annotated[float, Gt(0), Le(86_400)] = 60.0
-    """The time that a page of a PDF may take; a build ends where one takes longer: no byte may depend on a clock."""
+    """The time in seconds that a page of a PDF may take. A build ends at a page that takes longer, because no released
+    byte may depend on a clock."""
 
     __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid", "strict": True}
-    """How a manifest is read: without unknown keys, and without texts in place of numbers."""
+    """How a manifest is read: unknown keys are refused, and so are texts instead of numbers."""

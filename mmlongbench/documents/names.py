@@ -1,8 +1,8 @@
-"""Names of documents as folders of a release.
+"""Turns names of documents into folder names of a release.
 
-A name is kept where it can be: it must be able to be a folder, and must not hold what the public loaders split paths by
-(`page`, `"`, `/`). Any other gets a safe one with a hash of the original, so it is stable and cannot collide; a name
-that only looks like a safe one is not kept.
+A name is kept if it can be a folder and has none of the characters at which the public loaders split paths (`page`,
+`"`, `/`). Any other name is replaced by a safe one with a hash of the original, so it is stable and cannot collide. A
+name that only looks like a safe one is replaced too.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 LABEL_WIDTH = 15
-"""How much of a document's name the public templates print."""
+"""How many characters of a document's name the public templates print."""
 _MAX_BYTES = 150
 _FORBIDDEN = re.compile(r"""[\x00-\x1f\x7f-\x9f\u2028\u2029/\\"<>:|?*\ud800-\udfff]|page|^[\s.-]|[\s.]$""")
 _MADE = re.compile(r"-[0-9a-f]{16}$")
@@ -20,12 +20,12 @@ _PAGE = re.compile("page", re.IGNORECASE)
 
 
 def label(name: str) -> str:
-    """The part of a document's name that a prompt shows."""
+    """Return the part of a document's name that a prompt shows."""
     return name[:LABEL_WIDTH]
 
 
 def folder_names(ids: Iterable[str]) -> dict[str, str]:
-    """Map each document id to its folder; ids that differ only by case both get a safe one.
+    """Map each document id to its folder; ids that differ only by case are all replaced by safe names.
 
     >>> folder_names(["a", "home page"])
     {'a': 'a', 'home page': 'home_pg-900cd0505dda3de0'}
@@ -36,7 +36,7 @@ def folder_names(ids: Iterable[str]) -> dict[str, str]:
 
 
 def safe_name(id: str) -> str:
-    """A folder name for any id: what can be kept of it, and sixteen digits of its SHA-256."""
+    """Return a folder name for any id: the characters that can be kept, and sixteen digits of its SHA-256."""
     data = id.encode("utf-8", "surrogatepass")
     kept = re.sub(r"[^\w.-]+", "_", id.encode("ascii", "ignore").decode()).strip("._-")
     return f"{_PAGE.sub('pg', kept)[:80] or 'document'}-{hashlib.sha256(data).hexdigest()[:16]}"

@@ -1,11 +1,10 @@
-"""What a page of a PDF costs to draw, counted from its content before anything is drawn.
+"""Counts what a page of a PDF costs to draw, from its content, before anything is drawn.
 
-A few hundred bytes can describe work for days: forms that draw forms, a pattern of a billion cells. The counts here
-are the same on every machine, so that a document over a limit is refused everywhere alike: counting ends as soon as one
-of them is over its limit. They are no exact measure. What they miss ends by the time that a page may take: a path of
-very many edges or dashes, thousands of large fills that are blended by colour, each further use of a pattern or of a
-glyph, letters upon letters, shadings whose points are computed or that have very many parts, fonts that have no object
-of their own.
+A few hundred bytes can describe work for days: forms that draw forms, a pattern of a billion cells. The counts are the
+same on every machine, so a document over a limit is refused everywhere. Counting ends when one count is over its limit.
+The counts are not exact. The time limit of a page catches what they miss: a path with very many edges or dashes,
+thousands of large fills that are blended by colour, each further use of a pattern or a glyph, letters on top of
+letters, shadings with computed points or very many parts, fonts without an object of their own.
 """
 
 import re
@@ -14,34 +13,38 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, astuple, dataclass
 from math import ceil
-from typing import Any
+from typing import TYPE_CHECKING
 
 from mmlongbench.documents.limits import Limits
 from mmlongbench.errors import Fault
 
+if TYPE_CHECKING:
+    from mmlongbench.documents.mupdf_types import Document, MuPDF
+
 _TOKENS = re.compile(
     rb"\((?:[^()\\]|\\.)*+\)|<[0-9A-Fa-f\s]*+>|%[^\r\n]*+|(/?[A-Za-z'\"][^\s/\[\]()<>{}%]*+)", re.DOTALL
 )
-"""Strings and comments, which are passed over; names and operators, which are not."""
+"""Matches strings and comments, which are skipped, or names and operators, which are counted."""
 _BLANK = rb"(?:[\s\0]|%[^\r\n]*+[\r\n])"
 _USES = re.compile(
     rb"/([^\s\0/\[\]()<>{}%]++)" + _BLANK + rb"++(?:[-+.\d]++" + _BLANK + rb"++)*+(Do|gs|scn|SCN|Tf)"
     rb"(?![^\s\0/\[\]()<>{}%])"
 )
-"""A name and the operator that uses it, between them blanks, comments and numbers, such as the size of a font."""
+"""Matches a name and the operator that uses it; blanks, comments and numbers, such as a font size, may be between
+them."""
 _ENTRY = re.compile(r"/([^\s/\[\]()<>{}%]+)\s*(\d{1,9}) \d+ R")
 _REFERENCE = re.compile(r"(\d{1,9}) \d+ R")
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)")
 _ESCAPE = re.compile(r"#([0-9A-Fa-f]{2})")
 _BLOCK = 1 << 20
-"""Bytes whose operators are counted at a time."""
+"""The bytes whose operators are counted at a time."""
 _MAX_CHAIN = 100
-"""Nodes of the page tree above a page that are asked for its resources."""
+"""How many parents of a page in the page tree are searched for its resources."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageCost:
-    """What a page, a form or a pattern costs with all that it draws."""
+    """The cost of a page, a form or a pattern with everything that it draws."""
 
     content_bytes: int = 0
     operators: int = 0
@@ -52,7 +55,7 @@ class PageCost:
     image_pixels: int = 0
 
     def plus(self, other: "PageCost", times: int = 1) -> "PageCost":
-        """Add another that is drawn so often; its patterns are prepared once."""
+        """Add another cost that is drawn `times` times; its patterns are prepared once."""
         return PageCost(
             self.content_bytes + times * other.content_bytes,
             self.operators + times * other.operators,
@@ -64,7 +67,7 @@ class PageCost:
         )
 
     def drawn(self, *, is_group: bool) -> "PageCost":
-        """Count this as one form more, and one deeper."""
+        """Count this as one form more, one level deeper."""
         return self.plus(PageCost(forms=1, groups=int(is_group), nesting=self.nesting + 1))
 
 
@@ -80,7 +83,7 @@ _LIMITED = {
 
 
 class _TooMuchError(Exception):
-    """A count has passed its limit; the rest of the page is not counted."""
+    """A count is over its limit; the rest of the page is not counted."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -90,11 +93,12 @@ class _TooMuchError(Exception):
 class Costs:
     """The costs of the pages of one document; a form that several pages draw is counted once."""
 
-    def __init__(self, document: Any, limits: Limits) -> None:  # noqa: ANN401
-        import pymupdf
+    def __init__(self, document: "Document", limits: Limits) -> None:
+        from pymupdf import mupdf
 
         self._document = document
-        self._pdf = pymupdf.mupdf.pdf_document_from_fz_document(document.this)
+        self._mupdf: MuPDF = mupdf
+        self._pdf = self._mupdf.pdf_document_from_fz_document(document.this)
         self._objects = int(document.xref_length())
         self._limits = limits
         self._known: dict[tuple[int, int, bool], PageCost] = {}
@@ -116,7 +120,7 @@ class Costs:
     def page_fault(self, number: int) -> Fault | None:
         """Return why a page costs too much to draw; None if it does not.
 
-        Its operators are counted only where its bytes could hold too many: an operator takes two.
+        Its operators are counted only if its bytes could hold too many; an operator takes two bytes.
         """
         fault = self._fault(number, exact=False)
         is_unsure = fault is not None and fault.reason == _LIMITED["operators"][0]
@@ -124,7 +128,9 @@ class Costs:
         return fault or self._painted_fault(number)
 
     def _painted_fault(self, number: int) -> Fault | None:
-        """Return why what a page paints covers it too often; it is not looked for where so few operators cannot."""
+        """Return why the things that a page paints cover it too often; not computed if it has too few operators for
+        that.
+        """
         from mmlongbench.documents.painted import painted_pages
 
         most = self._limits.painted_pages
@@ -135,9 +141,9 @@ class Costs:
         return _fault("painted-area-of-a-page", "times its area painted", most, "painted_pages", number)
 
     def _bounds_of_operators(self, number: int) -> Iterator[int]:
-        """What the operators of a page are at most, then their exact number."""
+        """Yield an upper bound of the number of operators of a page, then their exact number."""
         for exact in (False, True):
-            with suppress(_TooMuchError):  # what they are at most may be too many
+            with suppress(_TooMuchError):  # the upper bound may be over the limit although the exact number is not
                 yield self._page(number, exact=exact).operators
 
     def _fault(self, number: int, *, exact: bool) -> Fault | None:
@@ -149,7 +155,7 @@ class Costs:
         return None
 
     def _bounded(self, cost: PageCost) -> PageCost:
-        """The same cost, if it is within all limits."""
+        """Return the same cost if it is within all limits; else raise an error."""
         for name, found, most in zip(_LIMITED, astuple(cost), self._bounds, strict=True):
             if found > most:
                 raise _TooMuchError(name)
@@ -166,7 +172,7 @@ class Costs:
         return found
 
     def _resources(self, page: int) -> int:
-        """The node of the page tree that has the resources of a page."""
+        """Return the node of the page tree that has the resources of a page."""
         node = page
         for _ in range(_MAX_CHAIN):
             if self._key(node, "Resources") != "null":
@@ -181,7 +187,7 @@ class Costs:
         """Yield the number of each form that draws an annotation of a page."""
         for xref in self._references(page, "Annots"):
             kind, text = self._entry(xref, "AP/N")
-            if kind == "dict":  # one for each state
+            if kind == "dict":  # a dictionary has one form for each state
                 kind, text = self._entry(xref, f"AP/N{self._key(xref, 'AS')}")
             if kind == "xref":
                 yield int(text.split()[0])
@@ -193,7 +199,7 @@ class Costs:
         return [found for found in map(int, _REFERENCE.findall(text)) if self._is_there(found)]
 
     def _form(self, xref: int, above: int, path: tuple[int, ...], *, exact: bool, area: float) -> PageCost:
-        """A form with all that it draws; a form that draws itself ends there, as it does in MuPDF."""
+        """Return the cost of a form with everything that it draws; a form inside itself is not drawn, as in MuPDF."""
         if xref in path or not self._is_there(xref):
             return PageCost()
         if len(path) > self._limits.nesting:
@@ -208,7 +214,7 @@ class Costs:
     def _streams(
         self, xrefs: tuple[int, ...], resources: int, path: tuple[int, ...], *, exact: bool, area: float
     ) -> PageCost:
-        """Content, which may be cut into several streams, with all that it draws."""
+        """Return the cost of content, which may be split into several streams, with everything that it draws."""
         uses = self._used(xrefs)
         size = self._sizes[xrefs]
         operators = self._counted(xrefs) if exact else size // 2
@@ -221,7 +227,7 @@ class Costs:
     def _use(
         self, operator: str, name: str, resources: int, path: tuple[int, ...], *, exact: bool, area: float
     ) -> PageCost:
-        """What one use of a name draws."""
+        """Return the cost of one use of a name."""
         if operator == "Do":
             xref = self._named(resources, "XObject", name)
             if xref is None or self._key(xref, "Subtype") == "/Form":
@@ -240,14 +246,14 @@ class Costs:
         return drawn.plus(PageCost(pattern_cells=self._cells(pattern, area)))
 
     def _mask(self, resources: int, name: str) -> int | None:
-        """The form of the soft mask that a graphics state sets."""
+        """Return the form of the soft mask that a graphics state sets."""
         state = self._named(resources, "ExtGState", name) if "/" in name else None
         where = "SMask/G" if state else f"Resources/ExtGState/{name}/SMask/G"
         kind, text = self._entry(state or resources, where)
         return int(text.split()[0]) if kind == "xref" else None
 
     def _glyphs(self, font: int | None, resources: int, path: tuple[int, ...], *, exact: bool, area: float) -> PageCost:
-        """All glyphs of a font whose glyphs are content of their own (Type 3)."""
+        """Return the cost of all glyphs of a font whose glyphs are drawn by content (Type 3)."""
         found = PageCost()
         if font is None or self._key(font, "Subtype") != "/Type3":
             return found
@@ -257,7 +263,7 @@ class Costs:
         return found
 
     def _cells(self, pattern: int, area: float) -> int:
-        """How many cells of a pattern a page holds."""
+        """Return how many cells of a pattern a page has."""
         steps = [_first(self._key(pattern, key)) for key in ("XStep", "YStep")]
         matrix = [float(each) for each in _NUMBER.findall(self._key(pattern, "Matrix"))]
         scale = matrix[0] * matrix[3] - matrix[1] * matrix[2] if len(matrix) >= 4 else 1.0
@@ -265,7 +271,7 @@ class Costs:
         return ceil(min(area / cell, 1e18)) if cell else 0
 
     def _named(self, resources: int, kind: str, name: str) -> int | None:
-        """The object that has a name among the resources of a kind."""
+        """Return the object with a name among the resources of a kind."""
         if (resources, kind) not in self._names:
             self._names[resources, kind] = self._references_by_name(resources, f"Resources/{kind}")
         return self._names[resources, kind].get(name)
@@ -277,7 +283,7 @@ class Costs:
         return {_plain(name): int(found) for name, found in _ENTRY.findall(text)}
 
     def _used(self, xrefs: tuple[int, ...]) -> "Counter[tuple[str, str]]":
-        """Count the uses of each name in a content, each with the operator that uses it."""
+        """Count the uses of each name in content, each with the operator that uses it."""
         if xrefs not in self._uses:
             most, size = self._limits.content_bytes, 0
             for xref in xrefs:
@@ -293,7 +299,7 @@ class Costs:
         return self._uses[xrefs]
 
     def _counted(self, xrefs: tuple[int, ...]) -> int:
-        """The operators of content, as many as are of interest."""
+        """Count the operators of content; counting stops above the limit."""
         if xrefs not in self._operators:
             data, found = self._data(xrefs), 0
             for start in range(0, len(data), _BLOCK):
@@ -305,29 +311,29 @@ class Costs:
         return self._operators[xrefs]
 
     def _data(self, xrefs: tuple[int, ...]) -> bytes:
-        """The unpacked content of streams, once its size was found fit; a token does not go on from one to the next."""
+        """Return the unpacked content of streams whose size was checked; no token continues from one stream to the
+        next.
+        """
         return b"\n".join(map(self._stream, xrefs))
 
     def _stream(self, xref: int) -> bytes:
-        """The unpacked content of a stream; nothing of one that cannot be unpacked."""
+        """Return the unpacked content of a stream; empty if it cannot be unpacked."""
         try:
             return bytes(self._document.xref_stream(xref) or b"")
-        except Exception:  # noqa: BLE001  (MuPDF raises what it likes; it draws such a stream as an empty one)
+        except Exception:  # noqa: BLE001  (MuPDF raises errors of many types; it draws such a stream as an empty one)
             return b""
 
     def _unpacked(self, xref: int, most: int) -> int:
-        """The bytes that a stream unpacks to; one more than `most` at most, and none of them is kept."""
-        from pymupdf import mupdf
-
+        """Return the number of bytes that a stream unpacks to, at most `most` + 1; the bytes are not kept."""
         if not self._is_there(xref) or not self._document.xref_is_stream(xref):
             return 0
         try:
-            return int(mupdf.fz_skip(mupdf.pdf_open_stream_number(self._pdf, xref), most + 1))
+            return int(self._mupdf.fz_skip(self._mupdf.pdf_open_stream_number(self._pdf, xref), most + 1))
         except Exception:  # noqa: BLE001
             return 0
 
     def _key(self, xref: int, key: str) -> str:
-        """A value as it is written; `null` where there is none."""
+        """Return a value as it is written in the PDF; `null` if there is none."""
         return self._entry(xref, key)[1]
 
     def _entry(self, xref: int, key: str) -> tuple[str, str]:
@@ -340,7 +346,7 @@ class Costs:
         return str(kind), str(text)
 
     def _text(self, xref: int) -> str:
-        """An object as it is written."""
+        """Return an object as it is written in the PDF."""
         return str(self._document.xref_object(xref, compressed=True)) if self._is_there(xref) else ""
 
     def _integer(self, xref: int, key: str) -> int:
@@ -351,13 +357,13 @@ class Costs:
 
 
 def _first(text: str) -> float:
-    """The first number of a text; 0 where there is none."""
+    """Return the first number of a text; 0 if there is none."""
     found = _NUMBER.search(text)
     return float(found[0]) if found else 0.0
 
 
 def _plain(name: str) -> str:
-    """A name without escapes."""
+    """Return a name without escapes."""
     return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), name) if "#" in name else name
 
 

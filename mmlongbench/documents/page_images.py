@@ -1,4 +1,4 @@
-"""Documents whose pages are image files: sized from headers, released as they are or as JPEG."""
+"""Documents whose pages are image files: sizes come from headers, and pages are released unchanged or as JPEG."""
 
 import hashlib
 import io
@@ -22,10 +22,11 @@ class PageImages:
     """The image files of a document's pages, in reading order."""
 
     files: tuple[Path, ...]
+    """The image of each page, in order."""
     names: tuple[str, ...] = ()
-    """Their names in the release, for loaders that expect others than `<document>_page<N>.jpg`."""
+    """The pages' names in the release, for loaders that expect other names than `<document>_page<N>.jpg`."""
     dpi: int | None = None
-    """At which they were rendered, where they were; a context shows pages of one DPI only."""
+    """The resolution at which the pages were rendered, if they were; a context shows pages of one DPI only."""
 
 
 def image_sizes(document: PageImages, limits: Limits) -> list[tuple[int, int]]:
@@ -42,7 +43,7 @@ def image_sizes(document: PageImages, limits: Limits) -> list[tuple[int, int]]:
 
 
 def oversized_page(file: Path, max_bytes: int) -> Fault | None:
-    """What is wrong with a page's file that is too large to be read; nothing of one that is missing."""
+    """Return what is wrong with a page's file that is too large to be read; None if it is missing."""
     if not file.is_file() or (size := file.stat().st_size) <= max_bytes:
         return None
     return Fault("size-of-a-page", f"at most {max_bytes} bytes", str(size), file.name, todo="raise limits.bytes")
@@ -62,7 +63,7 @@ def _size(file: Path, limits: Limits) -> tuple[int, int]:
 
 
 def image_keys(document: PageImages) -> Iterator[str]:
-    """What tells each page's content: a hash of its file; empty of a blank page.
+    """Yield a key of each page's content: a hash of its file; empty for a blank page.
 
     Raises:
         SourceError: a page cannot be decoded.
@@ -80,17 +81,18 @@ def image_keys(document: PageImages) -> Iterator[str]:
 
 
 def _extrema(picture: "Image.Image") -> Sequence[tuple[int, int]]:
-    found: Sequence[tuple[int, int]] = picture.getextrema()  # type: ignore[assignment]  # of bands
+    found: Sequence[tuple[int, int]] = picture.getextrema()  # type: ignore[assignment]  # one pair a band
     return found
 
 
 def image_pages(
     document: PageImages, paths: Sequence[str], numbers: Sequence[int], sizes: Sequence[tuple[int, int]], quality: int
 ) -> Iterator[tuple[int, tuple[int, int], bytes]]:
-    """(page number, (width, height), bytes) of the asked pages: the file's own where its format fits the path.
+    """Yield (page number, (width, height), bytes) of the chosen pages; the bytes are the file's own if its format fits
+    the path.
 
     Raises:
-        BuildError: a page cannot be decoded; it could when the document was read, so the file has changed.
+        BuildError: a page cannot be decoded; it could be when the document was read, so the file has changed.
 
     """
     for number, path, size in zip(numbers, paths, sizes, strict=True):
@@ -105,7 +107,7 @@ def image_pages(
 
 
 def _encoded(data: bytes, form: str, quality: int) -> bytes:
-    """A picture in another format, what is transparent on white."""
+    """Return a picture in another format, with transparent parts in white."""
     from PIL import Image
 
     buffer = io.BytesIO()

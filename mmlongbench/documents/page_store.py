@@ -1,4 +1,4 @@
-"""The page store: sizes, texts, keys and images of a document's pages, whether it is a PDF or a row of image files."""
+"""Sizes, texts, keys and images of a document's pages, whether the document is a PDF or a list of image files."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,23 +15,23 @@ from mmlongbench.documents.pdf_reader import (
 )
 
 Pages: TypeAlias = Path | PageImages
-"""A PDF, or image files."""
+"""The pages of a document: a PDF, or image files."""
 
 
 def sizes_of(document: Pages, dpi: int, limits: Limits) -> list[tuple[int, int]]:
-    """(width, height) in pixels of each page as released, without decoding any; raises SourceError."""
+    """Return (width, height) in pixels of each page as released, without decoding any; raises SourceError."""
     return image_sizes(document, limits) if isinstance(document, PageImages) else page_sizes(document, dpi, limits)
 
 
 def texts_of(document: Pages, limits: Limits, *, ocr: bool = False) -> Iterator[str]:
-    """The text of each page; images have none. Raises SourceError."""
+    """Yield the text of each page; images have none. Raises SourceError."""
     if isinstance(document, PageImages):
         return iter([""] * len(document.files))
     return page_text(document, limits, ocr=ocr)
 
 
 def keys_of(document: Pages, limits: Limits) -> Iterator[str]:
-    """What tells each page's content, the same of a page that stands in two documents; empty of a blank page.
+    """Yield a key of each page's content, the same for equal pages of two documents; empty for a blank page.
 
     Raises:
         SourceError: a page cannot be read.
@@ -41,7 +41,9 @@ def keys_of(document: Pages, limits: Limits) -> Iterator[str]:
 
 
 def keys_and_texts_of(document: Pages, limits: Limits, *, ocr: bool = False) -> Iterator[tuple[str, str]]:
-    """The key and the text of each page in one reading; see `keys_of` and `texts_of`. Raises SourceError."""
+    """Yield the key and the text of each page, reading the document once (see `keys_of`, `texts_of`). Raises
+    SourceError.
+    """
     if isinstance(document, PageImages):
         return ((key, "") for key in image_keys(document))
     return page_keys_and_texts(document, limits, ocr=ocr)
@@ -56,7 +58,7 @@ def images_of(
     quality: int,
     limits: Limits,
 ) -> Iterator[tuple[int, tuple[int, int], bytes]]:
-    """(page number, (width, height), bytes) of the asked pages, numbered from 0; `paths` and `sizes` are theirs.
+    """Yield (page number, (width, height), bytes) of the chosen pages, numbered from 0; `paths` and `sizes` are theirs.
 
     Raises:
         BuildError: a page cannot be rendered or decoded.

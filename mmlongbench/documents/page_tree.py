@@ -1,17 +1,20 @@
-"""The page tree of a PDF, walked once from the top: whether MuPDF, which walks down to each page anew, gets through."""
+"""Checks the page tree of a PDF once from the top: MuPDF walks down to each page anew, which can take very long."""
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING
 
 from mmlongbench.errors import Fault
 
+if TYPE_CHECKING:
+    from mmlongbench.documents.mupdf_types import Document
+
 MAX_LEVELS = 100
-"""A page under a hundred thousand levels takes MuPDF seconds, and so does each of its neighbours."""
+"""The maximum depth of the tree: below a hundred thousand levels, each page takes MuPDF seconds."""
 _REFERENCE = re.compile(r"(\d{1,9}) \d+ R")
 
 
-def tree_fault(document: Any, most_pages: int) -> Fault | None:  # noqa: ANN401  (PyMuPDF has no types)
-    """What is wrong with the tree of an open document; a node that stands in it twice counts once."""
+def tree_fault(document: "Document", most_pages: int) -> Fault | None:
+    """Return what is wrong with the tree of an open document; a node that occurs twice counts once."""
     most = 4 * most_pages + MAX_LEVELS
     level = _references(document.xref_get_key(document.pdf_catalog(), "Pages")[1])
     seen, depth = set(level), 0
@@ -34,8 +37,8 @@ def _references(text: str) -> list[int]:
     return list(map(int, _REFERENCE.findall(text)))
 
 
-def _kids(document: Any, node: int) -> str:  # noqa: ANN401  (PyMuPDF has no types)
-    """What lies below a node, as it is written."""
+def _kids(document: "Document", node: int) -> str:
+    """Return the children of a node as they are written in the PDF."""
     if not 0 < node < document.xref_length():
         return ""
     kind, text = document.xref_get_key(node, "Kids")

@@ -1,22 +1,29 @@
-"""How often what a page paints would cover it, as MuPDF finds it without painting.
+"""Measures how often the things that a page paints would cover it, with MuPDF but without painting.
 
-A fill of the whole page is a few bytes of content, and takes as long as the page has pixels. A path and a run of text
-count as the rectangles around them, whatever is inside.
+A fill of the whole page is only a few bytes of content, but its time grows with the pixels of the page. A path and a
+run of text count as the rectangles around them, whatever is inside.
 """
 
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING
 
 from pymupdf import mupdf
 
+if TYPE_CHECKING:
+    from mmlongbench.documents.mupdf_types import Box, Matrix, MuPDF, Page
+
 MAX_COUNTED = 500_000
-"""Things painted that are counted: a few seconds of counting; what comes after them is left to the time of a page."""
+"""The maximum number of painted things that are counted, a few seconds of work; the time limit of a page covers the
+rest."""
+
+
+_MUPDF: "MuPDF" = mupdf
 
 
 class _Counter(mupdf.FzDevice2):  # type: ignore[misc]  # PyMuPDF has no types
-    """A device of MuPDF that adds up areas in place of painting them."""
+    """A device of MuPDF that adds up areas instead of painting them."""
 
-    def __init__(self, page: Any, most: float) -> None:  # noqa: ANN401
+    def __init__(self, page: "Page", most: float) -> None:
         super().__init__()
         for name in ("fill_path", "stroke_path", "fill_text", "stroke_text", "fill_shade", "fill_image"):
             getattr(self, f"use_virtual_{name}")()
@@ -27,42 +34,42 @@ class _Counter(mupdf.FzDevice2):  # type: ignore[misc]  # PyMuPDF has no types
         self._most = most * self._page_area
         self._area = 0.0
         self._counted = 0
-        self.cookie = mupdf.FzCookie()
+        self.cookie = _MUPDF.FzCookie()
 
     @property
     def pages(self) -> float:
-        """The sum of all areas / the area of the page."""
-        return float(self._area / self._page_area)
+        """The sum of all areas divided by the area of the page."""
+        return self._area / self._page_area
 
-    def fill_path(self, _: Any, path: Any, even_odd: int, matrix: Any, *more: Any) -> None:  # noqa: ANN401
-        self._add(mupdf.ll_fz_bound_path(path, None, matrix))
+    def fill_path(self, _: object, path: object, even_odd: int, matrix: "Matrix", *more: object) -> None:
+        self._add(_MUPDF.ll_fz_bound_path(path, None, matrix))
 
-    def stroke_path(self, _: Any, path: Any, stroke: Any, matrix: Any, *more: Any) -> None:  # noqa: ANN401
-        self._add(mupdf.ll_fz_bound_path(path, stroke, matrix))
+    def stroke_path(self, _: object, path: object, stroke: object, matrix: "Matrix", *more: object) -> None:
+        self._add(_MUPDF.ll_fz_bound_path(path, stroke, matrix))
 
-    def fill_text(self, _: Any, text: Any, matrix: Any, *more: Any) -> None:  # noqa: ANN401
-        self._add(mupdf.ll_fz_bound_text(text, None, matrix))
+    def fill_text(self, _: object, text: object, matrix: "Matrix", *more: object) -> None:
+        self._add(_MUPDF.ll_fz_bound_text(text, None, matrix))
 
-    def stroke_text(self, _: Any, text: Any, stroke: Any, matrix: Any, *more: Any) -> None:  # noqa: ANN401
-        self._add(mupdf.ll_fz_bound_text(text, stroke, matrix))
+    def stroke_text(self, _: object, text: object, stroke: object, matrix: "Matrix", *more: object) -> None:
+        self._add(_MUPDF.ll_fz_bound_text(text, stroke, matrix))
 
-    def fill_shade(self, _: Any, shade: Any, matrix: Any, *more: Any) -> None:  # noqa: ANN401
-        self._add(mupdf.ll_fz_bound_shade(shade, matrix))
+    def fill_shade(self, _: object, shade: object, matrix: "Matrix", *more: object) -> None:
+        self._add(_MUPDF.ll_fz_bound_shade(shade, matrix))
 
-    def fill_image(self, _: Any, image: Any, matrix: Any, *more: Any) -> None:  # noqa: ANN401
+    def fill_image(self, _: object, image: object, matrix: "Matrix", *more: object) -> None:
         self._add_unit(matrix)
 
-    def fill_image_mask(self, _: Any, image: Any, matrix: Any, *more: Any) -> None:  # noqa: ANN401
+    def fill_image_mask(self, _: object, image: object, matrix: "Matrix", *more: object) -> None:
         self._add_unit(matrix)
 
-    def _add_unit(self, matrix: Any) -> None:  # noqa: ANN401
-        """Add the rectangle around a unit square, as which pictures are painted."""
+    def _add_unit(self, matrix: "Matrix") -> None:
+        """Add the rectangle around a transformed unit square, which is how pictures are painted."""
         left = matrix.e + min(0, matrix.a) + min(0, matrix.c)
         top = matrix.f + min(0, matrix.b) + min(0, matrix.d)
         width, height = abs(matrix.a) + abs(matrix.c), abs(matrix.b) + abs(matrix.d)
         self._add_box(left, top, left + width, top + height)
 
-    def _add(self, found: Any) -> None:  # noqa: ANN401
+    def _add(self, found: "Box") -> None:
         self._add_box(found.x0, found.y0, found.x1, found.y1)
 
     def _add_box(self, x0: float, y0: float, x1: float, y1: float) -> None:
@@ -75,10 +82,12 @@ class _Counter(mupdf.FzDevice2):  # type: ignore[misc]  # PyMuPDF has no types
             self.cookie.m_internal.abort = 1
 
 
-def painted_pages(page: Any, most: float) -> float:  # noqa: ANN401
-    """Return how often what a page paints would cover it; counting ends soon after the limit, or at a broken part."""
+def painted_pages(page: "Page", most: float) -> float:
+    """Return how often the things that a page paints would cover it; counting stops above the limit, or at a broken
+    part.
+    """
     counter = _Counter(page, most)
-    with suppress(RuntimeError, ValueError):  # MuPDF's errors, of what it passes over when it paints
-        mupdf.fz_run_page(page.this, counter, mupdf.FzMatrix(), counter.cookie)
-        mupdf.fz_close_device(counter)
+    with suppress(RuntimeError, ValueError):  # MuPDF's errors about things that it skips when it paints
+        _MUPDF.fz_run_page(page.this, counter, _MUPDF.FzMatrix(), counter.cookie)
+        _MUPDF.fz_close_device(counter)
     return counter.pages

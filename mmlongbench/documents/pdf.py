@@ -1,6 +1,7 @@
-"""The page store over PyMuPDF: page sizes without rendering, page text, and rendering to JPEG.
+"""Reads PDFs with PyMuPDF: page sizes without rendering, page text, and rendering to JPEG.
 
-MuPDF is not thread-safe: one process, one document at a time. A PDF is hostile until it was opened within limits.
+MuPDF is not thread-safe: one process reads one document at a time. Every PDF is treated as hostile until it was opened
+within the limits.
 """
 
 import hashlib
@@ -14,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.page_cost import Costs
@@ -22,20 +23,23 @@ from mmlongbench.documents.page_tree import tree_fault
 from mmlongbench.errors import BuildError, Fault, SourceError, TimeLimitError
 from mmlongbench.io.process_pool import end_with
 
+if TYPE_CHECKING:
+    from mmlongbench.documents.mupdf_types import Document, Page, PageWord
+
 POINTS_PER_INCH = 72
 _LETTERS = 40
-"""A page with fewer has no text to speak of; it is told from others by its pixels."""
+"""A page with fewer letters has no useful text; it is compared with others by its pixels."""
 _KEY_DPI = 36
 _ANSWERING = 60.0
-"""Seconds in which `tesseract` must say its version."""
+"""The seconds within which `tesseract` must print its version."""
 _LEAVE_OUT = "mend the document, or take it out of the sources, and build into a new folder"
 
 
 def page_sizes(path: Path, dpi: int, limits: Limits) -> list[tuple[int, int]]:
-    """(width, height) in pixels of each page as rendered at a DPI, read from the page rectangles alone.
+    """Return (width, height) in pixels of each page as rendered at a DPI, from the page rectangles alone.
 
     Raises:
-        SourceError: the file is missing, too large, no PDF, encrypted, truncated, without pages, or has a page that
+        SourceError: the file is missing, too large, not a PDF, encrypted, truncated, without pages, or has a page that
             cannot be loaded, is too large, or costs more to draw than is allowed.
 
     """
@@ -43,7 +47,9 @@ def page_sizes(path: Path, dpi: int, limits: Limits) -> list[tuple[int, int]]:
 
 
 def steps_to_sizes(path: Path, dpi: int, limits: Limits) -> Iterator[int | tuple[int, int]]:
-    """Do the same in steps: the number of each page that was looked at, then the sizes, once all were found fit."""
+    """Do the same in steps: yield the number of each page that was checked, then the sizes, if all pages are within
+    limits.
+    """
     sizes = []
     with open_pdf(path, limits) as document:
         for number in range(document.page_count):
@@ -51,14 +57,14 @@ def steps_to_sizes(path: Path, dpi: int, limits: Limits) -> Iterator[int | tuple
                 sizes.append(_size(document, number, dpi))
             yield number
         _check_sizes(path, sizes, dpi, limits)
-        yield -1  # from the first one on again
+        yield -1  # the steps begin again with the first page
         for number in _fit_pages(path, document, limits):
             yield number
     yield from sizes
 
 
-def _fit_pages(path: Path, document: Any, limits: Limits) -> Iterator[int]:  # noqa: ANN401  (PyMuPDF has no types)
-    """The number of each page, once it is known that it may be drawn; raises SourceError of one that costs too much."""
+def _fit_pages(path: Path, document: "Document", limits: Limits) -> Iterator[int]:
+    """Yield the number of each page that may be drawn; raises SourceError for a page that costs too much."""
     costs = Costs(document, limits)
     for number in range(document.page_count):
         with _named(path, "unreadable-page", "a page whose content can be counted", f"page {number}"):
@@ -80,7 +86,7 @@ def _check_sizes(path: Path, sizes: Sequence[tuple[int, int]], dpi: int, limits:
 
 
 def page_text(path: Path, limits: Limits, *, ocr: bool = False) -> Iterator[str]:
-    """Yield the text of each page, as PyMuPDF extracts it; with `ocr`, `tesseract` reads pages that have few letters.
+    """Yield the text of each page as PyMuPDF extracts it; with `ocr`, `tesseract` reads pages that have few letters.
 
     Raises:
         SourceError: as `page_sizes`, or `tesseract` fails at a page.
@@ -98,8 +104,8 @@ def page_text(path: Path, limits: Limits, *, ocr: bool = False) -> Iterator[str]
             yield text
 
 
-def page_words(path: Path, limits: Limits) -> Iterator[list[tuple[Any, ...]]]:
-    """The words of each page with their boxes, (x0, y0, x1, y1, word, width, height of the page), before it is turned.
+def page_words(path: Path, limits: Limits) -> "Iterator[list[PageWord]]":
+    """Return the words of each page with their boxes, before the page is rotated.
 
     Raises:
         SourceError: as `page_sizes`.
@@ -117,7 +123,7 @@ def page_words(path: Path, limits: Limits) -> Iterator[list[tuple[Any, ...]]]:
 
 
 def page_keys(path: Path, limits: Limits) -> Iterator[str]:
-    """What tells each page's content: a hash of its words, or, of one with few, of its pixels; empty of a blank page.
+    """Yield a key of each page's content: a hash of its words or, if it has few, of its pixels; empty for a blank page.
 
     Raises:
         SourceError: as `page_sizes`.
@@ -128,10 +134,10 @@ def page_keys(path: Path, limits: Limits) -> Iterator[str]:
 
 
 def page_keys_and_texts(path: Path, limits: Limits, *, ocr: bool = False) -> Iterator[tuple[str, str]]:
-    """The key and the text of each page, as `page_keys` and `page_text` give them, in one reading.
+    """Yield the key and the text of each page, as `page_keys` and `page_text` do, reading the document once.
 
     Raises:
-        SourceError, BuildError: as these two.
+        SourceError, BuildError: as these two functions.
 
     """
     with open_pdf(path, limits) as document:
@@ -146,12 +152,12 @@ def page_keys_and_texts(path: Path, limits: Limits, *, ocr: bool = False) -> Ite
             yield key, text
 
 
-def _page_key(page: Any, text: str) -> str:  # noqa: ANN401  (PyMuPDF has no types)
+def _page_key(page: "Page", text: str) -> str:
     words = " ".join(text.casefold().split())
     if has_words(words):
         return _key("words", words.encode("utf-8", "replace"))
     pixels = page.get_pixmap(dpi=_KEY_DPI, colorspace="GRAY", alpha=False)
-    samples = pixels.samples  # of one byte; PyMuPDF's own `is_unicolor` takes a third of a second
+    samples = pixels.samples  # one byte each; PyMuPDF's own `is_unicolor` takes a third of a second
     is_blank = samples == samples[:1] * len(samples)
     return "" if is_blank else _key(f"{pixels.width} {pixels.height}", samples)
 
@@ -160,22 +166,24 @@ def _key(kind: str, data: bytes) -> str:
     return hashlib.sha256(kind.encode() + b"\0" + data).hexdigest()[:16]
 
 
-def _recognised(path: Path, number: int, page: Any, seconds: float) -> str:  # noqa: ANN401  (PyMuPDF has no types)
-    """What `tesseract` reads on a page, at twice the resolution of a release's pages."""
+def _recognised(path: Path, number: int, page: "Page", seconds: float) -> str:
+    """Return what `tesseract` reads on a page, at twice the resolution of a release's pages."""
     command = [_tesseract(), "stdin", "stdout"]
     with _named(path, "unrecognised-page", "a page that tesseract can read", f"page {number}"):
         picture = page.get_pixmap(dpi=288, alpha=False).tobytes("png")
         try:
             done = _run(command, picture, max(0.1, seconds))
         except subprocess.TimeoutExpired as error:
-            raise TimeLimitError(f"{path.name}, page {number}: tesseract takes longer than a page may") from error
+            raise TimeLimitError(
+                f"{path.name}, page {number}: tesseract takes longer than the limit of a page"
+            ) from error
         if done.returncode:
             raise ValueError((done.stderr.decode("utf-8", "replace").splitlines() or [f"exit {done.returncode}"])[-1])
     return str(done.stdout, "utf-8", "replace")
 
 
 def _run(command: Sequence[str], given: bytes, seconds: float) -> "subprocess.CompletedProcess[bytes]":
-    """Run a program that ends with this process: nobody else would end it."""
+    """Run a program that ends with this process, because nothing else would end it."""
     return subprocess.run(
         command,
         input=given,
@@ -195,28 +203,29 @@ def _tesseract() -> str:
 
 @cache
 def ocr_version() -> str:
-    """Return the first line of `tesseract --version`; raise BuildError where it is not installed or does not answer."""
+    """Return the first line of `tesseract --version`; raise BuildError if it is not installed or does not answer."""
     try:
         done = _run([_tesseract(), "--version"], b"", _ANSWERING)
     except subprocess.TimeoutExpired as error:
         raise BuildError(
-            f"pages.ocr: `tesseract --version` says nothing within {_ANSWERING:g} s; mend it, or leave pages.ocr out"
+            f"pages.ocr: `tesseract --version` does not answer within {_ANSWERING:g} s; repair it, or leave out "
+            "pages.ocr"
         ) from error
     return next(iter((done.stdout or done.stderr).decode("utf-8", "replace").splitlines()), "")
 
 
 def has_words(text: str) -> bool:
-    """Whether a page's text is more than a stamp or a page number."""
+    """Return whether a page's text is more than a stamp or a page number."""
     return sum(map(str.isalpha, text)) >= _LETTERS
 
 
 def render_pages(
     path: Path, numbers: Sequence[int], dpi: int, quality: int, limits: Limits
 ) -> Iterator[tuple[int, tuple[int, int], bytes]]:
-    """(page number, (width, height), JPEG bytes) of the asked pages, numbered from 0.
+    """Yield (page number, (width, height), JPEG bytes) of the chosen pages, numbered from 0.
 
     Raises:
-        BuildError: a page cannot be rendered; its document was found fit, so the release cannot do without it.
+        BuildError: a page cannot be rendered; its document passed the checks, so the release needs it.
 
     """
     with open_pdf(path, limits) as document:
@@ -230,8 +239,8 @@ def render_pages(
 
 
 @contextmanager
-def open_pdf(path: Path, limits: Limits) -> Iterator[Any]:
-    """A PDF that was found fit to be read; closed when the block ends."""
+def open_pdf(path: Path, limits: Limits) -> "Iterator[Document]":
+    """Open a PDF after checking that it is safe to read; it is closed when the block ends."""
     import pymupdf
 
     try:
@@ -242,7 +251,7 @@ def open_pdf(path: Path, limits: Limits) -> Iterator[Any]:
     pymupdf.TOOLS.mupdf_display_errors(False)
     pymupdf.TOOLS.mupdf_display_warnings(False)
     with _named(path, "broken-document", "a PDF that can be opened"):
-        document = pymupdf.open(path, filetype="pdf")
+        document: Document = pymupdf.open(path, filetype="pdf")
     with document:
         with _named(path, "broken-document", "a PDF whose pages can be counted"):
             pages = int(document.page_count)
@@ -256,13 +265,15 @@ def open_pdf(path: Path, limits: Limits) -> Iterator[Any]:
 
 @contextmanager
 def _named(path: Path, reason: str, expected: str, place: str = "", todo: str = "") -> Iterator[None]:
-    """Name the file and page of whatever a hostile PDF makes MuPDF raise; its errors have no common base."""
+    """Turn whatever a hostile PDF makes MuPDF raise into an error with file and page; MuPDF's errors have no common
+    base.
+    """
     try:
         yield
     except TimeLimitError:
         raise
-    except MemoryError as error:  # the machine's fault: a document is never refused for it
-        raise BuildError(f"{path.name}: memory ran out while reading it; run again to go on") from error
+    except MemoryError as error:  # this depends on the machine, so a document is never refused for it
+        raise BuildError(f"{path.name}: memory ran out while reading it; run the command again to continue") from error
     except Exception as error:
         found = next(iter(str(error).splitlines()), "") or type(error).__name__
         found = found.replace(f"{path.parent}/", "")
@@ -270,7 +281,7 @@ def _named(path: Path, reason: str, expected: str, place: str = "", todo: str = 
 
 
 def oversized(path: Path, max_bytes: int) -> Fault | None:
-    """What is wrong with a PDF that is too large to be read; nothing of one that is missing."""
+    """Return what is wrong with a PDF that is too large to be read; None if it is missing."""
     if not path.is_file() or (size := path.stat().st_size) <= max_bytes:
         return None
     return Fault("size-of-a-document", f"at most {max_bytes} bytes", str(size), path.name, todo="raise limits.bytes")
@@ -292,7 +303,7 @@ def _check_head(path: Path, head: bytes) -> None:
         raise _fault(path, "not-a-pdf", "%PDF- within the first 1024 bytes", repr(head[:12]))
 
 
-def _check(path: Path, document: Any, pages: int, limits: Limits) -> None:  # noqa: ANN401  (PyMuPDF has no types)
+def _check(path: Path, document: "Document", pages: int, limits: Limits) -> None:
     if document.needs_pass:
         raise _fault(path, "encrypted-document", "a PDF that opens without a password", "an encrypted one")
     if document.is_repaired and not _has_end(path):
@@ -309,7 +320,7 @@ def _has_end(path: Path) -> bool:
         return b"%%EOF" in file.read()
 
 
-def _size(document: Any, number: int, dpi: int) -> tuple[int, int]:  # noqa: ANN401  (PyMuPDF has no types)
+def _size(document: "Document", number: int, dpi: int) -> tuple[int, int]:
     import pymupdf
 
     zoom = dpi / POINTS_PER_INCH
@@ -317,8 +328,8 @@ def _size(document: Any, number: int, dpi: int) -> tuple[int, int]:  # noqa: ANN
     return int(box.width), int(box.height)
 
 
-def _jpeg(page: Any, dpi: int, quality: int) -> tuple[tuple[int, int], bytes]:  # noqa: ANN401  (PyMuPDF has no types)
-    """Pillow encodes: faster than PyMuPDF's own writers, and the pixels are lent, not copied, while they live."""
+def _jpeg(page: "Page", dpi: int, quality: int) -> tuple[tuple[int, int], bytes]:
+    """Encode a page with Pillow, which is faster than PyMuPDF's own writers; the pixels are not copied."""
     from PIL import Image
 
     pixels = page.get_pixmap(dpi=dpi, alpha=False)

@@ -1,13 +1,13 @@
-"""The process that reads PDFs for another one, which ends it where a page takes too long.
+"""The process that reads PDFs for another process, which ends it if a page takes too long.
 
-MuPDF holds the interpreter while it draws, so no thread beside it can: only another process can. Requests and answers
-are JSON, and bytes beside it; nothing that a hostile PDF makes of this process is run by the other.
+MuPDF holds the interpreter while it draws, so a thread could not interrupt it, only another process can. Requests and
+answers are JSON and bytes, so nothing that a hostile PDF makes of this process can run code in the other one.
 """
 
 import json
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -26,7 +26,7 @@ from mmlongbench.documents.pdf import (
 from mmlongbench.errors import BuildError, SourceError, TimeLimitError
 from mmlongbench.io.process_pool import end_with
 
-CALLS: dict[str, Callable[..., Iterator[Any]]] = {
+CALLS: Mapping[str, Callable[..., Iterator[Any]]] = {
     "sizes": steps_to_sizes,
     "texts": page_text,
     "keys": page_keys,
@@ -34,24 +34,24 @@ CALLS: dict[str, Callable[..., Iterator[Any]]] = {
     "images": render_pages,
     "words": page_words,
 }
-"""What can be asked for; each answers page after page."""
+"""The functions that can be requested; each answers page after page."""
 
 
-def request(call: str, path: Path, limits: Limits, arguments: dict[str, Any]) -> bytes:
-    """A request as it is sent."""
+def request(call: str, path: Path, limits: Limits, arguments: Mapping[str, object]) -> bytes:
+    """Return a request in the form in which it is sent."""
     return json.dumps([call, str(path), asdict(limits), arguments]).encode()
 
 
-def answers(call: str, path: Path, limits: Limits, arguments: dict[str, Any]) -> Iterator[Any]:
-    """The answers to a request, made in this process."""
+def answers(call: str, path: Path, limits: Limits, arguments: Mapping[str, object]) -> Iterator[Any]:
+    """Yield the answers to a request, made in this process."""
     return CALLS[call](path, **arguments, limits=limits)
 
 
 def main(channel: int, parent: int) -> None:
     """Answer requests until the other process is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the other process hears it, and ends this one
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the other process gets the signal and ends this one
     end_with(parent)  # even in the middle of a page
-    for unused in ("pymupdf.layout", "pymupdf4llm"):  # PyMuPDF imports them, which takes longer than all of itself
+    for unused in ("pymupdf.layout", "pymupdf4llm"):  # PyMuPDF imports them, which takes longer than PyMuPDF itself
         sys.modules[unused] = _ABSENT
     connection = Connection(channel)
     connection.send_bytes(_started())
@@ -67,7 +67,7 @@ _ABSENT: ModuleType = None  # type: ignore[assignment]  # how Python marks a mod
 
 
 def _started() -> bytes:
-    """Whether PDFs can be read at all, as where memory suffices."""
+    """Answer whether PDFs can be read at all, for example whether there is enough memory."""
     try:
         import pymupdf  # noqa: F401
     except (ImportError, MemoryError, OSError) as error:
@@ -77,7 +77,7 @@ def _started() -> bytes:
     return b"{}"
 
 
-def _answer(connection: Connection, call: str, path: Path, limits: Limits, arguments: dict[str, Any]) -> None:
+def _answer(connection: Connection, call: str, path: Path, limits: Limits, arguments: Mapping[str, object]) -> None:
     try:
         for found in answers(call, path, limits, arguments):
             if call == "images":
@@ -86,11 +86,13 @@ def _answer(connection: Connection, call: str, path: Path, limits: Limits, argum
                 connection.send_bytes(data)
             else:
                 connection.send_bytes(json.dumps({"item": found}).encode())
-        last: dict[str, Any] = {"done": True}
+        last: dict[str, object] = {"done": True}
     except SourceError as error:
         last = {"fault": error.fault.fields()}
     except TimeLimitError:
         last = {"late": True}
     except (BuildError, MemoryError) as error:
-        last = {"error": str(error) or f"{path.name}: memory ran out while reading it; run again to go on"}
+        last = {
+            "error": str(error) or f"{path.name}: memory ran out while reading it; run the command again to continue"
+        }
     connection.send_bytes(json.dumps(last).encode())

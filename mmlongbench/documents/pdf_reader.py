@@ -1,7 +1,7 @@
-"""PDFs read by another process, page after page, within the time that a page may take.
+"""Reads PDFs in another process, page after page, each within the time limit of a page.
 
-The process is started when the first PDF is read, and stays for the next ones. One that takes too long, or that is no
-longer waited for, is ended; one that died is started once more, for the page that it was at.
+The process is started when the first PDF is read, and stays for the next ones. It is ended if it takes too long or if
+its answers are no longer needed. If it dies, it is started once more, at the page where it died.
 """
 
 import atexit
@@ -11,15 +11,18 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from functools import cache
 from multiprocessing import Pipe
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.pdf_process import request
 from mmlongbench.errors import BuildError, Fault, ReaderDiedError, SourceError, TimeLimitError
+
+if TYPE_CHECKING:
+    from mmlongbench.documents.mupdf_types import PageWord
 
 _START = """
 import json, sys, types
@@ -29,21 +32,22 @@ package.__path__ = json.loads(sys.argv[2])
 from mmlongbench.documents.pdf_process import main
 main(int(sys.argv[3]), int(sys.argv[4]))
 """
-"""The package is there without what it exports, which would take most of the time to start."""
+"""The program of the process. The package is there without its exports, which would take most of the time to start."""
 _PACKAGE = Path(__file__).parents[1]
 _STARTING = 120.0
-"""Seconds that the process may take to start."""
+"""The seconds that the process may take to start."""
 _GRACE = 2.0
-"""Seconds beyond the limit of a page, in which the process says itself that it took too long."""
+"""Seconds beyond the limit of a page, in which the process itself may report that it took too long."""
 _MAX_SAID = 300
-"""Bytes at the end of what the process has said that are looked at for its last line."""
+"""The bytes at the end of the process's output that are searched for its last line."""
 _SLICE = 1.0
-"""Seconds that are waited at a time: while this process is stopped, no more than one goes by."""
+"""The seconds of one wait; if this process is stopped in between, at most one such time is counted."""
 
 
 def page_sizes(path: Path, dpi: int, limits: Limits) -> list[tuple[int, int]]:
-    """See `pdf.page_sizes`; like all functions here it also raises TimeLimitError."""
-    return [(found[0], found[1]) for found in ask("sizes", path, limits, dpi=dpi) if not isinstance(found, int)]
+    """See `pdf.page_sizes`. Like all functions here, it also raises TimeLimitError."""
+    steps: Iterator[int | list[int]] = ask("sizes", path, limits, dpi=dpi)
+    return [(step[0], step[1]) for step in steps if not isinstance(step, int)]
 
 
 def page_text(path: Path, limits: Limits, *, ocr: bool = False) -> Iterator[str]:
@@ -58,11 +62,12 @@ def page_keys(path: Path, limits: Limits) -> Iterator[str]:
 
 def page_keys_and_texts(path: Path, limits: Limits, *, ocr: bool = False) -> Iterator[tuple[str, str]]:
     """See `pdf.page_keys_and_texts`."""
-    return ((key, text) for key, text in ask("keys and texts", path, limits, ocr=ocr))
+    found: Iterator[tuple[str, str]] = ask("keys and texts", path, limits, ocr=ocr)
+    return ((key, text) for key, text in found)
 
 
-def page_words(path: Path, limits: Limits) -> Iterator[list[list[Any]]]:
-    """See `pdf.page_words`."""
+def page_words(path: Path, limits: Limits) -> "Iterator[Sequence[PageWord]]":
+    """See `pdf.page_words`; each word is a list, as JSON has it."""
     return ask("words", path, limits)
 
 
@@ -70,18 +75,21 @@ def render_pages(
     path: Path, numbers: Sequence[int], dpi: int, quality: int, limits: Limits
 ) -> Iterator[tuple[int, tuple[int, int], bytes]]:
     """See `pdf.render_pages`."""
-    for number, size, data in ask("images", path, limits, numbers=list(numbers), dpi=dpi, quality=quality):
+    found: Iterator[tuple[int, list[int], bytes]] = ask(
+        "images", path, limits, numbers=list(numbers), dpi=dpi, quality=quality
+    )
+    for number, size, data in found:
         yield number, (size[0], size[1]), data
 
 
-def ask(call: str, path: Path, limits: Limits, **arguments: Any) -> Iterator[Any]:  # noqa: ANN401  (JSON)
-    """The answers to a request, each within the time of a page.
+def ask(call: str, path: Path, limits: Limits, **arguments: object) -> Iterator[Any]:
+    """Yield the answers to a request, each within the time limit of a page.
 
     Raises:
-        SourceError: the document is at fault.
+        SourceError: the document is broken or over a limit.
         TimeLimitError: a page takes too long.
         ReaderDiedError: the process that reads the document dies at it again and again.
-        BuildError: the document cannot be read here, as where memory runs out.
+        BuildError: the document cannot be read on this machine, for example because memory runs out.
 
     """
     known = 0
@@ -89,33 +97,33 @@ def ask(call: str, path: Path, limits: Limits, **arguments: Any) -> Iterator[Any
         reader = _free_reader()
         try:
             for number, answer in enumerate(reader.answers(call, path, limits, arguments)):
-                if number >= known:  # what came before the process died came already
+                if number >= known:  # skip the answers that came before the process died
                     known += 1
                     yield answer
         except _DiedError as error:
             if is_last:
                 raise ReaderDiedError(
-                    f"{path.name}: the process that reads it died twice, the second time {error}; run again with more "
-                    "memory to go on, or leave the document out"
+                    f"{path.name}: the process that reads it died twice, the second time {error}; run the "
+                    "command again with more memory, or leave the document out"
                 ) from error
         else:
             return
 
 
 class _DiedError(Exception):
-    """The process is gone; says how."""
+    """The process is gone; the message says how it ended."""
 
 
 class _Reader:
     """A process that reads PDFs."""
 
     def __init__(self) -> None:
-        """Start it; it ends with this process."""
+        """Start the process; it ends with this one."""
         self._channel, theirs = Pipe()
         self._said = tempfile.TemporaryFile()  # noqa: SIM115  (closed with the process)
         folders = [json.dumps(sys.path), json.dumps([str(_PACKAGE)])]
         words = [sys.executable, "-c", _START, *folders, str(theirs.fileno()), str(os.getpid())]
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # it never hears of Ctrl-C
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # it must not get the signal of Ctrl-C
         try:
             self._process = subprocess.Popen(
                 words,
@@ -130,18 +138,18 @@ class _Reader:
         self._has_started = False
 
     def is_alive(self) -> bool:
-        """Whether it can be asked."""
+        """Return whether the process is running."""
         return self._process.poll() is None
 
     def end(self) -> None:
-        """End it at once."""
+        """End the process at once."""
         self._channel.close()
         self._process.kill()
         self._process.wait()
         self._said.close()
 
-    def answers(self, call: str, path: Path, limits: Limits, arguments: dict[str, Any]) -> Iterator[Any]:
-        """What it answers; it is free for others once it has answered, and is ended where that is not waited for."""
+    def answers(self, call: str, path: Path, limits: Limits, arguments: Mapping[str, object]) -> Iterator[Any]:
+        """Yield the answers to a request; then the process is free. It is ended if not all answers are read."""
         is_free = False
         try:
             self._start()
@@ -164,20 +172,22 @@ class _Reader:
         if self._has_started:
             return
         if not self._says_something(_STARTING):
-            raise BuildError(f"the process that reads PDFs did not start within {_STARTING:.0f} s; run again to go on")
+            raise BuildError(
+                f"the process that reads PDFs did not start within {_STARTING:.0f} s; run the command again to continue"
+            )
         if error := json.loads(self._channel.recv_bytes()).get("error"):
             raise BuildError(error)
         self._has_started = True
 
     def _items(
-        self, call: str, path: Path, limits: Limits, arguments: dict[str, Any]
-    ) -> Generator[Any, None, dict[str, Any]]:
-        """Each answer within its time; returns what was said last."""
+        self, call: str, path: Path, limits: Limits, arguments: Mapping[str, object]
+    ) -> Generator[Any, None, Mapping[str, Any]]:
+        """Yield each answer within its time; return the last message."""
         numbers, page = arguments.get("numbers"), 0
         while True:
             said = json.loads(self._channel.recv_bytes()) if self._says_something(limits.seconds_a_page) else {}
             if not said or "late" in said:
-                at = numbers[page] if numbers else page
+                at = numbers[page] if isinstance(numbers, list) and numbers else page
                 raise TimeLimitError(f"{path.name}, page {at}: takes longer than {limits.seconds_a_page:g} s")
             if "item" not in said:
                 return dict(said)
@@ -186,7 +196,7 @@ class _Reader:
             page = item + 1 if isinstance(item, int) else page + 1
 
     def _says_something(self, seconds: float) -> bool:
-        """Whether it says something in time, or soon after."""
+        """Return whether the process sends something in time, or soon after."""
         waited, bound = 0.0, seconds + _GRACE
         while waited < bound:
             if self._channel.poll(min(_SLICE, bound - waited)):
@@ -206,12 +216,12 @@ class _Reader:
 
 
 def end_readers() -> None:
-    """End the processes that wait for a request; the next request starts one anew, in the environment of then."""
+    """End the processes that wait for a request; the next request starts a new one in the environment of that time."""
     _end_all(_free(os.getpid()), os.getpid())
 
 
 def _free_reader() -> _Reader:
-    """A process that waits for a request, or a new one."""
+    """Return a process that waits for a request, or a new one."""
     free = _free(os.getpid())
     while free:
         reader = free.pop()
@@ -223,7 +233,7 @@ def _free_reader() -> _Reader:
 
 @cache
 def _free(process: int) -> list[_Reader]:
-    """The processes that wait for a request of this process; one that was forked has its own."""
+    """Return the waiting processes that belong to this process; a forked process has its own."""
     free: list[_Reader] = []
     atexit.register(_end_all, free, process)
     return free

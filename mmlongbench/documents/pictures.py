@@ -1,4 +1,4 @@
-"""Photographs of a source as images of a release: found by name, sized from headers, named safely, capped."""
+"""Photographs of a source as images of a release: found by name, sized from headers, renamed if needed, and shrunk."""
 
 import hashlib
 import re
@@ -23,11 +23,11 @@ from mmlongbench.documents.pixels import (
 from mmlongbench.errors import Fault, Rejected
 
 MAX_BYTES = 256 * 1024 * 1024
-"""Of a picture's file, which is read whole to be hashed and released."""
+"""The maximum size of a picture's file, which is read whole to be hashed and released."""
 _SAFE = re.compile(r"[^\x00-\x1f\x7f/\\\"<>:|?*\ud800-\udfff\s.-][^\x00-\x1f\x7f/\\\"<>:|?*\ud800-\udfff]*")
 
 Reading: TypeAlias = Callable[[Path], AbstractContextManager[None]]
-"""The block in which a file is read, and found to be the one that was fingerprinted."""
+"""A context in which a file is read and compared with its fingerprint."""
 
 
 def _unguarded(path: Path) -> AbstractContextManager[None]:
@@ -39,24 +39,27 @@ class Picture:
     """A picture of a source as an image of the release."""
 
     path: str
-    """Below `mmlb_image/`."""
+    """The path below `mmlb_image/`."""
     width: int
+    """The width in pixels, as released."""
     height: int
+    """The height in pixels, as released."""
     source: PictureFile
+    """The file of the source."""
     is_renamed: bool
-    """Whether its name could not be kept: the public loader drops names with a double quote."""
+    """Whether its name had to be changed: the public loader drops names with a double quote."""
     scale: float = 1.0
-    """Its long side in the release / in the source."""
+    """Its long side in the release divided by its long side in the source."""
     reading: Reading = field(default=_unguarded, compare=False, repr=False)
-    """The block in which the file is read each time; it raises an error where the file is another than before."""
+    """The context in which the file is read each time; it raises an error if the file has changed."""
 
     @property
     def sha256(self) -> str:
-        """Of the source's bytes."""
+        """The SHA-256 of the source's bytes."""
         return hashlib.sha256(self._bytes()).hexdigest()
 
     def released(self) -> bytes:
-        """Its bytes as released.
+        """Return its bytes as released.
 
         Raises:
             Rejected: its pixels cannot be decoded.
@@ -68,7 +71,7 @@ class Picture:
             raise Rejected(_broken(self.source, error)) from error
 
     def likeness(self) -> bytes:
-        """What it looks like (see `likeness`).
+        """Return a value that says what it looks like (see `likeness`).
 
         Raises:
             Rejected: its pixels cannot be decoded.
@@ -86,16 +89,16 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """How many tokens a picture may cost, and what becomes of one above."""
+    """How many tokens a picture may cost, and what happens to one above that."""
 
     most: int
     above: Literal["reject", "shrink"]
     tokens: Callable[[int, int], int]
-    """(width, height) in pixels → tokens."""
+    """Returns the tokens of a picture from its (width, height) in pixels."""
 
 
 class Pictures:
-    """The pictures of a dataset, found when asked for; each header is read once."""
+    """The pictures of a dataset, looked up when needed; each header is read once."""
 
     def __init__(
         self,
@@ -108,11 +111,11 @@ class Pictures:
         by_content: bool = False,
         reading: Reading = _unguarded,
     ) -> None:
-        """`find` gives a picture's file by the name a row has for it; `folder` is its place in the release.
+        """`find` returns a picture's file by the name a row has for it; `folder` is its folder in the release.
 
-        With `longest`, a picture whose long side has more pixels is shrunk to it. With `by_content` its name in the
-        release is a hash of its bytes, so that it tells nothing, and equal pictures stand there once. Files are
-        read in the block that `reading` gives, which may refuse them.
+        With `longest`, a picture whose long side has more pixels is shrunk to it. With `by_content`, its name in the
+        release is a hash of its bytes, so that the name gives nothing away and equal pictures are released once. Files
+        are read in the context that `reading` returns, which may refuse them.
         """
         self._folder = folder
         self._find = find
@@ -123,18 +126,18 @@ class Pictures:
         self._reading = reading
         self._known: dict[str, Picture] = {}
         self.sizes: dict[str, tuple[int, int]] = {}
-        """(width, height) by released path, of the pictures asked for so far."""
+        """(width, height) by released path, of the pictures looked up so far."""
         self.origins: dict[str, str] = {}
-        """The source's name of each, by released path."""
+        """The source's name of each picture, by released path."""
 
     def __getitem__(self, name: str) -> Picture:
-        """A picture by the source's name.
+        """Return a picture by the source's name.
 
         Raises:
             Rejected: it is missing, cannot be read, or is too large; the reject says which.
 
         """
-        name = normpath(name)  # `./a.png` is `a.png`
+        name = normpath(name)  # `./a.png` means `a.png`
         if name not in self._known:
             picture = self._read(name)
             other = self.origins.setdefault(picture.path, name)
@@ -146,7 +149,7 @@ class Pictures:
         return self._known[name]
 
     def file(self, name: str) -> PictureFile | None:
-        """Return a picture's file by the source's name, or None if there is none; nothing of it is read."""
+        """Return a picture's file by the source's name, or None if there is none; the file is not read."""
         return self._find(normpath(name))
 
     def _read(self, name: str) -> Picture:
@@ -171,7 +174,7 @@ class Pictures:
         return Picture(f"{self._folder}/{path}", *fitted, file, is_renamed, scale, self._reading)
 
     def _path(self, name: str, file: PictureFile) -> tuple[str, bool]:
-        """Its place in the folder, and whether that is another name than the source's."""
+        """Return the file's path in the release, and whether its name differs from the source's."""
         if self._by_content:
             data = file.read_bytes()
             return hashlib.sha256(data).hexdigest()[:24] + ending_of(data), False
@@ -180,7 +183,7 @@ class Pictures:
         return "/".join((*folders, released)), released != file.name
 
     def _fitted(self, size: tuple[int, int], name: str) -> tuple[tuple[int, int], float]:
-        """The size in the release, and its scale."""
+        """Return the size in the release, and the scale."""
         long = max(size)
         longest = min(self._longest or long, long)
         cap = self._cap
@@ -196,17 +199,17 @@ class Pictures:
 
 
 def _reading(file: PictureFile, reading: Reading) -> AbstractContextManager[None]:
-    """The block in which a picture is read; one that stands inside a table is no file of its own."""
+    """Return the context in which a picture is read; a picture inside a table has no file of its own."""
     return reading(file) if isinstance(file, Path) else nullcontext()
 
 
 def _at(size: tuple[int, int], longest: int) -> tuple[int, int]:
-    """(width, height) with this long side, in pixels."""
+    """Return (width, height) in pixels with this long side."""
     return size if longest == max(size) else shrunk(size, longest / max(size))
 
 
 def file_name(name: str) -> str:
-    """The name of a picture's file in the release: its own where every loader can take it.
+    """Return the name of a picture's file in the release: its own name if every loader can handle it.
 
     >>> file_name("oven_00000012.jpg"), file_name('a "b".JPG')
     ('oven_00000012.jpg', 'a_b-b243abbfda5ce798.JPG')

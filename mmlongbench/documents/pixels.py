@@ -1,4 +1,4 @@
-"""The pixels of one picture: its size from the header, its bytes as released, what it looks like."""
+"""The pixels of one picture: its size from the header, its bytes as released, and what it looks like."""
 
 import io
 import math
@@ -14,33 +14,34 @@ if TYPE_CHECKING:
     from PIL import Image
 
 ORIENTATION = 0x0112
-"""The EXIF tag; 2 to 8 turn or mirror a picture, 5 to 8 stand it on its side."""
+"""The EXIF tag of the orientation; 2 to 8 rotate or mirror a picture, 5 to 8 swap width and height."""
 _SIDE = 16
-"""Of the grid of a likeness, in cells."""
+"""The number of cells on each side of a likeness's grid."""
 ALIKE = 2.5
-"""Levels of 255 that near-duplicates differ by in the mean: re-encoded and shrunk copies by less than 1, copies cropped
-by 3 % by up to 3, other pictures by 3.7 at least, mostly by tens (60 small objects on white, sky and noise)."""
+"""The mean difference, in levels of 255, below which two pictures are near-duplicates. Re-encoded and shrunk copies
+differ by less than 1, copies cropped by 3 % by up to 3, other pictures by at least 3.7, mostly by tens (measured on 60
+small objects on white, sky and noise)."""
 _MAX_EXIF = 1024 * 1024
-"""Bytes of an EXIF chunk that are read."""
+"""The bytes of an EXIF chunk that are read."""
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
-"""What is opened: formats that can be written again, and none that hands its bytes to another program."""
+"""The formats that are opened: those that can be written again, and none that passes its bytes to another program."""
 
 
 class PictureFile(Protocol):
-    """A picture's file: a path, or a cell of a table."""
+    """The file of a picture: a path, or a cell of a table."""
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """The name in messages."""
         ...
 
     def read_bytes(self) -> bytes:
-        """All of it."""
+        """Return all bytes of the file."""
         ...
 
 
 def header_size(file: PictureFile) -> tuple[int, int]:
-    """(width, height) in pixels after EXIF rotation, from the header alone; raises one of `unreadable()`."""
+    """Return (width, height) in pixels after EXIF rotation, from the header alone; raises one of `unreadable()`."""
     return header(file)[0]
 
 
@@ -48,7 +49,7 @@ def header(file: PictureFile) -> tuple[tuple[int, int], int]:
     """Return the (width, height) after EXIF rotation and the EXIF orientation; raises one of `unreadable()`."""
     with opened(file if isinstance(file, Path) else io.BytesIO(file.read_bytes())) as picture:
         frames = getattr(picture, "n_frames", 1)
-        if frames > 1 and picture.format != "MPO":  # a phone's MPO holds one scene twice
+        if frames > 1 and picture.format != "MPO":  # an MPO of a phone has one scene twice
             raise ValueError(f"{frames} frames: an animated picture, or one of several pages")
         width, height = picture.size
         turned = _png_orientation(picture) if picture.format == "PNG" else orientation(picture)
@@ -57,7 +58,7 @@ def header(file: PictureFile) -> tuple[tuple[int, int], int]:
 
 @contextmanager
 def opened(file: Path | io.BytesIO) -> "Iterator[Image.Image]":
-    """A picture, without Pillow's warnings: what is large is said by `limits.pixels`, what is broken by an error."""
+    """Open a picture without Pillow's warnings: limits catch a large picture, and errors a broken one."""
     from PIL import Image
 
     with warnings.catch_warnings():
@@ -68,13 +69,13 @@ def opened(file: Path | io.BytesIO) -> "Iterator[Image.Image]":
 
 
 def orientation(picture: "Image.Image") -> int:
-    """The EXIF orientation, 1 to 8; 1 where the tag is missing or says something else."""
+    """Return the EXIF orientation, 1 to 8; 1 if the tag is missing or invalid."""
     found = picture.getexif().get(ORIENTATION, 1)
     return found if isinstance(found, int) and 1 <= found <= 8 else 1
 
 
 def _png_orientation(picture: "Image.Image") -> int:
-    """The orientation of a PNG by its chunks: Pillow would decode all pixels to look behind them."""
+    """Return the orientation of a PNG from its chunks; Pillow would decode all pixels to find it."""
     from PIL import Image
 
     file = getattr(picture, "fp", None)
@@ -93,16 +94,16 @@ def _png_orientation(picture: "Image.Image") -> int:
 
 
 def unreadable() -> tuple[type[Exception], ...]:
-    """What a file that is no fit picture may raise when it is opened or decoded."""
+    """Return the errors that opening or decoding an unusable picture may raise."""
     from PIL import Image
 
     decoders = (OSError, ValueError, TypeError, SyntaxError, EOFError)  # TypeError: a TIFF without its size
-    parsers = (struct.error, zlib.error, LookupError, ArithmeticError)  # of broken EXIF, and of broken GIFs
+    parsers = (struct.error, zlib.error, LookupError, ArithmeticError)  # from broken EXIF data and broken GIFs
     return (*decoders, *parsers, Image.DecompressionBombError, Image.DecompressionBombWarning)
 
 
 def shrunk(size: tuple[int, int], scale: float) -> tuple[int, int]:
-    """(width, height) at a scale, each rounded half up, at least 1.
+    """Return (width, height) at a scale, each rounded half up, at least 1.
 
     >>> shrunk((2048, 1001), 0.5)
     (1024, 501)
@@ -111,10 +112,10 @@ def shrunk(size: tuple[int, int], scale: float) -> tuple[int, int]:
 
 
 def released_bytes(data: bytes, size: tuple[int, int]) -> bytes:
-    """The bytes of a picture as released: its own, where every reader sees the same upright picture of this size in it.
+    """Return the bytes of a picture as released: its own bytes if every reader shows them upright and in this size.
 
-    A picture that depends on its EXIF orientation, of another size, in CMYK or of 16 bits is written anew, in its own
-    format. Raises one of `unreadable()`.
+    A picture that depends on its EXIF orientation, has another size, is in CMYK or has 16 bits is written anew in its
+    own format. Raises one of `unreadable()`.
     """
     with opened(io.BytesIO(data)) as picture:
         picture.load()
@@ -127,20 +128,20 @@ def released_bytes(data: bytes, size: tuple[int, int]) -> bytes:
 
 
 def ending_of(data: bytes) -> str:
-    """The ending of a picture's file by its first bytes; `.jpg` where they tell nothing."""
+    """Return the file ending of a picture from its first bytes; `.jpg` if they are unknown."""
     kinds = {b"\x89PNG": ".png", b"GIF8": ".gif", b"RIFF": ".webp", b"BM": ".bmp", b"II*": ".tif", b"MM\0": ".tif"}
     return next((ending for start, ending in kinds.items() if data.startswith(start)), ".jpg")
 
 
 _SAME_ENDINGS = {".jpeg": ".jpg", ".jpe": ".jpg", ".jfif": ".jpg", ".tiff": ".tif"}
 _ENDS = {".jpg": b"\xff\xd9", ".png": b"IEND\xaeB`\x82", ".gif": b";"}
-"""The last bytes of pictures."""
+"""The last bytes of complete pictures, by format."""
 
 
 def oddities(path: Path) -> tuple[str, ...]:
-    """Return what is odd about a picture's file that every reader opens, in words that follow `with an image`.
+    """Return what is odd about a picture that every reader can open, in words that follow `with an image`.
 
-    Only its first and last bytes are read, so that bytes after its end that look like an end are not found.
+    Only its first and last bytes are read, so extra bytes that look like an end are not noticed.
     """
     with path.open("rb") as file:
         head = file.read(12)
@@ -160,7 +161,7 @@ def oddities(path: Path) -> tuple[str, ...]:
 
 
 def likeness(data: bytes) -> bytes:
-    """What a picture looks like: the mean colours of a 16 × 16 grid, 768 bytes. Raises one of `unreadable()`."""
+    """Return what a picture looks like: the mean colours of a 16 × 16 grid, 768 bytes. Raises one of `unreadable()`."""
     from PIL import Image
 
     with opened(io.BytesIO(data)) as picture:
@@ -170,10 +171,10 @@ def likeness(data: bytes) -> bytes:
 
 
 def is_like_any(one: bytes, others: Sequence[bytes]) -> bool:
-    """Whether a likeness is of the same picture as one of the others, or of a near-duplicate of it.
+    """Return whether a likeness belongs to the same picture as one of the others, or to a near-duplicate of it.
 
-    The mean difference of two grids tells, where a hash of brighter and darker cells would not: on the flat grounds of
-    skies and studios such bits are all alike, or all noise.
+    The mean difference of two grids decides. A hash of brighter and darker cells would not work: on plain backgrounds,
+    such as sky, its bits are all alike or all noise.
     """
     import numpy as np
 
@@ -195,12 +196,12 @@ def _is_plain(picture: "Image.Image") -> bool:
 
 
 def _plain(picture: "Image.Image") -> "Image.Image":
-    """The picture in a mode of 8 bits that every reader takes alike."""
+    """Return the picture in a mode of 8 bits that every reader shows in the same way."""
     from PIL import Image
 
     if _is_plain(picture):
         return picture
-    if picture.mode.startswith("I"):  # 16 bits: `convert` would clip instead of scaling
+    if picture.mode.startswith("I"):  # with 16 bits `convert` would clip instead of scaling
         import numpy as np
 
         levels = np.clip(np.asarray(picture).astype(np.int64), 0, 65_535)

@@ -1,4 +1,4 @@
-"""Picture files compared by their bytes; most pairs are told apart by their sizes, so few files are read."""
+"""Compares picture files by their bytes; most pairs differ in size, so few files are read."""
 
 import hashlib
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ class PictureBytes:
     """A set of picture files. `file in pictures` says whether one of them has the bytes of the file."""
 
     def __init__(self, files: Iterable[PictureFile]) -> None:
-        """Note the size of each file; one that cannot be read is left out."""
+        """Keep the size of each file; a file that cannot be read is left out."""
         self._by_size: dict[int, list[PictureFile]] = {}
         self._hashes: dict[int, frozenset[str]] = {}
         for file in files:
@@ -19,7 +19,7 @@ class PictureBytes:
                 self._by_size.setdefault(size, []).append(file)
 
     def __contains__(self, file: PictureFile) -> bool:
-        """Whether one of the files has these bytes; False for a file that cannot be read."""
+        """Return whether one of the files has the same bytes; False for a file that cannot be read."""
         size = _size(file)
         if size is None or size not in self._by_size:
             return False

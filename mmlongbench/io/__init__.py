@@ -1,1 +1,1 @@
-"""Files and processes: atomic writes, bounded reads, JSON lines, the hub, a process pool, progress. Knows no task."""
+"""Files and processes: atomic writes, bounded reads, JSON lines, the hub, a process pool, progress bars."""

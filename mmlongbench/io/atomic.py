@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, their hashes, and the kernel's locks on who may write them."""
+"""Files that are written completely or not at all, their hashes, and the locks of the kernel on who may write them."""
 
 import fcntl
 import hashlib
@@ -12,14 +12,14 @@ from typing import BinaryIO
 from mmlongbench.errors import BuildError
 
 TEMPORARY = ".tmp-"
-"""How the name of a file begins that is not yet whole."""
+"""The beginning of the name of a file that is not complete yet."""
 
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for writing that appears under its name only when the block ends well.
+    """Open a file for writing that appears under its name only if the block ends without an error.
 
-    The temporary file stands in the same folder, is synced, and renamed; a failing block leaves nothing.
+    A temporary file in the same folder is written, synced and renamed; after an error nothing is left.
     """
     with atomic_replace(path) as temporary, temporary.open("wb") as file:
         yield file
@@ -27,12 +27,14 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def atomic_replace(path: Path) -> Iterator[Path]:
-    """Give the path of a new file, named when the block ends well: as `atomic_write`, for other writers."""
+    """Give the path of a new file for other writers; it gets its name if the block ends without an error (see
+    `atomic_write`).
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{TEMPORARY}{socket.gethostname()}-{os.getpid()}-{path.name}"[:200])
     try:
         with suppress(FileNotFoundError):
-            temporary.unlink()  # of a killed process that had this number
+            temporary.unlink()  # left by a killed process with the same number
         yield temporary
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
@@ -40,37 +42,38 @@ def atomic_replace(path: Path) -> Iterator[Path]:
     except BaseException as error:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.filename is None:  # as of a write, which knows no name
+        # errors of a write have no file name
+        if isinstance(error, OSError) and error.filename in (None, str(temporary)):
             raise OSError(error.errno, error.strerror or str(error), str(path)) from error
         raise
 
 
 def write_whole(path: Path, pieces: Iterable[bytes]) -> None:
-    """Write pieces to a file that appears whole or not at all."""
+    """Write pieces to a file that appears complete or not at all."""
     with atomic_write(path) as file:
         file.writelines(pieces)
 
 
 def sweep(root: Path) -> None:
-    """Remove what killed writers left half-written."""
+    """Remove half-written files of killed processes."""
     for path in root.rglob(f"{TEMPORARY}*"):
         path.unlink(missing_ok=True)
 
 
 def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file's bytes, in hexadecimal."""
+    """Return the SHA-256 of a file's bytes, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager
 def file_lock(path: Path, what: str, *, is_shared: bool = False) -> Iterator[None]:
-    """Hold the kernel's lock on a file, so that one process writes a thing; the lock dies with its owner.
+    """Hold a lock of the kernel on a file, so that only one process writes something; it ends with its process.
 
-    With `is_shared` others may hold it so too, and none may hold it alone.
+    With `is_shared`, other processes may hold it as shared too, but none may hold it alone.
 
     Raises:
-        BuildError: another process holds it.
+        BuildError: another process holds the lock.
 
     """
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The look of a line of progress: what it is, how much of it is done, how much a second, the time left."""
+"""The look of a progress line: its label, the steps done, steps a second, the time left."""
 
 import sys
 
@@ -10,15 +10,15 @@ from mmlongbench.io.printable import drawn_on
 
 
 class Rate(ProgressColumn):
-    """Steps a second, as the last of them went."""
+    """The column with the steps a second, measured over the last steps."""
 
     def render(self, task: Task) -> Text:
-        """Nothing until the first steps are done."""
+        """Return an empty text until the first steps are done."""
         return Text("" if task.speed is None else f"{task.speed:,.1f}/s", style="progress.data.speed")
 
 
 def new_bars() -> Progress:
-    """Lines on standard error that go when they are done."""
+    """Return progress lines on standard error that disappear when they are done."""
     group = TextColumn("{task.description}", markup=False)
     columns = (group, BarColumn(), MofNCompleteColumn(), Rate(), TimeRemainingColumn())
     return Progress(*columns, console=Console(file=drawn_on(sys.stderr)), transient=True)

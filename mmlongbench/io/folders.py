@@ -1,4 +1,4 @@
-"""Files of source folders: PDFs by name, visible files, and files that must lie inside a folder."""
+"""Finds files of source folders: PDFs by name, visible files, and files that must be inside a folder."""
 
 import filecmp
 from collections.abc import Iterator
@@ -8,10 +8,11 @@ from mmlongbench.errors import Fault, SourceError
 
 
 def pdfs_by_name(folder: Path, *, is_deep: bool = True) -> dict[str, Path | Fault]:
-    """Every visible PDF of a folder, or below it, by its name without the ending; of one name, only copies.
+    """Return every visible PDF of a folder (and its subfolders) by its name without the ending; only copies may share a
+    name.
 
     Raises:
-        SourceError: it is no folder.
+        SourceError: the path is not a folder.
 
     """
     if not folder.is_dir():
@@ -24,7 +25,7 @@ def pdfs_by_name(folder: Path, *, is_deep: bool = True) -> dict[str, Path | Faul
 
 
 def _document(paths: list[Path], folder: Path) -> Path | Fault:
-    """The one document of a name, or what is wrong with it."""
+    """Return the one document with a name, or what is wrong with it."""
     for path in paths:
         if file_inside(folder, path.relative_to(folder)) is None:
             name, todo = path.relative_to(folder).as_posix(), "copy it into the folder"
@@ -33,12 +34,12 @@ def _document(paths: list[Path], folder: Path) -> Path | Fault:
 
 
 def _is_one(paths: list[Path]) -> bool:
-    """Whether files are copies of one."""
+    """Return whether files are copies of each other."""
     return all(filecmp.cmp(paths[0], path, shallow=False) for path in paths[1:])
 
 
 def two_of_one_name(paths: list[Path], folder: Path) -> Fault:
-    """What is wrong with documents that a question could not tell apart."""
+    """Return the fault of documents with one name, which a question could not tell apart."""
     found, expected = (
         ", ".join(path.relative_to(folder).as_posix() for path in paths),
         "names that differ before the ending",
@@ -47,23 +48,25 @@ def two_of_one_name(paths: list[Path], folder: Path) -> Fault:
 
 
 def visible_files(folder: Path) -> list[Path]:
-    """All files below a folder, sorted, without those whose name, or whose folder's, begins with a dot."""
+    """Return all files below a folder, sorted, except files and folders whose name begins with a dot."""
     below = (found for found in folder.rglob("*") if found.is_file())
     return sorted(f for f in below if not any(part.startswith(".") for part in f.relative_to(folder).parts))
 
 
 def file_inside(folder: Path, name: str | Path) -> Path | None:
-    """A file by its name, if it lies in the folder once all links are followed; names come from data."""
+    """Return a file by its name if it is inside the folder when all links are followed; the names come from data."""
     path = folder / name
     try:
         is_there = path.is_file() and any(path.resolve().is_relative_to(root) for root in _roots(folder))
-    except (OSError, ValueError):  # too long, or no name of a file at all
+    except (OSError, ValueError):  # too long, or not a possible name of a file
         return None
     return path if is_there else None
 
 
 def _roots(folder: Path) -> Iterator[Path]:
-    """Where a folder's files may lie: in it, or, of a download in the hub's cache, among that dataset's blobs."""
+    """Yield where a folder's files may be: in it or, for a download in the hub's cache, among the blobs of its
+    dataset.
+    """
     root = folder.resolve()
     yield root
     for above in root.parents:

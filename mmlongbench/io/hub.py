@@ -1,4 +1,4 @@
-"""Datasets of the Hugging Face hub as local files: downloaded once into the hub's own cache, pinned by a revision."""
+"""Datasets of the Hugging Face hub as local files: downloaded once to the hub's own cache, at a fixed revision."""
 
 import re
 from collections.abc import Sequence
@@ -10,15 +10,15 @@ _NAME = re.compile(r"(?P<name>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w./-]+))?")
 
 
 def downloaded(name: str, patterns: Sequence[str], source: str) -> Path:
-    """The folder of a dataset's files.
+    """Return the folder with a dataset's files, after downloading them if necessary.
 
     Args:
         name: `owner/name`, or `owner/name@revision`.
-        patterns: which files are needed, such as `*.parquet`; none: this source cannot come from the hub.
-        source: the manifest's name for it, for messages.
+        patterns: the files that are needed, such as `*.parquet`; empty: this source cannot come from the hub.
+        source: the manifest's name of the source, for messages.
 
     Raises:
-        SourceError: it cannot be had; the message says why.
+        SourceError: the dataset cannot be downloaded; the message says why.
 
     """
     field = f"source.{source}"
@@ -32,7 +32,7 @@ def downloaded(name: str, patterns: Sequence[str], source: str) -> Path:
         found = snapshot_download(
             parts["name"], repo_type="dataset", revision=parts["revision"], allow_patterns=list(patterns)
         )
-    except Exception as error:  # its errors have no common base
+    except Exception as error:  # the errors of the hub's client have no common base
         what = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
         todo = "download it and give its path, or check its name and the network"
         raise SourceError(

@@ -1,30 +1,30 @@
-"""JSON and JSON Lines files, read within limits. A line that cannot be read is a fault, not an exception."""
+"""Reads JSON and JSON Lines files within limits. A line that cannot be read gives a fault, not an exception."""
 
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mmlongbench.errors import Fault, SourceError
 from mmlongbench.io.safe_read import MAX_BYTES, bounded_lines, read_whole, source_file
 
 MAX_DEPTH = 100
-"""Levels of lists and objects inside each other."""
+"""The maximum nesting of lists and objects."""
 
 
 class JsonLine(NamedTuple):
     """A line of a JSON Lines file."""
 
     number: int
-    """From 1."""
+    """The number of the line, from 1."""
     offset: int
-    """Its first byte."""
-    value: dict[str, Any] | Fault
-    """The object, or what is wrong with the line; without file and place, which `raw_row` adds."""
+    """The position of its first byte."""
+    value: dict[str, object] | Fault
+    """The object, or what is wrong with the line; `raw_row` adds file and place."""
 
 
 def json_lines(path: Path) -> Iterator[JsonLine]:
-    """Each line that is not empty.
+    """Yield each line that is not empty.
 
     Raises:
         SourceError: the file is missing or cannot be read.
@@ -38,17 +38,17 @@ def json_lines(path: Path) -> Iterator[JsonLine]:
                 yield JsonLine(number, offset, json_object(line))
 
 
-def json_line_at(path: Path, offset: int) -> dict[str, Any] | Fault:
-    """The object of the line that begins at a byte."""
+def json_line_at(path: Path, offset: int) -> dict[str, object] | Fault:
+    """Return the object of the line that begins at a byte."""
     with path.open("rb") as file:
         file.seek(offset)
         return json_object(file.readline(MAX_BYTES))
 
 
-def json_object(line: bytes) -> dict[str, Any] | Fault:
-    """An object of valid Unicode, or what is wrong with it."""
+def json_object(line: bytes) -> dict[str, object] | Fault:
+    """Return an object of valid Unicode, or what is wrong with it."""
     try:
-        value = json.loads(line)
+        value: object = json.loads(line)
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         return Fault("invalid-unicode", "valid Unicode", "a lone surrogate")
@@ -62,7 +62,7 @@ def json_object(line: bytes) -> dict[str, Any] | Fault:
 
 
 def _is_deep(value: object) -> bool:
-    """Whether a value is nested so deeply that who walks or prints it may run out of stack."""
+    """Return whether a value is nested so deeply that walking or printing it may exhaust the stack."""
     level = [value]
     for _ in range(MAX_DEPTH + 1):
         parts = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list))
@@ -70,15 +70,15 @@ def _is_deep(value: object) -> bool:
     return bool(level)
 
 
-def load_json(path: Path, expected: str, hook: Callable[[dict[str, Any]], object] | None = None) -> Any:  # noqa: ANN401
-    """A whole JSON file, gzipped or not, each object in it as `hook` makes it.
+def load_json(path: Path, expected: str, hook: Callable[[dict[str, object]], object] | None = None) -> object:
+    """Read a whole JSON file, gzipped or not; `hook` converts each object in it.
 
     Raises:
-        SourceError: it cannot be read, is too large or too deep, or is no JSON; with line and column.
+        SourceError: the file cannot be read, is too large or too deep, or is not JSON; the error has line and column.
 
     """
     try:
-        value = json.loads(read_whole(path, expected), object_hook=hook)
+        value: object = json.loads(read_whole(path, expected), object_hook=hook)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         raise SourceError(Fault("invalid-json", expected, error.msg, path.name, place)) from error

@@ -1,4 +1,6 @@
-"""Calls spread over processes of this machine; an interrupt ends these at once, and they end with their parent."""
+"""Spreads calls over processes of this machine; an interrupt ends the processes at once, and they end with their
+parent.
+"""
 
 import ctypes
 import multiprocessing
@@ -15,18 +17,18 @@ from mmlongbench.errors import BuildError
 
 T = TypeVar("T")
 _SIGNAL_OF_PARENTS_END = 1
-"""PR_SET_PDEATHSIG."""
+"""The number of the option PR_SET_PDEATHSIG."""
 
 
 class WorkerDiedError(BuildError):
-    """A process ended without an error of its own, as when the kernel kills it because memory has run out."""
+    """A process ended without an error of its own, for example because the kernel killed it when memory ran out."""
 
 
 class Processes:
-    """Processes that are started once, for one round of calls after another."""
+    """Processes that are started once and used for several rounds of calls."""
 
     def __init__(self, workers: int, begin: Callable[..., None] | None = None, *arguments: Any) -> None:  # noqa: ANN401
-        """At most so many; they are started when they are first needed, and each calls `begin` first."""
+        """Use at most `workers` processes; they are started when first needed, and each calls `begin` first."""
         self._workers = workers
         self._begin, self._arguments = begin, arguments
         self._pool: ProcessPoolExecutor | None = None
@@ -35,10 +37,11 @@ class Processes:
     def each_done(
         self, function: Callable[..., T], calls: Sequence[tuple[Any, ...]], names: Sequence[object]
     ) -> Generator[tuple[int, T], None, None]:
-        """(place in `calls`, result) of a function of each call's arguments, in the order in which they end.
+        """Yield (place in `calls`, result) of a function called with each call's arguments, in the order in which calls
+        end.
 
         Raises:
-            WorkerDiedError: a worker died; `names` say from which call on.
+            WorkerDiedError: a worker died; `names` are used to name the first call that is not done.
 
         """
         waiting: dict[Future[T], int] = {}
@@ -54,8 +57,8 @@ class Processes:
             left = [names[place] for future, place in waiting.items() if not future.done() or future.exception()]
             first = f" (from {left[0]})" if left else ""
             raise WorkerDiedError(
-                "a worker died: it was killed, by somebody or by the system for want of memory; "
-                f"run again to go on{first}"
+                "a worker process was killed, by a user or by the system, perhaps because memory ran out; "
+                f"run the command again to continue{first}"
             ) from error
         except (KeyboardInterrupt, GeneratorExit):
             self._terminate()
@@ -65,19 +68,20 @@ class Processes:
                 future.cancel()
 
     def close(self) -> None:
-        """End them, once what they are at is done."""
+        """End the processes after their current calls."""
         pool, self._pool = self._pool, None
         if pool is None:
             return
         try:
             pool.shutdown(wait=True, cancel_futures=True)
-        except KeyboardInterrupt:  # while the others end after an error of one
+        except KeyboardInterrupt:  # Ctrl-C while the other calls end after an error
             self._terminate()
             raise
 
     def _opened(self) -> ProcessPoolExecutor:
         if self._pool is None:
-            context = multiprocessing.get_context("spawn")  # a fork would share MuPDF's and the tokenizer's threads
+            # a fork would copy the state of MuPDF's and the tokenizer's threads
+            context = multiprocessing.get_context("spawn")
             self._others = set(multiprocessing.active_children())
             self._pool = ProcessPoolExecutor(
                 self._workers, context, initializer=_begin, initargs=(self._begin, self._arguments)
@@ -87,25 +91,25 @@ class Processes:
     def _terminate(self) -> None:
         for worker in set(multiprocessing.active_children()) - self._others:
             worker.kill()
-        self.close()  # at once, for they are gone
+        self.close()  # returns at once, because the processes are gone
 
 
 def each_done(
     workers: int, function: Callable[..., T], calls: Sequence[tuple[Any, ...]], names: Sequence[object]
 ) -> Generator[tuple[int, T], None, None]:
-    """One round of `Processes.each_done`, in processes of its own."""
+    """Run one round of `Processes.each_done` in new processes."""
     with closing(Processes(min(workers, len(calls)))) as processes:
         yield from processes.each_done(function, calls, names)
 
 
 def cores() -> int:
-    """How many processes may run at once here."""
+    """Return how many processes can run at once on this machine."""
     return len(os.sched_getaffinity(0))
 
 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Processes that are started here never see Ctrl-C: the terminal sends it to all, one is to speak of it."""
+    """Block Ctrl-C while processes start: the terminal sends it to all processes, but only one should handle it."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -116,25 +120,25 @@ def _interrupts_held() -> Iterator[None]:
 def end_with(parent: int) -> None:
     """Ask the kernel to end this process when its parent ends, whatever it is doing (Linux).
 
-    What holds the interpreter, as MuPDF does while it draws, would hear of it too late.
+    Code that holds the interpreter, as MuPDF does while it draws, would notice too late.
     """
     try:
         ctypes.CDLL(None).prctl(_SIGNAL_OF_PARENTS_END, signal.SIGKILL, 0, 0, 0)
-    except AttributeError:  # another system
+    except AttributeError:  # not Linux
         return
     if os.getppid() != parent:
         os._exit(1)
 
 
 def _begin(begin: Callable[..., None] | None, arguments: tuple[Any, ...]) -> None:
-    """Begin as a worker."""
+    """Start as a worker."""
     _end_with_parent()
     if begin is not None:
         begin(*arguments)
 
 
 def _end_with_parent() -> None:
-    """A worker ends when its parent was killed: it would wait for ever, and might hold a shard."""
+    """End this worker when its parent was killed; otherwise it would wait for ever, and might keep a lock."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         end_with(parent.pid or 0)

@@ -1,4 +1,4 @@
-"""Progress bars on anything over two seconds; none when the output is no terminal."""
+"""Progress bars for anything that takes more than two seconds; none if the output is not a terminal."""
 
 import sys
 import threading
@@ -9,40 +9,40 @@ from typing import TypeAlias
 from mmlongbench.io.printable import shown
 
 PATIENCE = 2.0
-"""Seconds before a bar appears."""
+"""The seconds before a bar appears."""
 
 
 Advance: TypeAlias = Callable[[int], None]
-"""Moves a bar on by so many steps."""
+"""A function that moves a bar by a number of steps."""
 AdvanceGroup: TypeAlias = Callable[[str, int], None]
-"""Moves the bar of a group on by so many steps."""
+"""A function that moves the bar of a group by a number of steps."""
 
 
 class Progress:
     """Shows bars, or nothing."""
 
     def __init__(self, is_shown: bool | None = None) -> None:
-        """By default bars are shown where standard error is a terminal."""
+        """Show bars if `is_shown`; by default if standard error is a terminal."""
         is_terminal = sys.stderr is not None and sys.stderr.isatty()
         self.is_shown = is_terminal if is_shown is None else is_shown
 
     @contextmanager
     def bar(self, label: str, total: int) -> Iterator[Callable[[], None]]:
-        """A bar over `total` steps; the block calls what it is given once a step."""
+        """Show a bar with `total` steps; the block calls the given function once a step."""
         with self.meter(label, total) as advance:
             yield lambda: advance(1)
 
     @contextmanager
     def meter(self, label: str, total: int) -> Iterator[Advance]:
-        """A bar over `total` steps; the block calls what it is given with the steps that are done."""
+        """Show a bar with `total` steps; the block calls the given function with the number of steps done."""
         with self.board({label: total}) as advance:
             yield lambda steps: advance(label, steps)
 
     @contextmanager
     def board(self, totals: Mapping[str, int]) -> Iterator[AdvanceGroup]:
-        """A bar for each group that is under way: how many of its steps are done, how many a second, the time left.
+        """Show a bar for each group that is under way: its steps done, steps a second, the time left.
 
-        They appear by the clock, so that a first step that takes long is seen to be under way.
+        A timer makes them appear, so that a slow first step is visible too.
         """
         if not self.is_shown or not totals:
             yield lambda group, steps: None
@@ -67,5 +67,5 @@ class Progress:
             yield advance
         finally:
             patience.cancel()
-            patience.join()  # it may be just at it
+            patience.join()  # the timer may just be running
             bars.stop()

@@ -1,4 +1,4 @@
-"""The bytes of raw sources within bounds: lines, and files read whole. Knows nothing of what they say."""
+"""Reads the bytes of raw sources within limits: lines, and whole files. The content is not interpreted here."""
 
 import gzip
 import zlib
@@ -10,15 +10,17 @@ from typing import IO, BinaryIO
 from mmlongbench.errors import Fault, SourceError
 
 MAX_BYTES = 64 * 1024 * 1024
-"""The longest line that is parsed."""
+"""The maximum length of a line."""
 MAX_OF_A_FILE = 2 * 1024**3
-"""The largest file that is read whole, in bytes; COCO's largest has half a gigabyte."""
+"""The maximum size of a file that is read whole, in bytes; COCO's largest has half a gigabyte."""
 _MAX_PACKED = 100
-"""What a byte of gzip may unpack to, from `MAX_BYTES` on: JSON packs at about 10 to 1, a bomb at 1000 to 1."""
+"""The maximum bytes that a byte of gzip may unpack to, above `MAX_BYTES`: JSON has about 10, a zip bomb 1000."""
 
 
 def bounded_lines(file: IO[bytes]) -> Iterator[tuple[int, int, bytes | None]]:
-    """(number from 1, first byte, line) of each line; None for one that is longer than `MAX_BYTES`, never held."""
+    """Yield (number from 1, first byte, line) of each line; None for a line over `MAX_BYTES`, which is not kept in
+    memory.
+    """
     number, offset = 0, 0
     while line := file.readline(MAX_BYTES + 1):
         number += 1
@@ -31,7 +33,7 @@ def bounded_lines(file: IO[bytes]) -> Iterator[tuple[int, int, bytes | None]]:
 
 @contextmanager
 def source_file(path: Path, expected: str) -> Iterator[BinaryIO]:
-    """A regular file of the sources, open; a pipe would be waited for, a device may never end."""
+    """Open a regular file of the sources; reading a pipe or a device might never end."""
     try:
         if path.exists() and not (path.is_file() or path.is_dir()):
             raise SourceError(Fault("unreadable-source", expected, "a pipe or a device", path.name))
@@ -42,10 +44,10 @@ def source_file(path: Path, expected: str) -> Iterator[BinaryIO]:
 
 
 def read_whole(path: Path, expected: str) -> bytes:
-    """All bytes of a file, unpacked where it is gzipped.
+    """Return all bytes of a file, unpacked if it is gzipped.
 
     Raises:
-        SourceError: it cannot be read, is too large, or unpacks to much more than data does.
+        SourceError: the file cannot be read, is too large, or unpacks to far more than real data would.
 
     """
     with source_file(path, expected) as file:
@@ -63,11 +65,11 @@ def read_whole(path: Path, expected: str) -> bytes:
 def read_regular(path: Path, most: int) -> bytes:
     """Return all bytes of a file of a release.
 
-    A pipe would be waited for, and a device may never end; a sparse file takes no room on the disk and all in memory.
+    Reading a pipe or a device might never end. A sparse file takes no space on disk, but its full size in memory.
 
     Raises:
-        OSError: it is missing, cannot be read, or is no regular file.
-        ValueError: it has more than `most` bytes.
+        OSError: the file is missing, cannot be read, or is not a regular file.
+        ValueError: the file has more than `most` bytes.
 
     """
     if path.exists() and not path.is_file():
@@ -80,7 +82,7 @@ def read_regular(path: Path, most: int) -> bytes:
 
 
 def _unpacked(file: BinaryIO, most: int, path: Path) -> bytes:
-    """What a gzip stream holds, or one byte more than is allowed."""
+    """Return the content of a gzip stream, or one byte more than is allowed."""
     try:
         with gzip.open(file) as unpacked:
             return unpacked.read(most + 1)
@@ -90,7 +92,7 @@ def _unpacked(file: BinaryIO, most: int, path: Path) -> bytes:
 
 
 def _skip(lines: IO[bytes]) -> int:
-    """Pass over the rest of a line; its bytes."""
+    """Skip the rest of a line, and return the number of its bytes."""
     length = 0
     while part := lines.readline(MAX_BYTES):
         length += len(part)

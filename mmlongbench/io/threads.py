@@ -1,4 +1,4 @@
-"""Threads of a run, which end soon when it does not end well. Knows no metric."""
+"""Threads of a run, which stop soon after an error."""
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -7,11 +7,13 @@ from contextlib import contextmanager
 
 @contextmanager
 def threads(number: int, stops: Iterable[Callable[[], None]]) -> Iterator[ThreadPoolExecutor]:
-    """Threads that are waited for at the end; after an error `stops` are called first, which tell them to give up."""
+    """Give threads that are waited for at the end; after an error, `stops` are called first, so that the threads give
+    up.
+    """
     pool = ThreadPoolExecutor(number)
     try:
         yield pool
-    except BaseException:  # Ctrl-C above all
+    except BaseException:  # especially Ctrl-C
         for stop in stops:
             stop()
         raise

@@ -1,4 +1,6 @@
-"""YAML read within bounds of its size, its depth, and what its aliases unfold to. Knows nothing of what it says."""
+"""Reads YAML with limits on its size, its depth, and the size of its expanded aliases. It does not interpret the
+content.
+"""
 
 from collections import Counter
 from typing import Any
@@ -6,18 +8,18 @@ from typing import Any
 import yaml
 
 MAX_BYTES = 1024 * 1024
-"""Of a text; PyYAML takes some fifteen seconds for so much."""
+"""The maximum size of a text; PyYAML takes about fifteen seconds for it."""
 MAX_NODES = 1_000_000
-"""Values and keys, those behind an alias counted each time: what is printed or checked unfolds them."""
+"""The maximum number of values and keys, with aliases expanded, because printing and checking expand them."""
 MAX_DEPTH = 100
-"""Levels of lists and mappings inside each other."""
+"""The maximum nesting of lists and mappings."""
 
 
 def load_yaml(text: str | bytes, loader: type[yaml.SafeLoader] = yaml.SafeLoader, *, twice: bool = True) -> Any:  # noqa: ANN401  (YAML)
-    """The value of a text; unless `twice`, no key may stand twice in a mapping.
+    """Return the value of a YAML text; unless `twice`, no key may occur twice in a mapping.
 
     Raises:
-        ValueError: it is no YAML, or over a bound.
+        ValueError: the text is not YAML, or over a limit.
 
     """
     if len(text) > MAX_BYTES:
@@ -31,12 +33,12 @@ def load_yaml(text: str | bytes, loader: type[yaml.SafeLoader] = yaml.SafeLoader
         return reader.construct_document(node)
     except (yaml.YAMLError, RecursionError) as error:
         raise ValueError(" ".join(str(error).split())) from error
-    except (LookupError, AttributeError, TypeError, OverflowError) as error:  # as of `!!bool 7`, `!!timestamp x`
+    except (LookupError, AttributeError, TypeError, OverflowError) as error:  # raised for `!!bool 7`, `!!timestamp x`
         raise ValueError(f"a tag that does not fit its value ({type(error).__name__}: {error})") from error
 
 
 def _unfolded(node: yaml.Node, known: dict[int, int], depth: int, *, twice: bool) -> int:
-    """How many values a node stands for, once all aliases are written out."""
+    """Return how many values a node has when all aliases are expanded."""
     if depth > MAX_DEPTH:
         raise ValueError(f"expected at most {MAX_DEPTH} levels of lists and mappings, found more")
     if id(node) not in known:
@@ -48,7 +50,7 @@ def _unfolded(node: yaml.Node, known: dict[int, int], depth: int, *, twice: bool
 
 
 def _inner(node: yaml.Node, *, twice: bool) -> list[yaml.Node]:
-    """What a node holds itself, once its own text and keys are found fit."""
+    """Return the direct children of a node, after checking its own text and keys."""
     if isinstance(node, yaml.ScalarNode) and any("\ud800" <= character <= "\udfff" for character in node.value):
         raise ValueError(f"expected text that can be written, found a lone surrogate in {ascii(node.value)[:80]}")
     if isinstance(node, yaml.SequenceNode):
@@ -57,5 +59,5 @@ def _inner(node: yaml.Node, *, twice: bool) -> list[yaml.Node]:
         return []
     keys = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
     if not twice and (often := [key for key, count in keys.items() if count > 1]):
-        raise ValueError(f"{often[0]!r} stands twice")
+        raise ValueError(f"{often[0]!r} occurs twice")
     return [each for pair in node.value for each in pair]

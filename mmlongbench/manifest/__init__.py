@@ -1,1 +1,1 @@
-"""Manifests: the model, its checks, errata, the plug-in registry, and the manifests that ship."""
+"""Manifests: the model, its checks, errata, the plug-in registry, and the manifests that come with the package."""

@@ -8,13 +8,15 @@ _PACKAGE = Path(__file__).parents[1]
 
 
 def installed_manifests() -> dict[str, Path]:
-    """Name → file: beside the package where it was installed, else in the checkout it runs from."""
+    """Return the installed manifests by name: from beside the installed package, or from the checkout that is
+    running.
+    """
     folders = (_PACKAGE / "installed_manifests", _PACKAGE.parent / "manifests")
     return {path.stem: path for folder in reversed(folders) for path in sorted(folder.glob("*.yaml"))}
 
 
 def find_manifest(name: str) -> Path:
-    """A manifest by path, or by the name of an installed one."""
+    """Find a manifest by its path, or by the name of an installed one."""
     if Path(name).is_file():
         return Path(name)
     found = installed_manifests()

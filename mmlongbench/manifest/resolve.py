@@ -1,4 +1,4 @@
-"""Binding a builder to a dataset of a manifest: its options and placements, checked."""
+"""Creates the builder of a dataset of a manifest, and checks its options and placements."""
 
 from pydantic import ValidationError
 
@@ -15,11 +15,11 @@ from mmlongbench.task.rows import Row
 from mmlongbench.task.spec import TaskSpec
 
 MAX_PLACEMENTS = 1000
-"""Depths or permutations of a dataset: a bound for mistyped numbers."""
+"""The maximum number of depths or permutations, against typing errors."""
 
 
 def bind_builder(spec: DatasetSpec) -> Builder[Row]:
-    """The builder of a dataset, bound to its name and options."""
+    """Return the builder of a dataset, with its name and options."""
     kind = builder_type(spec.builder)
     try:
         options = kind.options_type.model_validate(spec.options)
@@ -30,12 +30,12 @@ def bind_builder(spec: DatasetSpec) -> Builder[Row]:
 
 
 def check_plugins(spec: DatasetSpec, builder: Builder[Row]) -> None:
-    """Refuse plug-ins of a dataset that cannot work together, before anything is read.
+    """Refuse plug-ins of a dataset that do not fit together, before anything is read.
 
     Raises:
         ManifestError: the rows of the reader are not of the type that the builder takes.
         PluginError: the metric of the builder is not installed, or is broken.
-        PluginCallError: the builder's `spec` is no `TaskSpec`, or names something else than a file format.
+        PluginCallError: the builder's `spec` is not a `TaskSpec`, or has something else than a file format.
 
     """
     with calling("builder", spec.builder, "spec", about=f"dataset {spec.name!r}"):
@@ -54,14 +54,14 @@ def check_plugins(spec: DatasetSpec, builder: Builder[Row]) -> None:
 
 
 def _spec_fault(task: object) -> str:
-    """Return what of a task's declaration is of another type than the engine calls; empty if nothing is."""
+    """Return which part of a task's declaration has a wrong type; empty if none has."""
     if not isinstance(task, TaskSpec):
         return f"it is a {type(task).__name__}, expected a TaskSpec"
     formats = {"format": task.format, **({"bundle.format": task.bundle.format} if task.bundle else {})}
     for name, found in formats.items():
         if not isinstance(found, FileFormat):
             shown = found.__name__ if isinstance(found, type) else type(found).__name__
-            return f"{name}: {shown} is no object of a subclass of {FileFormat.__module__}.FileFormat"
+            return f"{name}: {shown} is not an object of a subclass of {FileFormat.__module__}.FileFormat"
     return ""
 
 
@@ -81,7 +81,7 @@ def _check_rows(spec: DatasetSpec, builder: Builder[Row]) -> None:
 
 
 def check_reserve(spec: DatasetSpec, builder: Builder[Row]) -> None:
-    """Refuse a reserve that leaves a prompt no room."""
+    """Refuse a reserve that leaves no room for a prompt."""
     reserve = builder.spec.reserve if spec.reserve is None else spec.reserve
     for what, length in (("length", min(spec.lengths)), ("admission_length", spec.admission_length)):
         if reserve >= length:
@@ -92,12 +92,14 @@ def check_reserve(spec: DatasetSpec, builder: Builder[Row]) -> None:
 
 
 def placements_of(spec: DatasetSpec, builder: Builder[Row]) -> tuple[Placement, ...]:
-    """The placements of a dataset: the manifest's where it names any, else the task's own."""
+    """Return the placements of a dataset: those of the manifest if it names any, else those of the task."""
     own = builder.spec.placements
     if spec.placements is None:
         return own.all() if own else (None,)
     if own is None:
-        raise ManifestError(f"dataset {spec.name!r}: builder {spec.builder!r} puts nothing at a depth; drop placements")
+        raise ManifestError(
+            f"dataset {spec.name!r}: builder {spec.builder!r} puts nothing at a depth; leave out placements"
+        )
     if isinstance(spec.placements, int) != (own.kind is not Depth):
         expected = "a list of depths" if own.kind is Depth else "a number of permutations"
         raise ManifestError(f"dataset {spec.name!r}: placements: expected {expected}, found {_found(spec.placements)}")
@@ -108,7 +110,7 @@ def placements_of(spec: DatasetSpec, builder: Builder[Row]) -> tuple[Placement, 
 
 
 def _wrong(placements: int | tuple[float, ...]) -> str:
-    """Return what placements should be where they are not; nothing where they are."""
+    """Return what placements should be if they are wrong; empty if they are right."""
     if isinstance(placements, int):
         return "" if 1 <= placements <= MAX_PLACEMENTS else f"1 to {MAX_PLACEMENTS:,} permutations"
     if not 1 <= len(placements) <= MAX_PLACEMENTS:
@@ -119,7 +121,7 @@ def _wrong(placements: int | tuple[float, ...]) -> str:
 
 
 def _found(placements: int | tuple[float, ...]) -> str:
-    """Return placements as a message shows them; Python prints no integer of thousands of digits."""
+    """Return placements as a message shows them; Python does not print integers with thousands of digits."""
     if isinstance(placements, int):
         return f"{placements:,}" if abs(placements) < 10**15 else "a much larger number"
     return repr(list(placements)) if len(placements) <= MAX_PLACEMENTS else f"{len(placements):,}"

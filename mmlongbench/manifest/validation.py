@@ -1,4 +1,4 @@
-"""What pydantic finds wrong with data, in one line for whoever wrote them."""
+"""Turns pydantic's validation errors into one line for the author of the data."""
 
 import re
 from dataclasses import fields, is_dataclass
@@ -9,14 +9,14 @@ from pydantic import BaseModel, ValidationError
 from mmlongbench.errors import nearest
 
 MAX_SHOWN = 300
-"""Characters of a wrong value in a message."""
+"""The maximum characters of a wrong value in a message."""
 
 
 _ARM = re.compile(
     r"int|(?:list|tuple|dict|set|frozenset|literal|union|tagged-union|nullable|lax-or-strict|json-or-python|is-instance"
     r"|function-[\w-]+|constrained-\w+)\[.*\]"
 )
-"""What pydantic puts into a location where a type has several arms, such as `literal['sample']`."""
+"""Parts that pydantic adds to a location if a type has several alternatives, such as `literal['sample']`."""
 
 
 def explain(error: ValidationError, where: str, model: type[BaseModel], datasets: list[dict[str, Any]]) -> str:
@@ -38,13 +38,13 @@ def explain(error: ValidationError, where: str, model: type[BaseModel], datasets
 
 
 def _plain(message: str) -> str:
-    """Return a message of pydantic without the names of our classes and types, which nobody writes in a file."""
+    """Return a message of pydantic without the names of our classes and types, which do not occur in files."""
     message = message.removeprefix("Value error, ").replace("valid tuple", "valid list")
     return re.sub(r" or (?:an )?instance of \w+", "", message).replace("be a dictionary", "be a valid dictionary")
 
 
 def shown(value: object) -> str:
-    """Return a value in words; Python writes no integer of thousands of digits."""
+    """Return a value as text; Python does not print integers with thousands of digits."""
     try:
         said = repr(list(value) if isinstance(value, tuple) else value)
     except ValueError:
@@ -53,12 +53,12 @@ def shown(value: object) -> str:
 
 
 def _place(loc: tuple[int | str, ...]) -> list[int | str]:
-    """The keys of a location, without the names that pydantic gives to the arms of a union."""
+    """Return the keys of a location, without the names that pydantic gives to the alternatives of a union."""
     return [part for part in loc if not (isinstance(part, str) and _ARM.fullmatch(part))]
 
 
 def _keys(model: type, place: list[Any]) -> list[str]:
-    """The keys that are allowed where an unknown one stands."""
+    """Return the keys that are allowed in the place of an unknown one."""
     current = model
     for step in place:
         found = _fields(current).get(str(step))
@@ -67,7 +67,7 @@ def _keys(model: type, place: list[Any]) -> list[str]:
 
 
 def _fields(model: type) -> dict[str, Any]:
-    """The types of a model's fields, or of a dataclass's, by name; none of any other type."""
+    """Return the types of a model's or dataclass's fields, by name; empty for any other type."""
     if issubclass(model, BaseModel):
         return {name: field.annotation for name, field in model.model_fields.items()}
     return {field.name: field.type for field in fields(model)} if is_dataclass(model) else {}

@@ -1,8 +1,8 @@
-"""What a metric says where a package is not installed that it needs."""
+"""The error of a metric that needs a package which is not installed."""
 
 from mmlongbench.errors import ScoringError
 
 
 def missing(package: str, what: str) -> ScoringError:
-    """That a package is not installed, which something needs."""
+    """Return the error that a package is not installed, which something needs."""
     return ScoringError(f'{what} needs {package}: pip install "mmlongbench[scoring]"')

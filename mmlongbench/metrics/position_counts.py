@@ -1,29 +1,30 @@
-"""Counts compared position by position, as MM-NIAH scores them (Wang et al. 2024, arXiv:2406.07230, "soft accuracy").
+"""Compares counts position by position, as MM-NIAH scores them (Wang et al. 2024, arXiv:2406.07230, "soft accuracy").
 
-The public code and the paper agree: the positions at which the listed numbers equal the answer's, divided by the number
-of positions of the answer. A reply that is no JSON list scores 0. This benchmark's prompts ask for "Answer: [answer]",
-which MM-NIAH's do not, so what stands behind "Answer:" is read. MM-NIAH's code does not look for these words, so this
-is a choice that the lines say.
+The public code and the paper agree: the score is the number of positions at which the listed number equals the
+answer's, divided by the number of positions of the answer. A reply that is not a JSON list scores 0. This benchmark's
+prompts ask for "Answer: [answer]", unlike MM-NIAH's, so the text after "Answer:" is read. MM-NIAH's code does not look
+for these words, so score lines name this choice.
 """
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from mmlongbench.metrics.benchmark.metrics import ANSWER
 from mmlongbench.metrics.benchmark.texts import after_prefix
 from mmlongbench.task.metric import Profile, RuleMetric, Score, ScoringInput
 
 
-def listed_values(prediction: str) -> list[Any] | None:
-    """Return the values of the JSON list that a reply is, also in a code fence or spread over a JSON object.
+def listed_values(prediction: str) -> list[object] | None:
+    """Return the values of a reply that is a JSON list, perhaps in a code fence or divided among the values of a JSON
+    object.
 
     >>> listed_values("[0, 2]."), listed_values('{"1": [0], "2": [2]}'), listed_values("[0, 2] or so")
     ([0, 2], [0, 2], None)
     """
     text = prediction.strip(".").replace("json", "").replace("```", "").strip()
     try:
-        found = json.loads(text)
+        found: object = json.loads(text)
     except (ValueError, RecursionError):
         return None
     if isinstance(found, dict):
@@ -33,7 +34,7 @@ def listed_values(prediction: str) -> list[Any] | None:
 
 
 def position_accuracy(prediction: str, answer: Sequence[int]) -> float:
-    """Return the share of the answer's positions at which the reply lists the same number; more numbers do not matter.
+    """Return the share of the answer's positions at which the reply lists the same number; further numbers are ignored.
 
     >>> position_accuracy("[0, 2, 0, 9]", [0, 1, 0]), position_accuracy("[0]", [0, 1]), position_accuracy("none", [0])
     (0.6666666666666666, 0.5, 0.0)
@@ -44,7 +45,7 @@ def position_accuracy(prediction: str, answer: Sequence[int]) -> float:
 
 
 class PositionCount(RuleMetric):
-    """The share of positions at which the listed counts are the answer's (MM-NIAH's own metric)."""
+    """The share of positions at which the listed counts equal the answer's (MM-NIAH's own metric)."""
 
     name: ClassVar[str] = "mm-niah-count"
     profiles: ClassVar[Mapping[Profile, str]] = {
@@ -54,7 +55,7 @@ class PositionCount(RuleMetric):
     choices = ('read behind "Answer:"',)
 
     def score(self, asked: ScoringInput) -> Score:
-        """From 0 to 1, and whether the reply is a list."""
+        """Return a score from 0 to 1, and whether the reply is a list."""
         gold = asked.gold
         if not isinstance(gold, list) or not gold or not all(type(count) is int for count in gold):
             return Score(None, failure=f"the answer is {gold!r:.80}, expected a list of whole numbers")

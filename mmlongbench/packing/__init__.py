@@ -1,1 +1,1 @@
-"""Packing: what a text costs, which units fit a length, and where each stands."""
+"""Packing: what a text costs in tokens, which units fit a length, and where each unit goes in the prompt."""

@@ -1,4 +1,6 @@
-"""The closing units: the last few are exchanged so that the sum lands as near under the budget as it can."""
+"""Chooses the closing units: the last few units are exchanged so that the total comes as close to the budget as it
+can.
+"""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
@@ -6,9 +8,9 @@ from itertools import combinations
 
 
 def closest_sum(costs: Sequence[int], room: int, most: int) -> tuple[int, ...]:
-    """Indexes of at most `most` (1 to 3) costs whose sum is the largest that is not above the room.
+    """Return the indexes of at most `most` (1 to 3) costs whose sum is the largest that is not above the room.
 
-    Among equal sums fewer units win, then the earlier ones, so the choice does not depend on anything else.
+    Of equal sums, the one with fewer units is chosen, then the one with the earlier units, so the choice is unique.
 
     >>> closest_sum([5, 4, 3, 2], 9, 2)
     (0, 1)
@@ -35,7 +37,10 @@ def closest_sum(costs: Sequence[int], room: int, most: int) -> tuple[int, ...]:
 
 
 def _largest(values: Sequence[int], places: Mapping[int, Sequence[int]], start: int, left: int) -> int | None:
-    """The first index from `start` of the largest cost that is not above `left`; costs in rising order, with places."""
+    """Return the first index from `start` of the largest cost that is not above `left`.
+
+    `values` are the different costs in rising order; `places` has the indexes of each, in rising order.
+    """
     for at in reversed(range(bisect_right(values, left))):
         indexes = places[values[at]]
         if indexes[-1] >= start:

@@ -1,6 +1,6 @@
-"""The one packer: required units, then the longest prefix of the take order that fits, then the closing units.
+"""The packer: required units, then the longest prefix of the take order that fits, then the closing units.
 
-Nothing loops by guess: when the required units do not fit, the error has the numbers.
+Where the required units do not fit, the error says by how many tokens.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ from mmlongbench.prompt import Part, Prompt
 from tokenization import TokenCount
 
 JOINTS = 2
-"""Tokens kept free for each sentence between others: where texts meet at a space, prices are not exact."""
+"""Tokens kept free for each sentence put between others: texts meet at a space there, where prices are not exact."""
 
 
 class DoesNotFitError(MMLongBenchError):
@@ -26,7 +26,7 @@ class DoesNotFitError(MMLongBenchError):
 
 
 class NothingAskedError(DoesNotFitError):
-    """No question of a draft is about what a context of this length shows."""
+    """No question of a draft can be asked about a context of this length, because it shows none of their groups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +35,15 @@ class Packed:
 
     required: tuple[Unit, ...]
     taken: tuple[Unit, ...]
-    """In take order."""
+    """The units beyond the required ones, in take order."""
     questions: tuple[Question, ...]
-    """Those that this context is asked."""
+    """The questions that this context is asked."""
     ran_dry: bool = False
-    """Whether the take order ended before the room did."""
+    """Whether the take order was exhausted while there was still room."""
     missing: int = 0
-    """If so, about how many units of the mean size would still have found room."""
+    """About how many more units of mean size would have fitted, where the take order was exhausted."""
     left_out: Mapping[str, int] = field(default_factory=dict)
-    """Units that were excluded, by reason; the next ones stand in their place."""
+    """The number of excluded units, by reason; the next units of the take order were taken instead."""
 
     @property
     def units(self) -> tuple[Unit, ...]:
@@ -53,49 +53,56 @@ class Packed:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A unit as it stands in a prompt."""
+    """A unit with its position in a prompt."""
 
     unit: Unit
     start: int
-    """Tokens before it, by prices."""
+    """Tokens of the prompt before the unit, by prices."""
     count: TokenCount
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedNeedle:
-    """What became of one needle."""
+    """The position of one needle."""
 
     unit: Unit
+    """The needle."""
     requested: float
-    """The depth asked for."""
+    """The depth that the placement asks for."""
     achieved: float
-    """The depth it got: haystack tokens before it / haystack tokens."""
+    """The depth that was reached: haystack tokens before the needle / haystack tokens."""
     start: int
-    """Tokens of the prompt before it, by prices."""
+    """Tokens of the prompt before the needle, by prices."""
     tokens: TokenCount
-    """Of the needle alone."""
+    """Tokens of the needle alone."""
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class PackedExample:
     """One finished example: a question over its packed context."""
 
     id: str
+    """The released id of the question."""
     question: Question
+    """The question, with the wording that was chosen for these units."""
     items: tuple[Item, ...]
+    """The units in the order of the prompt, each with its position in tokens."""
     prompt: Prompt
+    """The finished prompt."""
     count: TokenCount
-    """Tokens of the prompt."""
+    """Tokens of the finished prompt."""
     reserve: int
+    """Tokens that are kept free for the answer."""
     placement: Placement = None
+    """The placement that its needles follow; None without needles."""
     needles: tuple[PlacedNeedle, ...] = ()
-    """In the order of the draft's."""
+    """Its needles, in the order of the draft."""
     ran_dry: bool = False
-    """Whether all units there are stand in it, and there is still room."""
+    """Whether the take order was exhausted while there was still room."""
     missing: int = 0
-    """If so, about how many units of the mean size would still have found room."""
+    """About how many more units of mean size would have fitted, where the take order was exhausted."""
     left_out: Mapping[str, int] = field(default_factory=dict)
-    """Units that were excluded, by reason."""
+    """The number of excluded units, by reason."""
 
     @property
     def units(self) -> tuple[Unit, ...]:
@@ -104,25 +111,25 @@ class Example:
 
 
 def assemble(instruction: Sequence[Part], units: Sequence[Unit], separator: str, question: Sequence[Part]) -> Prompt:
-    """The prompt of an example; builders use it to rebuild one from a record."""
+    """Return the prompt of an example; builders use it to rebuild one from a record."""
     return Prompt.of((*instruction, *_between(units, separator), *question))
 
 
 def _context(instruction: Sequence[Part], units: Sequence[Unit], separator: str) -> tuple[Part, ...]:
-    """What stands before the question, neighbouring texts joined."""
+    """Return everything before the question, with neighbouring texts joined."""
     return Prompt.of((*instruction, *_between(units, separator))).parts
 
 
 def _between(units: Sequence[Unit], separator: str) -> list[Part]:
-    """The parts of the units, with separators between them."""
+    """Return the parts of the units, with separators between them."""
     return [part for unit in units for part in (unit.head, unit.body, unit.tail, separator)][:-1]
 
 
 def pack(draft: Draft, budget: TokenBudget, pricer: Pricer, slack: int = 0) -> Packed:
-    """Choose the units of a draft at a length, by prices; `slack` tokens of the room are left free.
+    """Choose the units of a draft for a length, by prices; `slack` tokens of the room are kept free.
 
     Raises:
-        DoesNotFitError: the frame and the required units alone are over the budget.
+        DoesNotFitError: the instruction, the question and the required units alone are over the budget.
 
     """
     groups = draft.take_order.groups(budget.length)
@@ -149,7 +156,9 @@ def pack(draft: Draft, budget: TokenBudget, pricer: Pricer, slack: int = 0) -> P
 def _refuse_unshown(
     draft: Draft, groups: frozenset[str], taken: Sequence[Unit], budget: TokenBudget, left_out: Mapping[str, int]
 ) -> None:
-    """Refuse a context that cannot show every group it asks about; `left_out` says why its take order ended, if so."""
+    """Refuse a context that cannot show every group it must; `left_out` is empty unless the take order was
+    exhausted.
+    """
     if unshown := sorted(groups - {unit.group for unit in taken}):
         if left_out:
             said = ", ".join(f"{count} × {reason}" for reason, count in left_out.items())
@@ -164,14 +173,14 @@ def _refuse_unshown(
 
 
 def _missing(costs: Sequence[int], room: int) -> int:
-    """How many units of the mean cost would still fit."""
+    """Return how many more units of the mean cost would fit."""
     return (room - sum(costs)) * len(costs) // sum(costs) if costs else 0
 
 
 def _take(
     draft: Draft, length: int, room: int, separator: int, pricer: Pricer
 ) -> tuple[tuple[Unit, ...], bool, Mapping[str, int]]:
-    """The longest prefix of the take order that fits, closed as drafted; whether it ran dry; what was excluded."""
+    """Return the longest prefix of the take order that fits, whether the order was exhausted, and what was excluded."""
     taken: list[Unit] = []
     spare: list[Unit] = []
     left_out: Counter[str] = Counter()
@@ -205,7 +214,9 @@ def _take(
 def _close(
     taken: list[Unit], spare: list[Unit], room: int, closing: Closing, separator: int, pricer: Pricer
 ) -> tuple[Unit, ...]:
-    """Exchange the last units for the ones that fill the room best; fewer are given up where that fills it better."""
+    """Exchange the last units taken for those that fill the room best; fewer are exchanged where that fills it
+    better.
+    """
     spared = [pricer.unit(unit).total + separator for unit in spare]
     best, least = tuple(taken), room + 1
     givable = [number for number, unit in enumerate(taken) if not unit.is_optional][-closing.last :]
@@ -227,11 +238,11 @@ def _close(
 
 def examples(
     draft: Draft, budget: TokenBudget, placements: Sequence[Placement], pricer: Pricer, draws: Draws
-) -> list[Example]:
-    """All examples of a draft at one length: packed once, stood once a placement, one example a question.
+) -> list[PackedExample]:
+    """Return all examples of a draft at one length: packed once, placed once for each placement, one for each question.
 
-    Where sums of prices are only a plan (another tokenizer; a sentence that meets others at spaces), what is over in
-    any placement is kept free, and the context is packed again; it only shrinks, so this ends.
+    Sums of prices can be inexact: with another tokenizer, or where a sentence meets others at spaces. Where a placement
+    is over the budget, the excess is kept free and the context is packed again. Each time it shrinks, so this ends.
 
     Raises:
         DoesNotFitError: the required units alone are over the budget.
@@ -261,8 +272,8 @@ def _as_text(
     placements: Sequence[Placement],
     pricer: Pricer,
     draws: Draws,
-) -> list[Example]:
-    """The examples of a context whose units are shown in another form; they must fit as they are."""
+) -> list[PackedExample]:
+    """Return the examples of a context whose units are shown in another form; all of them must fit."""
     units = (
         tuple(rendering.unit(unit) for unit in packed.required),
         tuple(rendering.unit(unit) for unit in packed.taken),
@@ -286,8 +297,8 @@ def _stood(
     placement: Placement,
     pricer: Pricer,
     draws: Draws,
-) -> Iterator[Example]:
-    """The examples of a context that stands at one placement; `counts` are the prices of its units."""
+) -> Iterator[PackedExample]:
+    """Yield the examples of a context at one placement; `counts` are the token counts of its units."""
     separator = pricer.text(draft.separator)
     costs = [counts[unit.id].total + separator for unit in packed.units]
     standing = place_units(packed.units, costs, placement, draws, pricer.text)
@@ -296,7 +307,7 @@ def _stood(
     needles = tuple(_needles(packed, standing, items, counts, pricer))
     before = _context(draft.instruction, standing.units, draft.separator)  # many questions share it
     for question in (_worded(draft, each, standing.units) for each in packed.questions):
-        yield Example(
+        yield PackedExample(
             question.id,
             question,
             items,
@@ -312,7 +323,7 @@ def _stood(
 
 
 def _worded(draft: Draft, question: Question, units: Sequence[Unit]) -> Question:
-    """The question in the words that it has over these units, in their order."""
+    """Return the question with the wording that fits these units, in their order."""
     if question.wording is None:
         return question
     texts, at = question.wording.texts, question.wording.choose(units)
@@ -327,7 +338,7 @@ def _worded(draft: Draft, question: Question, units: Sequence[Unit]) -> Question
 def _needles(
     packed: Packed, standing: Standing, items: Sequence[Item], counts: Mapping[str, TokenCount], pricer: Pricer
 ) -> Iterator[PlacedNeedle]:
-    """What became of each needle, in the order of the draft's."""
+    """Yield the position of each needle, in the order of the draft."""
     starts = {item.unit.id: item.start for item in items if item.unit.place is None}
     for item in items:
         text, at = item.unit.text, 0
@@ -343,7 +354,10 @@ def _needles(
 def _items(
     standing: Standing, counts: Mapping[str, TokenCount], at: int, separator: int
 ) -> tuple[tuple[Item, ...], TokenCount]:
-    """The standing units with their start tokens, the first at `at`, and what they add to the frame."""
+    """Return the placed units with their positions, and the tokens that they add to the instruction and the question.
+
+    The first unit begins at token `at`.
+    """
     items = []
     for unit in standing.units:
         count = counts[unit.id]

@@ -1,7 +1,7 @@
-"""Where units stand: haystack units in their place order, needles at a depth measured in tokens.
+"""Where units go: haystack units are sorted by place, needles are put at a depth measured in tokens.
 
-Depth 0 is before the first haystack unit, depth 1 after the last; in between a needle goes to the unit boundary nearest
-to depth × haystack tokens (paper, section 3; the boundary is exact to half of the unit that stands there).
+Depth 0 is before the first haystack unit, depth 1 after the last. In between, a needle goes to the unit boundary that
+is nearest to depth × haystack tokens (paper, section 3), so it is off by at most half of a unit.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,24 +22,26 @@ class Depth:
     """The same depth for the needle of each question."""
 
     value: float
+    """The depth: 0 is before the first haystack unit, 1 after the last."""
 
     field = "depth"
 
     def requested(self, needles: Sequence[Unit], draws: Draws) -> list[float]:
-        """The depth, for each needle."""
+        """Return the depth, once for each needle."""
         return [self.value for _ in needles]
 
 
 @dataclass(frozen=True, slots=True)
 class Permutation:
-    """A drawn fraction for each (question, permutation, needle); no length in the key."""
+    """A depth drawn for each needle by question, permutation and needle; it is the same at every length."""
 
     value: int
+    """The number of the permutation, counted from 0."""
 
     field = "permutation"
 
     def requested(self, needles: Sequence[Unit], draws: Draws) -> list[float]:
-        """A depth for each needle, drawn by its id."""
+        """Return a depth for each needle, drawn by its id."""
         return [draws.fraction(f"permutation {self.value}: {needle.id}") for needle in needles]
 
 
@@ -48,13 +50,13 @@ Placement: TypeAlias = Depth | Permutation | None
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Units in the order of the prompt, and what became of each needle."""
+    """Units in the order of the prompt, and the depth of each needle."""
 
     units: tuple[Unit, ...]
     requested: tuple[float, ...] = ()
-    """In the order of the draft's needles."""
+    """The depth that the placement asks for, for each needle in the order of the draft."""
     achieved: tuple[float, ...] = ()
-    """Haystack tokens before the needle / haystack tokens."""
+    """The depth that each needle reached: haystack tokens before it / haystack tokens."""
 
 
 def place_units(
@@ -67,11 +69,11 @@ def place_units(
     """Put the units in order and the needles at their depths.
 
     Args:
-        units: the units of a context, in any order; needles are those without a place.
-        costs: tokens of each unit, with its separator.
+        units: the units of a context, in any order; those without a place are needles.
+        costs: the tokens of each unit, with its separator.
         placement: None where there are no needles.
         draws: the draws of the question.
-        price: tokens of a text, to measure where in a passage a sentence goes.
+        price: returns the tokens of a text, to measure where in a passage a sentence goes.
 
     """
     order = sorted((i for i, unit in enumerate(units) if unit.place is not None), key=lambda i: units[i].place or ())
@@ -94,9 +96,9 @@ def place_units(
 
 
 def nearest_free(bounds: Sequence[int], depths: Sequence[float]) -> list[int]:
-    """For each depth the index of the nearest boundary that no earlier one has taken; ties go to the lower.
+    """Return for each depth the index of the nearest boundary that is still free; of two equally near, the lower one.
 
-    With more needles than boundaries, boundaries are shared once all are taken.
+    Where there are more needles than boundaries, boundaries are shared once all are taken.
 
     >>> nearest_free([0, 10, 20, 30], [0.5, 0.5, 1.0])
     [1, 2, 3]

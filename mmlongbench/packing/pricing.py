@@ -1,7 +1,7 @@
-r"""What units cost. Counting is additive at newlines, so a context is planned as a sum of integers.
+r"""What units cost. Token counts add up at newlines, so a context is planned as a sum of integers.
 
 `price(b) = count("\\n" + b) − count("\\n")` is exact for the embedded Llama 2 tokenizer wherever texts meet at a
-newline; for any other tokenizer the sum is a plan, and the whole prompt is counted once more (see `pack`).
+newline. For any other tokenizer the sum is an estimate, and the whole prompt is counted once more (see `pack`).
 """
 
 from collections.abc import Mapping
@@ -17,20 +17,22 @@ NOTHING = TokenCount(0, 0)
 
 
 class Prices(Protocol):
-    """What is known of the prices of texts, of one tokenizer; a dict is one."""
+    """The known prices of texts by one tokenizer; a dict is one."""
 
     def get(self, text: str, /) -> int | None:
-        """The price of a text, in tokens, if it is known."""
+        """Return the price of a text in tokens, or None if it is not known."""
         ...
 
     def __setitem__(self, text: str, price: int, /) -> None: ...
 
 
 class Pricer:
-    """Prices of texts, each tokenised once, and of images by their size."""
+    """Gives the prices of texts, each tokenised once, and of images by their size."""
 
     def __init__(self, counter: CrossModalCounter, sizes: Mapping[str, Size], prices: Prices | None = None) -> None:
-        """`sizes` maps an image's path to (width, height) in pixels; `prices` may be known from other processes."""
+        """`sizes` maps an image's path to (width, height) in pixels; `prices` are those already known, such as from
+        earlier builds.
+        """
         self.counter = counter
         self._sizes = sizes
         self._prices: Prices = {} if prices is None else prices
@@ -38,7 +40,7 @@ class Pricer:
         self._costliest: dict[tuple[str, ...], str] = {}
 
     def text(self, text: str) -> int:
-        """Tokens that a text adds where it stands between newlines."""
+        """Return the tokens that a text adds between newlines."""
         price = self._prices.get(text)
         if price is None:
             _no_marker(text)
@@ -46,32 +48,34 @@ class Pricer:
         return price
 
     def part(self, part: Part) -> TokenCount:
-        """One text or one image by itself."""
+        """Return the tokens of one text or one image by itself."""
         if isinstance(part, Image):
             return TokenCount(0, self.counter.image.tokens(*self._size(part.path)))
         return TokenCount(self.text(part), 0)
 
     def unit(self, unit: Unit) -> TokenCount:
-        """A unit between newlines, without the separator."""
+        """Return the tokens of a unit between newlines, without the separator."""
         image = self.part(unit.body).image if isinstance(unit.body, Image) else 0
         return TokenCount(self.text(unit.text), image)
 
     def whole(self, prompt: Prompt) -> TokenCount:
-        """The full recount of a prompt."""
+        """Count a prompt as a whole, not as a sum of prices."""
         return self.counter.count(prompt.text, (self._size(path) for path in prompt.images))
 
     def frame(self, draft: Draft, question: Question) -> TokenCount:
-        """Instruction and question together, without a unit between them."""
+        """Return the tokens of instruction and question together, without any unit."""
         return self._frame(Prompt.of((*draft.instruction, *question.parts)))
 
     def reserved_frame(self, draft: Draft, question: Question) -> TokenCount:
-        """The frame with the costliest words that the question may get once the units stand."""
+        """Return the tokens of instruction and question, with the costliest wording that may be chosen once units are
+        placed.
+        """
         if question.wording is None:
             return self.frame(draft, question)
         return self.frame(draft, question.worded(self._costliest_of(question.wording.texts)))
 
     def _size(self, path: str) -> Size:
-        """(width, height) of an image."""
+        """Return (width, height) of an image."""
         try:
             return self._sizes[path]
         except KeyError as error:
@@ -81,17 +85,17 @@ class Pricer:
             ) from error
 
     def _costliest_of(self, texts: tuple[str, ...]) -> str:
-        """The text of the most tokens where it stands between words; of equals the longest.
+        """Return the text with the most tokens between words; of equals, the longest.
 
-        Tokenizers that never merge across a blank make the sentence around it the costliest, too. For any other, what
-        is still over the budget is kept free when the context is packed again (see `examples`).
+        Where a tokenizer never merges across a blank, the sentence around this text is the costliest too. With any
+        other tokenizer a prompt may still be over the budget; then the context is packed again (see `examples`).
         """
         if texts not in self._costliest:
             self._costliest[texts] = max(texts, key=lambda text: (self.text(f"a {text} b"), len(text), text))
         return self._costliest[texts]
 
     def opening(self, draft: Draft) -> TokenCount:
-        """What stands before the first unit."""
+        """Return the tokens of everything before the first unit."""
         return self._frame(Prompt.of(draft.instruction))
 
     def _frame(self, prompt: Prompt) -> TokenCount:
@@ -101,7 +105,9 @@ class Pricer:
         return self._frames[prompt]
 
     def is_exact(self, draft: Draft) -> bool:
-        """Whether sums of prices are the count: an additive tokenizer, and newlines at every joint."""
+        """Return whether sums of prices are exact: the tokenizer adds up at newlines, and all parts meet at
+        newlines.
+        """
         joints = (draft.separator[:1], draft.separator[-1:], Prompt.of(draft.instruction).text[-1:])
         starts = {Prompt.of(question.parts).text[:1] for question in draft.questions}
         return self.counter.text.additive and {*joints, *starts} == {"\n"}
@@ -116,5 +122,5 @@ def _no_marker(text: str) -> None:
 
 
 def total(counts: list[TokenCount]) -> TokenCount:
-    """The sum of counts, text and image apart."""
+    """Return the sum of counts, text and images apart."""
     return TokenCount(sum(count.text for count in counts), sum(count.image for count in counts))

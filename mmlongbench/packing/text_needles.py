@@ -1,8 +1,9 @@
-"""Needles inside text: a sentence goes between two sentences of the passage that stands at its depth (MM-NIAH).
+"""Needles inside text: a sentence is put between two sentences of the passage at its depth (MM-NIAH).
 
-Where the depth is the edge of a passage, or its sentences are so long that the edge is nearer, it stands before its
-first or after its last sentence; where no text is, between two pictures, it stands alone. So it is never farther from
-its depth than half of the unit there. Each passage hides one needle, as long as there are as many passages as needles.
+Where the depth is at the edge of a passage, or the edge is nearer than any end of a sentence, the needle goes before
+the first or after the last sentence of the passage. Where there is no text, between two pictures, it stands alone. So a
+needle is never farther from its depth than half of the unit there. Each passage gets one needle, as long as there are
+as many passages as needles.
 """
 
 from bisect import bisect_left
@@ -18,24 +19,24 @@ Price: TypeAlias = Callable[[str], int]
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Where a sentence goes."""
+    """The position at which a needle sentence is put."""
 
     host: int | None
-    """The haystack unit; None: it stands alone."""
+    """The haystack unit that it is put into, as an index; None: the sentence stands alone."""
     at: int
-    """Sentences of the host before it; alone: units of the haystack before it."""
+    """Sentences of the host before it; for a sentence that stands alone, haystack units before it."""
     before: int
-    """Haystack tokens before it."""
+    """Haystack tokens before the sentence."""
 
 
 def find_slots(hay: Sequence[Unit], bounds: Sequence[int], depths: Sequence[float], price: Price) -> list[Slot]:
-    """A slot for each sentence, in the order of `depths`.
+    """Return a slot for each sentence, in the order of `depths`.
 
     Args:
-        hay: the haystack units in the order of standing.
+        hay: the haystack units in the order of the prompt.
         bounds: tokens before each of them, and the sum of all.
-        depths: what is asked for each needle, 0 to 1.
-        price: tokens of a text.
+        depths: the depth of each needle, from 0 to 1.
+        price: returns the tokens of a text.
 
     """
     texts = frozenset(number for number, unit in enumerate(hay) if isinstance(unit.body, str))
@@ -51,9 +52,9 @@ def find_slots(hay: Sequence[Unit], bounds: Sequence[int], depths: Sequence[floa
 
 
 def with_sentences(unit: Unit, hidden: Sequence[tuple[Slot, Unit]]) -> Unit:
-    """Return a passage with sentences in their slots; its own words, blanks and line breaks stay as they are.
+    """Return a passage with sentences put into their slots; its own words, blanks and line breaks stay as they are.
 
-    A sentence that is put in stands one blank behind the sentence before it, or before the passage, or behind it.
+    One blank separates a sentence that is put in from the text next to it.
     """
     text = str(unit.body)
     ends = _ends(text)
@@ -74,7 +75,9 @@ def _ends(text: str) -> list[int]:
 
 
 def _inside(hay: Sequence[Unit], bounds: Sequence[int], target: float, free: Set[int], price: Price) -> Slot | None:
-    """The nearest boundary between two sentences of the passage that spans the target, if it is near enough."""
+    """Return the nearest free boundary between two sentences of the passage that spans the target; None if none is
+    near.
+    """
     host = min(bisect_left(bounds, target), len(bounds) - 1) - 1
     if host not in free or not 0 < target < bounds[-1]:
         return None
@@ -87,7 +90,7 @@ def _inside(hay: Sequence[Unit], bounds: Sequence[int], target: float, free: Set
 
 
 def _at_an_edge(hay: Sequence[Unit], bounds: Sequence[int], target: float, free: Set[int], texts: Set[int]) -> Slot:
-    """The nearest boundary of units: at the edge of a free passage, or alone where no text is on either side."""
+    """Return the nearest boundary of units: at the edge of a free passage, or alone where neither side is text."""
     for at in sorted(range(len(bounds)), key=lambda at: (abs(bounds[at] - target), at)):
         beside = [number for number in (at - 1, at) if number in free]
         if beside:
@@ -95,4 +98,4 @@ def _at_an_edge(hay: Sequence[Unit], bounds: Sequence[int], target: float, free:
             return Slot(host, len(_ends(str(hay[host].body))) - 1 if host < at else 0, bounds[at])
         if not texts & {at - 1, at}:
             return Slot(None, at, bounds[at])
-    raise AssertionError("a free passage has edges")  # without texts every boundary is alone
+    raise AssertionError("a free passage has edges")  # without texts, a needle may stand alone at every boundary

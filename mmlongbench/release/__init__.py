@@ -1,1 +1,1 @@
-"""Releases: names and shapes of files, the lock, the audit."""
+"""Releases: names and formats of files, the lock, the audit."""

@@ -1,7 +1,7 @@
-"""The audit: every example counted again, from its public record and the headers of its images alone.
+"""The audit: counts every example again, from its public record and the headers of its images alone.
 
-It trusts nothing that assembled: not the items, not the prices. One example is held at a time, and of each some hundred
-bytes stay in memory: its id, and digests of what must be the same in other examples.
+It uses nothing that the build computed: neither items nor prices. One example is in memory at a time; of the others
+only their ids and digests of values that must agree are kept, about a hundred bytes each.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ from mmlongbench.release.findings import FileAudit, ModelTally
 from mmlongbench.release.images import ImageSizes
 from mmlongbench.release.inventory import audit_others, leads_out, problem_of
 from mmlongbench.release.layout import DATA, ITEMS, LOCK, REJECTS
-from mmlongbench.release.loading import AuditedDataset, LoadedRelease, PublicFile, open_public, open_release
+from mmlongbench.release.loading import AuditedDataset, LoadedRelease, PublicFile, load_public, load_release
 from mmlongbench.release.lock import Lock
 from mmlongbench.release.lock_faults import lock_faults
 from mmlongbench.release.measuring import Measured, measure
@@ -30,22 +30,22 @@ from mmlongbench.task.spec import Remark
 from tokenization import TokenizationError
 
 Visit = Callable[[PublicFile, Measured], None]
-"""What is told of every example that could be counted."""
+"""A function that is called with every example that could be counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is to be audited, as plain values that a process can be sent."""
+    """What to audit, as plain values that can be sent to a process."""
 
     paths: tuple[Path, ...]
-    """A release of this engine; or public files, and folders of them, that others made."""
+    """A release of this engine; or public files of other origin, or folders of them."""
     images: Path | None = None
-    """Where the images of public files are."""
+    """The folder of the images of public files."""
     tokenizer: str | None = None
-    """A path or hub id, where the release was counted with a tokenizer that is a file of the builder's."""
+    """The path or hub id of the tokenizer, if the release was counted with a file of its builder's."""
     variant: str = ""
-    """A rendering that builders offer beside the released one, such as `oracle`; its counts are compared with the
-    length, not with what the build recorded."""
+    """Another form of the prompt that builders offer beside the released one, such as `oracle`; its counts are compared
+    with the length, not with the counts that the build recorded."""
 
     def open(self) -> LoadedRelease:
         """Read the lock, or the names of the files; raises ReleaseError."""
@@ -53,21 +53,21 @@ class Target:
         paths = self.paths
         if self.images is None and not others and first.is_dir() and not _is_public(first):
             if not _is_download(first):
-                return open_release(first, self.tokenizer, self.variant)
+                return load_release(first, self.tokenizer, self.variant)
             paths = (first / DATA,)
         for path in paths:
             if (path / LOCK).is_file():
                 raise ReleaseError(f"{path}: a release with a lock is audited alone, without --images or other paths")
-        return open_public(paths, self.images, self.variant)
+        return load_public(paths, self.images, self.variant)
 
 
 def _is_public(folder: Path) -> bool:
-    """Whether a folder is `mmlb_data/`, or a part of it."""
+    """Return whether a folder is `mmlb_data/`, or a part of it."""
     return not (folder / LOCK).is_file() and DATA in folder.resolve().parts
 
 
 def _is_download(folder: Path) -> bool:
-    """Whether a folder holds `mmlb_data/` that others made: it has no lock, and nothing else that a build leaves."""
+    """Return whether a folder holds `mmlb_data/` of other origin, without a lock and other files of a build."""
     ours = (LOCK, ITEMS, REJECTS, ".build")
     return (folder / DATA).is_dir() and not any((folder / name).exists() for name in ours)
 
@@ -89,14 +89,14 @@ def audit(
     """Audit every file.
 
     Args:
-        target: what.
-        progress: where bars are shown.
-        workers: processes; what is found does not depend on it. With `visit` it is one.
-        models: what each example costs on these is counted too.
-        visit: is told of every example.
+        target: what to audit.
+        progress: shows the bars.
+        workers: the number of processes; it does not change the result. With `visit` there is only one.
+        models: the models on which the cost of each example is counted too.
+        visit: is called with every example.
 
     Raises:
-        ReleaseError: it cannot be read, or another tokenizer is given than it was counted with.
+        ReleaseError: the target cannot be read, or the given tokenizer is not the one it was counted with.
 
     """
     opened = target.open()
@@ -119,9 +119,9 @@ def audit(
 
 
 def audit_lock(opened: LoadedRelease) -> list[FileAudit]:
-    """Compare what a lock says with itself, and with the rejects where they are those of the lock.
+    """Compare the parts of a lock with each other, and with the rejects if these are the ones of the lock.
 
-    There is one finding where something differs, else none.
+    Returns one entry if something differs, else none.
     """
     lock, root = opened.lock, opened.root
     if lock is None or root is None:
@@ -140,7 +140,7 @@ def audit_lock(opened: LoadedRelease) -> list[FileAudit]:
 
 
 def _compare(opened: LoadedRelease, found: Mapping[str, FileAudit]) -> frozenset[str] | None:
-    """Compare the files of each dataset; returns the images that they show, None where a file could not be read."""
+    """Compare the files of each dataset; return the images that they show, or None if a file could not be read."""
     lock, root = opened.lock, opened.root
     facts = [(file, audit.facts) for file in opened.files if (audit := found[file.name]).facts is not None]
     if lock is None or root is None:
@@ -148,7 +148,7 @@ def _compare(opened: LoadedRelease, found: Mapping[str, FileAudit]) -> frozenset
     each = ((file, known) for file, known in facts if known is not None)
     try:
         rejected: frozenset[tuple[str, str, int | None]] | None = rejects_of(root)
-    except ReleaseError:  # the finding about the lock says so
+    except ReleaseError:  # reported as a problem of the lock
         rejected = None
     for name, kind, where in compare_files(each, lock, rejected):
         found[name].problem(kind, where)
@@ -157,13 +157,13 @@ def _compare(opened: LoadedRelease, found: Mapping[str, FileAudit]) -> frozenset
 
 
 _opened_here = cache(Target.open)
-"""For a worker, which lives as long as one audit."""
+"""The release that a worker has open; a worker lives as long as one audit."""
 
 
 def _audit_files(
     target: Target, models: tuple[ModelOptions, ...], files: Sequence[PublicFile], workers: int, advance: Advance
 ) -> dict[str, FileAudit]:
-    """The files in other processes, each in one; those that come first begin first."""
+    """Audit the files in other processes, one process for each file; files are started in order."""
     found = {}
     names = [file.name for file in files]
     calls = [(target, models, name) for name in names]
@@ -181,7 +181,7 @@ def _audit_here(target: Target, models: tuple[ModelOptions, ...], name: str) -> 
 
 
 def _examples(lock: Lock | None) -> int:
-    """How many examples there should be, for a bar."""
+    """Return how many examples there should be, for the progress bar."""
     counts = lock.readable.values() if lock else ()
     return sum(cell.examples for data in counts for cell in data.cells.values())
 
@@ -224,7 +224,7 @@ def audit_file(
 
 
 def _end(found: FileAudit, checks: RecordChecks | None) -> None:
-    """Look at a file as a whole, once its records have been read."""
+    """Check a file as a whole, after its records were read."""
     for kind, where in checks.end(found.examples) if checks else ():
         found.problem(kind, where)
     if not found.examples:
@@ -234,7 +234,7 @@ def _end(found: FileAudit, checks: RecordChecks | None) -> None:
 def measured_examples(
     file: PublicFile, found: FileAudit, checks: RecordChecks | None = None
 ) -> Iterator[tuple[str, Measured]]:
-    """(where it stands, the example measured) of each that can be; the others are problems of the file."""
+    """Yield (where it is, the measured example) for each example that can be measured; others become problems."""
     dataset = file.dataset
     if dataset is None:
         return
@@ -267,7 +267,7 @@ def _check(found: FileAudit, where: str, record: Record, made: Measured, checks:
 def _measured(
     found: FileAudit, where: str, record: Record, dataset: AuditedDataset, sizes: ImageSizes
 ) -> Measured | None:
-    """An example counted from its record, and what its record claims compared with that."""
+    """Count an example from its record, and compare the counts that the record states."""
     reserve = None if dataset.is_locked else dataset.reserve
     try:
         made = measure(str(record.get("id")), record, dataset.prompt(record), dataset.counter, sizes, reserve)
@@ -290,7 +290,7 @@ def _measured(
 
 
 def _odd_images(made: Measured, sizes: ImageSizes) -> Iterator[Remark]:
-    """What is odd about the files of an example's images, each once; a build releases photographs as they are."""
+    """Yield what is odd about the files of an example's images, each once; a build releases photographs unchanged."""
     odd = [fault for path in made.prompt.images for fault in sizes.odd.get(path, ())]
     for fault in dict.fromkeys(odd):
         yield Remark("examples of odd images", f"with an image {fault}")

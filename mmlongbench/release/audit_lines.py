@@ -1,4 +1,4 @@
-"""What `mmlongbench audit --json` prints: one line of JSON for each file, as a model that others can read it with."""
+"""The output of `mmlongbench audit --json`: a line of JSON for each file, as a model that others can read it with."""
 
 from pydantic import BaseModel, ConfigDict
 
@@ -8,86 +8,105 @@ class _Line(BaseModel):
 
 
 class SpreadFigures(_Line):
-    """Mean, standard deviation, least and most; all 0 of nothing."""
+    """Mean, standard deviation, smallest and largest value; all are 0 if there are no values."""
 
     mean: float
+    """The mean."""
     sd: float
+    """The standard deviation of the population."""
     min: int | float
-    """As `max`, a whole number where whole numbers are spread."""
+    """The smallest value; a whole number if the values are whole numbers."""
     max: int | float
+    """The largest value."""
 
 
 class CostlyExample(_Line):
     """An example that costs much on a model."""
 
     id: str
+    """Its id."""
     tokens: int
+    """The tokens of its prompt."""
 
 
 class ModelFigures(_Line):
     """What a file costs on one model."""
 
     tokens: SpreadFigures
-    """Of the prompt, text and images, without the reserve."""
+    """The tokens of a prompt, text and images, without the reserve."""
     over_window: int
-    """Examples whose prompt and reserve are more than the window."""
+    """The number of examples whose prompt and reserve are larger than the window."""
     over_images: int
-    """Examples with more images than a request may hold."""
+    """The number of examples with more images than a request may hold."""
     refused: int
-    """Examples with an image that the model refuses."""
+    """The number of examples with an image that the model refuses."""
     first_refused: str
+    """The first refused example, and why; empty if there is none."""
     not_counted: int
-    """Examples that could not be read or counted."""
+    """The number of examples that could not be read or counted."""
     fits: float
-    """The share of the examples that do."""
+    """The share of the examples that fit."""
     worst: list[CostlyExample]
-    """The costliest first."""
+    """The costliest examples, the costliest first."""
 
 
 class RemarkFault(_Line):
-    """What is wrong with some of the examples that a remark is about."""
+    """A fault of some of the examples that a remark is about."""
 
     fault: str
+    """The fault, in words that follow a number."""
     count: int
+    """How many examples have it."""
     first: str
-    """Where it was found first."""
+    """Where it was first found."""
 
 
 class RemarkFigures(_Line):
     """What a builder noticed about the records of a file, under one subject."""
 
     subject: str
+    """The subject, in the plural."""
     examples: int
+    """How many examples it is about."""
     faults: list[RemarkFault]
+    """The faults of some of them."""
 
 
 class ProblemFigures(_Line):
-    """A kind of problem."""
+    """A kind of problem, and how often it was found."""
 
     problem: str
+    """The problem in words."""
     count: int
+    """How often it was found."""
     first: str
-    """Where it was found first."""
+    """Where it was first found."""
 
 
 class AuditLine(_Line):
-    """What was counted in one file; `models` and `remarks` stand there only where there are any."""
+    """The counts of one file; `models` and `remarks` are there only if they have entries."""
 
     file: str
+    """The path below `mmlb_data/`; or the part of the release that a problem is about."""
     dataset: str
-    """Empty where none is known."""
+    """The name of the dataset; empty if it is unknown."""
     length: int
-    """In tokens."""
+    """The length in tokens."""
     examples: int
+    """The number of examples."""
     fill: SpreadFigures
-    """(prompt + reserve) / L."""
+    """(prompt + reserve) / length."""
     text: SpreadFigures
-    """Tokens an example, as that of images."""
+    """Text tokens per example."""
     image: SpreadFigures
+    """Image tokens per example."""
     images: SpreadFigures
-    """Images an example."""
+    """Images per example."""
     fill_histogram: list[int]
-    """Examples in 20 equal bins of fill from 0 to 1, then those over 1."""
+    """The number of examples in 20 equal bins of fill from 0 to 1, then the number above 1."""
     models: dict[str, ModelFigures] = {}
+    """The cost of the file on each requested model, by the model's name."""
     remarks: list[RemarkFigures] = []
+    """What the builder noticed about the records."""
     problems: list[ProblemFigures]
+    """The problems that were found; empty if there are none."""

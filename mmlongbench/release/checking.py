@@ -1,4 +1,4 @@
-"""Whether the records of a release agree with their prompts, their items, and each other, at all lengths."""
+"""Checks that the records of a release agree with their prompts, their items, and each other, at all lengths."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from hashlib import blake2b
@@ -24,21 +24,21 @@ from mmlongbench.task.formats import JSON_LINES, to_json
 from mmlongbench.task.rows import Record
 
 Problem = tuple[str, str]
-"""(kind, where)."""
+"""A problem: (kind, where)."""
 ITEMS_DIFFER = "the items differ from the prompt"
 PLACEMENT = "the placement differs from the prompt"
 NEEDLES_DIFFER = "the needles differ from the prompt"
 UNREADABLE = (ReleaseError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError, OSError)
-"""What a release that somebody has damaged may raise where it is read."""
+"""The errors that reading a damaged release may raise."""
 _TINY = 1e-9
-"""By which two spellings of a drawn fraction may differ."""
+"""The difference that two notations of a drawn fraction may have."""
 
 
 class RecordChecks:
     """Checks the records of one file of a release, in their order."""
 
     def __init__(self, file: PublicFile, dataset: AuditedDataset, root: Path, lock: Lock) -> None:
-        """`root` is the release, `lock` its lock."""
+        """Prepare to check the records of `file` in the release `root`, whose lock is `lock`."""
         self._file, self._dataset = file, dataset
         is_bundle = file.is_bundle
         self.facts = Facts(is_bundle)
@@ -52,7 +52,7 @@ class RecordChecks:
         tokenizer = dataset.counter.text
         merges = f"not compared, for the tokenizer {tokenizer.name} may merge texts across newlines"
         self.unplaced = "" if tokenizer.additive else merges
-        """Why places are not counted again; empty where they are."""
+        """Why the positions are not counted again; empty if they are."""
         self._missing_items = not is_bundle and not path.is_file()
 
     def look(self, where: str, record: Record, made: Measured) -> Iterator[Problem]:
@@ -83,15 +83,15 @@ class RecordChecks:
             yield "the items of an example are missing", where
         try:
             yield from ((kind, f"{where}: {said}") for kind, said in self._positions(record, made, items))
-        except UNREADABLE as error:  # of this example; the next ones are looked at
+        except UNREADABLE as error:  # only this example is skipped
             yield ITEMS_DIFFER, f"{where}: {said_of(error)}"
 
     def end(self, examples: int) -> Iterator[Problem]:
-        """Yield what is wrong with the file as a whole, which has so many examples."""
+        """Yield what is wrong with the file as a whole, which has `examples` examples."""
         self.facts.is_read, self.facts.lines = self.facts.lines == examples > 0, examples
         if self._missing_items:
             yield "the items of the file are missing", "the whole file"
-        if not self.facts.is_read:  # the examples that are not here have problems of their own
+        if not self.facts.is_read:  # examples that could not be read have been reported
             return
         try:
             left = self._items.left() if self._items else ""
@@ -107,7 +107,7 @@ class RecordChecks:
                 yield "an example does not stand at each placement of the lock once", f"{id}: at {said}"
 
     def _varied(self, record: Record, made: Measured) -> Iterator[Problem]:
-        """What is the same in all records of a question, and here is another."""
+        """Yield which values differ from other records of the same question, although they must be the same."""
         builder = self._dataset.builder
         key = f"{made.id}" if not builder.spec.is_answer_of_context else f"{made.id} {made.placement}"
         gold = builder.gold(record)
@@ -121,7 +121,7 @@ class RecordChecks:
                 yield "the needles differ from another placement", made.id
 
     def _positions(self, record: Record, made: Measured, items: Sequence[Item]) -> Iterator[Problem]:
-        """What differs between the prompt, the items and what the record says of needles."""
+        """Yield differences between the prompt, the items and the record's fields about needles."""
         if not items:
             return
         counter = self._dataset.counter
@@ -155,10 +155,10 @@ class RecordChecks:
             yield from ((PLACEMENT, fault) for fault in placement_faults(record, found, hay, is_single=is_single))
 
     def _needles(self, record: Record, items: Sequence[Item], layout: Layout | None) -> list[Found] | None:
-        """The needles of a record where they stand; None where that cannot be told.
+        """Return the needles of a record with their positions; None if these cannot be known.
 
         Raises:
-            ReleaseError: the record has none, or one that is not in the prompt.
+            ReleaseError: the record has no needle, or one that is not in the prompt.
 
         """
         if layout is None:
@@ -173,10 +173,10 @@ class RecordChecks:
     def _drawn_fault(
         self, record: Record, id: str, placement: Permutation, ids: Sequence[str], found: Sequence[Found] | None
     ) -> str:
-        """What is wrong with the depths that a permutation asks for: each is drawn for its needle.
+        """Return what is wrong with the requested depths of a permutation, which are drawn for each needle.
 
-        `ids` are those of the needles in reading order. Where contexts are shared, depths are drawn for a context, of
-        which a record does not say the name; then only their number is compared.
+        `ids` are the ids of the needles in reading order. Where contexts are shared, depths are drawn for a context
+        whose name is not in the record; then only their number is compared.
         """
         said, spec = record.get("depth_requested"), self._dataset.spec
         if not isinstance(said, list) or len(said) != len(ids):
@@ -187,7 +187,7 @@ class RecordChecks:
         drawn = [draws.fraction(f"permutation {placement.value}: {needle}") for needle in ids]
         numbers = numbers_of(starts, found) if found is not None and isinstance(starts, list) else []
         placed = [number for number in numbers if number is not None]
-        is_in_order = len(placed) == len(ids)  # where it is not, the starts are wrong, and that is said
+        is_in_order = len(placed) == len(ids)  # otherwise the starts are wrong, which is reported
         wanted = [drawn[number] for number in placed] if is_in_order else sorted(drawn)
         given = said if is_in_order else sorted(said)
         if any(abs(float(one) - other) > _TINY for one, other in zip(given, wanted, strict=True)):
@@ -196,7 +196,7 @@ class RecordChecks:
 
 
 def _placements(dataset: AuditedDataset) -> tuple[Placement, ...]:
-    """The placements of the lock; the task's own where those cannot be, which is a problem of the lock."""
+    """Return the placements of the lock, or of the task if those are invalid, which is a problem of the lock."""
     own = dataset.builder.spec.placements
     try:
         return placements_of(dataset.spec, dataset.builder) if dataset.spec else (None,)
@@ -209,12 +209,12 @@ def compare_files(
     lock: Lock,
     rejected: Set[tuple[str, str, int | None]] | None,
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield (file, kind, where) of what differs between the files of a dataset, or from what the lock counts.
+    """Yield (file, kind, where) of differences between the files of a dataset, or from the counts of the lock.
 
     Args:
-        files: every public file that could be read, with what its records say.
+        files: every public file that could be read, with the facts of its records.
         lock: the lock.
-        rejected: (dataset, id, length) of the rejects; None where they cannot be read.
+        rejected: (dataset, id, length) of the rejects; None if they cannot be read.
 
     """
     datasets: dict[str, list[tuple[PublicFile, Facts]]] = {}
@@ -247,7 +247,7 @@ def compare_files(
 
 
 def _others(file: PublicFile, facts: Facts, pool: Sequence[tuple[PublicFile, Facts]]) -> Iterator[tuple[str, str, str]]:
-    """The first question of a file whose answer, or needles, are others in another file."""
+    """Yield the first question of a file whose answer or needles differ from those in another file."""
     for what in ("answer", "needles"):
         ours = facts.answers if what == "answer" else facts.needles
         for other_file, other in pool:
@@ -262,7 +262,7 @@ def _others(file: PublicFile, facts: Facts, pool: Sequence[tuple[PublicFile, Fac
 
 
 def _counted(name: str, file: PublicFile, facts: Facts, lock: Lock) -> Iterator[Problem]:
-    """What the lock counts of a file, and the file has otherwise."""
+    """Yield which counts of the lock differ from the file."""
     cell = _cells(name, lock).get(format_length(file.length))
     if cell is None:
         yield "the lock counts nothing of this length", format_length(file.length)
@@ -276,10 +276,10 @@ def _counted(name: str, file: PublicFile, facts: Facts, lock: Lock) -> Iterator[
 
 
 def rejects_of(release: Path) -> frozenset[tuple[str, str, int | None]]:
-    """Return (dataset, id, length) of each line of the rejects that can be read.
+    """Return (dataset, id, length) of each readable line of the rejects.
 
     Raises:
-        ReleaseError: the file is larger than any that is read.
+        ReleaseError: the file is too large to be read.
 
     """
     found: set[tuple[str, str, int | None]] = set()
@@ -301,7 +301,7 @@ def _cells(name: str, lock: Lock) -> Mapping[str, CellCounts]:
 
 
 def _value(placement: object) -> float:
-    """A placement as the audit reads it from a record; -1 where there is none."""
+    """Return a placement in the form that the audit reads from a record; -1 if there is none."""
     if isinstance(placement, Depth | Permutation):
         return float(placement.value)
     return float(placement) if isinstance(placement, int | float) else -1.0

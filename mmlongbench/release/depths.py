@@ -1,7 +1,7 @@
-"""Whether needles stand at the depths that a record names: the nearest places to those that were asked for.
+"""Checks that needles are at the depths that a record names: at the nearest place to the requested depth.
 
-Depths are shares of the haystack's tokens. The rules are those of the paper, written anew: nothing is shared with the
-packer.
+Depths are shares of the haystack's tokens. The rules of the paper are implemented here a second time, without code of
+the packer.
 """
 
 from bisect import bisect_left, bisect_right
@@ -15,30 +15,30 @@ from mmlongbench.release.items import Item
 from mmlongbench.release.positions import JOINT, NEEDLES, Found, separator
 
 _ROUNDING = 0.51
-"""Tokens by which a depth may differ from a place for the rounding of shares."""
+"""The tokens by which a depth may differ from a place because shares are rounded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Haystack:
-    """The tokens of a context without its needles, each unit with its separator."""
+    """The tokens of a context without its needles; each unit counts with its separator."""
 
     tokens: int
     before: tuple[int, ...]
-    """Before each needle, in reading order."""
+    """The tokens before each needle, in reading order."""
     bounds: tuple[int, ...]
-    """Before each unit, and behind the last one."""
+    """The tokens before each unit, and after the last one."""
     slack: int
-    """Tokens by which it may differ from what the packer measured."""
+    """The tokens by which positions may differ from those that the packer computed."""
 
     def is_at(self, needle: int, depth: object) -> bool:
-        """Return whether a needle, by its number, has achieved this depth, to the token."""
+        """Return whether a needle, given by its number, is at exactly this depth, to the token."""
         return is_number(depth) and self._distance(needle, depth) <= self.slack + _ROUNDING
 
     def is_near(self, needle: int, depth: object, *, is_sentence: bool, taken: Set[int]) -> bool:
-        """Return whether a needle stands at the free place nearest to a requested depth.
+        """Return whether a needle is at the free place that is nearest to a requested depth.
 
-        A needle that is a unit stands between two units of the haystack; one that is a sentence may stand inside one,
-        at most half of that unit from its depth. `taken` are the boundaries, by their numbers, where it may not stand.
+        A needle that is a unit must be between two units of the haystack; a needle sentence may be inside one, at most
+        half of that unit from its depth. `taken` are the numbers of the boundaries that are not free.
         """
         if not is_number(depth):
             return False
@@ -50,20 +50,20 @@ class Haystack:
         return all(number in taken for number in range(low, high))
 
     def taken_by(self, needle: int, *, is_wide: bool) -> range:
-        """Return the boundaries, by their numbers, at which a needle stands; with `is_wide`, those of its unit, too."""
+        """Return the numbers of the boundaries that a needle takes; with `is_wide`, also those of its unit."""
         low = bisect_left(self.bounds, self.before[needle] - self.slack - _ROUNDING)
         high = bisect_right(self.bounds, self.before[needle] + self.slack + _ROUNDING)
         return range(low - 1, high + 1) if is_wide else range(low, high)
 
     def share(self, needle: int) -> float:
-        """Return the depth of a needle."""
+        """Return the depth that a needle has."""
         return self.before[needle] / self.tokens if self.tokens else 0.0
 
     def _distance(self, needle: int, depth: object) -> float:
         return abs(float(depth) * self.tokens - self.before[needle])  # type: ignore[arg-type]
 
     def _half(self, target: float) -> float:
-        """Half of the unit that a place is in; of the larger one where it is near the boundary of two."""
+        """Return half of the tokens of the unit at a place; near a boundary, of the larger of its two units."""
         spans = [after - before for before, after in pairwise(self.bounds)] or [0]
         slack = self.slack + _ROUNDING
         first, last = (bisect_left(self.bounds, target + by) - 1 for by in (-slack, slack))
@@ -71,7 +71,7 @@ class Haystack:
 
 
 def haystack(needles: Sequence[Found], items: Sequence[Item]) -> Haystack:
-    """Return the haystack of a context and how much of it stands before each needle."""
+    """Return the haystack of a context and how much of it is before each needle."""
     gap = separator(items)
     first = items[0]["start"]
     passed = accumulate((needle.tokens for needle in needles), initial=first)
@@ -93,11 +93,11 @@ def haystack(needles: Sequence[Found], items: Sequence[Item]) -> Haystack:
 
 
 def placement_faults(
-    record: Mapping[str, Any], found: Sequence[Found], hay: Haystack, *, is_single: bool
+    record: Mapping[str, object], found: Sequence[Found], hay: Haystack, *, is_single: bool
 ) -> Iterator[str]:
-    """Yield what differs between the fields of a record and the places of its needles.
+    """Yield differences between the fields of a record and the positions of its needles.
 
-    With `is_single`, the fields name the one needle that stands at the depth, which others may stand before.
+    With `is_single`, the fields are about the one needle that was put at the depth; other needles may be before it.
     """
     names = ("needle_start", "depth_achieved", "depth" if is_single else "depth_requested")
     values = [[record.get(name)] if is_single else record.get(name) for name in names]
@@ -119,18 +119,18 @@ def placement_faults(
             yield f"depth_achieved is {depth}, in the prompt it is {hay.share(number):.4f}"
     placed = [number for number in numbers if number is not None]
     if len(placed) < len(numbers) or len(requested) != len(placed):
-        return  # it has been said, or is said of what was drawn
+        return  # reported before, or when drawn depths are compared
     yield from _unrequested(names[2], requested, placed, found, hay)
 
 
 def _unrequested(
     name: str, requested: Sequence[object], placed: Sequence[int], found: Sequence[Found], hay: Haystack
 ) -> Iterator[str]:
-    """The requested depths that have a free place nearer than the one where their needle stands.
+    """Yield the requested depths that have a free place nearer than the place of their needle.
 
-    `placed` are the needles in the order of being placed: each takes a place, as long as any is free.
+    `placed` are the needles in the order in which they are placed; each takes a place, as long as any is free.
     """
-    is_wide = any(needle.is_sentence for needle in found)  # a sentence keeps its whole passage from others
+    is_wide = any(needle.is_sentence for needle in found)  # a sentence takes its whole passage
     taken: set[int] = set()
     for at, (depth, number) in enumerate(zip(requested, placed, strict=True)):
         is_sentence = found[number].is_sentence
@@ -140,7 +140,7 @@ def _unrequested(
 
 
 def numbers_of(starts: Sequence[Any], found: Sequence[Found]) -> list[int | None]:
-    """Return the needle, by its number in reading order, that stands at each start; none of them twice."""
+    """Return for each start the number of its needle in reading order; no needle is used twice."""
     left: dict[int, list[int]] = defaultdict(list)
     for number in reversed(range(len(found))):
         left[found[number].start].append(number)
@@ -152,7 +152,7 @@ def numbers_of(starts: Sequence[Any], found: Sequence[Found]) -> list[int | None
 
 
 def _nearest(start: float, left: Mapping[int, Sequence[int]], found: Sequence[Found]) -> int | None:
-    """The start, of those left, that may be meant by another one."""
+    """Return the start, among those left, that another one may mean."""
     if not any(each.slack for each in found):
         return None
     near = [at for at, numbers in left.items() if numbers and abs(at - start) <= found[numbers[-1]].slack]
@@ -160,5 +160,5 @@ def _nearest(start: float, left: Mapping[int, Sequence[int]], found: Sequence[Fo
 
 
 def is_number(value: object) -> bool:
-    """Return whether a value of JSON is a number."""
+    """Return whether a JSON value is a number."""
     return isinstance(value, int | float) and not isinstance(value, bool)

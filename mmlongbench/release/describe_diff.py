@@ -1,23 +1,22 @@
-"""What differs between two values, or two contexts, in words."""
+"""Describes the differences between two values, or two contexts, in words."""
 
 import json
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
-from typing import Any
 
 SHORT = 70
-"""Characters that a value may have to be said whole; a SHA-256 has fewer."""
+"""The maximum characters of a value that is shown whole; a SHA-256 has fewer."""
 _AROUND = 20
-"""Characters that are shown of a long text, from where it differs."""
+"""The characters that are shown of a long text, from the first difference."""
 _UNITS = 5
-"""Units of each kind that are named."""
+"""The number of units of each kind that are named."""
 _PLACED = ("position", "start")
-"""Of a unit, what follows from the units before it."""
+"""The fields of a unit that depend on the units before it."""
 
 
 def differences(one: object, other: object, field: str = "") -> Iterator[tuple[str, str]]:
-    """(field, what differs in it) of two values; the fields of objects in objects have dots.
+    """Yield (field, difference) of two values; the fields of nested objects are joined with dots.
 
     >>> dict(differences({"seed": 42, "pages": {"dpi": 144}}, {"seed": 7, "pages": {"dpi": 72}}))
     {'seed': '42 against 7', 'pages.dpi': '144 against 72'}
@@ -36,7 +35,7 @@ def differences(one: object, other: object, field: str = "") -> Iterator[tuple[s
 
 
 def against(one: object, other: object) -> str:
-    """Two values that differ: short ones as they are, long ones by their lengths and where they differ first.
+    """Return two different values in words: short values whole, long ones by their lengths and first difference.
 
     >>> against("red", ["red"])
     '"red" against ["red"]'
@@ -55,16 +54,16 @@ def against(one: object, other: object) -> str:
 
 
 def short(value: object) -> str:
-    """A value as JSON, cut where it is long."""
+    """Return a value as JSON, shortened if it is long."""
     text = _json(value)
     return text if len(text) <= SHORT else f"{text[: SHORT - 1]}…"
 
 
-def contexts(one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """What differs between two contexts, by their units: removed, added, moved, and what else is said of each.
+def contexts(one: Sequence[Mapping[str, object]], other: Sequence[Mapping[str, object]]) -> Iterator[str]:
+    """Yield the differences between two contexts by units: removed, added, moved, and changed values.
 
-    A unit is moved where it does not stand between the same others; the fewest that tell are named. Where nothing of
-    this differs, the tokens that units start at are compared.
+    A unit is moved if it is not between the same others; the smallest possible set of moved units is named. If nothing
+    else differs, the start tokens of units are compared.
     """
     ours, theirs = ({str(row.get("unit")): row for row in rows} for rows in (one, other))
     both = [unit for unit in ours if unit in theirs]
@@ -83,7 +82,7 @@ def contexts(one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]
         )
 
 
-def _row(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
+def _row(one: Mapping[str, object], other: Mapping[str, object]) -> str:
     ours, theirs = ({key: value for key, value in row.items() if key not in _PLACED} for row in (one, other))
     return ", ".join(f"{field} {words}" for field, words in differences(ours, theirs))
 
@@ -95,12 +94,12 @@ def _named(kind: str, units: Sequence[str]) -> Iterator[str]:
 
 
 def _longest_rise(numbers: Sequence[int]) -> set[int]:
-    """A longest part of distinct numbers that rises.
+    """Return a longest rising subsequence of distinct numbers.
 
     >>> sorted(_longest_rise([5, 0, 1, 3, 2]))
     [0, 1, 2]
     """
-    ends: list[int] = []  # the least number that ends a rise of each length
+    ends: list[int] = []  # the smallest number that ends a rising sequence of each length
     before: dict[int, int | None] = {}
     for number in numbers:
         at = bisect_left(ends, number)
@@ -123,7 +122,7 @@ def _first_entry(one: Sequence[object], other: Sequence[object], at: int) -> str
 
 
 def _common(one: Sequence[object], other: Sequence[object]) -> int:
-    """How many entries are the same from the start on."""
+    """Return how many entries are the same from the start."""
     pairs = zip(one, other, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 

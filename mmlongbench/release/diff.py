@@ -1,4 +1,4 @@
-"""What differs between two releases: the locks key by key, the files example by example, the contexts unit by unit."""
+"""Finds what differs between two releases: locks key by key, files example by example, contexts unit by unit."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -22,99 +22,106 @@ _WRITTEN = "the same values, written otherwise"
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """So many of a kind, of which the first are named."""
+    """A number of things, of which the first are named."""
 
     count: int = 0
+    """How many there are."""
     first: tuple[str, ...] = ()
+    """The names of the first ones."""
 
     @classmethod
     def of(cls, names: Sequence[str], limit: int | None = None) -> "Named":
-        """All of them, or the first."""
+        """Count all names, and keep the first `limit`."""
         return cls(len(names), tuple(names[:limit]))
 
 
 @dataclass(frozen=True, slots=True)
 class FileDifference:
-    """A file that both have, with other bytes."""
+    """A file that both releases have, with different bytes."""
 
     file: str
+    """Its path below the release."""
     what: str = ""
-    """In words, where it has no examples, or these do not differ or cannot be told."""
+    """The difference in words, for files without examples, or whose examples are the same or cannot be compared."""
     in_both: int = 0
-    """Examples."""
+    """The number of examples that both files have."""
     differ: int = 0
-    """Of those in both."""
+    """How many of these differ."""
     only_in_a: Named = Named()
+    """Examples that only the first release has."""
     only_in_b: Named = Named()
+    """Examples that only the second release has."""
     first: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """What differs in the first of those that do, by name."""
+    """What differs in the first of the different examples, by name."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class ReleaseDifference:
-    """What differs between two releases."""
+    """The differences between two releases."""
 
-    lock: list[tuple[str, str]]
-    """(where, in words): of the manifests, sources, versions and counts."""
-    only_in_a: dict[str, Named]
-    """Files, by the folder at the top."""
-    only_in_b: dict[str, Named]
-    files: list[FileDifference] = field(default_factory=list)
-    """All but images."""
+    lock: tuple[tuple[str, str], ...]
+    """(where, in words) for each difference of the manifests, sources, versions and counts."""
+    only_in_a: Mapping[str, Named]
+    """Files that only the first release has, by the folder at the top."""
+    only_in_b: Mapping[str, Named]
+    """Files that only the second release has."""
+    files: tuple[FileDifference, ...] = ()
+    """Files with different bytes, except images."""
     images: Named = Named()
-    """With other bytes; each with what is seen of that."""
+    """Images with different bytes; each with a visible difference."""
     same: int = 0
-    """Files that are the same in both."""
+    """The number of files that are the same in both."""
 
     @property
     def is_same(self) -> bool:
-        """Whether nothing differs."""
+        """Whether there is no difference."""
         return not (self.lock or self.only_in_a or self.only_in_b or self.files or self.images.count)
 
-    def summary(self) -> dict[str, Any]:
-        """One JSON object."""
+    def summary(self) -> dict[str, object]:
+        """Return the differences as one JSON object."""
         return {"is_same": self.is_same, **asdict(self)}
 
 
 def diff(a: Path, b: Path, progress: Progress, limit: int = 5) -> ReleaseDifference:
-    """Compare two releases, by what is on the disk; of each file an index of its examples is held, and no more.
+    """Compare two releases on disk; only an index of the examples of each file is kept in memory.
 
     Args:
         a: one release.
         b: the other.
-        progress: where a bar is shown.
-        limit: how many examples of a file, and images, are named; the others are counted.
+        progress: shows the bar.
+        limit: how many examples of a file, and images, are named; the others are only counted.
 
     Raises:
-        ReleaseError: one is no release.
+        ReleaseError: one of them is not a release.
 
     """
     locks = lock_json(a), lock_json(b)
     for release, lock in zip((a, b), locks, strict=True):
-        as_lock(release, lock)  # or it is refused
+        as_lock(release, lock)  # raises an error if it is not valid
     ours, theirs = {*names_there(a)}, {*names_there(b)}
     both = sorted(ours & theirs)
     only_in_a, only_in_b = (_by_folder(sorted(one), limit) for one in (ours - theirs, theirs - ours))
-    found = ReleaseDifference(list(_lock_differences(*locks)), only_in_a, only_in_b)
+    said = list(_lock_differences(*locks))
+    files: list[FileDifference] = []
     images: list[str] = []
+    same = 0
     with progress.bar("diff: files", len(both)) as advance:
         for name in both:
             pair = (a / name, b / name)
             if _are_same(pair):
-                found.same += 1
-                found.lock.extend(_listed(name, *locks))
+                same += 1
+                said.extend(_listed(name, *locks))
             elif name.startswith(f"{IMAGES}/"):
                 images.append(f"{name}: {_image_words(pair)}" if len(images) < limit else "")
             else:
-                found.files.append(_file_difference(name, pair, limit))
+                files.append(_file_difference(name, pair, limit))
             advance()
-    found.images = Named.of(images, limit)
-    found.files.sort(key=lambda file: by_length(file.file))
-    return found
+    files.sort(key=lambda file: by_length(file.file))
+    return ReleaseDifference(tuple(said), only_in_a, only_in_b, tuple(files), Named.of(images, limit), same)
 
 
 def _by_folder(names: Sequence[str], limit: int) -> dict[str, Named]:
-    """Files that one release has: all are named, but of images the first."""
+    """Group files that only one release has by folder: all are named, except images after the first ones."""
     folders: dict[str, list[str]] = {}
     for name in names:
         folders.setdefault(name.split("/")[0], []).append(name)
@@ -134,19 +141,19 @@ def _lock_differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Ite
             yield f"{kind}: {where}" if where else kind, words
 
 
-def _by_name(manifest: Sequence[Any]) -> dict[str, Any]:
+def _by_name(manifest: Sequence[object]) -> dict[str, object]:
     return {str(data.get("name") if isinstance(data, dict) else data): data for data in manifest}
 
 
 def _listed(name: str, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What the locks say of a file that is the same in both."""
+    """Yield differences in what the locks say of a file that is the same in both."""
     entries = [lock["files"].get(name) for lock in (ours, theirs)]
     if entries[0] != entries[1]:
         yield f"files: {name}", f"the file is the same, the locks say {against(*entries)}"
 
 
 def _are_same(pair: _Pair) -> bool:
-    """Whether two files have the same bytes; what is no file is not opened."""
+    """Return whether two files have the same bytes; only regular files are opened."""
     if not all(path.is_file() for path in pair):
         return not any(path.is_file() for path in pair)
     sizes = {path.stat().st_size for path in pair}
@@ -171,7 +178,7 @@ def _both(pair: _Pair, said: Callable[[Path], str]) -> str:
 
 
 _KINDS: dict[str, Callable[[Path], Examples]] = {".jsonl": Lines, ".parquet": Units, ".json": Members}
-"""How the examples of a file are found, by its ending."""
+"""The classes that find the examples of a file, by its ending."""
 
 
 def _file_difference(name: str, pair: _Pair, limit: int) -> FileDifference:
@@ -204,7 +211,7 @@ def _example_differences(name: str, ours: Examples, theirs: Examples, limit: int
 
 
 def _said(one: object, other: object) -> list[str]:
-    """What differs between two examples: the fields of records, the units of contexts."""
+    """Return what differs between two examples: the fields of records, the units of contexts."""
     try:
         if isinstance(one, list) and isinstance(other, list):
             said = list(contexts(one, other))

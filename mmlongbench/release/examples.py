@@ -1,4 +1,4 @@
-"""The examples of one file by their names: an index is held, the examples are read when they are asked for."""
+"""The examples of a file by name: an index is kept in memory, and examples are read when needed."""
 
 import json
 from collections import Counter
@@ -6,14 +6,14 @@ from collections.abc import Collection, Iterator, Mapping
 from hashlib import blake2b
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.io.safe_read import MAX_BYTES, MAX_OF_A_FILE, bounded_lines, read_regular
 from mmlongbench.task.formats import to_json
 
 _ROWS = 5_000
-"""Of items, that are held at a time."""
+"""The rows of items that are in memory at a time."""
 
 
 class Examples(Protocol):
@@ -21,16 +21,16 @@ class Examples(Protocol):
 
     @property
     def digests(self) -> Mapping[str, bytes]:
-        """What tells each example's bytes, by name, in the order of the file."""
+        """A digest of each example's bytes, by name, in the order of the file."""
         ...
 
-    def read(self, names: Collection[str]) -> dict[str, Any]:
-        """Some of the examples, by name."""
+    def read(self, names: Collection[str]) -> dict[str, object]:
+        """Return some of the examples, by name."""
         ...
 
 
-def name_of(record: Mapping[str, Any]) -> str:
-    """The id of a record, and its placement where it has one.
+def name_of(record: Mapping[str, object]) -> str:
+    """Return a record's name: its id, and its placement if it has one.
 
     >>> name_of({"id": "vh-3", "depth": 0.2})
     'vh-3, depth 0.2'
@@ -40,7 +40,7 @@ def name_of(record: Mapping[str, Any]) -> str:
 
 
 class Lines:
-    """The examples of a file of one JSON object a line; what is none is a text, named by the line's number."""
+    """The examples of a file with one JSON object a line; any other line is kept as text, named by its number."""
 
     def __init__(self, path: Path) -> None:
         """Read the whole file once."""
@@ -48,7 +48,7 @@ class Lines:
         self._starts: dict[str, int] = {}
         self.digests: dict[str, bytes] = {}
         self.unreadable: list[str] = []
-        """The lines that are no JSON object."""
+        """The lines that are not JSON objects."""
         names = _Names()
         with path.open("rb") as file:
             for number, start, whole in bounded_lines(file):
@@ -59,9 +59,9 @@ class Lines:
                     self.unreadable.append(name)
                 self._starts[name], self.digests[name] = start, _digest(line)
 
-    def read(self, names: Collection[str]) -> dict[str, Any]:
-        """Some of the examples, by name."""
-        found = {}
+    def read(self, names: Collection[str]) -> dict[str, object]:
+        """Return some of the examples, by name."""
+        found: dict[str, object] = {}
         with self._path.open("rb") as file:
             for name in names:
                 file.seek(self._starts[name])
@@ -70,23 +70,23 @@ class Lines:
 
 
 class Units:
-    """The examples of a file of items: of each, the rows of its units in the order of the context."""
+    """The examples of a file of items: for each, the rows of its units in the order of the context."""
 
     def __init__(self, path: Path) -> None:
         """Read the whole file once.
 
         Raises:
-            ReleaseError: it is no Parquet file of items.
+            ReleaseError: the file is not a Parquet file of items.
 
         """
         self._path = path
         self.digests = {name: _digest(repr(rows).encode("utf-8", "backslashreplace")) for name, rows in self._all()}
 
-    def read(self, names: Collection[str]) -> dict[str, Any]:
-        """Some of the examples, by name."""
+    def read(self, names: Collection[str]) -> dict[str, object]:
+        """Return some of the examples, by name."""
         return {name: rows for name, rows in self._all() if name in names} if names else {}
 
-    def _all(self) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    def _all(self) -> Iterator[tuple[str, list[dict[str, object]]]]:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -102,13 +102,13 @@ class Units:
 
 
 class Members:
-    """The members of one JSON object, such as a public file that is no example a line; it is held whole."""
+    """The members of one JSON object, such as a public file without an example a line; it is kept in memory."""
 
     def __init__(self, path: Path) -> None:
         """Read the whole file.
 
         Raises:
-            ReleaseError: it is no JSON object.
+            ReleaseError: the file is not a JSON object.
 
         """
         try:
@@ -120,13 +120,13 @@ class Members:
         self._members = value
         self.digests = {name: _digest(to_json(member)) for name, member in value.items()}
 
-    def read(self, names: Collection[str]) -> dict[str, Any]:
-        """Some of the members, by name."""
+    def read(self, names: Collection[str]) -> dict[str, object]:
+        """Return some of the members, by name."""
         return {name: self._members[name] for name in names}
 
 
 class _Names:
-    """Makes names distinct: from the second of each on they have a number."""
+    """Makes names distinct: a repeated name gets a number."""
 
     def __init__(self) -> None:
         self._times: Counter[str] = Counter()
@@ -140,10 +140,10 @@ def _digest(data: bytes) -> bytes:
     return blake2b(data, digest_size=16).digest()
 
 
-def _value(line: bytes) -> dict[str, Any] | str:
-    """The object of a line; the line itself where it is none."""
+def _value(line: bytes) -> dict[str, object] | str:
+    """Return the object of a line, or the line itself if it has none."""
     try:
-        value = json.loads(line)
+        value: object = json.loads(line)
     except (ValueError, RecursionError):
         value = None
     return value if isinstance(value, dict) else line.decode("utf-8", "backslashreplace").removesuffix("\n")

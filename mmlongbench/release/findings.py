@@ -1,4 +1,4 @@
-"""What an audit found: numbers of each file as they are counted, and problems by kind."""
+"""The results of an audit: counts of each file, and problems by kind."""
 
 import math
 from collections import Counter
@@ -19,7 +19,7 @@ from mmlongbench.task.spec import Remark
 
 @dataclass(slots=True)
 class Spread:
-    """Mean, standard deviation, least and most of a stream of numbers."""
+    """Mean, standard deviation, smallest and largest value of a stream of numbers."""
 
     n: int = 0
     total: float = 0.0
@@ -28,7 +28,7 @@ class Spread:
     most: float = -math.inf
 
     def add(self, value: float) -> None:
-        """Take one number in."""
+        """Add one number."""
         self.n += 1
         self.total += value
         self.squares += value * value
@@ -36,7 +36,7 @@ class Spread:
 
     @property
     def mean(self) -> float:
-        """The mean; 0 of nothing."""
+        """The mean; 0 if there are no numbers."""
         return self.total / self.n if self.n else 0.0
 
     @property
@@ -45,26 +45,26 @@ class Spread:
         return math.sqrt(max(0.0, self.squares / self.n - self.mean**2)) if self.n else 0.0
 
     def figures(self) -> SpreadFigures:
-        """For a report."""
+        """Return the numbers for a report."""
         if not self.n:
             return SpreadFigures(mean=0.0, sd=0.0, min=0.0, max=0.0)
         return SpreadFigures(mean=self.mean, sd=self.deviation, min=self.least, max=self.most)
 
 
 WORST = 5
-"""Examples that are named for each model and file."""
+"""How many examples are named for each model and file."""
 BINS = 20
-"""Of a histogram, from 0 to 1."""
+"""The number of bins of a histogram, from 0 to 1."""
 
 
 @dataclass(slots=True)
 class Histogram:
-    """Counts in equal bins from 0 to 1, 1 among the last; one bin more has what is over 1."""
+    """Counts in equal bins from 0 to 1, where 1 is in the last bin; one more bin is for values over 1."""
 
     counts: list[int] = field(default_factory=lambda: [0] * (BINS + 1))
 
     def add(self, share: float) -> None:
-        """Take one share in."""
+        """Add one value."""
         self.counts[BINS if share > 1 else min(BINS - 1, max(0, int(share * BINS)))] += 1
 
 
@@ -73,21 +73,21 @@ class ModelTally:
     """What a file costs on one model."""
 
     tokens: Spread = field(default_factory=Spread)
-    """Of the prompt, text and images, without the reserve."""
+    """The tokens of prompts, text and images, without the reserve."""
     over_window: int = 0
-    """Examples whose prompt and reserve are more than the window."""
+    """The number of examples whose prompt and reserve are larger than the window."""
     over_images: int = 0
-    """Examples with more images than a request may hold."""
+    """The number of examples with more images than a request may hold."""
     refused: int = 0
-    """Examples with an image that the model refuses."""
+    """The number of examples with an image that the model refuses."""
     first_refused: str = ""
     shares: Histogram = field(default_factory=Histogram)
-    """Of prompt and reserve, as shares of the window."""
+    """Prompt and reserve of each example, as a share of the window."""
     costliest: dict[str, int] = field(default_factory=dict)
-    """Tokens of the costliest examples by id, of each id the costliest."""
+    """The tokens of the costliest examples by id; for each id, those of its costliest example."""
 
     def add(self, id: str, total: int) -> None:
-        """Take one example in."""
+        """Add one example."""
         self.tokens.add(total)
         self.costliest[id] = max(total, self.costliest.get(id, 0))
         if len(self.costliest) > WORST:
@@ -95,16 +95,16 @@ class ModelTally:
 
     @property
     def worst(self) -> list[tuple[str, int]]:
-        """(id, tokens) of the costliest examples, the costliest first."""
+        """Return (id, tokens) of the costliest examples, the costliest first."""
         return sorted(self.costliest.items(), key=lambda item: (-item[1], item[0]))
 
     def refuse(self, where: str) -> None:
-        """Note an example that the model cannot take."""
+        """Add an example that the model refuses."""
         self.refused += 1
         self.first_refused = self.first_refused or where
 
     def figures(self, examples: int) -> ModelFigures:
-        """For a report about a file of so many examples."""
+        """Return the numbers for a report about a file with `examples` examples."""
         unfit = max(self.over_window, self.over_images) + self.refused
         counted = self.tokens.n + self.refused
         return ModelFigures(
@@ -124,41 +124,41 @@ class RemarkTally:
     """What a builder noticed about the records of a file, under one subject."""
 
     examples: int = 0
-    """Those that the subject applies to."""
+    """The number of examples that the subject applies to."""
     faults: Counter[str] = field(default_factory=Counter)
     first: dict[str, str] = field(default_factory=dict)
-    """Where each fault was found first."""
+    """Where each fault was first found."""
 
     def add(self, fault: str, where: str) -> None:
-        """Take one record in; the fault is empty where nothing is wrong."""
+        """Add one record; the fault is empty if there is none."""
         self.examples += 1
         if fault:
             self.faults[fault] += 1
             self.first.setdefault(fault, where)
 
     def figures(self, subject: str) -> RemarkFigures:
-        """For a report."""
+        """Return the numbers for a report."""
         faults = [RemarkFault(fault=fault, count=n, first=self.first[fault]) for fault, n in self.faults.items()]
         return RemarkFigures(subject=subject, examples=self.examples, faults=faults)
 
 
 @dataclass(slots=True)
 class Facts:
-    """What the records of one file say that other files of the dataset must say too; digests stand for values."""
+    """Facts about the records of a file that other files of the dataset must agree with; values are kept as digests."""
 
     is_bundle: bool
     lines: int = 0
-    """Examples of the file, those that could not be read among them."""
+    """The examples of the file, including those that could not be read."""
     is_read: bool = True
-    """Whether all of them could be read and counted."""
+    """Whether all examples could be read and counted."""
     placements: dict[str, list[float | None]] = field(default_factory=dict)
-    """Of each id, in the order of the file."""
+    """The placements of each id, in the order of the file."""
     answers: dict[str, bytes] = field(default_factory=dict)
     needles: dict[str, bytes] = field(default_factory=dict)
     balanced: Counter[str] = field(default_factory=Counter)
-    """The values of the field that is balanced, counted."""
+    """How often each value of the balanced field occurs."""
     is_by_line: bool = False
-    """Whether the units of some example begin lines, so many of them that it is no chance."""
+    """Whether the units of an example begin lines, in so many cases that it cannot be chance."""
     astray: str = ""
     """The first example whose units do not begin lines; empty if there is none."""
     shown: set[str] = field(default_factory=set)
@@ -167,7 +167,7 @@ class Facts:
 
 @dataclass(slots=True)
 class FileAudit:
-    """What was counted in one file."""
+    """The counts and problems of one file."""
 
     file: str
     length: int
@@ -178,33 +178,33 @@ class FileAudit:
     images: Spread = field(default_factory=Spread)
     fills: Histogram = field(default_factory=Histogram)
     models: dict[str, ModelTally] = field(default_factory=dict)
-    """What it costs on each model that was asked about."""
+    """Its cost on each requested model."""
     problems: Counter[str] = field(default_factory=Counter)
     """How often each kind of problem was found."""
     first: dict[str, str] = field(default_factory=dict)
-    """Where each kind was found first, in words."""
+    """Where each kind was first found, in words."""
     dataset: str = ""
-    """The name of the dataset it is of; empty where none is known."""
+    """The name of its dataset; empty if it is unknown."""
     tokenizer: str = ""
-    """What its text was counted by."""
+    """The tokenizer that its text was counted with."""
     remarks: dict[str, RemarkTally] = field(default_factory=dict)
     """What its builder noticed, by subject."""
     facts: Facts | None = None
-    """What its records say that others must say too; None where that is not compared."""
+    """Facts that other files must agree with; None if they are not compared."""
 
     def remark(self, found: Remark, where: str, *, is_ours: bool) -> None:
-        """Count a remark; what a release of this engine promised and did not keep is a problem, too."""
+        """Count a remark; a broken promise of a release of this engine is a problem too."""
         self.remarks.setdefault(found.subject, RemarkTally()).add(found.fault, where)
         if found.fault and found.is_promised and is_ours:
             self.problem(f"{found.subject}: {found.fault}", where)
 
     def problem(self, kind: str, where: str) -> None:
-        """Note a problem."""
+        """Add a problem."""
         self.problems[kind] += 1
         self.first.setdefault(kind, where)
 
     def line(self) -> AuditLine:
-        """For a report."""
+        """Return the numbers for a report."""
         problems = [ProblemFigures(problem=kind, count=n, first=self.first[kind]) for kind, n in self.problems.items()]
         models = {name: tally.figures(self.examples) for name, tally in self.models.items()}
         remarks = [tally.figures(subject) for subject, tally in self.remarks.items()]

@@ -1,4 +1,4 @@
-"""How much smaller images must be for a release to fit a model: one factor for all, as `--image_resize` has it."""
+"""Finds how much smaller images must be for a release to fit a model: one factor for all, like `--image_resize`."""
 
 import math
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from mmlongbench.release.models import Model, ModelOptions
 from tokenization import TokenizationError
 
 STEPS = 100
-"""Factors are hundredths."""
+"""The number of steps: factors are hundredths."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,40 +19,40 @@ class Costliest:
     """The costliest example at one size of images."""
 
     tokens: int
-    """With its reserve."""
+    """Its tokens, with its reserve."""
     where: str
     """Its file and id."""
     over_images: int
-    """Examples with more images than a request may hold: no size helps these."""
+    """The number of examples with more images than a request may hold: no size helps these."""
     refused: int
-    """Examples with an image of a size that the model does not take."""
+    """The number of examples with an image whose size the model refuses."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What was found."""
+    """The factor that was found."""
 
     model: str
     window: int
     factor: float | None
-    """By which both sides of every image are to be multiplied; None where none of a hundredth and more would do."""
+    """The factor for both sides of every image; None if even a hundredth is too large."""
     at: Costliest
-    """At that factor; at a hundredth where none would do."""
+    """The costliest example at that factor; at a hundredth if there is no factor."""
     as_it_is: Costliest
 
 
 def fit(target: Target, asked: ModelOptions) -> Fit:
-    """A factor at which every example fits the window, and a hundredth more does not; memory does not grow.
+    """Return a factor at which every example fits the window, while at a hundredth more one does not.
 
-    Each factor that is tried is one pass over the release; sides are rounded down, at least one pixel. Rules that cut
-    images into tiles may have a larger factor that fits again.
+    Trying a factor takes one pass over the release; memory does not grow. Sides are rounded down, to at least one
+    pixel. With rules that cut images into tiles, a larger factor may fit again.
 
     Raises:
         ReleaseError: the model has no window.
 
     """
     if asked.window is None:
-        raise ReleaseError(f"--fit {asked.name}: how much it holds is not said; --window {asked.name}=TOKENS does")
+        raise ReleaseError(f"--fit {asked.name}: its window is not known; give it with --window {asked.name}=TOKENS")
     model, opened = asked.open(), target.open()
     whole = _most(opened, model, STEPS)
     if whole.tokens <= asked.window:
@@ -60,7 +60,7 @@ def fit(target: Target, asked: ModelOptions) -> Fit:
     least = _most(opened, model, 1)
     if least.tokens > asked.window:
         return Fit(asked.name, asked.window, None, least, whole)
-    low, high = 1, STEPS  # fits at low, and not at high
+    low, high = 1, STEPS  # fits at low, but not at high
     while high - low > 1:
         middle = (low + high) // 2
         tried = _most(opened, model, middle)
@@ -72,7 +72,7 @@ def fit(target: Target, asked: ModelOptions) -> Fit:
 
 
 def resized(size: tuple[int, int], hundredths: int) -> tuple[int, int]:
-    """(width, height) at so many hundredths, rounded down as `--image_resize` rounds.
+    """Return (width, height) scaled by hundredths, rounded down as `--image_resize` rounds.
 
     >>> resized((640, 3), 25)
     (160, 1)
@@ -81,7 +81,7 @@ def resized(size: tuple[int, int], hundredths: int) -> tuple[int, int]:
 
 
 def _most(opened: LoadedRelease, model: Model, hundredths: int) -> Costliest:
-    """The costliest example at a size; headers are read once for all sizes."""
+    """Return the costliest example at a size; headers are read once for all sizes."""
     most, where, too_many, refused = 0, "", 0, 0
     for file in opened.files:
         for _, made in measured_examples(file, FileAudit(file.name, file.length)):

@@ -1,4 +1,4 @@
-"""Sizes of released images, read from their headers; never pixels."""
+"""Sizes of released images, read from their headers without decoding pixels."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
@@ -11,19 +11,19 @@ class ImageSizes(Mapping[str, tuple[int, int]]):
     """(width, height) in pixels, after EXIF rotation, by path below the image root; each header is read once."""
 
     def __init__(self, root: Path) -> None:
-        """Look below this folder."""
+        """Look up images below this folder."""
         self._root = root.resolve()
         self._known: dict[str, tuple[int, int]] = {}
         self.turned: set[str] = set()
-        """The images among those that are known whose EXIF orientation turns or mirrors them."""
+        """The known images that their EXIF orientation rotates or mirrors."""
         self.odd: dict[str, tuple[str, ...]] = {}
-        """What is odd about the files of those of which anything is."""
+        """What is odd about image files, for those with anything odd."""
 
     def __getitem__(self, path: str) -> tuple[int, int]:
-        """The size of one image.
+        """Return the size of one image.
 
         Raises:
-            ReleaseError: it is missing, no image, or its path leaves the root.
+            ReleaseError: the image is missing, is not an image, or its path leaves the root.
 
         """
         if path not in self._known:
@@ -40,7 +40,7 @@ class ImageSizes(Mapping[str, tuple[int, int]]):
         pure = PurePosixPath(path)
         if pure.is_absolute() or ".." in pure.parts or not (self._root / path).resolve().is_relative_to(self._root):
             raise ReleaseError(f"image {path!r}: the path leaves the image root")
-        if (self._root / path).exists() and not (self._root / path).is_file():  # a pipe would be waited for
+        if (self._root / path).exists() and not (self._root / path).is_file():  # reading a pipe might never end
             raise ReleaseError(f"image {path!r}: is no file")
         try:
             size, turned = header(self._root / path)

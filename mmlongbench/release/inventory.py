@@ -1,4 +1,4 @@
-"""The inventory: every file of the lock stands there unchanged, and no other beside it. Knows no file's content."""
+"""The inventory: checks that every file of the lock is there unchanged, and that there are no other files."""
 
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -11,21 +11,23 @@ from mmlongbench.release.lock import Lock
 
 OTHER_BYTES = "the bytes are not those of the lock"
 _UNFINISHED = (TEMPORARY, ".build")
-"""How the names begin of files that are not yet whole, and of the folder a build works in."""
+"""How the names of incomplete files, and of the working folder of a build, begin."""
 
 
 def files_below(root: Path) -> Iterator[Path]:
-    """Every file of a folder, or the file itself."""
+    """Yield every file of a folder, or the file itself."""
     return (path for path in entries_below(root) if path.is_file())
 
 
 def entries_below(root: Path) -> Iterator[Path]:
-    """Whatever is no folder: files, links to folders, devices; or `root` itself where it is no folder."""
+    """Yield everything that is not a folder: files, links to folders, devices; or `root` itself if it is not a
+    folder.
+    """
     return (path for path in (root, *root.rglob("*")) if not path.is_dir() or (path.is_symlink() and path != root))
 
 
 def names_there(release: Path) -> Iterator[str]:
-    """All that a build leaves, but for the lock, as paths below the release; links are followed at the parts only."""
+    """Yield the paths of all that a build leaves, except the lock; links are followed only at the top folders."""
     for top in release.iterdir():
         is_part = top.name in (DATA, IMAGES, ITEMS)
         for path in entries_below(top) if is_part or not top.is_symlink() else (top,):
@@ -34,15 +36,15 @@ def names_there(release: Path) -> Iterator[str]:
 
 
 def inventory(release: Path, lock: Lock) -> dict[str, str | None]:
-    """The SHA-256 of every file that is listed or there, in order; None where the lock does not name it."""
+    """Return the SHA-256 of every file that is in the lock or on disk, in order; None if the lock does not name it."""
     listed = {path: file.sha256 for path, file in lock.files.items()}
     return {path: listed.get(path) for path in sorted({*listed, *names_there(release)})}
 
 
 def audit_others(release: Path, lock: Lock, progress: Progress, shown: frozenset[str] | None = None) -> list[FileAudit]:
-    """What is wrong with images, items and rejects: one finding for each of these that has a problem.
+    """Return what is wrong with images, items and rejects: one entry for each of these that has a problem.
 
-    `shown` are the images that prompts show, where that is known of all of them.
+    `shown` are the images that prompts show; None if this is not known for all prompts.
     """
     files = inventory(release, lock)
     parts = {path: path.split("/")[0] for path in files}
@@ -61,7 +63,9 @@ def audit_others(release: Path, lock: Lock, progress: Progress, shown: frozenset
 
 
 def problem_of(release: Path, name: str, sha256: str | None, size: int | None = None) -> str | None:
-    """What is wrong with a file of the inventory, whatever is in it; one of another size than `size` is not read."""
+    """Return what is wrong with a file of the inventory, apart from its content; it is read only if its size is
+    `size`.
+    """
     if sha256 is None:
         is_temporary = any(part.startswith(_UNFINISHED) for part in name.split("/"))
         return "temporary file is left" if is_temporary else "file is not in the lock"
@@ -69,7 +73,7 @@ def problem_of(release: Path, name: str, sha256: str | None, size: int | None = 
         return "the path leaves the release"
     path = release / name
     try:
-        if not path.is_file():  # a pipe would never end
+        if not path.is_file():  # reading a pipe might never end
             return "is no file" if path.exists() else "missing file"
         if leads_out(release, name):
             return "is a link out of the release"
@@ -81,7 +85,7 @@ def problem_of(release: Path, name: str, sha256: str | None, size: int | None = 
 
 
 def leads_out(release: Path, name: str) -> bool:
-    """Return whether a file is a link that leads out of its part of the release; the parts may be links themselves."""
+    """Return whether a file is a link that leads out of its top folder; the top folders may be links themselves."""
     top, *rest = PurePosixPath(name).parts
     root = (release / top).resolve() if rest else release.resolve()
     return not (release / name).resolve().is_relative_to(root)

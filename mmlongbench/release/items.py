@@ -1,10 +1,10 @@
-"""The items of a release: one row for each unit of each example, in Parquet, beside the public files."""
+"""The items of a release: one row for each unit of each example, in Parquet files beside the public files."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import groupby, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NotRequired, TypeAlias
+from typing import TYPE_CHECKING, Any, NotRequired, TypeAlias, cast
 
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
@@ -13,43 +13,50 @@ from mmlongbench.errors import ReleaseError
 from mmlongbench.release.layout import ITEMS
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     from mmlongbench.release.loading import PublicFile
     from mmlongbench.release.measuring import Measured
 
-_Key: TypeAlias = tuple[str, float | None]
+_Row: TypeAlias = dict[str, object]
+"""A row in the form that the file has."""
+_Key: TypeAlias = tuple[object, object]
+"""The id and the placement of a row, in the form that the file has."""
 _AHEAD = 16
-"""Examples by which the items may be ahead of what can be counted."""
+"""How many examples the items may be ahead of the examples that can be counted."""
 _READ = 1024
-"""Rows of items that are read at once."""
+"""How many rows of items are read at once."""
 _MAX_UNITS = 2
-"""Units an example may have for each token of its length; those that cost nothing are rare."""
+"""The maximum number of units per token of an example's length; units that cost nothing are rare."""
 _MAX_ROW = 4096
-"""Bytes a row of items may have on average: ids, a path, numbers."""
+"""The maximum bytes of a row of items on average: ids, a path, numbers."""
 _MAX_TEXT = 16 * 1024
-"""Bytes of one text of a row."""
+"""The maximum bytes of one text of a row."""
 _TEXTS = ["id", "unit", "role", "inside", "image"]
 _NUMBERS = ["placement", "position", "start", "text_tokens", "image_tokens"]
 _MAX_FIRST = 256 * 1024
-"""Bytes a file of items may have however few its rows are."""
+"""The bytes that a file of items may always have, even with few rows."""
 
 
 class Item(TypedDict):
-    """One unit of one example. A dict, since there are millions."""
+    """One unit of one example. It is a dict because there are millions."""
 
     id: str
-    """Of the example."""
+    """The id of the example."""
     placement: float | None
     position: int
-    """Among the units of the example, from 0."""
+    """Its position among the units of the example, from 0."""
     unit: str
     """The unit's id."""
     role: str
     inside: NotRequired[str | None]
-    """Ids of the needles that stand inside of it, with a blank between two; blanks and percent signs as in a URL."""
+    """The ids of the needles inside the unit, separated by blanks; blanks and percent signs in them are escaped as in a
+    URL."""
     image: str | None
-    """The path of an image below `mmlb_image/`; None of a text."""
+    """The path of an image below `mmlb_image/`; None for a text."""
     start: int
-    """Tokens before it."""
+    """The tokens before the unit."""
     text_tokens: int
     image_tokens: int
 
@@ -58,26 +65,26 @@ _OF_AN_EXAMPLE = TypeAdapter(list[Item])
 
 
 class Items:
-    """The items of a release, read beside the public files, example after example."""
+    """The items of a release, read beside the public files, one example after another."""
 
     def __init__(self, root: Path, examples: int | None = None) -> None:
-        """`root` is the release; `examples` are those that a file has, where its items must not be more than fit."""
+        """`root` is the release; `examples` is the number of a file's examples, which limits its items."""
         self._root, self._examples = root, examples
         self._name = ""
-        self._groups: Iterator[tuple[_Key, list[dict[str, Any]]]] = iter(())
-        self._ahead: deque[tuple[_Key, list[dict[str, Any]]]] = deque()
+        self._groups: Iterator[tuple[_Key, list[_Row]]] = iter(())
+        self._ahead: deque[tuple[_Key, list[_Row]]] = deque()
         self._passed = ""
 
     def left(self) -> str:
-        """Return the first example of which there are items and that was not asked for; empty if there is none."""
+        """Return the first example that has items but was not asked for; empty if there is none."""
         keys = (key for key, _ in (*self._ahead, *self._groups))
         return self._passed or next((f"{id}, {placement}" for id, placement in keys), "")
 
     def of(self, file: "PublicFile", made: "Measured") -> Sequence[Item]:
-        """The items of one example; none where the release has none of it. Examples come in the order of the file.
+        """Return the items of an example; empty if the release has none. Examples come in the order of the file.
 
         Raises:
-            NoItemError: a row of the example is none.
+            NoItemError: a row of the example is not a valid item.
             ReleaseError: the items of the file cannot be read.
 
         """
@@ -88,16 +95,16 @@ class Items:
         place = next((n for n, (key, _) in enumerate(self._ahead) if key == (made.id, made.placement)), None)
         if place is None:
             return ()
-        for _ in range(place):  # of examples that could not be counted
+        for _ in range(place):  # skip examples that could not be counted
             (id, placement), _ = self._ahead.popleft()
             self._passed = self._passed or f"{id}, {placement}"
         return _checked(self._ahead.popleft()[1])
 
-    def _read(self, file: "PublicFile") -> Iterator[tuple[_Key, list[dict[str, Any]]]]:
-        """The rows of each example.
+    def _read(self, file: "PublicFile") -> Iterator[tuple[_Key, list[_Row]]]:
+        """Yield the rows of each example.
 
         Raises:
-            ReleaseError: they are more, or larger, than examples of this length can have.
+            ReleaseError: there are more rows, or larger ones, than examples of this length can have.
 
         """
         import pyarrow.parquet as pq
@@ -121,14 +128,14 @@ class Items:
 
 
 class NoItemError(ReleaseError):
-    """A row of items that is none; the other examples can be read."""
+    """A row of items is not valid; the other examples can be read."""
 
 
-def _checked(rows: list[dict[str, Any]]) -> list[Item]:
-    """Return rows as items.
+def _checked(rows: list[_Row]) -> list[Item]:
+    """Return rows as items, after checking them.
 
     Raises:
-        NoItemError: one is none.
+        NoItemError: a row is not a valid item.
 
     """
     try:
@@ -140,10 +147,10 @@ def _checked(rows: list[dict[str, Any]]) -> list[Item]:
 
 
 def _text_columns(path: Path) -> list[str]:
-    """Return the columns of texts that a table of items has.
+    """Return the text columns of a table of items.
 
     Raises:
-        ReleaseError: a column has values of another type than items have.
+        ReleaseError: a column has values of a wrong type.
 
     """
     import pyarrow.parquet as pq
@@ -161,8 +168,8 @@ def _text_columns(path: Path) -> list[str]:
     return found
 
 
-def _batches(table: Any, path: Path) -> Iterator[Any]:  # noqa: ANN401  (of Arrow, which has no types)
-    """Return the rows of a table of items, some at a time, without other columns.
+def _batches(table: "pq.ParquetFile", path: Path) -> "Iterator[pa.RecordBatch]":
+    """Yield the rows of a table of items in batches, without other columns.
 
     Raises:
         ReleaseError: a text is too long.
@@ -173,29 +180,31 @@ def _batches(table: Any, path: Path) -> Iterator[Any]:  # noqa: ANN401  (of Arro
     known = [name for name in table.schema_arrow.names if name in (*_TEXTS, *_NUMBERS)]
     for batch in table.iter_batches(_READ, columns=known):
         for name in batch.schema.names:
-            texts = _distinct(batch[name])
+            coded = _coded(batch[name])
+            # `_text_columns` has checked this
+            texts = None if coded is None else cast("pa.StringArray", coded.dictionary)
             longest = 0 if texts is None else pc.max(pc.binary_length(texts)).as_py() or 0
             if longest > _MAX_TEXT:
                 raise ReleaseError(f"{path.name}: {name}: a text of {longest:,} bytes, at most {_MAX_TEXT:,} are read")
         yield batch
 
 
-def _rows(batch: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401
-    """Return the rows of a batch; equal texts are one object, since a few bytes may repeat a text in each row."""
-    columns = []
+def _rows(batch: "pa.RecordBatch") -> Iterator[_Row]:
+    """Yield the rows of a batch; equal texts share one object, because a small file may repeat a text in every row."""
+    columns: list[list[object]] = []
     for name in batch.schema.names:
         column = batch[name]
-        texts = _distinct(column)
-        if texts is None:
+        coded = _coded(column)
+        if coded is None:
             columns.append(column.to_pylist())
         else:
-            known = texts.to_pylist()
-            columns.append([None if at is None else known[at] for at in column.indices.to_pylist()])
+            known = coded.dictionary.to_pylist()
+            columns.append([None if at is None else known[at] for at in coded.indices.to_pylist()])
     return (dict(zip(batch.schema.names, values, strict=True)) for values in zip(*columns, strict=True))
 
 
-def _distinct(column: Any) -> Any:  # noqa: ANN401
-    """Return the different texts of a column that holds each once; None of any other column."""
+def _coded(column: "pa.Array[Any]") -> "pa.DictionaryArray[Any, Any] | None":
+    """Return a column that stores each different text once; None for any other column."""
     import pyarrow as pa
 
-    return column.dictionary if isinstance(column, pa.DictionaryArray) else None
+    return column if isinstance(column, pa.DictionaryArray) else None

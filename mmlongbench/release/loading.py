@@ -1,4 +1,4 @@
-"""Opening what is to be audited: a release of this engine with its lock, or public files that others made."""
+"""Opens what is audited: a release of this engine with its lock, or public files of other origin."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,75 +29,75 @@ from tokenization.text import LLAMA2
 
 @dataclass(frozen=True)
 class AuditedDataset:
-    """What an audit needs to know of a dataset."""
+    """What an audit needs to know about a dataset."""
 
     builder: Builder[Row]
     counter: CrossModalCounter
     reserve: int | None = None
-    """What is kept free, in tokens; None where that is not known."""
+    """The tokens that are kept free; None if not known."""
     variant: str = ""
-    """Another rendering of the records, that is counted in place of the released one."""
+    """Another form of the prompts that is counted instead of the released one; empty: the released one."""
     is_locked: bool = True
-    """Whether a lock says what the records must hold; records that others made hold no counts of ours."""
+    """Whether a lock says what the records must contain; records of other origin have no such counts."""
     spec: DatasetSpec | None = None
-    """As the lock has it."""
+    """The dataset as the lock describes it."""
 
     @cached_property
     def prices(self) -> Prices:
-        """The prices of lines that all files of the dataset share."""
+        """The prices of lines, shared by all files of the dataset."""
         return Prices(self.counter)
 
     def prompt(self, record: Record) -> Prompt:
-        """The prompt of a record, or the variant of it."""
+        """Return the prompt of a record, or the chosen variant of it."""
         return self.builder.render_variant(record, self.variant) if self.variant else self.builder.prompt(record)
 
 
 @dataclass(frozen=True, slots=True)
 class PublicFile:
-    """One public file, and how it is read."""
+    """One public file, and how to read it."""
 
     name: str
-    """Below `mmlb_data/`."""
+    """The path below `mmlb_data/`."""
     path: Path
     dataset: AuditedDataset | None
-    """None where nothing is known that makes such a file."""
+    """The dataset; None if no known dataset has such a file."""
     length: int
     form: FileFormat | None
     sizes: ImageSizes
-    """Of the images that its records name."""
+    """The sizes of the images that its records name."""
     sha256: str | None = None
-    """As the lock has it."""
+    """The SHA-256 in the lock."""
     is_bundle: bool = False
     """Whether it is the second file that a task makes of its records (`TaskSpec.bundle`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedRelease:
-    """What is to be audited."""
+    """The files to audit."""
 
     files: tuple[PublicFile, ...]
-    """By name, in the order of lengths."""
+    """The files by name, in the order of lengths."""
     lock: Lock | None
-    """None of files that others made."""
+    """The lock; None for files of other origin."""
     missing: tuple[str, ...] = ()
-    """Files that the lock names and that are not there."""
+    """The files that the lock names but that do not exist."""
     root: Path | None = None
-    """The release; None of files that others made."""
+    """The folder of the release; None for files of other origin."""
     datasets: tuple[AuditedDataset, ...] = ()
-    """Those of the lock, in its order."""
+    """The datasets of the lock, in its order."""
 
 
-def open_release(release: Path, tokenizer: str | None = None, variant: str = "") -> LoadedRelease:
-    """A release of this engine.
+def load_release(release: Path, tokenizer: str | None = None, variant: str = "") -> LoadedRelease:
+    """Load a release of this engine.
 
     Raises:
-        ReleaseError: it cannot be read, was counted with another tokenizer, or has no such variant.
+        ReleaseError: the release cannot be read, was counted with another tokenizer, or has no such variant.
 
     """
     lock = read_lock(release)
     datasets = [locked_dataset(data, tokenizer) for data in lock.manifest]
     if tokenizer and all(dataset.counter.text.name != tokenizer for dataset in datasets):
-        raise ReleaseError(f"--tokenizer {tokenizer}: nothing in {release} was counted with it; leave it out")
+        raise ReleaseError(f"--tokenizer {tokenizer}: no dataset of {release} was counted with it; leave it out")
     files = {
         path.removeprefix(f"{DATA}/"): found.sha256 for path, found in lock.files.items() if path.startswith(f"{DATA}/")
     }
@@ -111,16 +111,16 @@ def open_release(release: Path, tokenizer: str | None = None, variant: str = "")
     return LoadedRelease(_ordered(opened), lock, missing, release, tuple(datasets))
 
 
-def open_public(paths: Sequence[Path], images: Path | None = None, variant: str = "") -> LoadedRelease:
-    """Public files that others made, known by where they stand and what they are called.
+def load_public(paths: Sequence[Path], images: Path | None = None, variant: str = "") -> LoadedRelease:
+    """Load public files of other origin; they are recognised by their folders and names.
 
     Args:
         paths: files such as `mmlb_data/NIAH/vh_single_test_1000_K64_dep6.jsonl`, or folders of them.
         images: the folder that the records' image paths start from; `mmlb_image` beside `mmlb_data` by default.
-        variant: a rendering that builders offer.
+        variant: another form of the prompts that builders offer.
 
     Raises:
-        ReleaseError: no file is there, none is known, or the folder of images cannot be told.
+        ReleaseError: there is no file, no known name, or no known folder of images.
 
     """
     listed = [file for path in paths for file in ([path] if path.is_file() else sorted(path.rglob("*_K*.json*")))]
@@ -138,8 +138,8 @@ def open_public(paths: Sequence[Path], images: Path | None = None, variant: str 
     if not any(file.dataset for file in opened.values()):
         names = ", ".join(sorted({f"{d.builder.spec.files.template} ({d.builder.dataset})" for d in datasets})[:6])
         raise ReleaseError(
-            f"{', '.join(map(str, paths))}: no public file whose name is known, such as {names}, …; "
-            "keep the folder it stands in (documentQA/, NIAH/, …)"
+            f"{', '.join(map(str, paths))}: no public file with a known name, such as {names}, …; "
+            "keep the files in their folders (documentQA/, NIAH/, …)"
         )
     return LoadedRelease(_ordered(opened.values()), None)
 
@@ -148,11 +148,11 @@ def _images_beside(path: Path) -> Path:
     for folder in path.resolve().parents:
         if folder.name == DATA and (folder.parent / IMAGES).is_dir():
             return folder.parent / IMAGES
-    raise ReleaseError(f"{path}: no {IMAGES}/ beside {DATA}/; --images says where the images are")
+    raise ReleaseError(f"{path}: no {IMAGES}/ beside {DATA}/; give the folder of images with --images")
 
 
 def _installed() -> Iterable[AuditedDataset]:
-    """Every dataset of the installed manifests, each name once, counted as the benchmark counts."""
+    """Yield every dataset of the installed manifests, each name once, with the counter of the benchmark."""
     known: dict[str, DatasetSpec] = {}
     for name, path in installed_manifests().items():
         if not name.startswith("quickstart"):
@@ -164,7 +164,7 @@ def _installed() -> Iterable[AuditedDataset]:
 
 
 def _varied(datasets: Iterable[AuditedDataset], variant: str) -> list[AuditedDataset]:
-    """The datasets with a variant, those that offer it."""
+    """Return the datasets that offer a variant, set to it."""
     listed = list(datasets)
     if not variant:
         return listed
@@ -179,15 +179,32 @@ def _varied(datasets: Iterable[AuditedDataset], variant: str) -> list[AuditedDat
 def _recognised(
     name: str, path: Path, datasets: Iterable[AuditedDataset], sizes: ImageSizes, sha256: str | None = None
 ) -> PublicFile:
-    """What a file's name says: the dataset, the length and the format, that of the records or of their bundle."""
+    """Return what a file's name says: dataset, length and format (that of the records or of their bundle)."""
     for dataset in datasets:
-        spec = dataset.builder.spec
-        patterns = [(spec.bundle.files, spec.bundle.format, True)] if spec.bundle else []
-        for pattern, form, is_bundle in (*patterns, (spec.files, spec.format, False)):
-            read = pattern.recognise(name)
-            if read and read.name == dataset.builder.dataset:
-                return PublicFile(name, path, dataset, read.length, form, sizes, sha256, is_bundle)
+        if found := recognised(dataset.builder, name):
+            return PublicFile(name, path, dataset, found.length, found.form, sizes, sha256, found.is_bundle)
     return PublicFile(name, path, None, 0, None, sizes, sha256)
+
+
+@dataclass(frozen=True, slots=True)
+class Recognised:
+    """The meaning of a public file's name."""
+
+    length: int
+    form: FileFormat
+    is_bundle: bool
+    """Whether it is the second file that a task makes of its records (`TaskSpec.bundle`)."""
+
+
+def recognised(builder: Builder[Row], name: str) -> Recognised | None:
+    """Return the meaning of a file's name below `mmlb_data/`; None if it is not a file of the builder's dataset."""
+    spec = builder.spec
+    patterns = [(spec.bundle.files, spec.bundle.format, True)] if spec.bundle else []
+    for pattern, form, is_bundle in (*patterns, (spec.files, spec.format, False)):
+        read = pattern.recognise(name)
+        if read and read.name == builder.dataset:
+            return Recognised(read.length, form, is_bundle)
+    return None
 
 
 def _ordered(files: Iterable[PublicFile]) -> tuple[PublicFile, ...]:
@@ -195,12 +212,40 @@ def _ordered(files: Iterable[PublicFile]) -> tuple[PublicFile, ...]:
 
 
 def by_length(path: str) -> list[tuple[int, str]]:
-    """Names in the order of the numbers in them: K8 before K16."""
+    """Return names in the order of the numbers in them: K8 before K16."""
     return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", path)]
 
 
 def locked_dataset(data: Mapping[str, Any], tokenizer: str | None) -> AuditedDataset:
-    """The builder of a dataset of the lock, and the counter it was counted with."""
+    """Return a dataset of the lock with its builder, and the counter that it was counted with."""
+    spec, recorded = locked_spec(data, tokenizer)
+    try:
+        counter = spec.counter.open()
+    except ManifestError as error:
+        raise NotHereError(f"{error}; give the tokenizer of this release with `audit --tokenizer`") from error
+    if counter.text.sha256 != recorded["sha256"]:
+        if tokenizer and recorded["name"] == LLAMA2:  # the given tokenizer belongs to another dataset
+            return locked_dataset(data, None)
+        raise ReleaseError(
+            f"tokenizer {counter.text.name!r} has sha256 {counter.text.sha256[:12]}…, the release was counted with "
+            f"{recorded['name']!r}, {recorded['sha256'][:12]}…; give it with --tokenizer"
+        )
+    builder = bind_builder(spec)
+    reserve = builder.spec.reserve if spec.reserve is None else spec.reserve
+    return AuditedDataset(builder, counter, reserve, spec=spec)
+
+
+def locked_spec(data: Mapping[str, Any], tokenizer: str | None = None) -> tuple[DatasetSpec, Mapping[str, str]]:
+    """Return a dataset of the lock in the form of a manifest, and name and sha256 of its tokenizer.
+
+    Args:
+        data: the dataset in the form of the lock.
+        tokenizer: the path of that tokenizer; None: it is found by its name.
+
+    Raises:
+        ReleaseError: `data` is not a valid dataset.
+
+    """
     try:
         recorded = {key: str(data["counter"]["tokenizer"][key]) for key in ("name", "sha256")}
         name = tokenizer or recorded["name"]
@@ -212,17 +257,4 @@ def locked_dataset(data: Mapping[str, Any], tokenizer: str | None) -> AuditedDat
         raise ReleaseError(f"{explain(error, f'{LOCK}: manifest: cannot be read', DatasetSpec, [])}") from error
     except (KeyError, TypeError, AttributeError) as error:
         raise ReleaseError(f"{LOCK}: manifest: cannot be read: {' '.join(str(error).split())}") from error
-    try:
-        counter = spec.counter.open()
-    except ManifestError as error:
-        raise NotHereError(f"{error}; `audit --tokenizer` gives the one this release was counted with") from error
-    if counter.text.sha256 != recorded["sha256"]:
-        if tokenizer and recorded["name"] == LLAMA2:  # the one that is given is another dataset's
-            return locked_dataset(data, None)
-        raise ReleaseError(
-            f"tokenizer {counter.text.name!r} has sha256 {counter.text.sha256[:12]}…, the release was counted with "
-            f"{recorded['name']!r}, {recorded['sha256'][:12]}…; --tokenizer gives it"
-        )
-    builder = bind_builder(spec)
-    reserve = builder.spec.reserve if spec.reserve is None else spec.reserve
-    return AuditedDataset(builder, counter, reserve, spec=spec)
+    return spec, recorded

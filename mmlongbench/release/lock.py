@@ -1,4 +1,4 @@
-"""The lock: what a release is made of, written last. No time, no worker count, no absolute path."""
+"""The lock: what a release is made of, written last. It has no time, no worker count and no absolute path."""
 
 import json
 from collections import Counter
@@ -15,13 +15,13 @@ from mmlongbench.manifest.validation import explain
 from mmlongbench.release.layout import LOCK
 
 MAKERS = ("mmlongbench", "pymupdf", "pillow", "tokenizers", "pyarrow", "tantivy", "numpy")
-"""The packages whose versions a lock has."""
+"""The packages whose versions are in a lock."""
 MAX_BYTES = 512 * 1024 * 1024
-"""Of a lock."""
+"""The maximum size of a lock in bytes."""
 
 
 class _Part(BaseModel):
-    """A part of a lock; what another version wrote there besides is kept."""
+    """A part of a lock; unknown keys, written by another version, are kept."""
 
     model_config = ConfigDict(frozen=True, extra="allow", strict=True)
 
@@ -34,84 +34,96 @@ class LockedFile(_Part):
     """A file of a release."""
 
     bytes: _Count
+    """The size in bytes."""
     sha256: str
+    """The SHA-256 in hexadecimal."""
 
 
 class QuestionCounts(_Part):
-    """What became of the rows of a dataset; a key that few datasets need stands there only where it counts any."""
+    """How many rows of a dataset were kept or left out; keys that few datasets need are there only if they are not
+    0.
+    """
 
     read: _Count
+    """The rows of the source."""
     kept: _Count
+    """The questions that are in the release."""
     not_sampled: _Count
+    """The rows that the sample leaves out."""
     not_selected: _Count = 0
-    """Rows that the builder does not ask about."""
+    """The rows that the builder does not ask about."""
     rejected: _Counts = {}
-    """By reason, as all that follow."""
+    """Rejected rows, by reason; the following fields are by reason too."""
     skipped: _Counts = {}
+    """The rows that the benchmark itself leaves out."""
     repaired: _Counts = {}
+    """The rows that were repaired when they were read."""
     noted: _Counts = {}
+    """The questions, by what their drafts note."""
 
 
 class CellCounts(_Part):
-    """What is counted of a dataset at one length; the keys from `not_asked` on stand there only where they count any.
+    """The counts of a dataset at one length; `not_asked` and the keys after it are there only if they are not 0.
 
-    A task whose spec names a field to balance has one more, `by_<field>`: examples by the value of that field.
+    A task whose spec names a field to balance has one more key, `by_<field>`: examples by the value of that field.
     """
 
     examples: _Count
+    """Examples in the file."""
     rejected: _Count
     """Questions that do not fit."""
     ran_dry: _Count
-    """Examples whose units ran out before the room did."""
+    """Examples whose take order was exhausted while there was still room."""
     not_asked: _Count = 0
     """Questions that no context of this length shows."""
     missing_classes: _Count = 0
+    """Classes that contexts of this length should show and the source does not have."""
     missing_units: _Count = 0
-    """For how many units of the mean size there was still room, at most."""
+    """The largest number of units of mean size for which an example still had room."""
     left_out: _Counts = {}
-    """Units that cannot be shown, by reason."""
+    """Units that could not be shown, by reason."""
 
     @property
     def balances(self) -> dict[str, Any]:
-        """Examples by the value of each field that is to balance, by the name of the field."""
+        """Examples by the value of each balanced field, by the name of the field."""
         more = self.model_extra or {}
         return {key.removeprefix("by_"): found for key, found in more.items() if key.startswith("by_")}
 
 
 class DocumentCounts(_Part):
-    """The documents of a dataset."""
+    """The counts of a dataset's documents."""
 
     usable: _Count
     refused: dict[str, str]
-    """Why, by id."""
+    """Why documents were refused, by id."""
     images_by_dpi: _Counts = {}
-    """Documents that are rendered images as the source has them, by DPI."""
+    """Documents that are page images already in the source, by DPI."""
     renamed: dict[str, str]
-    """The names that documents have in the release, by id, where these differ."""
+    """The names that documents have in the release, by id, if these differ."""
 
 
 class CorpusCounts(_Part):
-    """How much a corpus holds."""
+    """The size of a corpus."""
 
     articles: _Count
     passages: _Count
     wikidata_ids: _Count | None
-    """None where it was built before these were kept."""
+    """None if the corpus was built by a version that did not keep Wikidata ids."""
 
 
 class NegativeCounts(_Part):
-    """The hard negatives of a dataset."""
+    """The counts of a dataset's hard negatives."""
 
     rejected: _Counts
-    """Passages turned away, by reason."""
+    """The passages that were turned away, by reason."""
     fewest_clean: _Count
-    """That remained for a question."""
+    """The fewest passages that remained for a question."""
     sha256: str
-    """Of what was found."""
+    """The SHA-256 of the negatives that were found."""
 
 
 class DomainCounts(_Part):
-    """The classes of a domain."""
+    """The counts of the classes of a domain."""
 
     classes: _Count
     exemplars: _Count
@@ -121,36 +133,42 @@ class DomainCounts(_Part):
 
 
 class ClassCounts(_Part):
-    """The classes of a dataset of pictures."""
+    """The counts of the classes of a dataset of pictures."""
 
     splits: dict[str, str]
-    """The names that the source has for `exemplars` and `tests`."""
+    """The source's names of the splits `exemplars` and `tests`."""
     domains: dict[str, DomainCounts]
 
 
 class DatasetCounts(_Part):
-    """What is counted of a dataset."""
+    """All counts of a dataset."""
 
     questions: QuestionCounts
+    """The counts of its rows."""
     cells: dict[str, CellCounts]
-    """By length, such as `8K`."""
+    """The counts by length, such as `8K`."""
     documents: DocumentCounts
+    """The counts of its documents."""
     errata: dict[str, dict[str, JsonValue]] = {}
     """The corrections of the source's rows, by id."""
     corpus: CorpusCounts | None = None
+    """The size of its corpus; None without one."""
     negatives: NegativeCounts | None = None
+    """Its hard negatives; None without a corpus."""
     classes: ClassCounts | None = None
+    """Its classes of pictures; None without any."""
     licence: str | None = None
+    """The licence of the source, as the manifest states it."""
 
 
 class UnreadableCounts(BaseModel):
-    """The counts of a dataset that say something else than counts."""
+    """Used for the counts of a dataset if the lock has something else in their place."""
 
     fault: str
 
 
 def _readable(value: object) -> object:
-    """Return the counts that JSON says, or why it says none; what is one of both already, as it is."""
+    """Parse the counts of a dataset, or return why they cannot be read; parsed values are returned unchanged."""
     if isinstance(value, DatasetCounts | UnreadableCounts):
         return value
     try:
@@ -159,43 +177,44 @@ def _readable(value: object) -> object:
         return UnreadableCounts(fault=explain(error, "counts", DatasetCounts, []))
 
 
-def _object(value: Any) -> dict[str, Any]:  # noqa: ANN401  (JSON)
-    """Return an object, or an empty one in place of something else."""
+def _object(value: object) -> dict[str, object]:
+    """Return an object, or an empty one instead of any other value."""
     return value if isinstance(value, dict) else {}
 
 
 class Lock(BaseModel):
-    """What a release is made of."""
+    """The contents of a release."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
     format: Literal[1]
+    """The version of this format."""
     versions: Annotated[Mapping[str, JsonValue], BeforeValidator(_object)] = {}
-    """Of everything that makes bytes, by package; texts, in a lock of ours."""
+    """The versions of everything that decides bytes, by package; always texts in a lock of this engine."""
     manifest: list[dict[str, JsonValue]]
     """Each dataset as it was resolved, with the fingerprints of its sources; `locked_dataset` reads it."""
     datasets: dict[str, Annotated[DatasetCounts | UnreadableCounts, BeforeValidator(_readable)]]
-    """By name."""
+    """The counts of each dataset, by name."""
     files: dict[str, LockedFile]
-    """By path below the release."""
+    """The files, by path below the release."""
 
     def counts(self, dataset: str) -> DatasetCounts | None:
-        """Return the counts of a dataset; None where there are none that can be read."""
+        """Return the counts of a dataset; None if there are no readable ones."""
         found = self.datasets.get(dataset)
         return found if isinstance(found, DatasetCounts) else None
 
     @property
     def readable(self) -> dict[str, DatasetCounts]:
-        """The counts of each dataset whose counts can be read."""
+        """The counts of each dataset with readable counts."""
         return {name: found for name, found in self.datasets.items() if isinstance(found, DatasetCounts)}
 
     def public(self) -> dict[str, Any]:
-        """Return the JSON of the lock."""
-        return self.model_dump(exclude_unset=True)  # as JSON, names of documents that are no Unicode would be lost
+        """Return the lock as JSON."""
+        return self.model_dump(exclude_unset=True)  # JSON mode would lose names of documents that are not valid Unicode
 
 
 def versions() -> dict[str, str]:
-    """The versions of everything that makes bytes."""
+    """Return the versions of everything that decides bytes."""
     from PIL import features
 
     made = {name: version(name) for name in MAKERS}
@@ -203,25 +222,25 @@ def versions() -> dict[str, str]:
 
 
 def lock_bytes(lock: Lock) -> list[bytes]:
-    """A lock as a file a person can read and diff."""
+    """Return a lock as the bytes of a file that a person can read and compare."""
     return [json.dumps(lock.public(), ensure_ascii=False, indent=1).encode("utf-8", "backslashreplace"), b"\n"]
 
 
 def read_lock(release: Path) -> Lock:
-    """The lock of a release.
+    """Read the lock of a release.
 
     Raises:
-        ReleaseError: there is none, or it is no lock of this format.
+        ReleaseError: there is no lock, or it does not have this format.
 
     """
     return as_lock(release, lock_json(release))
 
 
-def as_lock(release: Path, data: dict[str, Any]) -> Lock:
-    """The lock that JSON says.
+def as_lock(release: Path, data: Mapping[str, object]) -> Lock:
+    """Return the lock of some JSON.
 
     Raises:
-        ReleaseError: it is no lock of this format.
+        ReleaseError: the JSON is not a lock of this format.
 
     """
     path = release / LOCK
@@ -231,24 +250,24 @@ def as_lock(release: Path, data: dict[str, Any]) -> Lock:
         raise ReleaseError(explain(error, f"{path}", Lock, [])) from error
     names = Counter(str(data.get("name")) for data in lock.manifest)
     if twice := sorted(name for name, times in names.items() if times > 1):
-        raise ReleaseError(f"{path}: manifest: two datasets are called {twice[0]!r}")
+        raise ReleaseError(f"{path}: manifest: two datasets have the name {twice[0]!r}")
     return lock
 
 
 def lock_json(release: Path) -> dict[str, Any]:
-    """The JSON of the lock of a release, whatever its parts say.
+    """Return the JSON of the lock of a release, without checking its parts.
 
     Raises:
-        ReleaseError: there is none, or it is no lock of this format.
+        ReleaseError: there is no lock, or it does not have this format.
 
     """
     path = release / LOCK
     try:
-        lock = json.loads(read_regular(path, MAX_BYTES), object_pairs_hook=_once)
+        lock: object = json.loads(read_regular(path, MAX_BYTES), object_pairs_hook=_once)
     except FileNotFoundError as error:
         raise ReleaseError(
-            f"{release}: no {LOCK}: not a release of this engine, or one whose build has not ended; "
-            "public files that others made are audited by their own path, or that of mmlb_data/"
+            f"{release}: no {LOCK}: this is no release of mmlongbench, or its build has not finished; "
+            "to audit public files of other origin, give their own path or that of mmlb_data/"
         ) from error
     except RecursionError as error:
         raise ReleaseError(f"{path}: expected a lock, found JSON that is nested too deeply") from error
@@ -259,9 +278,11 @@ def lock_json(release: Path) -> dict[str, Any]:
     return lock
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON, each of whose keys stands in it once: of two, readers would take one or the other."""
-    found: dict[str, Any] = {}
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Return a JSON object whose keys are unique; of a repeated key, some readers would take the first, others the
+    last.
+    """
+    found: dict[str, object] = {}
     for key, value in pairs:
         if key in found:
             raise ValueError(f"the key {key!r:.80} twice in one object")

@@ -1,4 +1,6 @@
-"""Whether a lock agrees with itself and with the rejects: datasets, lengths, counts, versions. Reads no public file."""
+"""Checks that a lock agrees with itself and with the rejects: datasets, lengths, counts, versions. Reads no public
+file.
+"""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -12,22 +14,23 @@ from mmlongbench.release.loading import AuditedDataset
 from mmlongbench.release.lock import MAKERS, CellCounts, DatasetCounts, Lock, UnreadableCounts
 
 Fault = tuple[str, str]
-"""(kind, where)."""
+"""A fault: (kind, where)."""
 
 
 def lock_faults(
     lock: Lock, datasets: Sequence[AuditedDataset], rejects: Iterable[tuple[str, str, int | None]] | None
 ) -> Iterator[Fault]:
-    """Yield what a lock says that cannot be.
+    """Yield the entries of a lock that are impossible.
 
     Args:
         lock: the lock.
-        datasets: those of its manifest.
-        rejects: (dataset, id, length) of each reject of the release; None where they are not those of the lock.
+        datasets: the datasets of its manifest.
+        rejects: (dataset, id, length) of each reject of the release; None if its rejects are not those of the lock.
 
     """
     is_of_this_version = lock.versions.get(MAKERS[0]) == version(MAKERS[0])
-    named_makers = MAKERS if is_of_this_version else (MAKERS[0], *lock.versions)  # others may use other packages
+    # other versions may use other packages
+    named_makers = MAKERS if is_of_this_version else (MAKERS[0], *lock.versions)
     if missing := [name for name in named_makers if not isinstance(lock.versions.get(name), str)]:
         yield "versions: expected the version of each package that makes bytes", f"none of {missing[0]}"
     if REJECTS not in lock.files:
@@ -80,7 +83,7 @@ def _counted(
 
 
 def _cell(cell: CellCounts, kept: int, placements: int, has_file: bool) -> Iterator[Fault]:
-    """What the counts of one length say that cannot be."""
+    """Yield the impossible counts of one length."""
     examples, dry = cell.examples, cell.ran_dry
     if dry > examples or (not dry and cell.missing_units):
         said = f"{dry} of {examples}, {cell.missing_units} units missing"

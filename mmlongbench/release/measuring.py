@@ -1,4 +1,4 @@
-"""One example measured: its prompt rebuilt from the public record, its text counted, its images sized."""
+"""Measures one example: rebuilds its prompt from the public record, counts its text, and looks up its images' sizes."""
 
 from dataclasses import dataclass
 
@@ -10,32 +10,32 @@ from mmlongbench.task.rows import Record
 from tokenization import CrossModalCounter, TokenCount
 
 MAX_RESERVE = 2**40
-"""Tokens: a bound for what is no reserve."""
+"""The maximum reserve in tokens; anything above it is an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What an example costs, by the release's own counter."""
+    """The cost of an example by the release's own counter."""
 
     id: str
     placement: float | None
-    """Depth or permutation, where it has one."""
+    """The depth or permutation, if it has one."""
     set: int | None
-    """The set of exemplars it is asked with, where there are several (ICL)."""
+    """The number of its set of exemplars, if there are several sets (ICL)."""
     prompt: Prompt
     sizes: tuple[tuple[int, int], ...]
     """(width, height) of each image, in the order of the prompt."""
     count: TokenCount
     reserve: int
-    """Tokens that the release keeps free for the answer."""
+    """The tokens that the release keeps free for the answer."""
 
     @property
     def total(self) -> int:
-        """Prompt and reserve."""
+        """The tokens of prompt and reserve."""
         return self.count.total + self.reserve
 
     def tokens(self, model: Model) -> tuple[int, int]:
-        """(text, image) tokens on a model; text by the release's own counter where the model has none.
+        """Return (text, image) tokens on a model; text is counted as in the release if the model has no tokenizer.
 
         Raises:
             TokenizationError: the model refuses an image.
@@ -48,11 +48,11 @@ class Measured:
 def measure(
     id: str, record: Record, prompt: Prompt, counter: CrossModalCounter, sizes: ImageSizes, reserve: int | None
 ) -> Measured:
-    """Measure a record; its own `tokens.reserve` is taken where it has one, else `reserve`.
+    """Measure a record; the reserve is its own `tokens.reserve` if it has one, else `reserve`.
 
     Raises:
-        KeyError: neither is there.
-        ReleaseError: an image is missing or broken, or the reserve is no number of tokens.
+        KeyError: there is neither.
+        ReleaseError: an image is missing or broken, or the reserve is not a number of tokens.
 
     """
     found = tuple(sizes[path] for path in prompt.images)
@@ -68,12 +68,12 @@ def measure(
 
 
 def _own_reserve(record: Record, otherwise: int) -> object:
-    """What a record of others says is kept free, where it says so."""
+    """Return the reserve that a record of other origin states; else the given value."""
     tokens = record.get("tokens")
     return tokens.get("reserve", otherwise) if isinstance(tokens, dict) else otherwise
 
 
 def adjacent(prompt: Prompt) -> int:
-    """How many images directly follow another, with no text between."""
+    """Return how many images directly follow another image, without text in between."""
     pairs = zip(prompt.parts, prompt.parts[1:], strict=False)
     return sum(isinstance(one, Image) and isinstance(other, Image) for one, other in pairs)

@@ -1,4 +1,4 @@
-"""Models that a release may be shown to: how they count images and texts, and what they can hold."""
+"""The models that a release may be used with: how they count images and texts, and how much they accept."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,22 +9,22 @@ from mmlongbench.manifest.model import length_of
 from tokenization import TextTokenizer, VisionRule, load_tokenizer, vision_rule, vision_rules
 
 ALL = "all"
-"""Every family, each with its usual setting."""
+"""The name for every model family, each with its usual setting."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
-    """What is asked about one model, as plain values that a process can be sent."""
+    """What to count for one model, as plain values that can be sent to a process."""
 
     name: str
-    """As the user calls it."""
+    """The model's name as the user gives it."""
     window: int | None = None
-    """Tokens of prompt and answer that it holds; not asked where None."""
+    """The tokens of prompt and answer that the model accepts; None: not checked."""
     tokenizer: str | None = None
-    """Path or hub id; the release's own counter of text where None."""
+    """A path or hub id; None: text is counted as in the release."""
 
     def open(self) -> "Model":
-        """The model with its rule and tokenizer; those of a process are opened once."""
+        """Return the model with its rule and tokenizer; each process opens it once."""
         rule = vision_rule(self.name)
         text = _tokenizer(self.tokenizer) if self.tokenizer else None
         return Model(self.name, rule, self.window, rule.max_images, text)
@@ -32,26 +32,26 @@ class ModelOptions:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model, ready to count."""
+    """A model that is ready to count."""
 
     name: str
     rule: VisionRule
     window: int | None
     max_images: int | None
-    """The most images of a request, where that is known."""
+    """The maximum number of images in a request, if known."""
     text: TextTokenizer | None
 
 
 def ask(names: str, windows: Sequence[str] = (), tokenizers: Sequence[str] = ()) -> tuple[ModelOptions, ...]:
-    """What is asked, as the command line has it.
+    """Return the options of models, as the command line gives them.
 
     Args:
-        names: models between commas, or `all`.
-        windows: `model=128K` or `model=128000` each.
-        tokenizers: `model=PATH` or `model=hub id` each.
+        names: model names separated by commas, or `all`.
+        windows: texts such as `model=128K` or `model=128000`.
+        tokenizers: texts such as `model=PATH` or `model=hub id`.
 
     Raises:
-        ReleaseError: a model has a window or a tokenizer and is not among the names.
+        ReleaseError: a window or a tokenizer is given for a model that is not among the names.
         TokenizationError: a name is unknown; the nearest are listed.
 
     """
@@ -79,7 +79,7 @@ def _by_model(option: str, given: Sequence[str], names: Sequence[str]) -> Mappin
 
 
 def _window(name: str, text: str) -> int:
-    """Tokens of a window: a plain number, or a length such as 128K."""
+    """Return the tokens of a window, given as a plain number or as a length such as 128K."""
     if text.isdecimal() and 0 < len(text) < 12:
         return int(text)
     try:

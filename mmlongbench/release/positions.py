@@ -1,8 +1,8 @@
-"""Where units and needles stand in a released prompt, counted from the prompt itself.
+"""Finds where units and needles are in a released prompt, from the prompt itself.
 
-Nothing here is shared with the packer: tokens before a place are those of the lines and images before it. Places are
-exact where the tokenizer is additive, as the embedded one is, and units begin lines. Where they follow each other
-within a line, what the items say are sums of prices, and each unit may be some tokens from its place.
+No code is shared with the packer: the tokens before a place are those of the lines and images before it. Positions are
+exact if the tokenizer is additive, as the embedded one is, and units begin lines. If several units are in one line, the
+positions in the items are sums of prices, and each unit may be a few tokens away from them.
 """
 
 from bisect import bisect_left, bisect_right
@@ -17,34 +17,34 @@ from mmlongbench.release.measuring import Measured
 from tokenization import CrossModalCounter
 
 NEEDLES = ("gold", "needle")
-"""The roles of units that stand at a depth, in a task that has placements."""
+"""The roles of units that are put at a depth, in tasks with placements."""
 JOINT = 2
-"""Tokens by which a sentence between others may cost more or less than it does by itself."""
+"""The tokens by which the cost of a sentence between others may differ from its cost alone."""
 _MAX_DRIFT = 4
-"""Tokens by which each joint within a line may add to the difference between sums of prices and the prompt."""
+"""The tokens by which each joint within a line may add to the difference between sums of prices and the prompt."""
 _BY_LINE = 0.75
-"""The share of units that begin lines, from which on all of them have to."""
+"""The share of units that begin lines, from which on all of them must."""
 _ENOUGH = 4
-"""Units that tell whether units begin lines."""
+"""The number of units that are needed to decide whether units begin lines."""
 _MAX_KNOWN = 50_000
-"""Lines whose prices are held."""
+"""The number of lines whose prices are kept."""
 _MAX_SHOWN = 40
 
 
 class Prices:
-    """Prices of lines; the lines of a haystack come again at every placement and length."""
+    """Prices of lines; the lines of a haystack occur again at every placement and length."""
 
     def __init__(self, counter: CrossModalCounter) -> None:
-        """`counter` is that of the dataset."""
+        """Use the `counter` of the dataset."""
         self._text = counter.text
         self._known: dict[str, int] = {}
 
     def first(self, line: str) -> int:
-        """Return the tokens of the line that begins a prompt."""
+        """Return the tokens of a line at the beginning of a prompt."""
         return max(1, self._text.count(line))
 
     def __getitem__(self, line: str) -> int:
-        """Return the tokens that a line adds behind a newline."""
+        """Return the tokens that a line adds after a newline."""
         price = self._known.get(line)
         if price is None:
             if len(self._known) >= _MAX_KNOWN:
@@ -54,17 +54,17 @@ class Prices:
 
 
 class Ruler:
-    """Measures how many tokens of one prompt stand before a place in it."""
+    """Measures how many tokens of one prompt are before a place in it."""
 
     def __init__(self, made: Measured, counter: CrossModalCounter, prices: Prices) -> None:
-        """`made` is the example; `prices` are those of its dataset."""
+        """Measure the example `made` with the `prices` of its dataset."""
         self.prompt = made.prompt
         self._text = made.prompt.text
         self._prices = prices
         self.image_tokens = [counter.image.tokens(*size) for size in made.sizes]
-        """Of each image, in the order of the prompt."""
+        """The tokens of each image, in the order of the prompt."""
         self.begins = list(_begins(made.prompt))
-        """The character of all text concatenated at which each part stands."""
+        """The character of the concatenated text at which each part begins."""
         self._images = [at for at, part in zip(self.begins, made.prompt.parts, strict=True) if isinstance(part, Image)]
         self._costs = [0]
         for cost in self.image_tokens:
@@ -76,22 +76,24 @@ class Ruler:
             self._tokens.append(self._tokens[-1] + (prices[line] if number else prices.first(line)) + 1)
         self._lines = [self._whole(line) for line in range(len(self._chars))]
         self.line_starts = frozenset(self._lines)
-        """Tokens before each line."""
+        """The tokens before each line."""
 
     def before(self, char: int) -> int:
-        """Return the tokens before a character of the text, without the blanks that lead to it."""
+        """Return the tokens before a character of the text, without the blanks directly before it."""
         return self._text_before(char) + self._costs[bisect_left(self._images, char)]
 
     def before_image(self, number: int) -> int:
-        """Return the tokens before an image, by its number in the prompt, without the blanks that lead to it."""
+        """Return the tokens before an image, given by its number in the prompt, without the blanks directly before
+        it.
+        """
         return self._text_before(self._images[number]) + self._costs[number]
 
     def lines_between(self, first: int, last: int) -> int:
-        """Return how many lines begin behind one number of tokens and not behind another."""
+        """Return how many lines begin after one number of tokens and not after another."""
         return bisect_right(self._lines, last) - bisect_right(self._lines, first)
 
     def line_of(self, tokens: int) -> int:
-        """Return the character at which the line begins that so many tokens stand before, or end in."""
+        """Return the first character of the line that begins, or ends, after so many tokens."""
         return self._chars[max(0, bisect_right(self._lines, tokens) - 1)]
 
     def _text_before(self, char: int) -> int:
@@ -102,7 +104,7 @@ class Ruler:
         return self._tokens[line] + (self._prices[lead] if line else self._prices.first(lead))
 
     def price(self, text: str) -> int:
-        """Return the tokens of a text between others."""
+        """Return the tokens of a text between other texts."""
         return self._prices[text]
 
     def _whole(self, line: int) -> int:
@@ -117,32 +119,34 @@ def _begins(prompt: Prompt) -> Iterator[int]:
 
 
 class Layout:
-    """How the units of an example stand in its prompt, as its items have it."""
+    """The positions of an example's units in its prompt, as its items state them."""
 
     def __init__(self, items: Sequence[Item], ruler: Ruler, *, is_by_line: bool = False) -> None:
-        """`items` are those of the example, `ruler` is of its prompt; `is_by_line`: units of other examples are so."""
+        """Compare the `items` of an example with the `ruler` of its prompt; `is_by_line` says whether other examples'
+        units begin lines.
+        """
         self.items, self.ruler = items, ruler
         self.gap = separator(items)
         later = items[1:] or items
         hits = sum(item["start"] in ruler.line_starts for item in later)
         self.is_surely_by_line = hits == len(later) >= _ENOUGH
-        """Whether so many units begin lines that it is no chance."""
+        """Whether so many units begin lines that it cannot be chance."""
         lines = ruler.lines_between(items[0]["start"], items[-1]["start"])
         self.may_be_by_line = lines >= _BY_LINE * (len(items) - 1)
-        """Whether the prompt has so many lines that its units may begin them."""
+        """Whether the prompt has enough lines for its units to begin them."""
         self.is_by_line = (
             (is_by_line and self.may_be_by_line)
             or hits == len(later)
             or (hits >= _BY_LINE * len(later) and hits >= _ENOUGH)
         )
-        """Whether units begin lines, so that their places are exact."""
+        """Whether units begin lines, so that their positions are exact."""
 
     def drift(self, number: int) -> int:
-        """Return the tokens by which a unit, by its number, may be from where its item has it."""
+        """Return the tokens by which a unit, given by its number, may be away from the position in its item."""
         return 0 if self.is_by_line else _MAX_DRIFT * number
 
     def holds(self, number: int, tokens: int, *, is_image: bool) -> bool:
-        """Return whether so many tokens stand before a place within a unit; before its image if it has a text, too."""
+        """Return whether a place after so many tokens is within a unit; before its image if it also has a text."""
         item = self.items[number]
         within = item["text_tokens"] if is_image else _tokens(item)
         slack = self.drift(number) + (JOINT if within else 0)
@@ -152,24 +156,24 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One needle as it stands in the prompt."""
+    """One needle with its position in the prompt."""
 
     start: int
-    """Tokens before it."""
+    """The tokens before it."""
     tokens: int
-    """Of itself, with the separator where it is a unit."""
+    """The tokens of the needle, with the separator if it is a unit."""
     is_sentence: bool
-    """Whether it stands inside a unit."""
+    """Whether it is inside a unit."""
     slack: int = 0
-    """Tokens by which the start may differ from what the record says."""
+    """The tokens by which the start may differ from that in the record."""
 
 
 def find_needles(needles: Sequence[Part], layout: Layout) -> list[Found]:
-    """Return the needles in the order of the prompt; a unit of which several parts are needles is one of them.
+    """Return the needles in the order of the prompt; if several parts of a unit are needles, the unit is one needle.
 
     Args:
-        needles: their texts and images, in the order of the prompt as far as the record has it.
-        layout: of the example.
+        needles: their texts and images, in the order of the prompt if the record has it.
+        layout: the layout of the example.
 
     Raises:
         ReleaseError: one of them is not in the prompt.
@@ -200,9 +204,9 @@ def find_needles(needles: Sequence[Part], layout: Layout) -> list[Found]:
 def _unit_at(
     layout: Layout, units: Sequence[int], starts: Sequence[int], start: int, needle: Part, found: Mapping[int, Found]
 ) -> int | None:
-    """Return the number of the needle unit that a place is in.
+    """Return the number of the needle unit at a place.
 
-    Within a line several units may be meant: of them it is the first that has no needle yet, else the first.
+    Within a line several units are possible: the first one without a needle is returned, else the first one.
     """
     nearest = bisect_right(starts, start) - 1
     is_image = isinstance(needle, Image)
@@ -220,10 +224,12 @@ def _unit_at(
 
 
 class NeedlePlaces:
-    """The places of needles in a prompt, each given once: of equal needles each gets one of its own."""
+    """The places of needles in a prompt; each place is given once, so equal needles get different places."""
 
     def __init__(self, prompt: Prompt, begins: Sequence[int], first: int) -> None:
-        """`begins` has the character of each part; places from the character `first` on are taken before others."""
+        """`begins` has the first character of each part; places from the character `first` on are used before
+        others.
+        """
         self._texts = [(at, part) for at, part in zip(begins, prompt.parts, strict=True) if isinstance(part, str)]
         images = (at for at, part in zip(begins, prompt.parts, strict=True) if isinstance(part, Image))
         self._images = list(zip(images, prompt.images, strict=True))
@@ -235,7 +241,7 @@ class NeedlePlaces:
         """Return the next place of a needle: the character of a text, the number of an image among all images.
 
         Raises:
-            ReleaseError: there is none.
+            ReleaseError: there is no such place.
 
         """
         if needle not in self._left:
@@ -264,13 +270,13 @@ class NeedlePlaces:
 
 
 def needle_items(items: Sequence[Item]) -> list[Found]:
-    """Return the needles as the items have them, where none stands inside a unit."""
+    """Return the needles as the items state them, if none is inside a unit."""
     gap = separator(items)
     return [Found(item["start"], _tokens(item) + gap, is_sentence=False) for item in items if _is_needle(item)]
 
 
 def ids_of(items: Sequence[Item]) -> list[str]:
-    """Return the ids of all needles in reading order, by their items or by those of the units that hold them."""
+    """Return the ids of all needles in reading order, from their items or from those of the units that contain them."""
     found: list[str] = []
     for item in items:
         inside = (item.get("inside") or "").split()
@@ -279,16 +285,16 @@ def ids_of(items: Sequence[Item]) -> list[str]:
 
 
 def separator(items: Sequence[Item]) -> int:
-    """Return the tokens between two units; 0 where there are not two."""
+    """Return the tokens between two units; 0 if there are fewer than two."""
     if len(items) < 2:
         return 0
     return items[1]["start"] - items[0]["start"] - _tokens(items[0])
 
 
 def items_faults(items: Sequence[Item], layout: Layout | None, made: Measured) -> Iterator[str]:
-    """Yield what differs between the items of an example and its prompt.
+    """Yield differences between the items of an example and its prompt.
 
-    `layout` is None where the tokenizer is not additive: then starts are plans, and are only added up.
+    `layout` is None if the tokenizer is not additive: then starts are estimates, and only their sums are checked.
     """
     if [item["position"] for item in items] != list(range(len(items))):
         yield "positions are not 0, 1, 2, …"
@@ -306,7 +312,7 @@ def items_faults(items: Sequence[Item], layout: Layout | None, made: Measured) -
     if layout is None:
         return
     faults = [fault for first in firsts if (fault := _images_fault(layout, first))]
-    if firsts and len(faults) == len(firsts):  # a picture may stand in the instruction or the question, too
+    if firsts and len(faults) == len(firsts):  # a picture may also be in the instruction or the question
         yield faults[0]
     if layout.is_by_line:
         astray = next((item for item in items if item["start"] not in layout.ruler.line_starts), None)
@@ -315,7 +321,9 @@ def items_faults(items: Sequence[Item], layout: Layout | None, made: Measured) -
 
 
 def _images_fault(layout: Layout, first: int) -> str:
-    """What differs between the images of the units and the prompt, of which image `first` is the first of a unit."""
+    """Return differences between the images of the units and of the prompt, whose image `first` is the units' first
+    one.
+    """
     costs = layout.ruler.image_tokens
     shown = [(number, item) for number, item in enumerate(layout.items) if item["image"]]
     if [item["image_tokens"] for _, item in shown] != costs[first : first + len(shown)]:

@@ -1,4 +1,4 @@
-"""Images an example, dataset by length, beside the paper's (MMLongBench, Table 3)."""
+"""Images per example, by dataset and length, beside the paper's numbers (MMLongBench, Table 3)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from mmlongbench.release.findings import FileAudit
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One dataset: (mean, standard deviation) of the images of an example by length in tokens."""
+    """One dataset: (mean, standard deviation) of the images per example, by length in tokens."""
 
     dataset: str
     images: Mapping[int, tuple[float, float]]
@@ -17,9 +17,9 @@ class Row:
 
 
 def table(audits: Iterable[FileAudit], paper: Mapping[str, Sequence[float]]) -> list[Row]:
-    """The rows, by dataset in the order they come; of a bundle and its records, the records.
+    """Return the rows, by dataset in the given order; of a bundle and its records only the records count.
 
-    `paper` has the paper's numbers of a dataset at the standard lengths.
+    `paper` returns the paper's numbers for a dataset at the standard lengths.
     """
     found: dict[str, dict[int, tuple[float, float]]] = {}
     for audit in sorted(audits, key=lambda audit: not audit.file.endswith(".json")):

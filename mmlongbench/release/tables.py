@@ -1,11 +1,11 @@
-"""One row an example, or a row a unit, written as they are counted: CSV, JSON Lines or Parquet by the file's ending."""
+"""Writes a row for each example or unit while they are counted: CSV, JSON Lines or Parquet, by the file's ending."""
 
 import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.io.atomic import atomic_write
@@ -16,21 +16,25 @@ from mmlongbench.release.models import Model
 from mmlongbench.task.formats import to_json
 from tokenization import TokenizationError
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
 _BATCH = 20_000
-"""Rows that are held before they are written."""
+"""The rows that are kept in memory before they are written."""
 
 
 class Writer(Protocol):
-    """Takes rows in."""
+    """Writes rows to a file."""
 
-    def add(self, row: Mapping[str, Any]) -> None:
+    def add(self, row: Mapping[str, object]) -> None:
         """Write one row; every row has the same columns."""
         ...
 
 
-def example_row(file: PublicFile, made: Measured, models: Sequence[Model]) -> dict[str, Any]:
-    """What one example costs; a model that refuses an image has no number."""
-    row: dict[str, Any] = {
+def example_row(file: PublicFile, made: Measured, models: Sequence[Model]) -> dict[str, object]:
+    """Return the row with the cost of one example; a model that refuses an image has no number."""
+    row: dict[str, object] = {
         "file": file.name,
         "id": made.id,
         "placement": made.placement,
@@ -55,10 +59,11 @@ def example_row(file: PublicFile, made: Measured, models: Sequence[Model]) -> di
 
 def unit_rows(
     file: PublicFile, made: Measured, items: Sequence[Item], models: Sequence[Model]
-) -> Iterator[dict[str, Any]]:
-    """One row a unit of the context: from the release's own items; else each image, without a role.
+) -> Iterator[dict[str, object]]:
+    """Yield a row for each unit of the context from the release's own items; without items, for each image, without a
+    role.
 
-    `start` is the token before it; a model's column has the tokens of the unit's image on it.
+    `start` is the number of tokens before it; a model's column has the tokens of the unit's image on that model.
     """
     common = {"file": file.name, "id": made.id, "placement": made.placement, "set": made.set}
     places = {path: place for place, path in enumerate(made.prompt.images)}
@@ -78,7 +83,7 @@ def unit_rows(
 
 
 def _cost(model: Model, made: Measured, place: int | None) -> int | None:
-    """Tokens of the image at a place (from 0) on a model; none where it is refused."""
+    """Return the tokens of the image at a place (from 0) on a model; None if the model refuses it."""
     if place is None:
         return 0
     try:
@@ -88,7 +93,7 @@ def _cost(model: Model, made: Measured, place: int | None) -> int | None:
 
 
 def _images(file: PublicFile, made: Measured) -> Iterator[Item]:
-    """Each image of a prompt with the tokens before it, texts priced between newlines."""
+    """Yield each image of a prompt with the tokens before it; texts are counted between newlines."""
     if file.dataset is None:
         return
     counter, start, position = file.dataset.counter, 0, 0
@@ -113,10 +118,10 @@ def _images(file: PublicFile, made: Measured) -> Iterator[Item]:
 
 @contextmanager
 def writing(path: Path) -> Iterator[Writer]:
-    """A writer of rows by the ending of the file, which appears whole or not at all.
+    """Give a writer for the ending of the file, which appears complete or not at all.
 
     Raises:
-        ReleaseError: the ending is none of `.csv`, `.jsonl`, `.parquet`.
+        ReleaseError: the ending is not `.csv`, `.jsonl` or `.parquet`.
 
     """
     kinds: dict[str, type[_Csv | _JsonLines | _Parquet]] = {".csv": _Csv, ".jsonl": _JsonLines, ".parquet": _Parquet}
@@ -131,9 +136,9 @@ def writing(path: Path) -> Iterator[Writer]:
 class _Csv:
     def __init__(self, file: BinaryIO) -> None:
         self._file = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="", write_through=True)
-        self._writer: Any = None
+        self._writer: csv.DictWriter[str] | None = None
 
-    def add(self, row: Mapping[str, Any]) -> None:
+    def add(self, row: Mapping[str, object]) -> None:
         if self._writer is None:
             self._writer = csv.DictWriter(self._file, list(row), lineterminator="\n")
             self._writer.writeheader()
@@ -147,40 +152,41 @@ class _JsonLines:
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
 
-    def add(self, row: Mapping[str, Any]) -> None:
+    def add(self, row: Mapping[str, object]) -> None:
         self._file.write(to_json(row))
 
     def close(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: all rows are already written."""
 
 
 class _Parquet:
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
-        self._rows: list[Mapping[str, Any]] = []
-        self._writer: Any = None
+        self._rows: list[Mapping[str, object]] = []
+        self._writer: pq.ParquetWriter | None = None
+        self._schema: pa.Schema | None = None
 
-    def add(self, row: Mapping[str, Any]) -> None:
+    def add(self, row: Mapping[str, object]) -> None:
         self._rows.append(row)
         if len(self._rows) >= _BATCH:
             self._flush()
 
-    def _flush(self) -> None:
+    def _flush(self) -> "pq.ParquetWriter":
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         if self._writer is None:
-            schema = pa.schema([(key, _kind(key)) for key in (self._rows[0] if self._rows else {})])
-            self._writer = pq.ParquetWriter(self._file, schema)
-        self._writer.write_table(pa.Table.from_pylist([dict(row) for row in self._rows], self._writer.schema))
+            self._schema = pa.schema([(key, _kind(key)) for key in (self._rows[0] if self._rows else {})])
+            self._writer = pq.ParquetWriter(self._file, self._schema)
+        self._writer.write_table(pa.Table.from_pylist([dict(row) for row in self._rows], self._schema))
         self._rows = []
+        return self._writer
 
     def close(self) -> None:
-        self._flush()
-        self._writer.close()
+        self._flush().close()
 
 
-def _kind(column: str) -> Any:  # noqa: ANN401  (a type of Arrow)
+def _kind(column: str) -> "pa.DataType":
     import pyarrow as pa
 
     if column in ("file", "id", "unit", "role", "image"):

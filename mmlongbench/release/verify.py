@@ -1,6 +1,7 @@
-"""Whether a release is whole: every file of the lock unchanged, every image decodable, nothing beside them.
+"""Checks that a release is complete: every file of the lock is unchanged, every image can be decoded, nothing was
+added.
 
-Examples are counted again only where their file is not the lock's, to say which of them differ.
+Examples are counted again only in files that differ from the lock, to say which examples differ.
 """
 
 import warnings
@@ -8,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.pixels import header_size, opened, unreadable
@@ -21,24 +21,25 @@ from mmlongbench.release.describe_diff import against
 from mmlongbench.release.examples import Lines
 from mmlongbench.release.inventory import OTHER_BYTES, inventory, problem_of
 from mmlongbench.release.layout import DATA, IMAGES, LOCK
-from mmlongbench.release.loading import LoadedRelease, PublicFile, open_release
+from mmlongbench.release.loading import LoadedRelease, PublicFile, load_release
 from mmlongbench.release.lock import Lock, read_lock
 
 _BATCH = 64
-"""Files that a process is given at once."""
+"""How many files a process is given at once."""
 _NAMED = 5
-"""Lines of a damaged file that are named for a reason."""
+"""How many lines of a damaged file are named for each reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong."""
+    """One thing that is wrong with a release."""
 
     file: str
-    """Below the release."""
+    """The path of the file below the release."""
     problem: str
+    """What is wrong with the file."""
     where: str = ""
-    """More of it, such as the line."""
+    """More details, such as the line."""
 
     def __str__(self) -> str:
         return ": ".join(part for part in (self.file, self.problem, self.where) if part)
@@ -46,31 +47,32 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What was looked at, and what is wrong with it."""
+    """The number of files that were checked, and the problems that were found."""
 
     files: int
-    """Of the lock."""
+    """The number of files in the lock."""
     images: int
-    """Among them."""
+    """How many of them are images."""
     problems: tuple[Problem, ...]
+    """The problems, by file; empty if there are none."""
     note: str = ""
-    """What could not be looked at, for want of something on this machine; empty if nothing."""
+    """What could not be checked because something is missing on this machine; empty if everything was."""
 
-    def summary(self) -> dict[str, Any]:
-        """One JSON object."""
+    def summary(self) -> dict[str, object]:
+        """Return the result as one JSON object."""
         return asdict(self)
 
 
 def verify(release: Path, progress: Progress, workers: int = 1) -> Verified:
-    """Look at every file of a release.
+    """Check every file of a release.
 
     Args:
         release: its folder.
-        progress: where a bar is shown.
-        workers: processes; what is found does not depend on it.
+        progress: shows the bar.
+        workers: the number of processes; it does not change the result.
 
     Raises:
-        ReleaseError: it has no lock that can be read.
+        ReleaseError: the release has no readable lock.
 
     """
     lock = read_lock(release)
@@ -90,9 +92,9 @@ def verify(release: Path, progress: Progress, workers: int = 1) -> Verified:
 
 
 def _of_the_lock(release: Path) -> tuple[list[Problem], str]:
-    """Return what the lock says that cannot be, its manifest and its counts; and why that was not looked at, if so."""
+    """Return the impossible entries of the lock (manifest, counts), and why these were not checked, if so."""
     try:
-        found = audit_lock(open_release(release))
+        found = audit_lock(load_release(release))
     except (NotHereError, PluginError) as error:
         return [], f"the manifest and the counts of {LOCK} were not checked: {error}"
     except MMLongBenchError as error:
@@ -101,23 +103,23 @@ def _of_the_lock(release: Path) -> tuple[list[Problem], str]:
 
 
 def most_pixels(lock: Lock) -> int:
-    """What an image may have: the most that any dataset of the manifest allows."""
+    """Return the maximum number of pixels of an image: the highest limit of any dataset of the manifest."""
     limits = [data.get("limits") for data in lock.manifest]
     pixels = [each.get("pixels") for each in limits if isinstance(each, dict)]
     return max((each for each in pixels if isinstance(each, int)), default=Limits().pixels)
 
 
 def undecodable(path: Path, pixels: int) -> str | None:
-    """Why an image cannot be shown: it cannot be decoded, or has more pixels than it may; None where it can."""
+    """Return why an image cannot be decoded or has too many pixels; None if it is fine."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of what is damaged but does no harm
+        warnings.simplefilter("ignore")  # about harmless damage
         try:
             with opened(path) as picture:
                 width, height = picture.size
                 if width * height > pixels:
                     return f"{width:,} × {height:,} pixels, limits.pixels allows {pixels:,}"
                 picture.load()
-            header_size(path)  # refuses several frames
+            header_size(path)  # refuses files with several frames
         except unreadable() as error:
             return type(error).__name__ if str(path) in str(error) else f"{type(error).__name__}: {error}"
     return None
@@ -133,7 +135,7 @@ class _Listed:
 def _looked_at(
     release: Path, files: Sequence[_Listed], pixels: int, workers: int, advance: Advance
 ) -> Iterator[list[Problem]]:
-    """The problems of the files, by one process or several."""
+    """Yield the problems of the files, found by one or several processes."""
     batches = [files[at : at + _BATCH] for at in range(0, len(files), _BATCH)]
     if workers == 1 or len(batches) == 1:
         for file in files:
@@ -152,7 +154,7 @@ def _look_at(release: Path, files: Sequence[_Listed], pixels: int) -> list[Probl
 
 
 def _problems(release: Path, file: _Listed, pixels: int) -> Iterator[Problem]:
-    """What is wrong with one file; what is not the release's is not opened."""
+    """Yield what is wrong with one file; files outside the release are not opened."""
     problem = problem_of(release, file.name, file.sha256, file.bytes)
     if problem not in (None, OTHER_BYTES):
         yield Problem(file.name, str(problem))
@@ -167,7 +169,7 @@ def _problems(release: Path, file: _Listed, pixels: int) -> Iterator[Problem]:
 
 
 def _located(release: Path, damaged: set[str]) -> Iterator[Problem]:
-    """What can be told of where a file is not the lock's."""
+    """Yield where files differ from the lock, as far as that can be found."""
     public = {name for name in damaged if name.startswith(f"{DATA}/")}
     if public:
         yield from _recounted(release, public)
@@ -178,9 +180,9 @@ def _located(release: Path, damaged: set[str]) -> Iterator[Problem]:
 
 
 def _recounted(release: Path, damaged: set[str]) -> Iterator[Problem]:
-    """Public files whose examples are counted again, and compared with those of other lengths."""
+    """Count the examples of changed public files again, and compare them with other lengths."""
     try:
-        found = open_release(release)
+        found = load_release(release)
     except MMLongBenchError as error:
         yield from (Problem(name, "its examples cannot be counted again", str(error)) for name in sorted(damaged))
         return
@@ -195,7 +197,7 @@ def _recounted(release: Path, damaged: set[str]) -> Iterator[Problem]:
 
 
 def _sibling(found: LoadedRelease, file: PublicFile, damaged: set[str]) -> PublicFile | None:
-    """The nearest length of the same dataset whose file is as the lock has it."""
+    """Return an undamaged file of the same dataset: the one with the nearest length; None if there is none."""
     intact = [
         other
         for other in found.files
@@ -209,7 +211,9 @@ def _sibling(found: LoadedRelease, file: PublicFile, damaged: set[str]) -> Publi
 
 
 def _unlike(name: str, file: PublicFile, sibling: PublicFile) -> Iterator[Problem]:
-    """Lines that differ from another length in fields that are the same there but for a few: an edited answer."""
+    """Yield lines that differ from another length in fields that are usually the same there, such as an edited
+    answer.
+    """
     ours, theirs = Lines(file.path), Lines(sibling.path)
     tallies: dict[str, _Tally] = {}
     for number, example in enumerate(ours.digests, 1):
@@ -228,7 +232,7 @@ def _unlike(name: str, file: PublicFile, sibling: PublicFile) -> Iterator[Proble
 
 @dataclass(slots=True)
 class _Tally:
-    """How often a field differs, and where first, by (line, example)."""
+    """Counts how often a field differs, and where first, by (line, example)."""
 
     pairs: int = 0
     differ: int = 0

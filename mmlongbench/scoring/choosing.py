@@ -1,4 +1,4 @@
-"""Which metrics score which dataset: what its builder declares, by the names that a user gives."""
+"""Decides which metrics score which dataset, from the builders' declarations and the names that a user gives."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,16 +8,16 @@ from mmlongbench.task.rows import Row
 from mmlongbench.task.spec import TaskSpec
 
 DEFAULT = "default"
-"""The metric of the benchmark for each dataset."""
+"""The name for the benchmark's metric of each dataset."""
 JUDGE = "judge"
-"""All that ask a judge."""
+"""The name for all metrics that use a judge."""
 
 
 def chosen_metrics(names: Sequence[str], builders: Sequence[Builder[Row]]) -> dict[str, tuple[str, ...]]:
-    """The metrics of each dataset, by its name.
+    """Return the metrics of each dataset, by its name.
 
     Raises:
-        ScoringError: no dataset declares a metric that is asked for.
+        ScoringError: no dataset declares a requested metric.
 
     """
     for name in names:
@@ -31,7 +31,7 @@ def chosen_metrics(names: Sequence[str], builders: Sequence[Builder[Row]]) -> di
 
 
 def said_of_choice(names: Sequence[str], chosen: Mapping[str, Sequence[str]]) -> list[str]:
-    """The datasets that are passed over, in words."""
+    """Return a sentence about the datasets that are not scored."""
     without = [dataset for dataset, metrics in chosen.items() if not metrics]
     if not without:
         return []
@@ -52,6 +52,6 @@ def _what_there_is(name: str, builders: Sequence[Builder[Row]]) -> str:
         for metric in (builder.spec.metric, *builder.spec.further_metrics):
             declared.setdefault(metric, []).append(builder.dataset)
     if not declared:
-        return "; no file here is one whose name is known"
+        return "; no file here has a known name"
     said = "; ".join(f"{metric}: {', '.join(dict.fromkeys(names))}" for metric, names in sorted(declared.items()))
     return f"{nearest(name, declared)}; declared are {said}"

@@ -1,4 +1,4 @@
-"""The examples of a release and the predictions for them, side by side in the order of the file."""
+"""Joins the examples of a release with the predictions for them, in the order of the file."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,7 +8,7 @@ from pathlib import Path
 from mmlongbench.errors import ReleaseError, ScoringError
 from mmlongbench.release.examples import name_of
 from mmlongbench.release.layout import IMAGES, LOCK
-from mmlongbench.release.loading import LoadedRelease, PublicFile, open_public, open_release
+from mmlongbench.release.loading import LoadedRelease, PublicFile, load_public, load_release
 from mmlongbench.scoring.official import is_called
 from mmlongbench.scoring.predictions import Key, Prediction, Predictions, key_of
 from mmlongbench.scoring.problems import Problems
@@ -19,47 +19,48 @@ from mmlongbench.task.rows import Record, Row
 
 @dataclass(frozen=True, slots=True)
 class ScorableFile:
-    """A public file whose examples can be scored."""
+    """A public file with examples that can be scored."""
 
     file: PublicFile
     builder: Builder[Row]
     names: tuple[str, ...]
-    """What predictions may call it: its name, and that of another shape of the same records (many-shot)."""
+    """The names that predictions may use for it: its own, and that of another format of the same records
+    (many-shot)."""
     is_repeated: bool = False
-    """Whether its rows hold each question several times, to be scored once."""
+    """Whether it has each question several times; each is then scored once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """An example, and the prediction for it."""
+    """An example and the prediction for it."""
 
     record: Record
     prediction: Prediction | None
     place: int
     """See `ScoringInput.place`."""
     turn: int | None = None
-    """Of rows at several placements that do not say which: their number among those of the same id, from 0."""
+    """For rows at several placements that do not say which: their number among the rows with the same id, from 0."""
 
 
 def open_scorable(path: Path, images: Path | None, tokenizer: str | None) -> LoadedRelease:
-    """A release with its lock, or public files that others made; images need not be there."""
+    """Open a release with its lock, or public files of other origin; images are not needed."""
     if (path / LOCK).is_file():
-        return open_release(path, tokenizer)
-    return open_public([path], images or path / IMAGES)
+        return load_release(path, tokenizer)
+    return load_public([path], images or path / IMAGES)
 
 
 def scorable_files(opened: LoadedRelease) -> list[ScorableFile]:
-    """The files whose builder is known, those of the same records once: the ones that are one record a line."""
+    """Return the files with a known builder; of files with the same records only the one with a record a line."""
     found = [each for file in opened.files if (each := _scorable(file))]
     plain = {(each.builder.dataset, each.file.length) for each in found if not each.is_repeated}
     return [each for each in found if not each.is_repeated or (each.builder.dataset, each.file.length) not in plain]
 
 
 def leave_out_others(files: Sequence[ScorableFile], predictions: Predictions, problems: Problems) -> None:
-    """Leave out outputs of the public code that asked a file for another dataset than its own (ablations).
+    """Leave out outputs of the public code for another dataset than the file's own (ablations).
 
     Raises:
-        ScoringError: of two names for one file, neither is the file's own.
+        ScoringError: two outputs claim one file, and neither has the file's own name.
 
     """
     for file in files:
@@ -79,7 +80,7 @@ def leave_out_others(files: Sequence[ScorableFile], predictions: Predictions, pr
 
 
 def predictions_for(file: ScorableFile, predictions: Predictions) -> dict[Key, list[Prediction]]:
-    """Those for one file, by whatever name they call it."""
+    """Return the predictions for one file, under any of its names."""
     joined: dict[Key, list[Prediction]] = {}
     for name in file.names:
         for key, queue in predictions.by_file.get(name, {}).items():
@@ -88,9 +89,9 @@ def predictions_for(file: ScorableFile, predictions: Predictions) -> dict[Key, l
 
 
 def join(file: ScorableFile, predictions: Predictions, problems: Problems) -> Iterator[Joined]:
-    """Each example that was asked, with its prediction or none; what does not fit is counted.
+    """Yield each requested example with its prediction or None; predictions that do not fit are counted.
 
-    Of an output of the public code that was told to draw a sample of the ids, those without any output were not asked.
+    If the public code was run with a sample of the ids, examples without any output were not asked.
     """
     found, taken, place = predictions_for(file, predictions), Counter[Key](), 0
     sample = predictions.sample(file.names)
@@ -114,7 +115,7 @@ def join(file: ScorableFile, predictions: Predictions, problems: Problems) -> It
 
 
 def _rows(file: ScorableFile) -> dict[Key, list[bytes | None]]:
-    """What tells the rows of each key apart."""
+    """Return what distinguishes the rows of each key."""
     rows: dict[Key, list[bytes | None]] = {}
     for record, key in _records(file):
         rows.setdefault(key, []).append(told_by(record))
@@ -127,7 +128,7 @@ def _shared_out(
     claims: Mapping[Key, Sequence[Prediction]],
     problems: Problems,
 ) -> dict[Key, Sequence[Prediction | None]]:
-    """The predictions of each key in the order of its rows; see `shared_out`."""
+    """Return the predictions of each key in the order of its rows (see `shared_out`)."""
     shared: dict[Key, Sequence[Prediction | None]] = {}
     for key, queue in claims.items():
         shared[key] = queue
@@ -146,7 +147,7 @@ def _unasked(
     sample: int | None,
     problems: Problems,
 ) -> set[str]:
-    """The ids without any output of which a sample was drawn; none where the sample is of all ids."""
+    """Return the ids without any output if the public code drew a sample; empty if the sample has all ids."""
     ids = {id for id, _, _ in rows}
     if sample is None or sample >= len(ids):
         return set()
@@ -159,7 +160,7 @@ def _unasked(
 def _unclaimed(
     predictions: Mapping[Key, Sequence[Prediction | None]], taken: Mapping[Key, int]
 ) -> Iterator[tuple[str, Key, Prediction]]:
-    """(reason, key, prediction) of each that no example of its file took; `taken` has the examples of each key."""
+    """Yield (reason, key, prediction) of each prediction that no example took; `taken` has the examples of each key."""
     ids = {id for id, _, _ in taken}
     for key, queue in predictions.items():
         reason = "duplicate" if key in taken else "wrong-placement" if key[0] in ids else "unknown-id"
@@ -176,7 +177,7 @@ def _records(file: ScorableFile) -> Iterator[tuple[Record, Key]]:
         try:
             key = key_of(record)
         except ValueError as error:
-            raise ReleaseError(f"{file.file.name}, {where}: {error}; `mmlongbench audit` says more") from error
+            raise ReleaseError(f"{file.file.name}, {where}: {error}; see `mmlongbench audit`") from error
         if not (file.is_repeated and key in seen):
             seen.add(key)
             yield record, key

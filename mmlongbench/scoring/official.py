@@ -1,8 +1,8 @@
-"""The output files of the public code's `eval.py`: one JSON object a dataset and length, as much as scoring needs.
+"""Reads the output files of the public code's `eval.py`: one JSON object for each dataset and length.
 
-`args.test_files` names the public file, `args.datasets` what was made of it (several ablations read the file of another
-dataset), `args.max_test_samples` how many examples were drawn from it; `data` has the examples, each with the fields of
-its public line but for its context, and `output`: the prompt's last words, then what the model said. Examples of
+`args.test_files` is the public file. `args.datasets` is what was made of it: several ablations read the file of another
+dataset. `args.max_test_samples` is the number of examples drawn from it. `data` has the examples, each with the fields
+of its public line without the context, and `output`: the prompt's last words, then the model's output. Examples of
 many-shot files have their id one level deeper.
 """
 
@@ -11,28 +11,27 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from mmlongbench.errors import SourceError
 from mmlongbench.io.safe_read import read_whole
 from mmlongbench.scoring.rows import told_by
 
 LEADS = ("Answer:", "Summary:", "label:")
-"""The prompts' last words, which the public code puts before each output."""
+"""The last words of prompts, which the public code puts before each output."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutputRow:
-    """One example that a model was asked."""
+    """One example that a model was given."""
 
-    fields: Mapping[str, Any]
-    """Its id and placement."""
+    fields: Mapping[str, object]
+    """The fields with its id and placement."""
     text: str | None
-    """What the model said; None where that is no text."""
+    """The model's output; None if it is not text."""
     lead: str
-    """What stands before it."""
+    """The text before the output."""
     told: bytes | None
-    """See `told_by`."""
+    """A digest that identifies the row (see `told_by`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,7 @@ class Official:
     file: str
     """The public file, below `mmlb_data/`."""
     dataset: str
-    """As the public code calls what it was asked; empty where that is not said."""
+    """The public code's name for the dataset; empty if it is missing."""
     sample: int | None
     """How many ids were drawn; None: all."""
     rows: Sequence[OutputRow]
@@ -54,7 +53,7 @@ class Output:
 
     path: Path
     file: str
-    """Below `mmlb_data/`."""
+    """The public file, below `mmlb_data/`."""
     dataset: str
     """See `Official.dataset`."""
     sample: int | None
@@ -65,9 +64,9 @@ class Output:
 
 
 def read_official(path: Path) -> Official | str:
-    """An output file, or what it is not."""
+    """Read an output file, or return why it is not one."""
     try:
-        found = json.loads(read_whole(path, "an output of the public code"))
+        found: object = json.loads(read_whole(path, "an output of the public code"))
     except SourceError as error:
         return " ".join(str(error).split())
     except (ValueError, RecursionError) as error:
@@ -85,7 +84,7 @@ def read_official(path: Path) -> Official | str:
 
 
 def is_called(dataset: str, name: str) -> bool:
-    """Whether the public code's name for a dataset can be that of a public file's: one says no more than the other.
+    """Return whether the public code's name of a dataset can mean that of a public file: one name extends the other.
 
     >>> [is_called(*each) for each in (("mm_niah_counting-text", "counting-text"), ("text_doc", "text_mmlongdoc"))]
     [True, True]

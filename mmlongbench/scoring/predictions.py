@@ -1,9 +1,9 @@
-"""Predictions by the example they are for: lines of JSON, or the output files of the public code.
+"""Predictions, by the example they are for: lines of JSON, or the output files of the public code.
 
 A line is `{"file", "id", "depth" | "permutation", "prediction" | "skipped"}`, the file below `mmlb_data/`; `skipped`
-says why the model cannot be asked the example at all (see `SKIPPED`). Of lines only their places are held, and each is
-read again when it is scored, so that memory does not grow with what models said; of outputs of the public code, what
-they said is held. Knows no release: whether there is such an example is told when they are joined.
+says why the model could not be given the example (see `SKIPPED`). For lines, only their positions are kept, and each
+line is read again when it is scored, so memory does not grow with the outputs. For outputs of the public code, the
+texts are kept. Whether a release has such an example is checked later, when predictions are joined.
 """
 
 import json
@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, Self, TypeAlias
+from typing import BinaryIO, Self, TypeAlias
 
 from mmlongbench.errors import ScoringError
 from mmlongbench.io.safe_read import bounded_lines
@@ -23,47 +23,47 @@ from mmlongbench.scoring.official import Official, Output, read_official
 from mmlongbench.scoring.problems import Problems
 
 Key: TypeAlias = tuple[str, str, float]
-"""The id, `depth`, `permutation` or nothing, and its value."""
+"""The id; `depth`, `permutation` or nothing; and its value."""
 SKIPPED = ("context-length", "image-limit", "request-size")
-"""Why a model cannot hold an example: its window, the images of a request, the bytes of a request."""
+"""Why a model cannot take an example: its window, the images of a request, the bytes of a request."""
 _JUDGED = "-gpt4eval_o.json"
-"""How the public code names the judged copies of its outputs; in a folder they are passed over."""
+"""The ending of the public code's judged copies of its outputs; in a folder these are ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """Where one stands, or what it says."""
+    """The position of a prediction in a file, or its text."""
 
     path: Path
     place: str
     offset: int = 0
-    """Of its line."""
+    """The byte at which its line begins."""
     text: str | None = None
-    """Of an output of the public code, which is read whole."""
+    """The text, for an output of the public code, which is read whole."""
     lead: str = ""
     """See `ScoringInput.lead`."""
     told: bytes | None = None
-    """Of an output of the public code: see `told_by`."""
+    """For an output of the public code: a digest that identifies the row (see `told_by`)."""
     skipped: str = ""
-    """Why the model was not asked, in place of what it said."""
+    """Why the model was not given the example; empty if it was."""
 
     def __str__(self) -> str:
         return f"{self.path.name}, {self.place}"
 
 
 class Predictions:
-    """All predictions of a model; to be closed."""
+    """All predictions of a model; must be closed."""
 
     def __init__(self) -> None:
         self.by_file: dict[str, dict[Key, list[Prediction]]] = defaultdict(lambda: defaultdict(list))
-        """Below `mmlb_data/`, in the order they were read."""
+        """The predictions by file below `mmlb_data/`, in the order in which they were read."""
         self.outputs: list[Output] = []
-        """Those of the public code."""
+        """The outputs of the public code."""
         self._open: dict[Path, BinaryIO] = {}
         self._stack = ExitStack()
 
     def text(self, prediction: Prediction) -> str:
-        """What the model said."""
+        """Return the model's output."""
         if prediction.skipped:
             return ""
         if prediction.text is not None:
@@ -76,12 +76,12 @@ class Predictions:
         return said
 
     def sample(self, names: Sequence[str]) -> int | None:
-        """How many ids the public code was told to draw from a file of these names; None: all, or it did not say."""
+        """Return how many ids the public code drew from a file with one of these names; None: all, or unknown."""
         drawn = [output.sample for output in self.outputs if output.file in names]
         return None if None in drawn else max((each for each in drawn if each is not None), default=None)
 
     def leave_out(self, output: Output) -> None:
-        """Without what an output of the public code says."""
+        """Leave out an output of the public code."""
         self.outputs.remove(output)
         kept = {
             key: [each for each in queue if each.path != output.path]
@@ -100,16 +100,18 @@ class Predictions:
 
 
 def read_predictions(paths: Sequence[Path], problems: Problems) -> Predictions:
-    """Every prediction of some files, or of the files of folders; what cannot be used is counted.
+    """Read every prediction of some files or folders; unusable predictions are counted.
 
     Raises:
-        ScoringError: there is no file.
+        ScoringError: there is no such file.
 
     """
     found = Predictions()
     files = [file for path in paths for file in _files(path)]
     if not files:
-        raise ScoringError(f"{', '.join(map(str, paths))}: no predictions there: *.jsonl, or *.json of the public code")
+        raise ScoringError(
+            f"{', '.join(map(str, paths))}: no predictions there; expected *.jsonl, or *.json of the public code"
+        )
     for file in files:
         if file.suffix == ".json":
             _add_official(found, file, problems)
@@ -118,8 +120,8 @@ def read_predictions(paths: Sequence[Path], problems: Problems) -> Predictions:
     return found
 
 
-def key_of(fields: Mapping[str, Any]) -> Key:
-    """What tells an example of a file apart, of a record or of a prediction; raises ValueError where it is no key."""
+def key_of(fields: Mapping[str, object]) -> Key:
+    """Return the key of an example in its file, from a record or a prediction; raises ValueError if there is none."""
     id = fields.get("id")
     if isinstance(id, bool) or not isinstance(id, str | int):
         raise ValueError(f"id is {id!r:.80}, expected a text")
@@ -159,7 +161,7 @@ def _add_lines(found: Predictions, path: Path, problems: Problems) -> None:
                 _add(found, fields, prediction, problems)
 
 
-def _add(found: Predictions, fields: Mapping[str, Any], prediction: Prediction, problems: Problems) -> None:
+def _add(found: Predictions, fields: Mapping[str, object], prediction: Prediction, problems: Problems) -> None:
     said, skipped = fields.get("prediction"), fields.get("skipped")
     needed = ("file", "id") if skipped is not None else ("file", "id", "prediction")
     if missing := [name for name in needed if name not in fields]:
@@ -203,9 +205,9 @@ def _add_official(found: Predictions, path: Path, problems: Problems) -> None:
             found.by_file[file][key].append(prediction)
 
 
-def _fields(line: bytes) -> dict[str, Any] | None:
+def _fields(line: bytes) -> dict[str, object] | None:
     try:
-        fields = json.loads(line)
+        fields: object = json.loads(line)
     except (ValueError, RecursionError):
         return None
     return fields if isinstance(fields, dict) else None

@@ -1,7 +1,7 @@
-"""What was wrong with predictions: each thing counted by its reason, with the first places named."""
+"""Counts the problems of predictions by reason, and names the first places of each."""
 
 from collections import Counter, defaultdict
-from typing import Any
+from typing import TypedDict
 
 REASONS = {
     "unreadable-file": "files that are neither predictions nor an output of the public code",
@@ -23,9 +23,17 @@ REASONS = {
     "lost-output": "examples of a sample without an output; which ones cannot be told, so they are not scored",
     "missing-file": "files that the release's lock names and that are not there",
 }
-"""In the order they are shown."""
+"""The reasons in words, in the order in which they are shown."""
 _NAMED = 3
-"""Places named of each reason."""
+"""How many places are named for each reason."""
+
+
+class Found(TypedDict):
+    """How often a problem occurs."""
+
+    count: int
+    first: list[str]
+    """The first places where it occurs."""
 
 
 class Problems:
@@ -36,7 +44,7 @@ class Problems:
         self._first: dict[str, list[str]] = defaultdict(list)
 
     def add(self, reason: str, place: str, count: int = 1) -> None:
-        """Count one more, or several of one place."""
+        """Count one more problem, or several at one place."""
         self._counts[reason] += count
         if len(self._first[reason]) < _NAMED:
             self._first[reason].append(place)
@@ -44,8 +52,8 @@ class Problems:
     def __bool__(self) -> bool:
         return bool(self._counts)
 
-    def summary(self) -> dict[str, dict[str, Any]]:
-        """Of each reason there is, how often, and the first places."""
+    def summary(self) -> dict[str, Found]:
+        """Return how often each problem occurs, and its first places."""
         return {
             reason: {"count": self._counts[reason], "first": self._first[reason]}
             for reason in REASONS

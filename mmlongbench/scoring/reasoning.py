@@ -1,18 +1,18 @@
-"""Reasoning in what a model said, and the answer that is left without it. Knows the markers, and no metric.
+"""Removes reasoning from a model's output, so that the answer is left. Knows the markers, and no metric.
 
-The markers are those that models print today: `<think>` and its relatives (`<thinking>`, `<thought>`, `<reasoning>`,
+The markers are those that models use today: `<think>` and its relatives (`<thinking>`, `<thought>`, `<reasoning>`,
 `<scratchpad>`, with a prefix such as `seed:`, in any case, with attributes), Kimi's `◁think▷`, Mistral's `[THINK]`,
 Command's `<|START_THINKING|>`, Apertus's `<|inner_prefix|>`, `<|begin_of_thought|>`, MedGemma's `<unused94>`, Gemma's
 `<|channel>`, harmony's channels (also where the special tokens were not printed: "analysis… assistantfinal…",
 "commentary… assistantfinal…") and Granite's "Here is my thought process: … Here is my response: …".
 
-A closing marker without an opening one ends reasoning that the chat template opened: all that stands before it is
-reasoning. An opening marker without a closing one begins reasoning that was cut off: all that stands behind it is
-reasoning. So it is where a tag is opened once more within reasoning and closed once only, unless the model announces an
-answer behind the last closing tag ("Answer:", "The answer is", "label:", "Summary:", a box).
+A closing marker without an opening one ends reasoning that the chat template opened: everything before it is reasoning.
+An opening marker without a closing one begins reasoning that was cut off: everything after it is reasoning. The same
+holds if a tag is opened twice and closed only once, unless the model announces an answer after the last closing tag
+("Answer:", "The answer is", "label:", "Summary:", a box).
 
-These markers are part of the answer: those in quotation marks, a pair with nothing between them in the middle of a line
-("the tags <think> and </think>"), and one that is all that stands behind the last "Answer:".
+Some markers are part of the answer: markers in quotation marks, a pair with nothing between them in the middle of a
+line ("the tags <think> and </think>"), and a marker that is the only text after the last "Answer:".
 """
 
 import re
@@ -22,7 +22,8 @@ from itertools import zip_longest
 from typing import Literal, TypeAlias
 
 Reasoning: TypeAlias = Literal["", "stripped", "unclosed", "kept"]
-"""`unclosed`: it was cut off, so that only what stands before it can be an answer; `kept`: the user keeps it in."""
+"""`stripped`: it was removed; `unclosed`: it was cut off, so only the text before it can be an answer; `kept`: the user
+keeps it; empty: there was none."""
 
 _NAME = r"(?:[a-z]{1,20}[:_])?(?:think(?:ing)?|thoughts?|reasoning|scratchpad)(?::[a-z]{1,20})?"
 _HARMONY = (
@@ -41,27 +42,28 @@ _MARKER = re.compile(
 )
 """Each alternative looks at a bounded number of characters, and none spans lines."""
 _HINTS = ("<", "◁", "THINK]", "my thought process:")
-"""A text without any of these has no marker, but for harmony's channels without their tokens: a fast look-up."""
+"""A text without any of these has no marker, except harmony's channels without their tokens. This makes the check
+fast."""
 _GLUED = re.compile(r"\s*(?:analysis|commentary)")
 _KINDS = ("open", "close", "glued", "glued_end", "prose", "prose_end")
 _QUOTES = "`'\"“”‘’«»"
 _NOTHING = re.compile(r"[\s.,;:…/|&-]*(?:and|or)?[\s.,;:…/|&-]*", re.IGNORECASE)
-"""Matches what stands between two markers that are only mentioned."""
+"""Matches the text between two markers that are only mentioned."""
 _MAX_NOTHING = 20
 _ANSWER = re.compile(r"answer\*{0,2}:", re.IGNORECASE)
 _ANNOUNCED = re.compile(r"\b(?:answer|summary|label)\*{0,2}:|\banswer\*{0,2} is\b|<answer>|\\boxed\{", re.IGNORECASE)
 """Matches the words with which models announce an answer."""
 _ENDS = ("<|return|>", "<|end|>", "<|END_RESPONSE|>", "<|end_of_solution|>")
-"""Tokens behind an answer that belong to the format of reasoning."""
+"""Tokens after an answer that belong to the format of reasoning."""
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """The answer of a model, and what became of its reasoning."""
+    """The answer of a model, and what was done with its reasoning."""
 
     answer: str
     reasoning: Reasoning
-    """Empty where there was none. Then the answer is all that the model said, without markers around nothing."""
+    """Empty if there was none. Then the answer is the whole output, without markers that enclose nothing."""
 
 
 def without_reasoning(text: str) -> Said:
@@ -88,29 +90,32 @@ def without_reasoning(text: str) -> Said:
 
 @dataclass(slots=True)
 class _Scan:
-    """Takes the markers of a text one by one. What one means depends on the answer so far and on what follows it."""
+    """Processes the markers of a text one by one. What one means depends on the answer so far and on the text
+    after it.
+    """
 
     text: str
     last_response: int
-    """Where the last "Here is my response:" begins; -1 where there is none."""
+    """The position of the last "Here is my response:"; -1 if there is none."""
     last_final: int
-    """Where the last "assistantfinal" begins; -1 where there is none."""
+    """The position of the last "assistantfinal"; -1 if there is none."""
     answered: int
-    """Where a marker begins that is the answer; -1 where none is."""
+    """The position of a marker that is the answer itself; -1 if there is none."""
     answer: list[str] = field(default_factory=list)
     """The parts of the answer so far."""
     start: int = 0
-    """Where the part begins that is not in the answer yet."""
+    """The position from which on the text is not in the answer yet."""
     seen: int = 0
-    """The end of the text that `has_text` and `has_text_on_line` speak of."""
+    """The end of the text that `has_text` and `has_text_on_line` are about."""
     inside: str = ""
-    """The kind of the marker that opened the reasoning which the scan is in."""
+    """The kind of the marker that opened the current reasoning; empty outside reasoning."""
     name: str = ""
-    """The spelling of the marker that opened the reasoning which the scan is in."""
+    """The spelling of the marker that opened the current reasoning."""
     nested: Counter[str] = field(default_factory=Counter)
-    """By spelling: how many markers within this reasoning are open still; their ends do not end the whole."""
+    """How many markers within this reasoning are still open, by spelling; their ends do not end the whole reasoning."""
     inner_end: int = -1
-    """Where the last end of reasoning within reasoning of the same spelling is, with no opening marker behind it."""
+    """The last closing marker of reasoning within reasoning of the same spelling, without an opening marker after
+    it."""
     has_text: bool = False
     """Whether the answer so far has anything but blanks."""
     has_text_on_line: bool = False
@@ -118,15 +123,15 @@ class _Scan:
     has_mention: bool = False
     """Whether the answer so far mentions an opening marker."""
     is_glued: bool = False
-    """Whether harmony's channels stand here without their special tokens."""
+    """Whether harmony's channels occur here without their special tokens."""
     mentioned: int = -1
-    """Where the closing marker of a mentioned pair begins."""
+    """The position of the closing marker of a mentioned pair."""
     is_changed: bool = False
     has_reasoning: bool = False
-    """Whether anything but blanks was left out."""
+    """Whether anything except blanks was removed."""
 
     def step(self, marker: re.Match[str], following: re.Match[str] | None) -> None:
-        """Take one marker in."""
+        """Process one marker."""
         if self.inside and self._is_nested(marker):
             return
         if not self.inside:
@@ -141,7 +146,7 @@ class _Scan:
         elif self._is_close(marker):
             if self.inside:
                 self.has_reasoning |= bool(self.text[self.start : marker.start()].strip())
-            else:  # the chat template opened it
+            else:  # the chat template had opened the reasoning
                 self.answer.clear()
                 self.has_reasoning |= self.has_text
                 self.has_text = self.has_mention = False
@@ -188,9 +193,9 @@ class _Scan:
         return False
 
     def _is_nested(self, marker: re.Match[str]) -> bool:
-        """Whether a marker opens or closes reasoning, or is mentioned, within the reasoning that the scan is in.
+        """Return whether a marker opens, closes or is mentioned within the current reasoning.
 
-        Channels do not nest: one ends where the next begins.
+        Channels are not nested: one ends where the next begins.
         """
         kind, name = _kind(marker), _name(marker)
         if name == self.name == "" or kind not in ("open", "close"):
@@ -215,7 +220,7 @@ class _Scan:
         return True
 
     def _is_mentioned(self, marker: re.Match[str]) -> bool:
-        """Whether a closing marker outside of reasoning is part of the answer."""
+        """Return whether a closing marker outside reasoning is part of the answer."""
         if marker.start() in (self.mentioned, self.answered) or self._is_quoted(marker, "`"):
             return True
         if not self._is_quoted(marker, _QUOTES):
@@ -231,7 +236,7 @@ class _Scan:
         return self.text[before] in quotes and self.text[behind] in quotes
 
     def _is_empty_pair(self, marker: re.Match[str], following: re.Match[str] | None) -> bool:
-        """Whether a marker in the middle of a line and the closing one behind it have nothing between them."""
+        """Return whether a marker in the middle of a line and the closing one after it have nothing between them."""
         if not self.has_text_on_line or following is None or _kind(following) != "close":
             return False
         if following.start() - marker.end() > _MAX_NOTHING:
@@ -241,33 +246,33 @@ class _Scan:
         return is_empty
 
     def _look(self, upto: int) -> None:
-        """Take in what stands before a marker, each character once."""
+        """Look at the text before a marker, each character once."""
         _, newline, line = self.text[self.seen : upto].rpartition("\n")
         self.has_text_on_line = bool(line.strip()) or (self.has_text_on_line and not newline)
         self.has_text |= bool(self.text[self.seen : upto].strip())
         self.seen = max(self.seen, upto)
 
     def _keep(self, upto: int) -> None:
-        """Take the part before a place into the answer."""
+        """Add the text before a position to the answer."""
         part = self.text[self.start : upto]
         if part.strip():
             self.answer.append(part)
 
 
 def _kind(marker: re.Match[str]) -> str:
-    """Return the kind of a marker: the outermost group that it matched."""
+    """Return the kind of a marker: the name of the outermost group that it matched."""
     return next(kind for kind in _KINDS if marker[kind])
 
 
 def _name(marker: re.Match[str]) -> str:
-    """Return the spelling of a marker, without the stroke of a closing one; empty for markers that do not nest."""
+    """Return the spelling of a marker, without the slash of a closing one; empty for markers that are not nested."""
     if marker[0][0] in "◁[":
         return marker[0].replace("/", "").lower()
     return (marker["opened"] or marker["closed"] or "").lower()
 
 
 def _answered(text: str) -> int:
-    """Return where a marker begins that is all that stands behind the last "Answer:"; -1 where there is none."""
+    """Return the position of a marker that is the only text after the last "Answer:"; -1 if there is none."""
     last = deque(_ANSWER.finditer(text), maxlen=1)
     if not last:
         return -1

@@ -1,4 +1,4 @@
-"""Which scores file a run may write over: one of the same model whose scores were made with the same choices."""
+"""Decides whether a run may overwrite a scores file: only if its model and choices are the same."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,7 +9,7 @@ from mmlongbench.task.metric import Provenance
 
 
 def refuse_another_model(file: Path, model: str) -> None:
-    """Refuse to write over the scores of another model.
+    """Refuse to overwrite the scores of another model.
 
     Raises:
         ScoringError: the file holds such scores.
@@ -22,11 +22,11 @@ def refuse_another_model(file: Path, model: str) -> None:
 
 
 def refuse_other_choices(file: Path, made: Mapping[str, Provenance]) -> None:
-    """Refuse to write over scores of a metric that have another profile, or were made with other choices.
+    """Refuse to overwrite scores of a metric with another profile or with other choices.
 
     Args:
-        file: the scores file that is to be written; it need not be there.
-        made: by metric, where the rules of the new scores come from.
+        file: the scores file to write; it may not exist yet.
+        made: where the rules of the new scores come from, by metric.
 
     Raises:
         ScoringError: the file holds such scores.

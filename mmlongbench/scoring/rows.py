@@ -1,31 +1,32 @@
-"""Which of the rows that share an id, and do not say their placement, each prediction is for."""
+"""Assigns predictions to rows that share an id and have no placement."""
 
 import json
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from pathlib import PurePosixPath
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 _APPENDED = ("choices_image", "needle_image_list")
-"""Pictures of the question, which the public code puts behind those of the context."""
+"""The pictures of the question, which the public code appends to those of the context."""
 
 
 class Told(Protocol):
-    """A prediction, as far as this matters."""
+    """A prediction, reduced to what this module needs."""
 
     @property
     def told(self) -> bytes | None:
-        """Of the row that it is for; None where nothing is known of it."""
+        """A digest that identifies its row; None if unknown."""
         ...
 
 
 P = TypeVar("P", bound=Told)
 
 
-def told_by(fields: Mapping[str, Any]) -> bytes | None:
-    """A digest of a row's answer and of the names of its images, in a record as in an output of the public code.
+def told_by(fields: Mapping[str, object]) -> bytes | None:
+    """Return a digest of a row's answer and image names; it is the same for a record and for an output of the public
+    code.
 
-    None where there is neither. The order of passages is in no output: rows that differ in nothing else are equal.
+    None if there is neither. Outputs do not contain the order of passages, so rows that differ only in it are equal.
     """
     images = _images(fields)
     if "answer" not in fields and not images:
@@ -35,10 +36,10 @@ def told_by(fields: Mapping[str, Any]) -> bytes | None:
 
 
 def shared_out(rows: Sequence[bytes | None], predictions: Sequence[P]) -> tuple[list[P | None], bool]:
-    """Of each row the prediction for it or None, then the predictions that are left over.
+    """Return the prediction for each row, or None, followed by the predictions that are left over.
 
-    Rows that nothing tells apart take predictions in their order. Where there are fewer predictions than such rows,
-    none counts: which row lost its own cannot be told, and the second of the tuple is true.
+    Rows that cannot be distinguished take predictions in order. If there are fewer predictions than such rows, none
+    counts, because the row without a prediction is unknown; then the second value of the tuple is true.
     """
     known = {each.told for each in predictions} & set(rows) - {None}
     places: dict[bytes | None, list[int]] = {None: []}
@@ -60,8 +61,8 @@ def shared_out(rows: Sequence[bytes | None], predictions: Sequence[P]) -> tuple[
     return [*given, *left], is_ambiguous
 
 
-def _images(fields: Mapping[str, Any]) -> list[str]:
-    """Their names without folders, of the context, or of a question that has one."""
+def _images(fields: Mapping[str, object]) -> list[str]:
+    """Return the file names of a record's images: those of the context, or of the question if it has one."""
     found = next((names for key in ("image_list", "ctxs", "image") if (names := _names(fields.get(key)))), [])
     for key in _APPENDED:
         appended = _names(fields.get(key))

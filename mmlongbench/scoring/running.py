@@ -1,6 +1,7 @@
-"""Scores a model: joins its predictions with a release, asks the metrics that were chosen, writes one line a score.
+"""Scores a model: joins its predictions with a release, runs the chosen metrics, and writes a line for each score.
 
-Examples go by one after another; held are the places of predictions, the examples under way and the tallies.
+Examples are processed one after another; only positions of predictions, current examples and tallies are kept in
+memory.
 """
 
 from collections import Counter, deque
@@ -9,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import BinaryIO, Literal
 
 from mmlongbench.io.atomic import atomic_write
 from mmlongbench.io.progress import Progress
@@ -38,39 +39,41 @@ from mmlongbench.task.rows import Record
 from mmlongbench.task.spec import TaskSpec
 
 REASONING_KEPT = "reasoning kept"
-"""The choice in the lines of a run that keeps reasoning."""
+"""The choice named in the lines of a run that keeps reasoning."""
 _AHEAD = 4
-"""Examples under way for each that is scored at once."""
+"""How many examples are prepared ahead for each that is scored at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What is to be scored, and how."""
+    """What to score, and how."""
 
     model: str
     metrics: tuple[str, ...]
-    """Names, `default` or `judge`."""
+    """Names of metrics, `default` or `judge`."""
     settings: Settings
     is_partial: bool = False
-    """Leave files out that have no prediction at all."""
+    """Whether to leave out files without any prediction."""
     keeps_reasoning: bool = False
-    """Score predictions with their reasoning, as the public code does."""
+    """Whether to score predictions with their reasoning, as the public code does."""
+    is_dry: bool = False
+    """Whether to score nothing, and only count problems and the calls to judges."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of it."""
+    """The result of a run."""
 
     tallies: Tallies
     notes: Sequence[str] = ()
     usage: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Of each metric that reports it: calls, tokens, failures."""
+    """The calls, tokens and failures of each metric that reports them."""
     provenances: Mapping[str, Provenance] = field(default_factory=dict)
-    """By metric: whose rules its scores follow."""
+    """Whose rules the scores follow, by metric."""
     reasoning: Mapping[str, int] = field(default_factory=dict)
-    """How many predictions had reasoning, by what became of it (see `Reasoning`)."""
+    """How many predictions had reasoning, by what was done with it (see `Reasoning`)."""
     skipped: Mapping[str, int] = field(default_factory=dict)
-    """How many examples the model cannot be asked, by reason."""
+    """How many examples the model cannot be given, by reason."""
 
 
 def score(
@@ -78,10 +81,10 @@ def score(
 ) -> Outcome:
     """Score every example of the datasets that declare a chosen metric.
 
-    `out` is the scores file; None is a dry run, which counts what is wrong and what judges would be asked.
+    `out` is the scores file; None: no file is written. A dry run writes none either.
 
     Raises:
-        ScoringError: no dataset declares a metric that is asked for, two outputs of the public code claim one file, or
+        ScoringError: no dataset declares a requested metric, two outputs of the public code claim one file, or
             `out` holds scores that were made with other choices.
 
     """
@@ -92,6 +95,7 @@ def score(
     tallies, outside, counts = Tallies(), Counter[tuple[str, str]](), _Counts()
     with ExitStack() as stack:
         metrics = _open_metrics(sorted({name for names in choice.values() for name in names}), run, stack)
+        out = None if run.is_dry else out
         if out:
             refuse_other_choices(out, {name: each.provenance for name, each in metrics.items()})
         at_once = max((each.metric.concurrency for each in metrics.values()), default=1)
@@ -105,9 +109,11 @@ def score(
             lines = _Lines(run.model, file, file.builder.spec)
             jobs = _jobs(chosen, _answers(file, run, predictions, problems, counts), outside)
             for job, scored in _in_threads(jobs, pool, _AHEAD * at_once):
+                if run.is_dry:
+                    continue
+                line = lines.of(job, scored)
+                tallies.add(line, scored, job.chosen.metric)
                 if writer:
-                    line = lines.of(job, scored)
-                    tallies.add(line, scored, job.chosen.metric)
                     _write(writer, line)
             tallies.end_cell()
             advance()
@@ -121,7 +127,7 @@ def score(
 
 @dataclass(frozen=True, slots=True)
 class _Counts:
-    """What was found in the predictions."""
+    """Counts of what was found in the predictions."""
 
     reasoning: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
@@ -129,7 +135,7 @@ class _Counts:
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """A metric that was chosen, ready to score."""
+    """A chosen metric that is ready to score."""
 
     metric: Metric
     provenance: Provenance
@@ -137,7 +143,7 @@ class _Chosen:
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """One example for one metric."""
+    """One example to be scored by one metric."""
 
     chosen: _Chosen
     answer: "_Answer"
@@ -145,13 +151,13 @@ class _Job:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """One example, and what a model answered."""
+    """One example, and a model's output for it."""
 
     record: Record
     asked: ScoringInput
     state: Literal["answered", "absent", "skipped"]
     skipped: str
-    """Why the model cannot be asked it."""
+    """Why the model cannot be given the example; empty if it can."""
     turn: int | None
     reasoning: Reasoning
 
@@ -159,7 +165,7 @@ class _Answer:
 def _answers(
     file: ScorableFile, run: Run, predictions: Predictions, problems: Problems, counts: _Counts
 ) -> Iterator[_Answer]:
-    """Every example that was asked or skipped, with the answer; what is found in predictions is counted."""
+    """Yield every example that was given or skipped, with its output; problems of predictions are counted."""
     spec = file.file.dataset.spec if file.file.dataset else None
     name = spec.builder if spec else type(file.builder).__name__
     for joined in join(file, predictions, problems):
@@ -183,7 +189,7 @@ def _answers(
 
 
 def _jobs(metrics: Sequence[_Chosen], answers: Iterable[_Answer], outside: Counter[tuple[str, str]]) -> Iterator[_Job]:
-    """What is to be scored; `outside` counts, by metric and reason, examples that are none for a metric."""
+    """Yield what to score; `outside` counts, by metric and reason, the examples that a metric does not apply to."""
     for answer in answers:
         for chosen in metrics:
             if why := chosen.metric.out_of_scope(answer.asked):
@@ -201,7 +207,7 @@ def _scored(job: _Job) -> Score:
 
 
 def _in_threads(jobs: Iterable[_Job], pool: ThreadPoolExecutor, ahead: int) -> Iterator[tuple[_Job, Score]]:
-    """Each job with its score, in order; those of metrics that are asked one at a time are done here and now."""
+    """Yield each job with its score, in order; jobs of metrics without concurrency run in the current thread."""
     under_way: deque[tuple[_Job, Future[Score]]] = deque()
     for job in jobs:
         if job.chosen.metric.concurrency > 1 and job.answer.state == "answered":
@@ -219,7 +225,7 @@ def _in_threads(jobs: Iterable[_Job], pool: ThreadPoolExecutor, ahead: int) -> I
 
 @dataclass(frozen=True, slots=True)
 class _Lines:
-    """Makes the lines of a file."""
+    """Makes the lines of a scores file."""
 
     model: str
     file: ScorableFile
@@ -263,7 +269,7 @@ def _status(job: _Job, scored: Score) -> Literal["scored", "absent", "failed", "
 
 
 def _write(writer: BinaryIO, line: ScoreLine) -> None:
-    fields: dict[str, Any] = {**line.model_dump(exclude_defaults=True), "score": line.score}
+    fields: dict[str, object] = {**line.model_dump(exclude_defaults=True), "score": line.score}
     writer.write(to_json(fields))
 
 
@@ -288,7 +294,7 @@ def _is_asked(file: ScorableFile, run: Run, predictions: Predictions, problems: 
 def _count_strangers(
     files: Sequence[ScorableFile], predictions: Predictions, opened: LoadedRelease, problems: Problems
 ) -> None:
-    """Predictions for files that are not there, and files that should be."""
+    """Count predictions for files that do not exist, and files that are missing."""
     known = {name for file in files for name in file.names}
     for name, found in predictions.by_file.items():
         if name not in known:

@@ -1,11 +1,11 @@
 """The scores file: one line of JSON for each example, model and metric. Scoring writes it, a report reads it.
 
-`scores/<model>.<metrics>.jsonl`; a line has everything a report needs, so that no release has to be there.
+The file is `scores/<model>.<metrics>.jsonl`. A line has everything a report needs, so the release is not needed.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -16,11 +16,11 @@ from mmlongbench.task.metric import PROFILES, Profile
 
 UNKNOWN: Literal["unknown"] = "unknown"
 SHOWN_PROFILES: tuple[str, ...] = (*PROFILES, UNKNOWN)
-"""In the order in which reports show them."""
+"""The profiles, in the order in which reports show them."""
 
 
 def profile_order(profile: str) -> tuple[int, str]:
-    """Return a key that sorts profiles as reports show them; choices may stand behind a profile's name.
+    """Return a key that sorts profiles as reports show them; a profile's name may be followed by choices.
 
     >>> sorted(["ours", "official, reasoning kept", "official"], key=profile_order)
     ['official', 'official, reasoning kept', 'ours']
@@ -34,51 +34,52 @@ class ScoreLine(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     model: str
-    """Whose predictions they are."""
+    """The model whose prediction was scored."""
     metric: str
     profile: Profile | Literal["unknown"] = UNKNOWN
-    """Whose rules the score follows; `unknown` in files that were written before scores had profiles."""
+    """The profile: whose rules the score follows; `unknown` in files from before scores had profiles."""
     follows: str = ""
-    """The code or paper that the rules are taken from, with its version."""
+    """The code or paper that the rules come from, with its version."""
     choices: Sequence[str] = ()
-    """What changes scores within the profile, such as `rule-extracted`."""
+    """The choices that change scores within the profile, such as `rule-extracted`."""
     is_own: bool = False
-    """Whether it is its task's own: the dataset enters averages by it, unless `averaged_metric` scored every model."""
+    """Whether the metric is the task's own: the dataset enters averages by it, unless `averaged_metric` scored every
+    model."""
     averaged_metric: str = ""
     """See `TaskSpec`."""
     file: str
-    """Below `mmlb_data/`."""
+    """The public file, below `mmlb_data/`."""
     dataset: str
     category: str = ""
     counted_with: str = ""
     """See `TaskSpec`."""
     length: int
-    """Of the file, in tokens."""
+    """The length of the file, in tokens."""
     id: str
     depth: float | None = None
-    """As asked for, where the file has depths."""
+    """The requested depth, if the file has depths."""
     permutation: int | None = None
     status: Literal["scored", "absent", "failed", "skipped"]
-    """`absent`: there is no prediction, the score is 0; `failed`: it could not be scored, there is no score; `skipped`:
-    the model cannot be asked it, there is no score."""
+    """`absent`: there is no prediction, and the score is 0; `failed`: the example could not be scored; `skipped`: the
+    model cannot be given the example. The last two have no score."""
     skipped: str = ""
-    """Why the model cannot be asked it."""
+    """Why the model cannot be given the example; empty if it can."""
     score: float | None
     reasoning: Reasoning = ""
-    """What became of reasoning in the prediction; empty where there was none."""
-    details: Mapping[str, Any] = {}
+    """What was done with reasoning in the prediction; empty if there was none."""
+    details: Mapping[str, object] = {}
     cluster: str = ""
-    """What its question is about, a document say; empty where it is a cluster of its own."""
+    """The subject of its question, such as a document; empty if the question is a cluster of its own."""
     facets: Mapping[str, Sequence[str]] = {}
-    """The groups it is in, by what a report breaks down by."""
+    """The groups that it is in, by facet."""
     failure: str = ""
 
 
 def read_scores(folder: Path) -> Iterator[ScoreLine]:
-    """Every line of every scores file of a folder, file after file by name.
+    """Yield every line of every scores file of a folder, the files in the order of their names.
 
     Raises:
-        ReleaseError: there is none, or a line is none: file, line and field.
+        ReleaseError: there is no scores file, or a line is not valid; the error names file, line and field.
 
     """
     files = sorted(folder.glob("*.jsonl")) if folder.is_dir() else [folder]

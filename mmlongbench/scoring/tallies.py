@@ -1,8 +1,7 @@
-"""Scores added up as they are made: each metric of each dataset at each length."""
+"""Adds up scores as they are made: for each metric of each dataset at each length."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from mmlongbench.scoring.scores import ScoreLine
 from mmlongbench.task.metric import Metric, MetricWithTotals, Score
@@ -10,7 +9,7 @@ from mmlongbench.task.metric import Metric, MetricWithTotals, Score
 
 @dataclass(slots=True)
 class Tally:
-    """One metric over the examples of a dataset at a length."""
+    """The scores of one metric over the examples of a dataset at a length."""
 
     examples: int = 0
     absent: int = 0
@@ -19,39 +18,39 @@ class Tally:
     first_failure: str = ""
     total: float = 0.0
     further: Mapping[str, float] = field(default_factory=dict)
-    """Figures that are no mean of examples."""
+    """Figures that are not means of examples."""
 
     @property
     def mean(self) -> float | None:
-        """The mean over all that could be scored, where one without prediction counts as 0.
+        """Return the mean over all examples that could be scored; an example without a prediction counts as 0.
 
-        None, which is shown as N/A, where the model cannot be asked some of the examples: the mean of the others is
-        that of another set, most often of the shorter ones. The paper leaves such a cell out as a whole.
+        It is None, shown as N/A, if the model cannot be given some of the examples. The mean of the others would be
+        that of another set, usually of the shorter examples. The paper leaves out such a cell as a whole.
         """
         return None if self.skipped else self.mean_of_others
 
     @property
     def mean_of_others(self) -> float | None:
-        """The mean over what was not skipped."""
+        """Return the mean over the examples that were not skipped."""
         scored = self.examples - self.failed - self.skipped
         return self.total / scored if scored else None
 
-    def summary(self) -> dict[str, Any]:
-        """As JSON's types."""
+    def summary(self) -> dict[str, object]:
+        """Return the tally as JSON values."""
         counts = {"examples": self.examples, "absent": self.absent, "failed": self.failed, "skipped": self.skipped}
         others = {"score_of_others": self.mean_of_others} if self.skipped else {}
         return {"score": self.mean, **others, **counts, **self.further}
 
 
 class Tallies:
-    """Tallies by metric, dataset and length."""
+    """The tallies by metric, dataset and length."""
 
     def __init__(self) -> None:
         self.cells: dict[tuple[str, str, int], Tally] = {}
         self._held: dict[tuple[str, str, int], tuple[MetricWithTotals, list[Score]]] = {}
 
     def add(self, line: ScoreLine, scored: Score, metric: Metric) -> None:
-        """Count one more score; it is held until the cell ends where the metric has totals."""
+        """Count one more score; if the metric has totals, the score is kept until the cell ends."""
         key = (line.metric, line.dataset, line.length)
         tally = self.cells.setdefault(key, Tally())
         tally.examples += 1
@@ -66,7 +65,7 @@ class Tallies:
             self._held.setdefault(key, (metric, []))[1].append(scored)
 
     def end_cell(self) -> None:
-        """Work out the totals of the file that is done."""
+        """Compute the totals of the file that is done."""
         for key, (metric, scored) in self._held.items():
             if not self.cells[key].skipped:
                 self.cells[key].further = metric.totals(scored)

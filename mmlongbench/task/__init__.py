@@ -1,1 +1,159 @@
-"""What a task author subclasses and receives: contracts, sources, take orders. Knows no manifest and no build."""
+"""What task authors import: the classes that they subclass and the values that they receive.
+
+Use `import mmlongbench.task as mt`, or import a few names with `from mmlongbench.task import Fault, Row`. Builders,
+readers and samples import nothing else of the engine; inside the engine, imports name the module that defines a thing.
+To build, read and score releases, use `import mmlongbench as mm`. This package knows no manifest and no build.
+"""
+
+from mmlongbench.corpus.info import Passage
+from mmlongbench.corpus.retrieval.negatives import Facts, Query
+from mmlongbench.corpus.retrieval.numbers import numbers_in
+from mmlongbench.corpus.retrieval.ordinals import ordinal_words
+from mmlongbench.corpus.retrieval.searched import SearchedCorpus
+from mmlongbench.corpus.retrieval.small import rank_texts
+from mmlongbench.corpus.retrieval.spellings import number_spellings
+from mmlongbench.corpus.retrieval.text import contains, holder, normalise
+from mmlongbench.documents.names import LABEL_WIDTH, label
+from mmlongbench.documents.page_images import PageImages
+from mmlongbench.documents.page_store import Pages
+from mmlongbench.documents.pdf import has_words
+from mmlongbench.documents.pictures import Picture
+from mmlongbench.documents.pixels import PictureFile, is_like_any
+from mmlongbench.documents.same_bytes import PictureBytes
+from mmlongbench.draft import Closing, Draft, Question, Rendering, Role, TakeOrder, Unit, Wording
+from mmlongbench.draws import Draws
+from mmlongbench.errors import DraftError, Fault, Rejected, ReleaseError, ScoringError, SourceError
+from mmlongbench.field_texts import with_field_texts
+from mmlongbench.io.folders import file_inside, pdfs_by_name, two_of_one_name, visible_files
+from mmlongbench.io.json_lines import json_line_at, json_lines, json_object, load_json
+from mmlongbench.packing.pack import PackedExample, PlacedNeedle, assemble
+from mmlongbench.packing.place import DEPTHS, Depth, Permutation
+from mmlongbench.prompt import Image, Part, Prompt, escape_markers
+from mmlongbench.sentences import sentences
+from mmlongbench.task.builder import Builder, ExaminingBuilder, SharedContextBuilder
+from mmlongbench.task.evidence import Evidence
+from mmlongbench.task.formats import FileFormat, FilePattern, JsonLines
+from mmlongbench.task.metric import (
+    Details,
+    Judge,
+    Metric,
+    MetricWithTotals,
+    Profile,
+    Provenance,
+    RuleMetric,
+    Score,
+    ScoringInput,
+    Settings,
+)
+from mmlongbench.task.reader import Reader, SampleFunction
+from mmlongbench.task.rows import RawRow, Record, Row, RowFault, SourcePaths, Suspect, raw_row
+from mmlongbench.task.sources import Document, Documents, ImageClass, ImageClasses, Images, Page, Sources, WebPages
+from mmlongbench.task.spec import Bundle, FullPrompt, Options, Placements, Remark, TaskSpec
+from mmlongbench.task.take_orders import Chain, InOrder, Rounds, alternate_sides, by_divisor, inside_out
+
+__all__ = [
+    "DEPTHS",
+    "LABEL_WIDTH",
+    "Builder",
+    "Bundle",
+    "Chain",
+    "Closing",
+    "Depth",
+    "Details",
+    "Document",
+    "Documents",
+    "Draft",
+    "DraftError",
+    "Draws",
+    "Evidence",
+    "ExaminingBuilder",
+    "Facts",
+    "Fault",
+    "FileFormat",
+    "FilePattern",
+    "FullPrompt",
+    "Image",
+    "ImageClass",
+    "ImageClasses",
+    "Images",
+    "InOrder",
+    "JsonLines",
+    "Judge",
+    "Metric",
+    "MetricWithTotals",
+    "Options",
+    "PackedExample",
+    "Page",
+    "PageImages",
+    "Pages",
+    "Part",
+    "Passage",
+    "Permutation",
+    "Picture",
+    "PictureBytes",
+    "PictureFile",
+    "PlacedNeedle",
+    "Placements",
+    "Profile",
+    "Prompt",
+    "Provenance",
+    "Query",
+    "Question",
+    "RawRow",
+    "Reader",
+    "Record",
+    "Rejected",
+    "ReleaseError",
+    "Remark",
+    "Rendering",
+    "Role",
+    "Rounds",
+    "Row",
+    "RowFault",
+    "RuleMetric",
+    "SampleFunction",
+    "Score",
+    "ScoringError",
+    "ScoringInput",
+    "SearchedCorpus",
+    "Settings",
+    "SharedContextBuilder",
+    "SourceError",
+    "SourcePaths",
+    "Sources",
+    "Suspect",
+    "TakeOrder",
+    "TaskSpec",
+    "Unit",
+    "WebPages",
+    "Wording",
+    "alternate_sides",
+    "assemble",
+    "by_divisor",
+    "contains",
+    "escape_markers",
+    "file_inside",
+    "has_words",
+    "holder",
+    "inside_out",
+    "is_like_any",
+    "json_line_at",
+    "json_lines",
+    "json_object",
+    "label",
+    "load_json",
+    "normalise",
+    "number_spellings",
+    "numbers_in",
+    "ordinal_words",
+    "pdfs_by_name",
+    "rank_texts",
+    "raw_row",
+    "sentences",
+    "two_of_one_name",
+    "visible_files",
+]
+
+for _name in __all__:
+    if isinstance(_type := globals()[_name], type):
+        with_field_texts(_type)

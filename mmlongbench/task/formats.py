@@ -1,4 +1,6 @@
-"""Names and shapes of released files: one pattern both writes and recognises a name; a bundle both ways."""
+"""Names and formats of released files. One pattern both writes and recognises a name; one format both writes and
+reads.
+"""
 
 import json
 import re
@@ -6,36 +8,39 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.io.safe_read import MAX_BYTES, bounded_lines
 from mmlongbench.lengths import K
+from mmlongbench.task.rows import Record
 
 _SLOTS = {"name": r"[\w.-]+?", "k": r"[1-9]\d*", "questions": r"\d+", "placements": r"\d+"}
 
 
 @dataclass(frozen=True, slots=True)
 class FileName:
-    """What a file's name says."""
+    """The parts of a file's name."""
 
     name: str
     k: int
 
     @property
     def length(self) -> int:
-        """L in tokens."""
+        """The length in tokens."""
         return self.k * K
 
 
 @dataclass(frozen=True, slots=True)
 class FilePattern:
-    """A path below `mmlb_data/` with slots: {name}, {k}, and where needed {questions}, {placements}."""
+    """The pattern of a path below `mmlb_data/` with the slots {name}, {k}, and where needed {questions},
+    {placements}.
+    """
 
     template: str
+    """The path with its slots, such as `documentQA/{name}_K{k}.jsonl`."""
 
     def write(self, name: str, length: int, questions: int = 0, placements: int = 0) -> str:
-        """The file of a dataset at a length.
+        """Return the path of the file of a dataset at a length.
 
         >>> FilePattern("documentQA/{name}_K{k}.jsonl").write("mmlongdoc", 8192)
         'documentQA/mmlongdoc_K8.jsonl'
@@ -43,7 +48,7 @@ class FilePattern:
         return self.template.format(name=name, k=length // K, questions=questions, placements=placements)
 
     def recognise(self, path: str) -> FileName | None:
-        """Read a name back.
+        """Return the parts of a file's path, or None if the path does not follow the pattern.
 
         >>> FilePattern("documentQA/{name}_K{k}.jsonl").recognise("documentQA/mmlongdoc_K128.jsonl")
         FileName(name='mmlongdoc', k=128)
@@ -56,43 +61,45 @@ class FilePattern:
 
 
 class FileFormat(ABC):
-    """How records become a file and come back."""
+    """How records are written to a file and read back."""
 
     @abstractmethod
-    def bundle(self, records: Iterable[dict[str, Any]]) -> Iterator[bytes]:
+    def bundle(self, records: Iterable[Record]) -> Iterator[bytes]:
         """Return the file's bytes, piece by piece."""
 
     @abstractmethod
-    def unbundle(self, path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Return (where in the file, record) of each example.
+    def unbundle(self, path: Path) -> Iterator[tuple[str, Record]]:
+        """Yield (where in the file, record) of each example.
 
         Raises:
             ReleaseError: the file cannot be read.
 
         """
 
-    def read(self, path: Path) -> Iterator[tuple[str, dict[str, Any] | ReleaseError]]:
-        """Return (where, record) as `unbundle` does. A format that can go on gives a bad record as a ReleaseError."""
+    def read(self, path: Path) -> Iterator[tuple[str, Record | ReleaseError]]:
+        """Yield (where, record) as `unbundle` does; a format that can continue after a bad record yields a ReleaseError
+        for it.
+        """
         return self.unbundle(path)
 
 
 class JsonLines(FileFormat):
-    """One object a line: the default."""
+    """One JSON object a line: the default format."""
 
-    def bundle(self, records: Iterable[dict[str, Any]]) -> Iterator[bytes]:
-        """One line a record, in UTF-8, keys in the order of the record."""
+    def bundle(self, records: Iterable[Record]) -> Iterator[bytes]:
+        """Yield one line a record, in UTF-8, with keys in the order of the record."""
         for record in records:
             yield to_json(record)
 
-    def unbundle(self, path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Each line, with its number; memory does not grow with the file."""
+    def unbundle(self, path: Path) -> Iterator[tuple[str, Record]]:
+        """Yield each record with its line number; memory does not grow with the file."""
         for where, record in self.read(path):
             if isinstance(record, ReleaseError):
                 raise record
             yield where, record
 
-    def read(self, path: Path) -> Iterator[tuple[str, dict[str, Any] | ReleaseError]]:
-        """Each line that is not blank, or what is wrong with it."""
+    def read(self, path: Path) -> Iterator[tuple[str, Record | ReleaseError]]:
+        """Yield the record of each line that is not blank, or the error in it."""
         with path.open("rb") as lines:
             for number, _, line in bounded_lines(lines):
                 where = f"line {number}"
@@ -103,7 +110,7 @@ class JsonLines(FileFormat):
                 if not line.strip():
                     continue
                 try:
-                    record = json.loads(line)
+                    record: object = json.loads(line)
                 except (ValueError, RecursionError) as error:
                     said = str(error)[:200]
                     yield where, ReleaseError(f"{path.name}, {where}: expected one JSON object, found {said}")
@@ -119,5 +126,5 @@ JSON_LINES = JsonLines()
 
 
 def to_json(value: object) -> bytes:
-    """One line of JSON: UTF-8 (an undecodable byte of a file's name as an escape), a newline at the end."""
+    """Return one line of JSON: UTF-8, with a newline at the end; undecodable bytes of a file's name are escaped."""
     return (json.dumps(value, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")

@@ -1,4 +1,4 @@
-"""Fills what a metric is given of an example, by asking the builder. The only way from a record to a metric."""
+"""Makes the input of a metric from a record, by calling the builder. All metrics get their input here."""
 
 from mmlongbench.errors import DraftError
 from mmlongbench.task.builder import Builder
@@ -10,10 +10,10 @@ from mmlongbench.task.rows import Record, Row
 def scoring_input(
     builder: Builder[Row], record: Record, file: str, prediction: str = "", *, lead: str = "", place: int = 0
 ) -> ScoringInput:
-    """Return what a metric is given of one record; each method of the builder is called once.
+    """Return the input of a metric for one record; each method of the builder is called once.
 
     Args:
-        builder: bound to the dataset of the record.
+        builder: the builder of the record's dataset.
         record: one example in the public format.
         file: the public file of the record, below `mmlb_data/`.
         prediction: see `ScoringInput.prediction`.
@@ -21,12 +21,12 @@ def scoring_input(
         place: see `ScoringInput.place`.
 
     Raises:
-        DraftError: `evidence` gives something that is no `Evidence`.
+        DraftError: `evidence` returns something else than an `Evidence` or None.
 
     """
     evidence = builder.evidence(record)
     if not isinstance(evidence, Evidence | None):
-        raise DraftError(f"evidence() gave a {type(evidence).__name__}, expected mm.Evidence or None")
+        raise DraftError(f"evidence() returned a {type(evidence).__name__}, expected mt.Evidence or None")
     return ScoringInput(
         file,
         builder.dataset,

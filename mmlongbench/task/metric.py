@@ -1,6 +1,7 @@
-"""What a metric is: a function of one example and what a model said to it. Knows no task, no file, no metric by name.
+"""What a metric is: a function of one example and a model's output for it. No task, file or metric is known here by
+name.
 
-Metrics are found through the entry points `mmlongbench.metrics`, the built-in ones exactly as a stranger's: an entry is
+Metrics are found through the entry points `mmlongbench.metrics`, the built-in ones like all others. Each entry point is
 a subclass of `Metric`.
 """
 
@@ -14,15 +15,18 @@ from mmlongbench.errors import ScoringError
 from mmlongbench.task.evidence import Evidence
 
 Profile: TypeAlias = Literal["official", "paper", "ours"]
-"""Whose rules a score follows: what the public code does today, what the paper prints, or what this project does."""
+"""Whose rules a score follows: those of the public code today, those that the paper prints, or those of this
+project."""
 PROFILES: tuple[Profile, ...] = ("official", "paper", "ours")
-"""In the order of preference: a metric follows the first that it offers, unless `Settings.profile` asks for another."""
+"""All profiles, the preferred one first: a metric follows the first one that it offers, unless `Settings.profile` asks
+for another."""
 
 LENIENT = "lenient"
-"""A choice of metrics whose scores are an upper bound. They enter an average only where a user asks for it."""
+"""The choice of metrics whose scores are an upper bound. They enter an average only where a user asks for it."""
 
 Details: TypeAlias = Mapping[str, Any]
-"""What a metric says beside the score: numbers (reports show their means), flags, short texts; all of JSON's types.
+"""The values that a metric gives beside the score: numbers (reports show their means), flags, short texts; all of
+JSON's types.
 
 A detail called `<parameter>_<value>`, such as `alpha_0.5`, is the score under another value of a parameter; reports
 compare these.
@@ -31,7 +35,7 @@ compare these.
 
 @dataclass(frozen=True, slots=True)
 class ScoringInput:
-    """One example, as its builder tells it, and what a model said to it."""
+    """One example, as its builder describes it, and a model's output for it."""
 
     file: str
     """The public file of the example, below `mmlb_data/`."""
@@ -39,40 +43,41 @@ class ScoringInput:
     """The name of its dataset."""
     id: str
     """The released id of its question, as text: the same at every length and placement."""
-    gold: Any
+    gold: object
     """The answer, as the builder gives it."""
     prediction: str
-    """The model's words, without its reasoning unless the user keeps that; empty where it gave no answer."""
+    """The model's output; without its reasoning, unless the user keeps that; empty where it gave no answer."""
     lead: str = ""
-    """What the public code put before the words, of its own output files, such as `Answer:`."""
+    """The text that the public code puts before the output in its own files, such as `Answer:`."""
     place: int = 0
-    """Its number among the examples of the file that a model was asked, from 0, in the order of the file."""
+    """The number of the example in the file that the model was given, counted from 0."""
     kind: str = ""
-    """What kind of example it is, as its task declares (`TaskSpec.kind`)."""
+    """The kind of the example, as its task declares it (`TaskSpec.kind`)."""
     question: str = ""
-    """The question alone, without what the prompt puts around it; empty where the task has none."""
+    """The question alone, without the text that the prompt puts around it; empty where the task has none."""
     answer_format: object = None
     """The format of the answer, such as `Integer` or `List`, as the builder gives it; None where it has none.
 
-    In files that others made it may be any value of JSON.
+    In releases of other tools it may be any JSON value.
     """
     evidence: Evidence | None = None
-    """Where the answer stands; None where the builder does not tell."""
+    """Where the answer is; None where the builder does not say."""
     source_id: str = ""
-    """The id of the question in its source, where the released id is another; empty where nobody knows it."""
+    """The id of the question in its source, where the released id is another one; empty if unknown."""
     cluster: str = ""
-    """What the question is about, where several questions are about one thing (`Builder.cluster`)."""
+    """An id that questions about the same thing share (`Builder.cluster`)."""
     facets: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """The names of the groups that the example is in, by facet (`Builder.facets`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """What a metric makes of one example."""
+    """The score that a metric gives one example."""
 
     score: float | None
-    """From 0 to 1; None: it could not be scored, which is counted apart and never as 0."""
+    """From 0 to 1; None: the example could not be scored, which is counted apart and never as 0."""
     details: Details = field(default_factory=dict)
+    """Other values, by name; a report shows the means of numbers."""
     failure: str = ""
     """Why there is no score, in one line."""
 
@@ -82,23 +87,38 @@ class Judge:
     """An endpoint that speaks OpenAI's protocol, and how it may be used."""
 
     url: str
-    """Such as `http://127.0.0.1:8000/v1`."""
+    """The address, such as `http://127.0.0.1:8000/v1`."""
     models: tuple[str, ...]
-    """One judge, or the members of a committee; none: the model that the public code asks, where a metric knows it."""
+    """One judge, or the members of a committee; empty: the model that the public code uses, where the metric knows
+    it."""
     cache: Path | None = None
-    """An SQLite file with every answer there was; a call that stands there is not made again."""
+    """An SQLite file that keeps every answer; a call whose answer is there is not made again."""
     concurrency: int = 8
-    """Calls under way at once."""
+    """How many calls run at once."""
     timeout: float = 60.0
     """Seconds that one call may take."""
     attempts: int = 4
-    """How often a call that fails is made in all."""
+    """How often a failing call is made in total."""
     samples: int | None = None
-    """How often each judge of a committee is asked; None: as the profile has it."""
+    """How often each judge of a committee is called; None: as the profile says."""
     prices: tuple[float, float] | None = None
-    """Of a million tokens of input, and of output, to report the cost."""
+    """The prices of a million input tokens and of a million output tokens, to report the cost."""
     is_dry: bool = False
-    """Count the calls that would be made, and make none."""
+    """Whether to count the calls that would be made, without making any."""
+
+    def __post_init__(self) -> None:
+        """Take one model as a tuple of one, and a path as text.
+
+        Raises:
+            ScoringError: a model is no name.
+
+        """
+        models = (self.models,) if isinstance(self.models, str) else tuple(self.models)
+        if unnamed := [model for model in models if not isinstance(model, str) or not model]:
+            raise ScoringError(f"models of a judge: expected names, found {unnamed[0]!r}")
+        object.__setattr__(self, "models", models)
+        if self.cache is not None:
+            object.__setattr__(self, "cache", Path(self.cache))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,22 +126,31 @@ class Settings:
     """The options of all metrics; each metric reads those that it needs."""
 
     judge: Judge | None = None
+    """The endpoint of the judges; None: no judge is called."""
     judge_prompts: tuple[Path, ...] = ()
-    """Files with the public code's own prompts, or its checkout; judges asked with them have the profile `official`."""
+    """Files with the public code's own prompts, or its checkout; judges that use them have the profile `official`."""
     documents: Path | None = None
     """The folder of PDFs that the questions are about, `<document>.pdf` (SMuDGE, texts for a committee)."""
     words: Path | None = None
-    """A list of words and boxes in place of the PDFs' own: lines of JSON (SMuDGE)."""
+    """A list of words and boxes, as lines of JSON, used instead of the PDFs' own words (SMuDGE)."""
     alphas: tuple[float, ...] = (0.25,)
-    """Weights of the match score; the first is the score's (SMuDGE)."""
+    """Weights of the match score; the score itself uses the first one (SMuDGE)."""
     ignores_reading_order: bool = False
-    """Do without the PDF's reading order, as the profile `paper` always does (SMuDGE)."""
+    """Whether to ignore the PDF's reading order, as the profile `paper` always does (SMuDGE)."""
     images: Path | None = None
     """The release's folder of images (a committee sees the gold pages)."""
     data: Path | None = None
-    """The release's folder of public files (claims of gold summaries stand beside them)."""
+    """The release's folder of public files (claims of gold summaries are beside them)."""
     profile: Profile | None = None
     """The profile that every metric must follow; None: each metric follows its own default."""
+
+    def __post_init__(self) -> None:
+        """Take paths as text."""
+        for name in ("documents", "words", "images", "data"):
+            value = getattr(self, name)
+            object.__setattr__(self, name, None if value is None else Path(value))
+        prompts = (self.judge_prompts,) if isinstance(self.judge_prompts, str | Path) else self.judge_prompts
+        object.__setattr__(self, "judge_prompts", tuple(map(Path, prompts)))
 
 
 def chosen_profile(metric: str, offered: Mapping[Profile, str], settings: Settings) -> tuple[Profile, str]:
@@ -130,7 +159,7 @@ def chosen_profile(metric: str, offered: Mapping[Profile, str], settings: Settin
     Args:
         metric: the metric's name, for the error.
         offered: the profiles that the metric offers, each with its source, such as `arXiv:2503.19120`.
-        settings: `settings.profile` is the one that the user asks for, if any.
+        settings: `settings.profile` is the profile that the user asks for, if any.
 
     Raises:
         ScoringError: the metric does not offer the profile that the user asks for.
@@ -153,7 +182,7 @@ def not_offered(metric: str, asked: Profile, offered: Collection[Profile]) -> Sc
 
 
 class Metric(ABC):
-    """Scores one example at a time. Only `name` and `score` must be written.
+    """Scores one example at a time. Subclasses define at least `name` and `score`.
 
     Raises:
         ScoringError: the settings ask for a profile that the metric does not offer.
@@ -161,82 +190,88 @@ class Metric(ABC):
     """
 
     name: ClassVar[str]
-    """As the entry point has it."""
+    """The metric's name, the same as its entry point."""
     profiles: ClassVar[Mapping[Profile, str]] = {"ours": ""}
-    """The profiles that it offers, each with the code or paper that its rules are taken from.
+    """The profiles that the metric offers, each with the code or paper that its rules come from.
 
-    The profile says whose rules decide. A metric that uses the rules of a public code for something which that code
-    does not do, such as `mmlongbench-doc`, has the profile `ours` and names that code as its source.
+    A metric that uses the rules of a public code for something which that code does not do, such as `mmlongbench-doc`,
+    has the profile `ours` and names that code as its source.
     """
     choices: tuple[str, ...] = ()
-    """What changes its scores within the profile, each in a few words, such as `rule-extracted`."""
+    """The settings that change its scores within the profile, each in a few words, such as `rule-extracted`."""
     notes: tuple[str, ...] = ()
-    """What a reader of the scores must know of the settings, each in one sentence."""
+    """What a reader of the scores must know about the settings, each note in one sentence."""
     concurrency: int = 1
     """How many examples may be scored at once, in threads."""
     settings: Settings
+    """The options of the run."""
     profile: Profile
-    """The profile that it follows, under its settings."""
+    """The profile that it follows under its settings."""
     follows: str
-    """The code or paper that the rules of the profile are taken from."""
+    """The code or paper that the rules of the profile come from."""
 
     def __init__(self, settings: Settings) -> None:
-        """Keep the settings, and set `profile` and `follows` by them."""
+        """Keep the settings, and set `profile` and `follows` from them."""
         self.settings = settings
         self.profile, self.follows = chosen_profile(self.name, self.offered(), settings)
 
     @abstractmethod
     def score(self, asked: ScoringInput) -> Score:
-        """Return the score of one example; never raises over what a model said."""
+        """Return the score of one example; never raises because of the model's output."""
 
     def offered(self) -> Mapping[Profile, str]:
-        """Return the profiles that can be chosen under these settings; all, unless one needs what is not given."""
+        """Return the profiles that can be chosen under these settings: all, unless one needs a setting that is
+        missing.
+        """
         return self.profiles
 
     def answer_fault(self, asked: ScoringInput) -> str:
-        """Return why the answer of an example cannot be scored, whatever a model says; empty if nothing is known.
+        """Return why the answer of an example cannot be scored, whatever the model's output; empty if no reason is
+        known.
 
-        A build asks this of every answer, and ends where one has a fault. The prediction is empty. The settings are the
-        defaults: there is no judge, and no folder of documents.
+        A build calls this for every answer, and ends at the first fault. The prediction is empty then, and the settings
+        are the defaults: without a judge, without a folder of documents.
         """
         return ""
 
     def out_of_scope(self, asked: ScoringInput) -> str:
-        """Return why an example is none that the metric could score, whatever a model said; empty if it is one.
+        """Return why the metric does not apply to an example, whatever the model's output; empty if it applies.
 
-        Such an example is left out, and counted by this reason.
+        Such an example is left out of the scores and counted by this reason.
         """
         return ""
 
     def absent(self, asked: ScoringInput) -> Details:
-        """Return what `MetricWithTotals.totals` must know of an example that has no prediction."""
+        """Return the values that `MetricWithTotals.totals` needs of an example without a prediction."""
         return {}
 
     def usage(self) -> Mapping[str, float]:
-        """Return the calls, tokens and failures so far, by name; empty of a metric that calls nobody."""
+        """Return the calls, tokens and failures so far, by name; empty for a metric that calls no model."""
         return {}
 
     def stop(self) -> None:  # noqa: B027  (most metrics have nothing to stop)
-        """Let threads inside `score` give up what they wait for; called before `close` where a run is interrupted."""
+        """Make threads inside `score` stop waiting; it is called before `close` when a run is interrupted."""
 
     def close(self) -> None:  # noqa: B027  (nor to close)
         """Close what is open."""
 
 
 class MetricWithTotals(Metric):
-    """A metric with figures of a whole file that are no mean of its examples, such as F1."""
+    """A metric with figures of a whole file that are not means over its examples, such as F1."""
 
     @classmethod
     @abstractmethod
     def totals(cls, scored: Sequence[Score]) -> Mapping[str, float]:
-        """Return the figures of the examples of a file, by name. Scores that were read from a file give the same."""
+        """Return the figures of the examples of a file, by name; they are the same for scores that were read from a
+        file.
+        """
 
 
 class RuleMetric(Metric):
-    """A metric that scores by rules alone, so that it has a score for every text, as long as it takes the answer."""
+    """A metric that scores by rules alone, so it has a score for every output, provided that it accepts the answer."""
 
     def answer_fault(self, asked: ScoringInput) -> str:
-        """Return why the answer cannot be scored, as a prediction of its own words shows."""
+        """Return why the answer cannot be scored; it is found by scoring the answer as if it were a prediction."""
         gold = asked.gold
         said = str(gold[0] if isinstance(gold, list) and gold else gold)
         found = self.score(replace(asked, prediction=said))
@@ -248,10 +283,11 @@ class Provenance:
     """Where the rules of a metric's scores come from."""
 
     profile: Profile = "ours"
+    """The profile: whose rules the scores follow."""
     follows: str = ""
     """The code or paper, with its version."""
     choices: tuple[str, ...] = ()
-    """What changes scores within the profile."""
+    """The settings that change scores within the profile."""
 
 
 def provenance_of(metric: Metric, settings: Settings) -> Provenance:

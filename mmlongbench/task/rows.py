@@ -1,4 +1,4 @@
-"""Rows: what a source has as it stands there, and cleaned; and what is wrong with one."""
+"""Rows of a source, raw and cleaned, and the faults of rows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -14,22 +14,22 @@ Record: TypeAlias = dict[str, Any]
 
 
 SourcePaths: TypeAlias = Mapping[str, Path]
-"""What a manifest's `source` names, by the reader's names for it."""
+"""The paths that a manifest gives under `source`, by the reader's names for the sources."""
 
 
 class Row(BaseModel):
-    """One question as its source has it, cleaned; readers add their fields."""
+    """One question of a source, cleaned; readers add their own fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: str
-    """The released id; from the source where it has any, else of the source's row number."""
+    """The released id: the id in the source if it has one, else the source's row number."""
     repairs: tuple[str, ...] = ()
-    """What was mended on the way in, as slugs to count by."""
+    """What the reader repaired in this row, as slugs to count by."""
     file: str = ""
-    """The name of the source file it stands in, for rejects."""
+    """The name of the source file that the row is in, for rejects."""
     place: str = ""
-    """Where it stands there: a line, a row."""
+    """Its position in that file: a line or a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,24 +37,27 @@ class RowFault:
     """A row that cannot be read."""
 
     id: str
+    """The id of the row, as far as it can be read."""
     fault: Fault
+    """What is wrong with it."""
 
     def __post_init__(self) -> None:
-        """Make a text of an id that a plug-in gave as something else."""
+        """Turn an id of another type, given by a plug-in, into text."""
         object.__setattr__(self, "id", str(self.id))
 
 
 @dataclass(frozen=True, slots=True)
 class RawRow:
-    """A row as its source has it, before it is corrected and cleaned."""
+    """A row as its source has it, before errata and cleaning."""
 
     id: str
-    """That of the row which is made of it."""
+    """The id of the row that is made of it."""
     fields: dict[str, Any]
+    """The fields of the row, by the source's names."""
     file: str = ""
-    """The name of the source file it stands in, for rejects."""
+    """The name of the source file that the row is in, for rejects."""
     place: str = ""
-    """Where it stands there: a line, a row."""
+    """Its position in that file: a line or a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,22 +65,24 @@ class Suspect:
     """A row whose annotation may be wrong."""
 
     id: str
+    """The id of the row."""
     kind: str
     """A slug to count by."""
     evidence: str
+    """Why it may be wrong, in words."""
     correction: Mapping[str, Any] = field(default_factory=dict)
-    """What would be right, by the source's own field names; empty where nobody can tell."""
+    """The correct values, by the source's own field names; empty where they are not known."""
 
 
 def raw_row(id: str, fields: dict[str, Any] | Fault, file: str, place: str) -> RawRow | RowFault:
-    """Return a raw row, or the fault of one whose fields cannot be read, with the place where it stands."""
+    """Return a raw row, or the fault of a row whose fields cannot be read, with its position in the source."""
     if isinstance(fields, Fault):
         return RowFault(id, replace(fields, file=fields.file or file, place=fields.place or place))
     return RawRow(id, fields, file, place)
 
 
 def placed(found: Row | Fault, raw: RawRow) -> Row | RowFault:
-    """Return what a reader made of a raw row, with the place where that stands in its source."""
+    """Return the row or fault that a reader made of a raw row, with the raw row's position in the source."""
     if isinstance(found, Row):
         return found.model_copy(update={"file": raw.file or found.file, "place": raw.place or found.place})
     return RowFault(raw.id, replace(found, file=found.file or raw.file, place=found.place or raw.place))

@@ -1,7 +1,7 @@
-"""What a builder drafts from besides its row: the opened sources of a dataset, in parts.
+"""What a builder uses for its drafts besides the row: the opened sources of a dataset, in parts.
 
-A part is there only where the reader or the manifest brings it: documents, images, web pages, classes of pictures, a
-corpus. A builder that asks for a part which is not there is told so by name.
+A part exists only if the reader or the manifest provides it: documents, images, web pages, classes of pictures, a
+corpus. Where a builder uses a part that does not exist, the error names that part.
 """
 
 from collections import ChainMap
@@ -24,11 +24,13 @@ class Page:
     """One page as an image of the release."""
 
     index: int
-    """From 0."""
+    """The number of the page in its document, counted from 0."""
     path: str
-    """Below `mmlb_image/`."""
+    """The path below `mmlb_image/`."""
     width: int
+    """The width in pixels."""
     height: int
+    """The height in pixels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +38,16 @@ class Document:
     """A document whose pages are known."""
 
     id: str
-    """As the source calls it."""
+    """The id that the source gives it."""
     name: str
-    """Its folder in the release."""
+    """The name of its folder in the release."""
     sha256: str
+    """The SHA-256 of the source's file, in hexadecimal."""
     pages: tuple[Page, ...]
+    """All pages, in order."""
     keys: tuple[str, ...] = ()
-    """Equal of pages of equal content, empty of blank ones; only where `TaskSpec.page_keys` asks for them."""
+    """A key for each page: pages with the same content have the same key, blank pages an empty one. Only where
+    `TaskSpec.page_keys` asks for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +55,13 @@ class ImageClass:
     """A class of pictures (ICL)."""
 
     name: str
+    """The name that a label shows."""
     domain: str
-    """Examples stay within one; empty where there is one only."""
+    """The domain of the class; an example shows classes of one domain only. Empty where there are no domains."""
     exemplars: Sequence[str]
     """The pictures that may be shown with their label, by the source's names."""
     tests: int
-    """How many pictures the source has to ask about."""
+    """How many test pictures the source has for this class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +69,11 @@ class ImageClasses:
     """All classes of a source."""
 
     exemplar_split: str
+    """The source's name of the split whose pictures may be shown."""
     test_split: str
+    """The source's name of the split whose pictures are asked about."""
     classes: Mapping[str, ImageClass] = field(default_factory=dict)
-    """By an id of their own."""
+    """The classes, each by its id."""
 
 
 class Documents:
@@ -77,18 +85,20 @@ class Documents:
         faults: Mapping[str, Fault] | None = None,
         texts: Callable[[str], tuple[str, ...]] = lambda name: (),
     ) -> None:
-        """`faults` says what is wrong with those that cannot be used; both by id.
+        """Keep the usable documents, and in `faults` what is wrong with the others; both by id.
 
-        `texts` gives the texts of a document's pages by its folder in the release; none: they were not read.
+        `texts` returns the texts of a document's pages by its folder in the release; None: they were not read.
         """
         self.usable = usable
+        """The documents that can be used, by id."""
         self.faults = faults or {}
+        """What is wrong with the documents that cannot be used, by id."""
         self._texts = texts
         self._ids = tuple(sorted(usable))
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The ids of all that can be used, sorted."""
+        """The ids of all documents that can be used, sorted."""
         return self._ids
 
     def __getitem__(self, id: str) -> Document:
@@ -107,7 +117,7 @@ class Documents:
         """Return the text of each page of a document, where the task's `TaskSpec.page_texts` asks for it.
 
         Raises:
-            DraftError: it does not.
+            DraftError: the task does not ask for texts.
 
         """
         document = self[id]
@@ -130,12 +140,14 @@ class Images:
         shown: Mapping[str, frozenset[str]] | None = None,
         asked: Iterable[str] = (),
     ) -> None:
-        """`shown` is the pool of the source, with the objects that each picture shows.
+        """Keep the pictures; `shown` is the pool of the source, with the objects that each picture shows.
 
         `asked` names the pictures that any row of the source asks about, or shows beside its question.
         """
         self.pictures = pictures
+        """Opens a picture by its name."""
         self.shown = shown or {}
+        """The objects that each picture of the pool shows, by its name."""
         self._asked_names = asked
         self._asked: PictureBytes | None = None
         self._names = tuple(sorted(self.shown))
@@ -144,7 +156,7 @@ class Images:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of all pictures of the pool, sorted; none where the reader has no pool (`Reader.shows`)."""
+        """The names of all pictures of the pool, sorted; empty where the reader has no pool (`Reader.shows`)."""
         return self._names
 
     def __getitem__(self, name: str) -> Picture:
@@ -161,14 +173,15 @@ class Images:
         return self.shown[name]
 
     def is_asked(self, picture: Picture) -> bool:
-        """Return whether a picture has the bytes of one that some row of the source, kept or not, asks about."""
+        """Return whether a picture has the same bytes as one that any row of the source, kept or not, asks about."""
         if self._asked is None:
             files = map(self.pictures.file, dict.fromkeys(self._asked_names))
             self._asked = PictureBytes(file for file in files if file is not None)
         return picture.source in self._asked
 
     def likeness(self, name: str) -> bytes:
-        """Return what a picture looks like, by its name; see `is_like_any`. Each is decoded once.
+        """Return a value that says what a picture looks like, by its name (see `is_like_any`). Each picture is decoded
+        once.
 
         Raises:
             Rejected: it is missing or broken.
@@ -181,11 +194,11 @@ class Images:
         return self._likenesses[picture.path]
 
     def origin(self, path: str) -> str | None:
-        """Return the name of a picture by its path in the release; None of a page."""
+        """Return the source's name of a picture by its path in the release; None for a page."""
         return self.pictures.origins.get(path)
 
     def decode(self, path: str) -> None:
-        """Make sure of the pixels of a picture of the release, not only of its header.
+        """Make sure that the pixels of a picture of the release can be decoded, not only its header.
 
         Raises:
             Rejected: it cannot be decoded.
@@ -195,7 +208,7 @@ class Images:
             self[name].released()
 
     def fault_of(self, path: str) -> str:
-        """Return why a picture of the release cannot be decoded; empty if it can. Each is decoded once."""
+        """Return why a picture of the release cannot be decoded; empty if it can. Each picture is decoded once."""
         if path not in self._undecodable:
             try:
                 self.decode(path)
@@ -206,21 +219,21 @@ class Images:
 
 
 class WebPages:
-    """Interleaved pages, with pictures by the source's names."""
+    """The interleaved pages of a dataset, with pictures by the source's names."""
 
     def __init__(self, pages: Mapping[str, Sequence[str | Image]]) -> None:
-        """`pages` has them by id, in the source's order."""
+        """`pages` has the pages by id, in the source's order."""
         self._pages = pages
         self._ids = tuple(pages)
         self._cut: dict[tuple[str, Mode], tuple[str | Image, ...]] = {}
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The ids of all, in the source's order."""
+        """The ids of all pages, in the source's order."""
         return self._ids
 
     def page(self, id: str, mode: Mode = "sentences") -> tuple[str | Image, ...]:
-        """Return a page, its texts cut into passages."""
+        """Return a page with its texts cut into passages."""
         if (id, mode) not in self._cut:
             pieces = (cut_text(part, mode) if isinstance(part, str) else [part] for part in self._pages[id])
             self._cut[id, mode] = tuple(part for piece in pieces for part in piece)
@@ -231,7 +244,9 @@ _PartT = TypeVar("_PartT")
 
 
 class Sources:
-    """What a builder drafts from besides its row. A part that the dataset does not have raises a `DraftError`."""
+    """Everything that a builder drafts from besides its row. Using a part that the dataset does not have raises a
+    `DraftError`.
+    """
 
     def __init__(
         self,
@@ -245,75 +260,76 @@ class Sources:
         draws: Draws | None = None,
         sample_draws: Draws | None = None,
     ) -> None:
-        """Give the parts that the dataset has."""
+        """Keep the parts that the dataset has."""
         self._documents = documents
         self._images = images
         self._web_pages = web_pages
         self._image_classes = image_classes
         self._corpus = corpus
         self.rows = rows
-        """All readable rows of the source in its order, errata applied: before any is selected or sampled.
+        """All readable rows of the source in its order, with errata applied, before any is selected or sampled.
 
-        They are on disk: to go through all of them costs a reading of the file each time, `rows[place]` one line.
+        They stay on disk: each loop over them reads the whole file, `rows[place]` reads one line.
         """
         self.draws = draws or Draws(())
-        """The draws of the dataset, the same for all of its questions."""
+        """The draws of the dataset, the same for all its questions."""
         self.sample_draws = sample_draws or Draws(())
-        """Those of its sample: in their order `stratum` a stratified sample goes through the values of a field."""
+        """The draws that select the sample; a stratified sample visits the values of a field in their order
+        `stratum`."""
 
     @property
     def documents(self) -> Documents:
-        """The documents that its reader finds."""
+        """The documents that the reader finds."""
         return _there(self._documents, "documents", "its reader needs a method `documents(sources)`")
 
     @property
     def images(self) -> Images:
-        """The pictures that its reader finds."""
+        """The pictures that the reader finds."""
         return _there(self._images, "pictures", "its reader needs a method `image(sources, name)`")
 
     @property
     def web_pages(self) -> WebPages:
-        """The interleaved pages that its reader finds."""
+        """The interleaved pages that the reader finds."""
         return _there(self._web_pages, "web pages", "its reader needs a method `web_pages(sources)`")
 
     @property
     def image_classes(self) -> ImageClasses:
-        """The classes of pictures that its reader finds."""
+        """The classes of pictures that the reader finds."""
         return _there(self._image_classes, "classes of pictures", "its reader needs a method `image_classes(sources)`")
 
     @property
     def corpus(self) -> SearchedCorpus:
-        """The corpus that its manifest names."""
+        """The corpus that the manifest names."""
         return _there(self._corpus, "corpus", "name one in its manifest (`corpus: …`)")
 
     @property
     def has_documents(self) -> bool:
-        """Whether there is the part `documents`."""
+        """Whether the part `documents` exists."""
         return self._documents is not None
 
     @property
     def has_images(self) -> bool:
-        """Whether there is the part `images`."""
+        """Whether the part `images` exists."""
         return self._images is not None
 
     @property
     def has_web_pages(self) -> bool:
-        """Whether there is the part `web_pages`."""
+        """Whether the part `web_pages` exists."""
         return self._web_pages is not None
 
     @property
     def has_corpus(self) -> bool:
-        """Whether there is the part `corpus`."""
+        """Whether the part `corpus` exists."""
         return self._corpus is not None
 
     @property
     def has_image_classes(self) -> bool:
-        """Whether there is the part `image_classes`."""
+        """Whether the part `image_classes` exists."""
         return self._image_classes is not None
 
     @property
     def sizes(self) -> Mapping[str, tuple[int, int]]:
-        """(width, height) in pixels by released path, of every page, and of every picture that was asked for."""
+        """(width, height) in pixels by released path: of every page, and of every picture that was opened."""
         documents = self._documents.usable.values() if self._documents else ()
         pages = {page.path: (page.width, page.height) for document in documents for page in document.pages}
         return ChainMap(pages, self._images.pictures.sizes) if self._images else pages

@@ -10,36 +10,43 @@ from mmlongbench.task.formats import JSON_LINES, FileFormat, FilePattern
 
 @dataclass(frozen=True, slots=True)
 class Placements:
-    """Where needles go in turn: each gives one example of every question."""
+    """The placements of needles; every question gets one example for each."""
 
     kind: type[Depth] | type[Permutation]
+    """The kind: `Depth` for one needle, `Permutation` for several."""
     values: tuple[float, ...]
+    """The depths, or the numbers of the permutations."""
 
     def all(self) -> tuple[Placement, ...]:
-        """The placements in the order of the file."""
+        """Return the placements in the order of the file."""
         return tuple(Depth(v) if self.kind is Depth else Permutation(int(v)) for v in self.values)
 
 
 @dataclass(frozen=True, slots=True)
 class FullPrompt:
-    """The span of prompts with every unit, around the manifest's `reference_length`, in tokens."""
+    """How long prompts with every unit may be, in tokens, relative to the manifest's `reference_length`."""
 
     below: int
+    """By how many tokens a prompt may be shorter."""
     above: int
+    """By how many tokens a prompt may be longer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A public file beside the records, made of them alone."""
+    """A public file beside the records, made from the records alone."""
 
     files: FilePattern
+    """How its files are named."""
     format: FileFormat
+    """How the records are written to the file."""
 
 
 class Options(BaseModel):
-    """The options of a builder, as a manifest sets them; a builder without any uses this one.
+    """The options of a builder, as a manifest sets them; a builder without options uses this class.
 
-    Strict: no value is turned into another type. YAML has lists only: a field that is a tuple says `strict=False`.
+    Values are checked strictly: none is converted to another type. YAML has only lists, so a field that is a tuple
+    needs `strict=False`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -50,51 +57,57 @@ class TaskSpec:
     """What a builder declares of its task."""
 
     files: FilePattern
+    """How the public files are named; there is one for each length."""
     metric: str
-    """The public scorer's name for the metric: an entry of `mmlongbench.metrics`."""
+    """The public scorer's name of the metric: an entry of `mmlongbench.metrics`."""
     further_metrics: tuple[str, ...] = ()
-    """Other metrics that its answers can be scored by; one that asks a judge has a name that begins with `judge-`."""
+    """Other metrics that its answers can be scored by; a metric that uses a judge has a name that begins with
+    `judge-`."""
     averaged_metric: str = ""
-    """The metric its datasets enter averages by where it was scored; `metric` otherwise."""
+    """The metric by which its datasets enter averages, where it was scored; else `metric`."""
     kind: str = ""
-    """What kind its examples are, where a metric words its questions by it: summaries of a `report` or a `case`."""
+    """The kind of its examples, for metrics that word their questions by it: summaries of a `report` or a `case`."""
     category: str = ""
-    """Whose average its datasets enter, as the paper groups them: VRAG, NIAH, ICL, Summ, DocVQA."""
+    """The category whose average its datasets enter, as the paper groups them: VRAG, NIAH, ICL, Summ, DocVQA."""
     counted_with: str = ""
-    """Datasets that share this name enter the average once, as their mean (MM-NIAH: reasoning over text and images)."""
+    """A name shared by datasets that enter the average once, as their mean (MM-NIAH: reasoning over text and
+    images)."""
     reserve: int = 256
-    """Tokens kept free: to generate, and for a chat template; a manifest may say otherwise."""
+    """Tokens kept free for the answer and a chat template; a manifest may set another number."""
     placements: Placements | None = None
-    """None where nothing is put at a depth."""
+    """The placements of needles; None where the task has no needles."""
     format: FileFormat = JSON_LINES
+    """The format of a public file; one JSON object a line by default."""
     is_answer_of_context: bool = False
-    """Whether the answer of a question depends on its context (counts of what is shown, labels of the classes that
-    are). Of any other task, a question has one answer at all lengths and placements."""
+    """Whether the answer of a question depends on its context (counts of what is shown, labels of the classes that are
+    shown). In any other task a question has one answer at all lengths and placements."""
     balance: str = ""
     """A field of the record whose values the lock counts, to show that they are balanced."""
     longest_side: int | None = None
-    """Of a picture, in pixels: larger ones are shrunk; a manifest may say otherwise."""
+    """The longest side of a picture in pixels: larger ones are shrunk; a manifest may set another number."""
     most_tokens: int | None = None
-    """What one picture may cost; a manifest may say otherwise."""
+    """The tokens that one picture may cost at most; a manifest may set another number."""
     page_keys: bool = False
-    """Whether it needs to know equal pages of different documents (`Document.keys`)."""
+    """Whether the task needs to know equal pages of different documents (`Document.keys`)."""
     page_texts: bool = False
-    """Whether it needs the text of pages (`Documents.page_texts`)."""
+    """Whether the task needs the text of pages (`Documents.page_texts`)."""
     full_prompt: FullPrompt | None = None
-    """How long the prompt with every unit may be; any length by default."""
+    """How long the prompt with every unit may be; None: any length."""
     paper_images: tuple[float, ...] = ()
-    """Images an example at the five standard lengths, as the paper has them (Table 3), where they are known."""
+    """Images per example at the five standard lengths in the paper (Table 3), where they are known."""
     bundle: Bundle | None = None
-    """A second file of the same records, where the public format wants another shape (ICL)."""
+    """A second file of the same records, where the public format has another shape (ICL)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """What a builder notices about one released record, for the audit to count."""
+    """Something that a builder notices about one released record, for the audit to count."""
 
     subject: str
-    """What it is about, in the plural, such as `questions with an ordinal`."""
+    """What the remark is about, in the plural, such as `questions with an ordinal`."""
     fault: str = ""
-    """What is wrong, in words that follow any number of them, such as `naming another picture`; empty if nothing is."""
+    """The fault, in words that can follow any number of them, such as `naming another picture`; empty if there is
+    none."""
     is_promised: bool = False
-    """Whether these options promise that nothing is wrong; a fault is then a problem of a release of this engine."""
+    """Whether the builder's options promise that there is no fault; then a fault is a problem of a release of this
+    engine."""

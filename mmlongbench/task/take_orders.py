@@ -1,7 +1,7 @@
-"""Take orders: in which order units are taken when there is room. Nothing here counts tokens.
+"""Take orders: the order in which units are taken while there is room. Nothing here counts tokens.
 
-Each policy is a frozen value that yields units; a longer budget takes a longer prefix, so contexts are nested. The
-exception is `Rounds`, whose number of classes follows a table of lengths.
+Each take order is a frozen value that yields units. A longer budget takes a longer prefix, so contexts are nested. The
+exception is `Rounds`, whose number of classes depends on the length.
 """
 
 import itertools
@@ -15,12 +15,13 @@ from mmlongbench.prompt import Image
 
 @dataclass(frozen=True, slots=True)
 class InOrder(TakeOrder):
-    """Units as they come: ranked passages (VRAG), web pages (MM-NIAH), pictures in a drawn order (VH)."""
+    """Units in a fixed order: ranked passages (VRAG), web pages (MM-NIAH), pictures in a drawn order (VH)."""
 
     order: tuple[Unit, ...]
+    """The units, the first to be taken first."""
 
     def units(self, length: int) -> Iterable[Unit]:
-        """The units, whatever the length."""
+        """Return the units, the same at every length."""
         return self.order
 
 
@@ -29,37 +30,38 @@ class Chain(TakeOrder):
     """One take order after another, for example the rest of a document and then its padding."""
 
     parts: tuple[InOrder | Callable[[], Iterable[Unit]], ...]
+    """The orders, one after another; a function is called only when its turn comes."""
 
     def units(self, length: int) -> Iterator[Unit]:
-        """The units of each part in turn; a callable part is made when it is reached."""
+        """Yield the units of each part in turn."""
         for part in self.parts:
             yield from part.units(length) if isinstance(part, InOrder) else part()
 
 
 @dataclass(frozen=True, slots=True)
 class Without(TakeOrder):
-    """A take order in which units with certain pictures are excluded, each for its reason."""
+    """A take order in which units with certain pictures are excluded, each for a reason."""
 
     take_order: TakeOrder
     excluded: Mapping[str, str]
-    """Reasons by the picture's path."""
+    """The reasons, by the picture's path."""
 
     def units(self, length: int) -> Iterator[Unit]:
-        """The units in their order; the excluded ones say so."""
+        """Yield the units in their order; those with such a picture are marked as excluded."""
         for unit in self.take_order.units(length):
             reason = self.excluded.get(unit.body.path, "") if isinstance(unit.body, Image) else ""
             yield replace(unit, excluded=reason) if reason else unit
 
     def groups(self, length: int) -> frozenset[str] | None:
-        """As the take order has them."""
+        """Return the groups of the inner take order."""
         return self.take_order.groups(length)
 
     def missing_groups(self, length: int) -> int:
-        """As the take order has them."""
+        """Return the missing groups of the inner take order."""
         return self.take_order.missing_groups(length)
 
     def wider(self, length: int) -> "Without | None":
-        """The wider take order, with the same pictures excluded."""
+        """Return the wider inner take order, with the same pictures excluded."""
         found = self.take_order.wider(length)
         return replace(self, take_order=found) if found else None
 
@@ -67,13 +69,14 @@ class Without(TakeOrder):
 def inside_out(units: Sequence[Unit], keep: Sequence[int]) -> tuple[tuple[Unit, ...], InOrder]:
     """Split a document into its required units and the order in which the others are taken (DocVQA).
 
-    Read backwards it is the published rule of dropping: outermost pages go alternately from both sides (the last page
-    first), a side stops at its outermost kept page and the other goes on; only then inner pages, the farthest from any
-    kept page first. With nothing to keep, the middle unit is kept, so that the document is never absent.
+    Read backwards, the order is the published rule of dropping pages. First outermost pages are dropped alternately
+    from both sides, the last page first; a side stops at its outermost kept page while the other goes on. Then inner
+    pages are dropped, the farthest from any kept page first. If nothing is to be kept, the middle unit is, so that the
+    document is never absent.
 
     Args:
         units: the document's units in reading order, at least one.
-        keep: indexes of the required ones.
+        keep: indexes of the required units.
 
     """
     kept = sorted(set(keep)) or [(len(units) - 1) // 2]
@@ -99,10 +102,11 @@ def _inner_drops(kept: Sequence[int]) -> list[int]:
 
 
 def alternate_sides(documents: Iterable[Sequence[Unit]]) -> Iterator[Unit]:
-    """Lay other documents alternately left and right of what stands at place (0, …), whole, nearest pages first.
+    """Yield the units of other documents, placed alternately left and right of the place (0, …), the nearest pages
+    first.
 
-    A document that is cut is so cut at its outer end: contiguous up to the one it leans on. An excluded document takes
-    no side.
+    So a document that does not fit whole loses pages at its outer end, and stays contiguous with its neighbour. An
+    excluded document takes no side.
     """
     number = -1
     for units in documents:
@@ -117,9 +121,10 @@ def alternate_sides(documents: Iterable[Sequence[Unit]]) -> Iterator[Unit]:
 
 
 def by_divisor(documents: Sequence[Sequence[Unit]]) -> InOrder:
-    """Take the next page of the document with the largest pages / (taken + ½), ties in source order (summaries).
+    """Return an order that always takes the next page of the document with the largest pages / (taken + ½) (summaries).
 
-    A divisor rule is monotone in the length, so each document is cut evenly from its end and contexts nest.
+    Ties go to the document that comes first in the source. Each document is cut evenly from its end, and contexts are
+    nested.
     """
     places = [
         (-Fraction(2 * len(units), 2 * taken + 1), number, taken)
@@ -131,46 +136,51 @@ def by_divisor(documents: Sequence[Sequence[Unit]]) -> InOrder:
 
 @dataclass(frozen=True, slots=True)
 class Rounds(TakeOrder):
-    """Many-shot rounds (ICL): each round shows every class once; the last one is cut where the room ends.
+    """Many-shot rounds (ICL): each round shows every class once; the last round is cut where the room ends.
 
-    An excluded unit is followed by the next picture of its class. Where a class has no more pictures the rounds end: no
-    picture comes twice, and no class is shown more often than another by more than one.
+    An excluded unit is followed by the next picture of its class. The rounds end where a class has no more pictures. So
+    no picture comes twice, and no class is shown more than once more often than another.
     """
 
     classes: tuple[str, ...]
-    """In a drawn order; the first n are the n classes of a shorter context."""
+    """The classes in a drawn order; a shorter context shows the first n of them."""
     exemplars: Callable[[str], Iterable[str]]
-    """The pictures of a class in a drawn order."""
+    """Returns the pictures of a class in a drawn order."""
     unit: Callable[[str, str, int, int], Unit]
-    """(class, picture, label, round) → unit, excluded where the picture may not be shown; its place is set here."""
+    """(class, picture, label, round) → unit, excluded where the picture may not be shown; it sets the unit's place."""
     order: Callable[[str, Sequence[str]], Sequence[str]]
     """(name of a draw, classes) → the classes in that drawn order."""
     labels: Callable[[Sequence[str]], Sequence[str]] | None = None
-    """classes → the classes in the order of their labels; the draw `labels` of `order` by default."""
+    """Sorts the classes by their labels; by default the draw `labels` of `order` does."""
     per_8k: int = 5
+    """How many classes a context of 8K shows; longer ones show more in proportion."""
     most: int = 50
+    """How many classes a context shows at most, up to the length `most_up_to`."""
     most_up_to: int = 128 * 1024
-    """Tokens: above this length there may be more than `most` classes, where the pictures of one run out."""
+    """A length in tokens; above it, a context may show more than `most` classes if the pictures of a class are
+    exhausted."""
     more: tuple[str, ...] = ()
-    """These."""
+    """The classes that are added above that length."""
     counts: dict[str, int] = field(default_factory=dict, compare=False, repr=False)
-    """The pictures of the classes that were counted; the wider ones know them too."""
+    """How many pictures each class has, as far as they were counted; wider orders share it."""
 
     def shown(self, length: int) -> tuple[str, ...]:
-        """The classes of a context of this length, in the order of their labels."""
+        """Return the classes of a context of this length, in the order of their labels."""
         first = (*self.classes[: self._table(length)], *(self.more if length > self.most_up_to else ()))
         return tuple(self.labels(first) if self.labels else self.order("labels", first))
 
     def groups(self, length: int) -> frozenset[str]:
-        """Only test images of shown classes are asked."""
+        """Return the shown classes: only test images of these are asked about."""
         return frozenset(self.shown(length))
 
     def missing_groups(self, length: int) -> int:
-        """Classes that the table asks for and the source does not have."""
+        """Return how many classes a context of this length should show but the source does not have."""
         return max(0, self._table(length) - len(self.classes))
 
     def wider(self, length: int) -> "Rounds | None":
-        """With one class more, above 128K; one that has no fewer pictures than those that are shown."""
+        """Return an order with one more class, above 128K; the class has at least as many pictures as those already
+        shown.
+        """
         if length <= self.most_up_to or self._table(length) < self.most:
             return None
         least = min(map(self._count, self.shown(length)))
@@ -184,11 +194,11 @@ class Rounds(TakeOrder):
         return self.counts[name]
 
     def _table(self, length: int) -> int:
-        """How many classes the table asks for at a length."""
+        """Return how many classes a context of this length should show."""
         return min(self.most, self.per_8k * length // 8192)
 
     def units(self, length: int) -> Iterator[Unit]:
-        """Round by round, each label once a round, in a drawn order of its own."""
+        """Yield units round by round; each label comes once a round, in an order drawn for the round."""
         label = {name: number for number, name in enumerate(self.shown(length))}
         pictures = {name: iter(self.exemplars(name)) for name in label}
         seen: set[str] = set()
@@ -196,7 +206,7 @@ class Rounds(TakeOrder):
         while not is_over:
             for number, name in enumerate(self.order(f"round {turn}", tuple(label))):
                 for picture in pictures[name]:
-                    if is_over:  # this class could have gone on
+                    if is_over:  # this class has more pictures
                         break
                     unit = _once(self.unit(name, picture, label[name], turn), seen)
                     yield replace(unit, place=(turn, number))
@@ -209,7 +219,7 @@ class Rounds(TakeOrder):
 
 
 def _once(unit: Unit, seen: set[str]) -> Unit:
-    """The unit, excluded if its picture has been shown."""
+    """Return the unit, excluded if its picture was shown before."""
     path = unit.body.path if isinstance(unit.body, Image) else unit.id
     if unit.excluded or path not in seen:
         seen.add(path)

@@ -21,7 +21,7 @@ options = ["--collect-only", "--assert=plain", "--import-mode=importlib", "-p", 
 sys.exit(pytest.main([*options, "-q", "tests"]))
 """
 TIMES_AND_SEEDS = ((0, "1"), (123_456_789, "2"))
-"""Seconds that the clock is ahead, and the seed of the hashes of texts."""
+"""(seconds by which the clock is ahead, seed of the hashes of texts)."""
 
 
 def test_two_processes_collect_the_same_tests_under_plain_ids(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What is imported is declared: a plain install runs all that no extra is named for."""
+"""Every imported package is a declared dependency; a plain install runs everything that needs no extra."""
 
 import ast
 import re
@@ -23,7 +23,7 @@ DISTRIBUTIONS = {
     "rank_bm25": "rank-bm25",
     "huggingface_hub": "huggingface-hub",
 }
-"""Where a distribution has another name than the module it installs."""
+"""Distributions whose names differ from those of their modules."""
 EXTRAS = {
     "openai": "scoring",
     "rapidfuzz": "scoring",
@@ -40,7 +40,7 @@ EXTRAS = {
 
 
 def modules(path: Path) -> Iterator[str]:
-    """The top-level modules that a file imports, wherever the import stands."""
+    """Return the top-level modules that a file imports, at any place in it."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         names: list[str] = []
         if isinstance(node, ast.Import):

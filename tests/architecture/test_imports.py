@@ -3,23 +3,39 @@
 import ast
 import subprocess
 import sys
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
+DOOR = "__init__"
+"""The public module of users. The command line uses it; no other part imports it."""
 ORDER = (
-    *("__main__", "cli", "scoring", "metrics", "building", "release", "manifest", "task", "packing", "corpus"),
-    *("documents", "io", "draft", "prompt", "sentences", "draws", "lengths", "errors"),
+    *("__main__", "cli", DOOR, "web", "scoring", "metrics", "models", "building", "release", "manifest", "task"),
+    *(
+        "packing",
+        "corpus",
+        "documents",
+        "io",
+        "draft",
+        "prompt",
+        "sentences",
+        "draws",
+        "lengths",
+        "errors",
+        "field_texts",
+    ),
 )
 """The parts of the engine, packages and modules, each above all that it may import."""
-DOOR = "__init__"
-"""What the engine offers to others; it stands beside the order, and no part imports it."""
+AUTHORS = "mmlongbench.task"
+"""The public module of builders and readers: the `__init__` of a package, which re-exports."""
 FORBIDDEN = {"tokenization": {"mmlongbench", "builders"}, "mmlongbench": {"builders"}}
 
 
 def imported(package: str) -> set[tuple[str, str]]:
-    """(file, module) of every import of a package, wherever it stands."""
+    """Return (file, module) of every import in a package, at any place in its files."""
     found = set()
     for path in (ROOT / package).rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -70,16 +86,12 @@ def between_parts() -> set[tuple[str, str, str]]:
 
 def test_every_part_of_the_engine_has_its_place_in_the_order() -> None:
     parts = {path.stem for path in (ROOT / "mmlongbench").iterdir() if path.suffix == ".py" or any(path.glob("*.py"))}
-    assert parts - {DOOR} == set(ORDER)
+    assert parts == set(ORDER)
 
 
 def test_parts_of_the_engine_import_downward() -> None:
     place = {name: number for number, name in enumerate(ORDER)}
-    upward = {
-        (file, below)
-        for file, above, below in between_parts()
-        if above != DOOR and (below == DOOR or place[below] < place[above])
-    }
+    upward = {(file, below) for file, above, below in between_parts() if place[below] < place[above]}
     assert not upward
 
 
@@ -87,37 +99,75 @@ def test_imports_between_parts_are_seen() -> None:
     assert {("cli/main.py", "cli", "errors"), ("packing/pack.py", "packing", "draft")} <= between_parts()
 
 
-def test_builders_import_only_what_the_engine_exports() -> None:
+def test_one_module_knows_sqlite() -> None:
+    engine = ROOT / "mmlongbench"
+    found = [path.relative_to(engine).as_posix() for path in engine.rglob("*.py") if "sqlite3" in modules_of(path)]
+    assert found == ["io/store.py"]
+
+
+def test_one_package_knows_the_library_that_talks_to_models() -> None:
+    engine = ROOT / "mmlongbench"
+    found = {
+        path.relative_to(engine).parts[0] for path in engine.rglob("*.py") if '"openai"' in path.read_text("utf-8")
+    }
+    assert found == {"models"}
+
+
+def test_builders_import_only_the_door_of_task_authors() -> None:
     modules = {module for _, module in imported("builders")}
-    assert {module for module in modules if module.startswith("mmlongbench")} == {"mmlongbench"}
+    assert {module for module in modules if module.startswith("mmlongbench")} == {AUTHORS}
     assert "tokenization" not in modules
 
 
+def test_the_engine_imports_modules_and_not_the_door_of_task_authors() -> None:
+    """The modules that `task/__init__.py` re-exports can then import a module of `task` without a cycle."""
+    assert not {file for file, module in imported("mmlongbench") if module == AUTHORS}
+
+
+def test_no_module_of_the_engine_needs_itself() -> None:
+    """Together with the test above: each module can be imported first, whichever public module re-exports it."""
+    engine = sorted((ROOT / "mmlongbench").rglob("*.py"))
+    named = {".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path for path in engine}
+    graph = {name: {*imported_first(path, {*named})} for name, path in named.items()}
+    assert {"mmlongbench.task.rows", "mmlongbench.errors"} <= graph["mmlongbench.task.builder"]
+    assert len(list(TopologicalSorter(graph).static_order())) == len(named)  # raises CycleError
+
+
+def imported_first(path: Path, modules: set[str]) -> Iterator[str]:
+    """The modules that a file imports when it is imported itself: not inside a function, not for types alone."""
+    nodes: list[ast.AST] = [*ast.parse(path.read_text("utf-8")).body]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in modules)
+        elif isinstance(node, ast.ImportFrom) and node.module in modules:
+            below = {f"{node.module}.{alias.name}" for alias in node.names}
+            yield from below & modules or [node.module]
+        elif isinstance(node, ast.ClassDef | ast.Try | ast.If) and not _is_for_types(node):
+            nodes += list(ast.iter_child_nodes(node))
+
+
+def _is_for_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+
+
+def of_families() -> set[tuple[Path, str]]:
+    """(file, module) of every import of the task families and of what they share; samples left out."""
+    files = [path for path in (ROOT / "builders").rglob("*.py") if "samples" not in path.relative_to(ROOT).parts]
+    return {(path, module) for path in files for module in modules_of(path)}
+
+
 def test_builders_and_readers_import_no_sample() -> None:
-    """Samples are fixtures that are found by entry point; only they import each other."""
-    builders = ROOT / "builders"
-    found = {
-        (path.relative_to(builders).as_posix(), module)
-        for path in builders.rglob("*.py")
-        if not path.is_relative_to(builders / "samples")
-        for module in modules_of(path)
-        if f"{module}.".startswith("builders.samples.")
-    }
+    """Samples are found by entry point; no other module imports them."""
+    found = {(path, module) for path, module in of_families() if f"{module}.".startswith("builders.samples.")}
     assert not found
 
 
 def test_a_family_imports_no_other_family() -> None:
-    """What several families need stands in `builders/common`, which imports none of them."""
-    builders = ROOT / "builders"
-    found = {
-        (path.relative_to(builders).as_posix(), module)
-        for path in builders.rglob("*.py")
-        if not path.is_relative_to(builders / "samples")
-        for module in modules_of(path)
-        if module.split(".")[0] == "builders" and module.split(".")[1:2] not in ([path.parent.name], ["common"])
-    }
-    assert not found
-    assert "builders.common.pages" in modules_of(builders / "docvqa/builder.py")
+    """Code that several families need is in `builders/common`, which imports no family."""
+    own = [(path, module.split(".")) for path, module in of_families() if module.split(".")[0] == "builders"]
+    assert not [(path, parts) for path, parts in own if parts[1:2] not in ([path.parent.name], ["common"])]
+    assert (ROOT / "builders/docvqa/builder.py", "builders.common.pages") in of_families()
 
 
 def test_imports_of_samples_are_seen() -> None:

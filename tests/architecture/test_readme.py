@@ -1,11 +1,13 @@
-"""Every command of the README and its pages is run, in the order it stands there."""
+"""Every command of the README and of its pages runs, in the order of the page."""
 
+import json
 import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -28,14 +30,17 @@ PAGES = (
     "mmlongbench/release/README.md",
     "mmlongbench/scoring/README.md",
     "builders/README.md",
+    "mmlongbench/README.md",
     "CONTRIBUTING.md",
 )
+BETWEEN = "-" * 8
+"""Printed between the outputs of two blocks of Python."""
 FENCE = re.compile(r"^```(\w+)(?: file=(\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The raw files that the pages speak of, in miniature."""
+    """Small drawn versions of the raw files that the pages use."""
     folder = tmp_path_factory.mktemp("sources")
     draws = {
         "MMLongBench-Doc/data": draw_reports,
@@ -61,7 +66,14 @@ def test_every_command_runs(page: str, sources: Path, tmp_path: Path) -> None:
     for folder in sources.iterdir():
         (tmp_path / folder.name).symlink_to(folder)
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    printed = ""
     for language, file, body in FENCE.findall((ROOT / page).read_text("utf-8")):
+        if page == "README.md" and language == "text":
+            assert [line.rstrip() for line in printed.splitlines()] == body.splitlines()
+        if page == "README.md" and language == "json":
+            lines = (tmp_path / "release/mmlb_data/documentQA/mmlongdoc_K16.jsonl").read_text("utf-8").splitlines()
+            assert json.loads(body) in [json.loads(line) for line in lines]
+        printed = ""
         if file:
             (tmp_path / file).write_text(body, "utf-8")
         for command in body.splitlines() if language == "sh" else ():
@@ -71,6 +83,20 @@ def test_every_command_runs(page: str, sources: Path, tmp_path: Path) -> None:
                 continue
             done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
             assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+            printed += done.stdout
+
+
+def test_every_block_of_python_prints_what_stands_below_it(tmp_path: Path) -> None:
+    page = (ROOT / "mmlongbench/README.md").read_text("utf-8")
+    blocks = [(language, body) for language, _, body in FENCE.findall(page)]
+    shown = [(body, below) for (language, body), (_, below) in pairwise(blocks) if language == "python"]
+    assert [language for language, _ in blocks] == ["python", "text"] * len(shown)
+    script = f"\nprint({BETWEEN!r})\n".join(body for body, _ in shown)
+    where = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, cwd=tmp_path, env=where, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.split(f"{BETWEEN}\n") == [printed for _, printed in shown]
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -1,4 +1,4 @@
-"""What is installed is what is meant: the built wheel, used from another directory."""
+"""The built wheel works from another directory, and contains the right files."""
 
 import os
 import subprocess
@@ -32,4 +32,5 @@ def test_the_wheel_lists_and_builds_from_another_directory(tmp_path: Path) -> No
     for name, *others in (("slidevqa",), ("viquae", "--set", "retrieval.reranker=null")):
         options = ["--set", "source=sample", *others, "--limit", "1", "--lengths", "8K"]
         run("-m", "mmlongbench", "build", name, *options, "--out", name)
-        run("-m", "mmlongbench", "audit", name)
+        run("-m", "mmlongbench", "audit", name, "--html", f"{name}.html")
+        assert (tmp_path / f"{name}.html").read_text("utf-8").endswith("</html>\n"), "templates are in the wheel"

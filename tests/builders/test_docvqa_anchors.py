@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny import ROWS, command, draw_source, write_manifest
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 from builders.docvqa import DocVQA, DocVQAOptions
 from builders.docvqa.paths import evidence_positions
 from builders.docvqa.rows import DocumentQuestion
 from mmlongbench.lengths import K, TokenBudget
-from mmlongbench.packing.pack import Example, examples
+from mmlongbench.packing.pack import PackedExample, examples
 from mmlongbench.packing.pricing import Pricer
 from tokenization import CrossModalCounter, PatchRule, load_tokenizer
 
@@ -35,10 +35,10 @@ TEXTS = (
 )
 
 
-def opened(texts: tuple[str, ...] = TEXTS) -> mm.Sources:
-    pages = tuple(mm.Page(n, f"d/orchard/orchard_page{n}.jpg", SIDE, SIDE) for n in range(len(texts)))
-    return mm.Sources(
-        documents=mm.Documents({"orchard": mm.Document("orchard", "orchard", "sha", pages)}, texts=lambda name: texts)
+def opened(texts: tuple[str, ...] = TEXTS) -> mt.Sources:
+    pages = tuple(mt.Page(n, f"d/orchard/orchard_page{n}.jpg", SIDE, SIDE) for n in range(len(texts)))
+    return mt.Sources(
+        documents=mt.Documents({"orchard": mt.Document("orchard", "orchard", "sha", pages)}, texts=lambda name: texts)
     )
 
 
@@ -49,21 +49,21 @@ def row(pages: tuple[int, ...] = (), **more: Any) -> DocumentQuestion:
 
 
 def packed(
-    question: DocumentQuestion, among: mm.Sources, length: int = 2 * K, id: str = "q", **options: Any
-) -> Example:
+    question: DocumentQuestion, among: mt.Sources, length: int = 2 * K, id: str = "q", **options: Any
+) -> PackedExample:
     """The example of a question whose draws are those of an id, its record attached to nothing."""
-    draws = mm.Draws(("tests of anchors", id))
+    draws = mt.Draws(("tests of anchors", id))
     draft = DocVQA("mmlongdoc", DocVQAOptions(**options)).draft(question, among, draws)
     (example,) = examples(draft, TokenBudget(length, 256), (None,), Pricer(COUNTER, among.sizes), draws)
     return example
 
 
-def record(example: Example, **options: Any) -> mm.Record:
-    found: mm.Record = json.loads(json.dumps(DocVQA("mmlongdoc", DocVQAOptions(**options)).record(example)))
+def record(example: PackedExample, **options: Any) -> mt.Record:
+    found: mt.Record = json.loads(json.dumps(DocVQA("mmlongdoc", DocVQAOptions(**options)).record(example)))
     return found
 
 
-def shown(example: Example) -> list[int]:
+def shown(example: PackedExample) -> list[int]:
     return [unit.data["index"] for unit in example.units]
 
 
@@ -150,9 +150,9 @@ SUBJECTS, PLANTED = 24, 60
 """Pages of a planted document, each of a subject of its own, and questions about such documents."""
 
 
-def planted(number: int) -> tuple[mm.Sources, DocumentQuestion]:
+def planted(number: int) -> tuple[mt.Sources, DocumentQuestion]:
     """A document of pages with words of their own, and a question in the words of one of them."""
-    draws = mm.Draws(("planted", number))
+    draws = mt.Draws(("planted", number))
     texts = tuple(" ".join(f"word{page}x{at}" for at in range(8)) for page in range(SUBJECTS))
     page = draws.integer("page", 0, SUBJECTS - 1)
     asked = " ".join(draws.order("asked", texts[page].split())[:4])
@@ -181,7 +181,7 @@ def test_question_words_on_the_best_page_do_not_tell_which_questions_have_an_ans
 # Where answer pages stand among the shown pages of their document
 
 
-def of(own: list[int], answers: list[int], name: str = "a") -> mm.Record:
+def of(own: list[int], answers: list[int], name: str = "a") -> mt.Record:
     pages = [f"docs/{name}/{name}_page{page}.jpg" for page in own]
     return {
         "doc_name": name,

@@ -1,4 +1,4 @@
-"""Answers and their formats: what is kept, what is mended by name, what is refused."""
+"""Answers and their formats: which are kept, repaired and rejected."""
 
 import warnings
 from typing import get_args
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from builders.docvqa.answers import NOT_ANSWERABLE, Answer, count_words, literal_list, normalise
 from builders.docvqa.rows import AnswerFormat
-from mmlongbench import Fault
+from mmlongbench.task import Fault
 
 DECLARED = ["Int", "Integer", "Float", "Str", "String", "List", "None"]
 NONE = (NOT_ANSWERABLE,)

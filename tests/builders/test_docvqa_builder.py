@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 from builders.docvqa import DocVQA, DocVQAOptions
 from builders.docvqa.options import PageLabel
 from builders.docvqa.paths import NAMES_PAGE, page_index
@@ -22,7 +22,7 @@ from mmlongbench.packing.pricing import Pricer
 from tokenization import CrossModalCounter, PatchRule, load_tokenizer
 
 COUNTER = CrossModalCounter(load_tokenizer("llama2"), PatchRule())
-DRAWS = mm.Draws((42, "mmlongdoc", "mmlongdoc_0"))
+DRAWS = mt.Draws((42, "mmlongdoc", "mmlongdoc_0"))
 RESERVE = 256
 INSTRUCTION = (
     "You are given a document with text and images, and a question. Answer the question as concisely as you can, using "
@@ -32,20 +32,20 @@ INSTRUCTION = (
 REAL = Path(__file__).parents[2].parent / "shared/real/mmlongbench-doc/samples.json"
 
 
-def document(name: str, costs: Sequence[int], sha256: str = "") -> mm.Document:
+def document(name: str, costs: Sequence[int], sha256: str = "") -> mt.Document:
     """A document whose pages cost so many image tokens each (at least 4)."""
     pages = (
-        mm.Page(index, f"mmlongbench-doc/{name}/{name}_page{index}.jpg", 28 * cost, 28)
+        mt.Page(index, f"mmlongbench-doc/{name}/{name}_page{index}.jpg", 28 * cost, 28)
         for index, cost in enumerate(costs)
     )
-    return mm.Document(name, name, sha256 or f"sha of {name}", tuple(pages))
+    return mt.Document(name, name, sha256 or f"sha of {name}", tuple(pages))
 
 
-def opened(*documents: mm.Document) -> mm.Sources:
+def opened(*documents: mt.Document) -> mt.Sources:
     """Documents whose pages hold no text."""
     texts = {document.name: ("",) * len(document.pages) for document in documents}
-    return mm.Sources(
-        documents=mm.Documents({document.id: document for document in documents}, texts=lambda name: texts[name])
+    return mt.Sources(
+        documents=mt.Documents({document.id: document for document in documents}, texts=lambda name: texts[name])
     )
 
 
@@ -67,7 +67,7 @@ def builder(page_label: PageLabel = "none", **options: Any) -> DocVQA:
     return DocVQA("mmlongdoc", DocVQAOptions(page_label=page_label, **options))
 
 
-def packed(row: DocumentQuestion, among: mm.Sources, length: int, task: DocVQA | None = None) -> mm.Example:
+def packed(row: DocumentQuestion, among: mt.Sources, length: int, task: DocVQA | None = None) -> mt.PackedExample:
     """The one example of a row at a length, recounted."""
     pricer = Pricer(COUNTER, among.sizes)
     draft = (task or builder()).draft(row, among, DRAWS)
@@ -77,7 +77,7 @@ def packed(row: DocumentQuestion, among: mm.Sources, length: int, task: DocVQA |
     return example
 
 
-def shown(example: mm.Example) -> list[tuple[str, list[int]]]:
+def shown(example: mt.PackedExample) -> list[tuple[str, list[int]]]:
     """(folder, page indexes) of each document in prompt order."""
     found: list[tuple[str, list[int]]] = []
     for path in example.prompt.images:
@@ -98,12 +98,12 @@ def pages_of(runs: str) -> list[int]:
 
 
 def played(count: int, answers: Sequence[int]) -> Iterator[list[int]]:
-    """What is shown of a document, from all of it to the least, one page dropped at a time."""
+    """Return the shown pages of a document, from all pages to the fewest, with one page less each time."""
     pages, side = list(range(count)), "right"
     yield list(pages)
     while len(pages) > max(1, len(answers)):
         open_sides = {side for side, page in (("left", pages[0]), ("right", pages[-1])) if page not in answers}
-        if not open_sides:  # both stand at an answer page: the page farthest from any goes first
+        if not open_sides:  # both ends are answer pages: drop the page farthest from them
             inner = [page for page in pages if page not in answers]
             pages.remove(max(inner, key=lambda page: (min(abs(page - answer) for answer in answers), page)))
         else:
@@ -121,7 +121,7 @@ def subsets(count: int) -> Iterator[tuple[int, ...]]:
 def test_every_document_is_cut_as_the_rule_says_for_every_set_of_answer_pages(count: int) -> None:
     pages = [page_unit(f"docs/x/x_page{index}.jpg", index, "none", "own") for index in range(count)]
     for answers in subsets(count):
-        required, rest = mm.inside_out(pages, answers)
+        required, rest = mt.inside_out(pages, answers)
         order = [unit.data["index"] for unit in (*required, *rest.order)]
         cuts = [sorted(order[:size]) for size in range(count, len(required) - 1, -1)]
         assert cuts == list(played(count, answers)), answers
@@ -154,7 +154,7 @@ def test_a_packed_document_is_the_first_cut_that_fits(case: tuple[list[int], lis
     row = asked("ISEP_student_handbook", answers)
 
     def total(pages: list[int]) -> int:
-        """The full count of the prompt that shows these pages, written out as the template says."""
+        """Return the tokens of the prompt that shows these pages, computed from the template."""
         lines = "\n\n".join("Document ISEP_student_ha: " for _ in pages)
         question = f"Based on Document ISEP_student_ha, answer the following question. {row.question}"
         text = f"{INSTRUCTION}{lines}\n\nQuestion: {question}\nAnswer:"
@@ -181,8 +181,8 @@ def test_answer_pages_that_do_not_fit_are_an_error_with_numbers() -> None:
 # Shorter than the budget: other documents left and right
 
 
-def padding_order(own: mm.Document, among: mm.Sources) -> list[mm.Document]:
-    """The other documents in their drawn order, without those that look or are like one that is laid already."""
+def padding_order(own: mt.Document, among: mt.Sources) -> list[mt.Document]:
+    """Return the other documents in drawn order, without those whose label or content is already in the context."""
     laid = [own]
     for other in DRAWS.order("padding", among.documents.usable.values(), lambda found: found.id):
         if all(other.name[:15] != one.name[:15] and other.sha256 != one.sha256 for one in laid):
@@ -206,13 +206,13 @@ others = st.lists(
 
 
 @given(others, st.integers(1024, 6144), st.sampled_from(["", "1"]))
-def test_padding_is_laid_as_the_rule_says(found: list[mm.Document], length: int, sha256: str) -> None:
+def test_padding_is_laid_as_the_rule_says(found: list[mt.Document], length: int, sha256: str) -> None:
     own = document("annual-report-2019", [300, 200], sha256)
     among = opened(own, *found)
     pricer = Pricer(COUNTER, among.sizes)
     example = packed(asked(own.id, [1]), among, length)
 
-    def cost(page: mm.Page) -> int:
+    def cost(page: mt.Page) -> int:
         return pricer.unit(page_unit(page.path, page.index, "none", "own")).total + pricer.text("\n\n")
 
     alone = packed(asked(own.id, [1]), opened(own), length)
@@ -231,7 +231,7 @@ def test_padding_is_laid_as_the_rule_says(found: list[mm.Document], length: int,
 
 
 @given(others, st.integers(1024, 6144))
-def test_padding_keeps_its_promises(found: list[mm.Document], length: int) -> None:
+def test_padding_keeps_its_promises(found: list[mt.Document], length: int) -> None:
     own = document("annual-report-2019", [300, 200], "1")
     among = opened(own, *found)
     laid = shown(packed(asked(own.id, [1]), among, length))
@@ -267,7 +267,7 @@ def test_contexts_are_nested() -> None:
 
 
 def rejection(row: DocumentQuestion, task: DocVQA | None = None) -> str:
-    with pytest.raises(mm.Rejected) as caught:
+    with pytest.raises(mt.Rejected) as caught:
         (task or builder()).draft(row, opened(document("a", [4, 4, 4])), DRAWS)
     return str(caught.value.fault)
 
@@ -339,11 +339,13 @@ FIELDS = {
 }
 
 
-def released(row: DocumentQuestion, length: int = 3072, task: DocVQA | None = None) -> tuple[mm.Example, mm.Record]:
+def released(
+    row: DocumentQuestion, length: int = 3072, task: DocVQA | None = None
+) -> tuple[mt.PackedExample, mt.Record]:
     """An example and its record, as it stands in a file."""
     task = task or builder()
     example = packed(row, AMONG, length, task)
-    record: mm.Record = json.loads(json.dumps(task.record(example)))
+    record: mt.Record = json.loads(json.dumps(task.record(example)))
     return example, record
 
 
@@ -421,7 +423,7 @@ def test_a_prompt_is_the_template_to_the_character(page_label: PageLabel, number
     )
 
 
-questions = st.text(st.characters(exclude_categories=["Cs"])).map(mm.escape_markers)
+questions = st.text(st.characters(exclude_categories=["Cs"])).map(mt.escape_markers)
 page_labels = st.sampled_from(["none", "index", "printed"])
 
 

@@ -1,4 +1,4 @@
-"""What a document question is shown: windows, oracle and natural contexts, text for images, no answer page again."""
+"""Contexts of document questions: windows, oracle and natural contexts, text for images, no repeated answer page."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 from builders.docvqa import DocVQA, DocVQAOptions
 from builders.docvqa.rows import DocumentQuestion
 from builders.samples.docvqa.others import draw_longdocurl
@@ -15,21 +15,21 @@ from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K, TokenBudget
 from mmlongbench.manifest.model import DatasetSpec, Manifest
-from mmlongbench.packing.pack import DoesNotFitError, Example, examples
+from mmlongbench.packing.pack import DoesNotFitError, PackedExample, examples
 from mmlongbench.packing.pricing import Pricer
 from tokenization import CrossModalCounter, PatchRule, load_tokenizer
 
 COUNTER = CrossModalCounter(load_tokenizer("llama2"), PatchRule())
-DRAWS = mm.Draws(("tests of contexts",))
+DRAWS = mt.Draws(("tests of contexts",))
 
 
-def opened(texts: dict[str, tuple[str, ...]], keys: dict[str, tuple[str, ...]] | None = None) -> mm.Sources:
+def opened(texts: dict[str, tuple[str, ...]], keys: dict[str, tuple[str, ...]] | None = None) -> mt.Sources:
     """Documents of pages of 400 tokens, with texts, and keys that are their texts unless said otherwise."""
     documents = {}
     for name, pages in texts.items():
-        sized = (mm.Page(n, f"d/{name}/{name}_page{n}.jpg", 560, 560) for n in range(len(pages)))
-        documents[name] = mm.Document(name, name, f"sha of {name}", tuple(sized), (keys or texts)[name])
-    return mm.Sources(documents=mm.Documents(documents, texts=lambda name: texts[name]))
+        sized = (mt.Page(n, f"d/{name}/{name}_page{n}.jpg", 560, 560) for n in range(len(pages)))
+        documents[name] = mt.Document(name, name, f"sha of {name}", tuple(sized), (keys or texts)[name])
+    return mt.Sources(documents=mt.Documents(documents, texts=lambda name: texts[name]))
 
 
 TEXTS = {
@@ -40,7 +40,7 @@ TEXTS = {
 
 def packed(
     length: int, texts: dict[str, tuple[str, ...]] | None = None, pages: tuple[int, ...] = (4,), **more: Any
-) -> Example:
+) -> PackedExample:
     """The example of a question about `alpha`; `more` are options, and a window."""
     row = DocumentQuestion(
         id="q",
@@ -61,7 +61,7 @@ def packed(
     return example
 
 
-def own(example: Example) -> list[int]:
+def own(example: PackedExample) -> list[int]:
     return [unit.data["index"] for unit in example.units if unit.role == "own"]
 
 
@@ -78,7 +78,7 @@ def test_the_whole_document_is_shown_unless_the_window_is_asked_for() -> None:
     ("window", "reason"), [((3, 40), "window-out-of-range"), ((6, 9), "answer-page-outside-window")]
 )
 def test_a_window_that_does_not_hold_the_answer_is_refused(window: tuple[int, int], reason: str) -> None:
-    with pytest.raises(mm.Rejected) as refused:
+    with pytest.raises(mt.Rejected) as refused:
         packed(16 * K, window=window, span="window")
     assert refused.value.fault.reason == reason
 
@@ -88,7 +88,7 @@ def test_oracle_shows_the_answer_pages_and_natural_the_document_alone() -> None:
     natural = packed(16 * K, context="natural")
     assert own(natural) == list(range(12))
     assert len(natural.units) == 12
-    with pytest.raises(mm.Rejected, match="no-answer-pages"):
+    with pytest.raises(mt.Rejected, match="no-answer-pages"):
         packed(16 * K, context="oracle", pages=())
 
 

@@ -1,4 +1,4 @@
-"""Where the answer of a document question stands, told from its record; also of records that others made."""
+"""The evidence of a document question, read from its record; also from records that others made."""
 
 from pathlib import PurePosixPath
 from typing import Any
@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 from builders.docvqa import DocVQA, DocVQAOptions
 from builders.docvqa.paths import folder_of, page_index, path_of_page
 
 PAGES = ["docs/fern/fern_page3.png", "docs/rose/rose_page2.png", "docs/rose/rose_page1.png", "docs/ros/ros_page4.png"]
 
 
-def evidence(**record: Any) -> mm.Evidence:
+def evidence(**record: Any) -> mt.Evidence:
     found = DocVQA("roses", DocVQAOptions()).evidence({"doc_name": "rose", "page_list": PAGES, **record})
     assert found is not None
     return found
@@ -53,7 +53,7 @@ def test_fields_of_another_type_tell_nothing(value: object) -> None:
 
 def test_a_record_without_a_document_has_its_answer_pages_still() -> None:
     found = evidence(doc_name=None, ans_page_list=[1])
-    assert found == mm.Evidence(None, (1,))
+    assert found == mt.Evidence(None, (1,))
 
 
 def test_numbers_of_pages_are_bounded() -> None:
@@ -73,5 +73,5 @@ def test_the_folder_of_a_page_is_that_of_its_path(path: str) -> None:
 def test_a_task_that_does_not_say_has_no_evidence() -> None:
     record = {"id": 7, "question": ["no text"], "answer": "red"}
     builder = DocVQA("roses", DocVQAOptions())
-    assert mm.Builder.evidence(builder, record) is None
+    assert mt.Builder.evidence(builder, record) is None
     assert (builder.question(record), builder.answer_format(record), builder.source_id(record)) == ("", None, "")

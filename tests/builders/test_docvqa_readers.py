@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 from rows import cleaned_row
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 from builders.docvqa import LongDocURL, OwnDocuments, SlideVQA
 from builders.docvqa.answers import format_of, normalise
 from builders.docvqa.rows import DocumentQuestion
@@ -95,7 +95,7 @@ def test_the_published_row_of_the_real_document_is_about_the_page_with_the_table
     assert lock["documents"]["images_by_dpi"] == {"72": 1}
     (path,) = source["page_images"].rglob("4151603_41.png")
     document = LongDocURL().documents(source)["4151603"]
-    assert isinstance(document, mm.PageImages)
+    assert isinstance(document, mt.PageImages)
     assert (document.files[found.pages[0]], len(document.files), document.dpi) == (path, 84, 72)
 
 
@@ -140,8 +140,8 @@ def test_a_table_of_ones_own_is_read_in_three_formats_alike(tmp_path: Path) -> N
     (tmp_path / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in table))
     for name in ("q.json", "q.jsonl"):
         again = list(read_rows(OwnDocuments(), {**source, "questions": tmp_path / name}))
-        assert [row.model_copy(update={"file": "", "place": ""}) for row in again if isinstance(row, mm.Row)] == [
-            row.model_copy(update={"file": "", "place": ""}) for row in first if isinstance(row, mm.Row)
+        assert [row.model_copy(update={"file": "", "place": ""}) for row in again if isinstance(row, mt.Row)] == [
+            row.model_copy(update={"file": "", "place": ""}) for row in first if isinstance(row, mt.Row)
         ]
 
 
@@ -171,7 +171,7 @@ def test_pages_of_ones_own_questions(pages: object, expected: tuple[int, ...]) -
 )
 def test_native_answers_are_brought_together_with_their_format(value: object, declared: str, expected: object) -> None:
     found = normalise(value, declared)
-    assert not isinstance(found, mm.Fault)
+    assert not isinstance(found, mt.Fault)
     assert (found.format, found.values, found.repairs) == expected
 
 
@@ -179,7 +179,7 @@ def test_native_answers_are_brought_together_with_their_format(value: object, de
 def test_answers_that_are_none_are_refused(value: object) -> None:
     for reader, raw in ((LongDocURL(), LONG), (SlideVQA(), SLIDE), (OwnDocuments(), OWN)):
         found = cleaned_row(reader, "id", {**raw, "answer": value})
-        assert isinstance(found, mm.Fault), (reader, found)
+        assert isinstance(found, mt.Fault), (reader, found)
         assert found.field == "answer"
 
 
@@ -224,7 +224,7 @@ def test_the_format_of_an_answer_is_derived_where_the_source_has_none(answer: st
 )
 def test_a_row_of_longdocurl_that_cannot_be_asked_says_why(changed: dict[str, Any], reason: str) -> None:
     found = cleaned_row(LongDocURL(), "id", {**LONG, **changed})
-    assert isinstance(found, mm.Fault)
+    assert isinstance(found, mt.Fault)
     assert found.reason == reason
 
 
@@ -297,7 +297,7 @@ def test_slides_with_names_that_loaders_cannot_take_get_another(tmp_path: Path) 
         Image.new("RGB", (64, 48)).save(deck / f'a "deck"-{number}-1024.jpg')
     (tmp_path / "q.jsonl").write_text(json.dumps({**SLIDE, "evidence_pages": [2]}) + "\n")
     found = SlideVQA().documents({"questions": tmp_path / "q.jsonl", "decks": tmp_path / "decks"})["a_deck"]
-    assert isinstance(found, mm.PageImages)
+    assert isinstance(found, mt.PageImages)
     assert found.names == ("a-deck-1-1024.jpg", "a-deck-2-1024.jpg", "a-deck-3-1024.jpg")
 
 
@@ -337,7 +337,7 @@ def test_a_table_without_its_columns_is_an_error(tmp_path: Path, text: str | byt
 def test_a_table_of_another_form_is_told_by_its_cause(data: bytes, said: str, tmp_path: Path) -> None:
     path = tmp_path / "q.csv"
     path.write_bytes(data)
-    with pytest.raises(mm.SourceError) as refused:
+    with pytest.raises(mt.SourceError) as refused:
         list(read_rows(OwnDocuments(), {"questions": path, "documents": tmp_path}))
     assert str(refused.value).startswith("q.csv")
     assert said in str(refused.value)
@@ -347,9 +347,9 @@ def test_a_nul_in_a_cell_is_named_and_the_other_rows_are_read(tmp_path: Path) ->
     path = tmp_path / "q.csv"
     path.write_bytes(b"doc,question,answer,pages\na,Who?,I\0,1\na,Who?,I,1\n")
     first, second = read_rows(OwnDocuments(), {"questions": path, "documents": tmp_path})
-    assert isinstance(first, mm.RowFault)
+    assert isinstance(first, mt.RowFault)
     assert str(first.fault) == "q.csv, line 2, answer: invalid-text: expected a cell of text, found a NUL character"
-    assert not isinstance(second, mm.RowFault)
+    assert not isinstance(second, mt.RowFault)
 
 
 @pytest.mark.parametrize(
@@ -364,7 +364,7 @@ def test_a_nul_in_a_cell_is_named_and_the_other_rows_are_read(tmp_path: Path) ->
 )
 def test_pages_in_words_or_as_a_range_are_answered_with_how_to_write_them(pages: str, todo: str) -> None:
     found = cleaned_row(OwnDocuments(), "own_0", {**OWN, "pages": pages})
-    assert isinstance(found, mm.Fault)
+    assert isinstance(found, mt.Fault)
     assert (found.reason, found.field, found.todo) == ("answer-pages-not-a-list", "pages", todo)
 
 
@@ -373,7 +373,7 @@ def test_a_row_of_too_few_or_too_many_cells_is_named_and_the_others_are_read(tmp
     path.write_text("doc,question,answer,pages\na.pdf,Who?,I,1\na.pdf,Who?\na.pdf,Who?,I,1,2\n")
     found = list(read_rows(OwnDocuments(), {"questions": path, "documents": tmp_path}))
     assert [type(row).__name__ for row in found] == ["DocumentQuestion", "RowFault", "RowFault"]
-    assert [row.fault.place for row in found if isinstance(row, mm.RowFault)] == ["line 3", "line 4"]
+    assert [row.fault.place for row in found if isinstance(row, mt.RowFault)] == ["line 3", "line 4"]
 
 
 # --- hostile page images ----------------------------------------------------------------------------------------------
@@ -390,7 +390,7 @@ def test_a_number_of_pages_that_no_document_has_costs_no_memory(images: dict[str
     Image.new("RGB", (64, 48)).save(deck / "a-99999999-1024.jpg")
     (tmp_path / "q.jsonl").write_text(json.dumps(SLIDE) + "\n")
     found = SlideVQA().documents({"questions": tmp_path / "q.jsonl", "decks": tmp_path / "decks"})["a_deck"]
-    assert isinstance(found, mm.Fault)
+    assert isinstance(found, mt.Fault)
     assert found.reason == "missing-pages"
 
 
@@ -415,7 +415,7 @@ def test_a_deck_in_two_resolutions_is_shown_in_the_one_its_questions_name(tmp_pa
     )
     source["questions"].write_text(text)
     found = SlideVQA().documents(source)
-    assert {fault.reason for fault in found.values() if isinstance(fault, mm.Fault)} == {"two-slides-of-one-number"}
+    assert {fault.reason for fault in found.values() if isinstance(fault, mt.Fault)} == {"two-slides-of-one-number"}
 
 
 def test_what_is_transparent_is_white_and_a_jpeg_stays_what_it_is(images: dict[str, Path], tmp_path: Path) -> None:
@@ -437,12 +437,12 @@ def test_what_is_transparent_is_white_and_a_jpeg_stays_what_it_is(images: dict[s
 def test_lone_surrogates_in_a_table_of_ones_own_are_named(tmp_path: Path) -> None:
     (tmp_path / "q.json").write_text(json.dumps([{**OWN, "id": "\ud83d"}, {**OWN, "answer": "a \ud800"}, OWN]))
     found = list(read_rows(OwnDocuments(), {"questions": tmp_path / "q.json", "documents": tmp_path}))
-    assert [row.fault.reason for row in found if isinstance(row, mm.RowFault)] == ["invalid-unicode"] * 2
+    assert [row.fault.reason for row in found if isinstance(row, mt.RowFault)] == ["invalid-unicode"] * 2
 
 
 @pytest.mark.parametrize("text", ["€5", "¥ 1,200", "-$5", "--5", "+$5", "$£5"])
 def test_what_the_public_scorer_cannot_read_as_a_number_is_released_as_text(text: str) -> None:
     """It strips one unit from each end and calls `float`, which would end the whole evaluation."""
     found = normalise(text, "Float")
-    assert not isinstance(found, mm.Fault)
+    assert not isinstance(found, mt.Fault)
     assert found.format == format_of(text) == "String"

@@ -1,4 +1,4 @@
-"""The doctor on document questions: pages beyond the document, answers elsewhere, numbering off, and no false alarm."""
+"""`doctor` on document questions: pages past the document, answers on other pages, other numbering, no false alarm."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 import yaml
 from tiny import command
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 from builders.docvqa.rows import DocumentQuestion
 from builders.docvqa.suspects import find_suspects, words
 from builders.samples.docvqa.reports import draw_reports
@@ -20,10 +20,10 @@ FILLER = "the committee met again and the minutes were read and approved by all 
 FACTS = ("Maren Holt", "Tern Rock", "Veldersund", "the Ellery lighthouse", "4183 barges", "Stannow Quay")
 
 
-def opened(pages: tuple[str, ...]) -> mm.Sources:
-    sized = tuple(mm.Page(n, f"d/alpha/alpha_page{n}.jpg", 560, 560) for n in range(len(pages)))
-    return mm.Sources(
-        documents=mm.Documents({"alpha": mm.Document("alpha", "alpha", "sha", sized)}, texts=lambda name: pages)
+def opened(pages: tuple[str, ...]) -> mt.Sources:
+    sized = tuple(mt.Page(n, f"d/alpha/alpha_page{n}.jpg", 560, 560) for n in range(len(pages)))
+    return mt.Sources(
+        documents=mt.Documents({"alpha": mt.Document("alpha", "alpha", "sha", sized)}, texts=lambda name: pages)
     )
 
 

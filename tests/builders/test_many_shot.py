@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 from builders.many_shot import ImageFolders, ImageTables, INaturalist
 from builders.samples.many_shot.shapes import CLASSES, draw_shape
 from builders.samples.many_shot.sources import draw_folders
@@ -70,14 +70,14 @@ def folders(tmp_path: Path) -> dict[str, Path]:
 
 
 def test_a_public_loader_makes_a_prompt_within_the_length_from_any_set_in_any_order(release: Path) -> None:
-    """As the public loader does: a set by chance, each round shuffled, the template formatted."""
+    """Load as the public loader does: choose a set at random, shuffle each round, format the template."""
     item = "<image>\nlabel: {label}"
     user = (
         "You need to recognize entities in images. Use the provided mapping from the image to label to assign a label "
         'to the test image. Only output "label: {{label}}" and nothing else.\n\nTraining examples:\n{context}\n\n'
         "Now classify this image: {question}"
     )
-    turns = mm.Draws(("loader",))
+    turns = mt.Draws(("loader",))
     (domain,) = public(release).values()
     for test in domain["test_example"]:
         rounds = turns.choice(test["id"], domain["exemplar_list"])
@@ -161,12 +161,12 @@ def test_copies_are_alike_and_other_pictures_are_not(change: str) -> None:
 
 
 def test_above_128k_there_are_more_classes_only_where_pictures_run_out() -> None:
-    def rounds(pictures: int, classes: int) -> mm.Rounds:
-        def unit(kind: str, name: str, label: int, turn: int) -> mm.Unit:
-            return mm.Unit(name, "exemplar", f"label {label}", (), group=kind)
+    def rounds(pictures: int, classes: int) -> mt.Rounds:
+        def unit(kind: str, name: str, label: int, turn: int) -> mt.Unit:
+            return mt.Unit(name, "exemplar", f"label {label}", (), group=kind)
 
         kinds = tuple(f"c{number:03}" for number in range(classes))
-        return mm.Rounds(kinds, lambda kind: [f"{kind}/{n}" for n in range(pictures)], unit, lambda _, order: order)
+        return mt.Rounds(kinds, lambda kind: [f"{kind}/{n}" for n in range(pictures)], unit, lambda _, order: order)
 
     plenty, short = rounds(9, 60), 128 * K
     assert plenty.wider(short) is None
@@ -174,7 +174,7 @@ def test_above_128k_there_are_more_classes_only_where_pictures_run_out() -> None
     assert wider is not None
     assert wider.more == ("c050",)
     assert len(wider.shown(256 * K)) == 51
-    assert len(wider.shown(short)) == 50  # the table stays what it is up to 128K
+    assert len(wider.shown(short)) == 50  # up to 128K the table does not change
     assert rounds(9, 50).wider(256 * K) is None
     last = list(plenty.units(256 * K))[-1]
     assert last.excluded.startswith("no more pictures of c0")
@@ -317,7 +317,7 @@ def test_a_domain_that_is_not_there_is_named(tmp_path: Path) -> None:
 
     (tmp_path / "source").mkdir()
     source = draw_inaturalist(tmp_path / "source")
-    with pytest.raises(mm.DraftError, match=r"has no domain 'Plant'; it has Birds, Plants"):
+    with pytest.raises(mt.DraftError, match=r"has no domain 'Plant'; it has Birds, Plants"):
         built(tmp_path / "out", source, "inaturalist", options={"domains": ["Birds", "Plant"]})
 
 
@@ -328,7 +328,7 @@ def test_a_picture_in_a_format_that_is_not_opened_is_named(folders: dict[str, Pa
     assert lock["questions"]["rejected"] == {"broken-image": 1}
 
 
-def tables(folder: Path, labels: list[Any], kind: str = "int64", names: tuple[str, ...] = ("a", "b", "c")) -> Path:
+def tables(folder: Path, labels: list[Any], kind: Any = "int64", names: tuple[str, ...] = ("a", "b", "c")) -> Path:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -344,8 +344,8 @@ def tables(folder: Path, labels: list[Any], kind: str = "int64", names: tuple[st
 
 def test_labels_of_a_table_that_are_none_are_named(tmp_path: Path) -> None:
     found = list(read_rows(ImageTables(), {"data": tables(tmp_path, [0, None, -1, 3, 2])}))
-    rows = [row for row in found if isinstance(row, mm.Row)]
-    faults = [fault for fault in found if isinstance(fault, mm.RowFault)]
+    rows = [row for row in found if isinstance(row, mt.Row)]
+    faults = [fault for fault in found if isinstance(fault, mt.RowFault)]
     assert [(row.id, row.kind) for row in rows] == [("validation-0", "00000"), ("validation-4", "00002")]  # type: ignore[attr-defined]
     assert [fault.id for fault in faults] == [f"{split}-{n}" for split in ("validation", "train") for n in (1, 2, 3)]
     assert {(fault.fault.reason, fault.fault.expected) for fault in faults} == {
@@ -355,11 +355,11 @@ def test_labels_of_a_table_that_are_none_are_named(tmp_path: Path) -> None:
 
 
 def test_labels_that_are_no_integers_and_missing_splits_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(mm.SourceError, match=r"labels-not-integers: expected a column of integers, found string"):
+    with pytest.raises(mt.SourceError, match=r"labels-not-integers: expected a column of integers, found string"):
         list(read_rows(ImageTables(), {"data": tables(tmp_path, ["x", "y"], "string")}))
     (tmp_path / "validation-00000-of-00001.parquet").rename(tmp_path / "other.parquet")
     with pytest.raises(
-        mm.SourceError, match=r"expected files of a split `train`, and of `test` or `validation`, found"
+        mt.SourceError, match=r"expected files of a split `train`, and of `test` or `validation`, found"
     ):
         list(read_rows(ImageTables(), {"data": tmp_path.parent / tmp_path.name}))
 
@@ -373,7 +373,7 @@ def test_a_picture_of_a_table_is_the_cell_of_its_row(tmp_path: Path) -> None:
 
 
 def test_a_dataset_of_the_hub_is_read_from_the_hubs_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The files are where the hub's client puts them; it is told that there is no network."""
+    """The files are in the cache of the hub's client, which is set to work offline."""
     import huggingface_hub.constants as constants
 
     commit = "0" * 40
@@ -391,9 +391,9 @@ def test_a_dataset_of_the_hub_is_read_from_the_hubs_cache(tmp_path: Path, monkey
     monkeypatch.setattr("huggingface_hub.snapshot_download", _offline(str(tmp_path / "cache")))
     found = downloaded("owner/shapes", ImageTables.hub_files, "data")
     assert len(list(read_rows(ImageTables(), {"data": found}))) == 3
-    with pytest.raises(mm.SourceError, match=r"source.data: unreachable-dataset: .* found .*; download it"):
+    with pytest.raises(mt.SourceError, match=r"source.data: unreachable-dataset: .* found .*; download it"):
         downloaded("owner/missing@v1", ImageTables.hub_files, "data")
-    with pytest.raises(mm.SourceError, match="this source cannot come from the hub"):
+    with pytest.raises(mt.SourceError, match="this source cannot come from the hub"):
         downloaded("owner/shapes", (), "images")
 
 
@@ -417,15 +417,15 @@ def draw_tables_of(folder: Path, split: str) -> None:
 def test_inaturalist_without_supercategory_or_image_is_named(tmp_path: Path) -> None:
     categories = [{"id": 0, "name": "a", "supercategory": "Birds"}, {"id": 1, "name": "b"}]
     images = [{"id": n, "file_name": f"val/{n}.jpg"} for n in range(2)]
-    pairs = [(0, 0), (1, 1), (2, 0)]  # the last image is none
+    pairs = [(0, 0), (1, 1), (2, 0)]  # the last image cannot be read
     annotations = [{"image_id": image, "category_id": category} for image, category in pairs]
     for split in ("train", "test"):
         data = {"images": images, "annotations": annotations, "categories": categories}
         (tmp_path / f"{split}.json").write_text(json.dumps(data))
     sources = {"images": tmp_path, "train": tmp_path / "train.json", "test": tmp_path / "test.json"}
     found = list(read_rows(INaturalist(), sources))
-    assert [row.id for row in found if isinstance(row, mm.Row)] == ["inat-0"]
-    faults = [(f.id, f.fault.reason, f.fault.place) for f in found if isinstance(f, mm.RowFault)]
+    assert [row.id for row in found if isinstance(row, mt.Row)] == ["inat-0"]
+    faults = [(f.id, f.fault.reason, f.fault.place) for f in found if isinstance(f, mt.RowFault)]
     assert faults[:2] == [
         ("inat-1", "no-supercategory", "annotation 1"),
         ("inat-2", "no-such-image", "annotation 2"),
@@ -437,19 +437,19 @@ def test_inaturalist_without_supercategory_or_image_is_named(tmp_path: Path) -> 
 def test_annotations_that_are_none_are_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "test.json"
     path.write_text(text)
-    with pytest.raises(mm.SourceError, match=r"test\.json"):
+    with pytest.raises(mt.SourceError, match=r"test\.json"):
         list(read_rows(INaturalist(), {"images": tmp_path, "train": path, "test": path}))
 
 
 def test_a_picture_in_no_class_is_named_and_no_name_leads_out(folders: dict[str, Path]) -> None:
     (folders["test"] / "stray.jpg").write_bytes(b"")
-    faults = [found for found in read_rows(ImageFolders(), folders) if isinstance(found, mm.RowFault)]
+    faults = [found for found in read_rows(ImageFolders(), folders) if isinstance(found, mt.RowFault)]
     assert [(fault.id, fault.fault.reason) for fault in faults] == [("test/stray.jpg", "no-class")]
     (folders["test"] / "a" / "abbey").mkdir(parents=True)
     (folders["test"] / "a" / "abbey" / "1.jpg").write_bytes(b"")
     (folders["train"] / CLASSES[0].name / "notes.jfif").write_bytes(b"")
     found = list(read_rows(ImageFolders(), folders))
     assert "a/abbey" in {getattr(row, "kind", "") for row in found}
-    assert "unknown-ending" in {row.fault.reason for row in found if isinstance(row, mm.RowFault)}
+    assert "unknown-ending" in {row.fault.reason for row in found if isinstance(row, mt.RowFault)}
     names = ("../x.jpg", "test/../../x.jpg", "other/a.jpg", "test")
     assert [ImageFolders().image(folders, name) for name in names] == [None] * 4

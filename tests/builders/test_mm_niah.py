@@ -1,4 +1,4 @@
-"""MM-NIAH: original rows of all six kinds, own pages, what is refused, and what may not stand in a haystack."""
+"""MM-NIAH: original rows of all six kinds, your own pages, rejected rows, and pages that no haystack may hold."""
 
 import json
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 from builders.mm_niah import MMNIAH, MMNIAHRows, OwnPages
 from builders.mm_niah.builder import MMNIAHOptions
 from builders.mm_niah.haystack import Haystack
@@ -171,8 +171,8 @@ def test_needles_are_taken_out_of_a_rows_own_page(source: Source, task: str, kin
     text = " ".join(part for part in pages["row-3"] if isinstance(part, str))
     assert "It was late." in text
     assert "Odo" not in text
-    assert [p.path for p in pages["row-3"] if isinstance(p, mm.Image)] == ["obelics/p6.png"]
-    assert pages["obelics/o.jsonl-0"][2] == mm.Image("obelics/p7.png")
+    assert [p.path for p in pages["row-3"] if isinstance(p, mt.Image)] == ["obelics/p6.png"]
+    assert pages["obelics/o.jsonl-0"][2] == mt.Image("obelics/p7.png")
 
 
 def test_what_gives_a_needle_away_is_excluded_and_counted(source: Source) -> None:
@@ -184,9 +184,9 @@ def test_what_gives_a_needle_away_is_excluded_and_counted(source: Source) -> Non
     from mmlongbench.documents.pictures import Pictures
 
     own = Pictures("mm-niah", lambda name: reader.image(paths, name), 10**6)
-    sources = mm.Sources(images=mm.Images(own), web_pages=mm.WebPages(reader.web_pages(paths)))
-    assert not isinstance(found, mm.RowFault)
-    units = list(Haystack(found, sources, mm.Draws(("t",)), "sentences", ())())  # type: ignore[arg-type]
+    sources = mt.Sources(images=mt.Images(own), web_pages=mt.WebPages(reader.web_pages(paths)))
+    assert not isinstance(found, mt.RowFault)
+    units = list(Haystack(found, sources, mt.Draws(("t",)), "sentences", ())())  # type: ignore[arg-type]
     reasons = [unit.excluded for unit in units if unit.excluded]
     assert sorted(set(reasons)) == ["holds-answer", "missing-image", "repeated"]
     clean = [str(unit.body) for unit in units if isinstance(unit.body, str) and not unit.excluded]
@@ -261,7 +261,7 @@ def test_text_options_and_identical_choices_are_refused(source: Source) -> None:
 
 def test_a_page_that_cannot_be_read_is_in_the_rejects(source: Source) -> None:
     paths = source.write([row("retrieval", "text")], [{"texts": ["a", None], "images": [None, None]}, page(1)])
-    faults = [found for found in read_rows(MMNIAHRows(), paths) if isinstance(found, mm.RowFault)]
+    faults = [found for found in read_rows(MMNIAHRows(), paths) if isinstance(found, mt.RowFault)]
     assert [(fault.id, fault.fault.reason) for fault in faults] == [("obelics/o.jsonl-0", "text-or-image")]
     assert MMNIAHRows().web_pages(paths)["obelics/o.jsonl-0"] == []
 
@@ -305,10 +305,10 @@ def test_own_markdown_holds_text_and_pictures_in_order(tmp_path: Path) -> None:
     sources = {"questions": tmp_path / "q.jsonl", "documents": tmp_path}
     pages = OwnPages().web_pages(sources)
     assert list(pages) == ["b.txt", "c.txt", "sub/a.md"]
-    assert list(pages["sub/a.md"]) == ["One.\n\n", mm.Image("p.png"), "\n\nTwo."]
+    assert list(pages["sub/a.md"]) == ["One.\n\n", mt.Image("p.png"), "\n\nTwo."]
     assert list(pages["b.txt"]) == ["![x](p.png) stays"]
     good, bad = read_rows(OwnPages(), sources)
-    assert isinstance(bad, mm.RowFault)
+    assert isinstance(bad, mt.RowFault)
     assert (bad.id, bad.fault.reason) == ("c.txt", "unreadable-page")
     assert good.id == "mm-niah-0"
 
@@ -329,5 +329,5 @@ def test_a_bad_own_question_says_its_line_and_field(tmp_path: Path, change: dict
     line = {"question": "Q?", "answer": "A", "needles": ["A b."], **change}
     (tmp_path / "q.jsonl").write_text(json.dumps(line), "utf-8")
     (found,) = read_rows(OwnPages(), {"questions": tmp_path / "q.jsonl", "documents": tmp_path})
-    assert isinstance(found, mm.RowFault)
+    assert isinstance(found, mt.RowFault)
     assert (found.fault.place, found.fault.field) == ("line 1", next(iter(change)))

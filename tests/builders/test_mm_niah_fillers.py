@@ -1,4 +1,4 @@
-"""What may not fill a haystack: pictures and statements of any question of the source; and counts of own pages."""
+"""Pictures and statements of questions never fill a haystack; counts over your own pages."""
 
 import json
 import shutil
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 from builders.mm_niah import MMNIAHRows, OwnPages, haystack
 from builders.mm_niah.haystack import Haystack, counted_symbols
 from builders.mm_niah.rows import HaystackQuestion, HiddenNeedle
@@ -25,20 +25,20 @@ from mmlongbench.manifest.model import Manifest
 pytestmark = pytest.mark.slow
 
 
-def opened(paths: dict[str, Path]) -> mm.Sources:
+def opened(paths: dict[str, Path]) -> mt.Sources:
     reader = MMNIAHRows()
     pictures = Pictures("mm-niah", lambda name: reader.image(paths, name), 10**6)
-    images = mm.Images(pictures, asked=reader.asked_pictures(paths))
-    return mm.Sources(images=images, web_pages=mm.WebPages(reader.web_pages(paths)))
+    images = mt.Images(pictures, asked=reader.asked_pictures(paths))
+    return mt.Sources(images=images, web_pages=mt.WebPages(reader.web_pages(paths)))
 
 
 def rows_of(sources: dict[str, Path]) -> list[HaystackQuestion]:
     return [row for row in read_rows(MMNIAHRows(), sources) if isinstance(row, HaystackQuestion)]
 
 
-def units_of(row: HaystackQuestion, sources: mm.Sources) -> list[mm.Unit]:
+def units_of(row: HaystackQuestion, sources: mt.Sources) -> list[mt.Unit]:
     names = [*(needle.image for needle in row.needles if needle.image), *row.shown, *row.choices]
-    return list(Haystack(row, sources, mm.Draws(("t",)), "sentences", [sources.images[name] for name in names])())
+    return list(Haystack(row, sources, mt.Draws(("t",)), "sentences", [sources.images[name] for name in names])())
 
 
 def with_page(sources: dict[str, Path], *parts: str) -> dict[str, Path]:
@@ -88,10 +88,10 @@ def test_pictures_of_folders_of_made_pictures_are_no_filler(drawn: dict[str, dic
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         Image.new("RGB", (30 + number, 30)).save(folder / name)
     pictures = Pictures("mm-niah", lambda name: folder / name, 10**6)
-    page = [mm.Image(name) for name in ("my_paste/a.png", "abnormal_pic_val/b.png", "web/c.png")]
+    page = [mt.Image(name) for name in ("my_paste/a.png", "abnormal_pic_val/b.png", "web/c.png")]
     row = HaystackQuestion(id="q", question="?", needles=(HiddenNeedle(id="needle-0", text="It is."),))
-    sources = mm.Sources(images=mm.Images(pictures), web_pages=mm.WebPages({"p": page}))
-    units = list(Haystack(row, sources, mm.Draws(("t",)), "sentences", ())())
+    sources = mt.Sources(images=mt.Images(pictures), web_pages=mt.WebPages({"p": page}))
+    units = list(Haystack(row, sources, mt.Draws(("t",)), "sentences", ())())
     assert [unit.excluded for unit in units] == ["made-image", "made-image", ""]
 
 
@@ -127,7 +127,7 @@ def test_a_build_that_would_release_such_filler_ends_with_its_name(
     left_out = build(manifest, tmp_path / "right", LocalExecutor(1, Progress(is_shown=False))).lock.public()
     assert left_out["datasets"][kind]["cells"]["4K"]["left_out"]
     monkeypatch.setattr(haystack, "_picture_faults", lambda pictures, images: lambda name, picture: "")
-    with pytest.raises(mm.DraftError, match=rf"mm-niah-\d: internal error: the picture mm-niah/{copy} .* it {fault}"):
+    with pytest.raises(mt.DraftError, match=rf"mm-niah-\d: internal error: the picture mm-niah/{copy} .* it {fault}"):
         build(manifest, tmp_path / "wrong", LocalExecutor(1, Progress(is_shown=False)))
 
 
@@ -161,7 +161,7 @@ def test_no_page_of_a_row_holds_a_needle_of_any_row(name: str, drawn: dict[str, 
     for page in pages.values():
         text = " ".join(" ".join(part.split()) for part in page if isinstance(part, str))
         assert not [needle for needle in needles if needle in text]
-        assert not {part.path for part in page if isinstance(part, mm.Image)} & asked
+        assert not {part.path for part in page if isinstance(part, mt.Image)} & asked
 
 
 def own_counting(folder: Path, **changes: Any) -> list[dict[str, Any]]:
@@ -220,7 +220,7 @@ def test_an_own_ordinal_is_written_anew_for_each_depth(tmp_path: Path) -> None:
     (file,) = (tmp_path / "out" / "mmlb_data").rglob("*.jsonl")
     for record in map(json.loads, file.read_text("utf-8").splitlines()):
         place = 1 + ["emblem" in path for path in record["image_list"]].index(True)
-        assert record["question"] == f"Which emblem is the {mm.ordinal_words(place)} image, which is no view?"
+        assert record["question"] == f"Which emblem is the {mt.ordinal_words(place)} image, which is no view?"
         assert (record["ordinal"], record["ordinal_source"]) == (place, 1)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tiny import command
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 from builders.mm_niah import MMNIAH
 from builders.mm_niah.asking import NeedlePlace, asked
 from builders.mm_niah.builder import MMNIAHOptions
@@ -41,12 +41,12 @@ def wording() -> NeedlePlace:
     return found
 
 
-def context(pictures: int, place: int) -> list[mm.Unit]:
+def context(pictures: int, place: int) -> list[mt.Unit]:
     """Units of which so many are pictures, the needle at a place from 1, texts between them."""
     units = []
     for number in range(1, pictures + 1):
         id = "needle-0" if number == place else f"u{number}"
-        units += [mm.Unit(f"t{number}", "own", "Words.", ()), mm.Unit(id, "own", mm.Image(f"{id}.png"), ())]
+        units += [mt.Unit(f"t{number}", "own", "Words.", ()), mt.Unit(id, "own", mt.Image(f"{id}.png"), ())]
     return units
 
 
@@ -59,21 +59,21 @@ def test_the_ordinal_names_the_needle_among_1_to_600_pictures(most: int) -> None
             chosen = how.choose(units)
             assert chosen == place - 1
             question = how.asked(how.texts[chosen])
-            assert question == QUESTION.replace("second", mm.ordinal_words(place))
+            assert question == QUESTION.replace("second", mt.ordinal_words(place))
             assert [named.place for named in pictures_named(question)] == [place]
         record = {
             "question": question,
             "choices_image": ["a.png", "b.png"],
-            "image_list": [unit.body.path for unit in units if isinstance(unit.body, mm.Image)],
+            "image_list": [unit.body.path for unit in units if isinstance(unit.body, mt.Image)],
             "ctxs": [
                 {"text": "<image>", "has_ans": unit.id == "needle-0"}
-                if isinstance(unit.body, mm.Image)
+                if isinstance(unit.body, mt.Image)
                 else {"text": "."}
                 for unit in units
             ],
         }
         assert {remark.fault for remark in builder.remarks(record)} == {""}
-        stale = {**record, "question": QUESTION.replace("second", mm.ordinal_words(place + 1))}
+        stale = {**record, "question": QUESTION.replace("second", mt.ordinal_words(place + 1))}
         assert next(iter(builder.remarks(stale))).fault == STALE
 
 
@@ -186,21 +186,21 @@ def test_a_question_without_an_ordinal_is_asked_as_it_is() -> None:
     ids=["several ordinals", "several needles"],
 )
 def test_ordinals_that_cannot_be_the_needles_are_named(ordinal: Any, asks: HaystackQuestion) -> None:
-    with pytest.raises(mm.Rejected, match="several-ordinals: expected one ordinal and one needle"):
+    with pytest.raises(mt.Rejected, match="several-ordinals: expected one ordinal and one needle"):
         asked(asks, ordinal, ())
     assert asked(asks, "source", ()).text == asks.question
 
 
 def test_a_needle_that_nothing_else_describes_keeps_its_ordinal() -> None:
-    with pytest.raises(mm.Rejected, match=r"ordinal-without-description: .*; set options\.ordinal to rewrite"):
+    with pytest.raises(mt.Rejected, match=r"ordinal-without-description: .*; set options\.ordinal to rewrite"):
         asked(row("What is missing in the second image?"), "neutral", ())
 
 
 def test_a_needle_behind_the_last_ordinal_is_named() -> None:
-    pictures = [mm.Unit(f"u{n}", "own", mm.Image("x.png"), ()) for n in range(MAX_PLACE)]
-    needle = mm.Unit("needle-0", "needle", mm.Image("n.png"), None)
+    pictures = [mt.Unit(f"u{n}", "own", mt.Image("x.png"), ()) for n in range(MAX_PLACE)]
+    needle = mt.Unit("needle-0", "needle", mt.Image("n.png"), None)
     assert wording().choose([*pictures[1:], needle]) == MAX_PLACE - 1
-    with pytest.raises(mm.Rejected, match="more-pictures-than-ordinals"):
+    with pytest.raises(mt.Rejected, match="more-pictures-than-ordinals"):
         wording().choose([*pictures, needle])
 
 
@@ -278,7 +278,7 @@ def test_a_wrong_ordinal_of_the_source_is_counted_and_is_no_repair(ordinal: str,
     sources = draw_upstream(tmp_path / "drawn", rows=2, pictures=4, pages=1)["reasoning-image"]
     lines = [json.loads(line) for line in sources["questions"].read_text("utf-8").splitlines()]
     (named,) = pictures_named(lines[0]["question"])
-    lines[0]["question"] = renamed(lines[0]["question"], named, mm.ordinal_words(named.place + 1))
+    lines[0]["question"] = renamed(lines[0]["question"], named, mt.ordinal_words(named.place + 1))
     sources["questions"].write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
     dataset = {
         "name": "reasoning-image",
@@ -378,7 +378,7 @@ def test_a_stale_ordinal_in_a_release_that_promised_none_is_a_problem(
 ) -> None:
     shutil.copytree(releases["rewrite"], tmp_path / "release")
     found = records(tmp_path / "release")
-    words = [mm.ordinal_words(record["ordinal"]) for record in found]
+    words = [mt.ordinal_words(record["ordinal"]) for record in found]
     found[0]["question"] = found[0]["question"].replace(words[0], words[3])
     (tmp_path / "release" / FILE).write_text("".join(json.dumps(line) + "\n" for line in found), "utf-8")
     audited = command("audit", tmp_path / "release", "-q")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 from builders.mm_niah import MMNIAHRows
 from builders.mm_niah.annotations import asked_by, asked_by_refused, own_page, read_annotation
 from builders.mm_niah.fields import find_sentences
@@ -80,23 +80,23 @@ def counting_text(counts: list[int], answer: object, **changes: Any) -> dict[str
 
 def row_of(raw: dict[str, Any]) -> HaystackQuestion:
     found = read_annotation(raw)
-    assert not isinstance(found, mm.Fault), found
+    assert not isinstance(found, mt.Fault), found
     return found.question
 
 
-def fault_of(raw: dict[str, Any]) -> mm.Fault:
+def fault_of(raw: dict[str, Any]) -> mt.Fault:
     found = read_annotation(raw)
-    assert isinstance(found, mm.Fault), found
+    assert isinstance(found, mt.Fault), found
     return found
 
 
-def page_of(raw: dict[str, Any], folder: Path) -> list[str | mm.Image]:
+def page_of(raw: dict[str, Any], folder: Path) -> list[str | mt.Image]:
     (folder / "q.jsonl").write_text(json.dumps(raw), "utf-8")
     pages = MMNIAHRows().web_pages({"questions": folder / "q.jsonl", "images": folder})
     return list(pages[f"row-{raw['id']}"])
 
 
-def words_of(page: list[str | mm.Image]) -> str:
+def words_of(page: list[str | mt.Image]) -> str:
     return " ".join(" ".join(part.split()) for part in page if isinstance(part, str)).strip()
 
 
@@ -206,7 +206,7 @@ def test_the_pattern_is_told_by_its_folder_else_it_is_the_last(images: list[str]
     found = row_of(raw)
     assert found.shown == (pattern,)
     assert [needle.image for needle in found.needles] == [[name for name in images if name != pattern][1]]
-    shown = [part.path for part in page_of(raw, tmp_path) if isinstance(part, mm.Image)]
+    shown = [part.path for part in page_of(raw, tmp_path) if isinstance(part, mt.Image)]
     assert shown == [name for name in images if name not in (pattern, found.needles[0].image)]
 
 
@@ -236,7 +236,7 @@ def test_the_needle_is_the_picture_that_no_web_page_has(name: str, tmp_path: Pat
     found = row_of(raw)
     assert [needle.image for needle in found.needles] == [name]
     assert found.choices[found.right] == "abnormal_pic_val/kite.jpg"
-    shown = [part.path for part in page_of(raw, tmp_path) if isinstance(part, mm.Image)]
+    shown = [part.path for part in page_of(raw, tmp_path) if isinstance(part, mt.Image)]
     assert shown == ["obelics/a1.jpg", "obelics/c3.jpg"]
 
 
@@ -326,7 +326,7 @@ def test_the_page_of_a_multi_view_row_fills_haystacks_without_its_frames(tmp_pat
         meta=meta("visual-reasoning", needles=["val_Multi-view_1.jpeg"], choices=["left", "right"]),
     )
     page = page_of(raw, tmp_path)
-    assert [part.path for part in page if isinstance(part, mm.Image)] == ["obelics/a1.jpg"]
+    assert [part.path for part in page if isinstance(part, mt.Image)] == ["obelics/a1.jpg"]
     assert words_of(page) == "One. Two. Three. Four."
     unreadable = {**raw, "answer": None, "meta": meta("visual-reasoning", choices_image_path=["a.png", "b.png"])}
     assert page_of(unreadable, tmp_path) == []
@@ -370,9 +370,9 @@ def test_marks_between_pages_part_them_and_are_no_text(tmp_path: Path) -> None:
     raw["context"] = f"One ends here</s>Two begins. {raw['meta']['needles'][0]}</s> <image></s>"
     page = page_of(raw, tmp_path)
     assert "</s>" not in "".join(part for part in page if isinstance(part, str))
-    pages = mm.WebPages({"p": page})
+    pages = mt.WebPages({"p": page})
     assert [part for part in pages.page("p") if isinstance(part, str)] == ["One ends here Two begins."]
-    assert mm.sentences(str(page[0])) == ["One ends here", "Two begins."]
+    assert mt.sentences(str(page[0])) == ["One ends here", "Two begins."]
 
 
 odd = st.recursive(
@@ -390,13 +390,15 @@ odd = st.recursive(
 def test_whatever_a_field_holds_a_row_is_read_or_named(kind: int, data: st.DataObject) -> None:
     raw = (retrieval_image, counting_image, jigsaw, lambda: counting_text([2, 2], "[2, 2]"))[kind]()
     for _ in range(data.draw(st.integers(1, 3))):
-        changed = data.draw(st.sampled_from([raw, raw["meta"]] if isinstance(raw.get("meta"), dict) else [raw]))
+        changed = data.draw(
+            st.sampled_from([raw, facts] if isinstance(facts := raw.get("meta"), dict) and facts else [raw])
+        )
         changed[data.draw(st.sampled_from(sorted(changed)))] = data.draw(odd)
     found = read_annotation(raw)
-    asked = asked_by_refused(raw) if isinstance(found, mm.Fault) else [*asked_by(found)]
+    asked = asked_by_refused(raw) if isinstance(found, mt.Fault) else [*asked_by(found)]
     assert all(isinstance(name, str) and name for name in asked)
-    if not isinstance(found, mm.Fault):
-        pictures = [part for part in own_page(found) if isinstance(part, mm.Image)]
+    if not isinstance(found, mt.Fault):
+        pictures = [part for part in own_page(found) if isinstance(part, mt.Image)]
         assert not {picture.path for picture in pictures} & set(asked)
 
 

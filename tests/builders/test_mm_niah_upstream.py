@@ -1,6 +1,6 @@
 """The six datasets of MM-NIAH from files in the form of the download, looked at apart from the builder.
 
-What is right is read off the released lines and pictures alone: the drawn pictures tell by their pixels what they show.
+The expected values come from the released lines and pictures only: the pixels of a drawn picture encode its content.
 """
 
 import json
@@ -18,7 +18,7 @@ from built import run_stages
 from PIL import Image
 from tiny import command
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 from builders.mm_niah import MMNIAHRows
 from builders.samples.mm_niah.upstream import FILES, SIDE, SLOTS, SQUARE, STAR, draw_upstream
 from mmlongbench.building.build import build
@@ -158,7 +158,7 @@ def check_reasoning_text(release: Path, record: dict[str, Any]) -> None:
 
 def check_reasoning_image(release: Path, record: dict[str, Any]) -> None:
     (place,) = (n for n, path in enumerate(record["image_list"]) if has_corner(release, path))
-    assert f"the {mm.ordinal_words(place + 1)} image" in record["question"]
+    assert f"the {mt.ordinal_words(place + 1)} image" in record["question"]
     assert record["ordinal"] == place + 1
     shown = colour_at(release, record["image_list"][place], 3, 3)
     assert [colour_at(release, path, 3, 3) == shown for path in record["choices_image"]].index(True) == record["answer"]
@@ -166,7 +166,7 @@ def check_reasoning_image(release: Path, record: dict[str, Any]) -> None:
 
 
 def check_needles(record: dict[str, Any], places: list[int]) -> None:
-    """The flags and the paths of the needles say the same places."""
+    """The flags and the paths of the needles give the same places."""
     pictures = [ctx for ctx in record["ctxs"] if ctx["text"] == "<image>"]
     assert [n for n, ctx in enumerate(pictures) if ctx["has_ans"]] == places
     paths = [f"mm-niah/{positive['image']}" for positive in record["positive_ctxs"]]
@@ -224,8 +224,8 @@ def test_the_sources_question_and_both_ordinals_are_kept(made: Made) -> None:
         assert record["question_source"] == row["question"]
         corner = [path.split("/")[-1] for path in row["images_list"]].index(Path(row["meta"]["needles"][0]).name)
         assert record["ordinal_source"] == corner + 1
-        assert record["question"].replace(mm.ordinal_words(record["ordinal"]), "n-th") == row["question"].replace(
-            mm.ordinal_words(corner + 1), "n-th"
+        assert record["question"].replace(mt.ordinal_words(record["ordinal"]), "n-th") == row["question"].replace(
+            mt.ordinal_words(corner + 1), "n-th"
         )
         places.add(record["ordinal"])
     assert len(places) > 6
@@ -249,7 +249,7 @@ def test_shorter_contexts_are_contained_in_longer_ones(made: Made, name: str) ->
         contexts = [pack_row(dataset, row, length * K)[0] for length in (2, 3, 5)]
         for shorter, longer in pairwise(contexts):
             missing = {unit.id for unit in shorter.units} - {unit.id for unit in longer.units}
-            assert len(missing) <= mm.Closing().last
+            assert len(missing) <= mt.Closing().last
 
 
 @every
@@ -353,7 +353,7 @@ def test_two_folders_of_pictures_are_not_guessed_between(tmp_path: Path) -> None
         draw_upstream(tmp_path, rows=1, pictures=1, images=f"{split}/images", pages=1)
     sources = {"images": tmp_path, "questions": tmp_path / "mm_niah_val" / "annotations" / "retrieval-image.jsonl"}
     with pytest.raises(
-        mm.SourceError, match=r"several-picture-folders: .* mm_niah_test/images and mm_niah_val/images;"
+        mt.SourceError, match=r"several-picture-folders: .* mm_niah_test/images and mm_niah_val/images;"
     ):
         list(read_rows(MMNIAHRows(), sources))
 

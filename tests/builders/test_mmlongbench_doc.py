@@ -1,4 +1,4 @@
-"""The reader of MMLongBench-Doc: each kind of dirt is mended or refused, with its reason, row and field."""
+"""The reader of MMLongBench-Doc: each kind of faulty row is repaired or rejected, with reason, row and field."""
 
 import json
 from collections import Counter
@@ -13,8 +13,8 @@ import pytest
 from builders.docvqa import MMLongBenchDoc
 from builders.docvqa.mmlongbench_doc import FIELDS
 from builders.docvqa.rows import DocumentQuestion
-from mmlongbench import Document, Documents, Fault, Rejected, RowFault, SourceError
 from mmlongbench.manifest.errata import read_rows
+from mmlongbench.task import Document, Documents, Fault, Rejected, RowFault, SourceError
 
 REAL = Path(__file__).parents[2].parent / "shared/real/mmlongbench-doc"
 CLEAN: dict[str, Any] = {
@@ -85,7 +85,7 @@ def test_a_clean_row_is_read(read: Read) -> None:
     )
 
 
-# Dirt that is mended
+# Faulty rows that are repaired
 
 
 def test_pages_are_sorted_once_each_and_counted_from_zero(read: Read) -> None:
@@ -123,7 +123,7 @@ def test_a_literal_marker_is_spelled_apart_in_what_is_released(read: Read) -> No
     assert question(read(answer="['<image>', 'b']", answer_format="List")).answer == ("< image >", "b")
 
 
-# Dirt that is refused
+# Faulty rows that are rejected
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 import pymupdf
 import pytest
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 from builders.samples.summarization.reports import (
     SUBJECTS,
     Layout,
@@ -41,7 +41,7 @@ from mmlongbench.release.audit import audit_release
 pytestmark = pytest.mark.slow
 
 QUIET = Progress(is_shown=False)
-DRAWS = mm.Draws(("tests of summaries",))
+DRAWS = mt.Draws(("tests of summaries",))
 LAYOUTS = dict(layouts())
 WITHOUT_HEADINGS = [name for name, layout in LAYOUTS.items() if layout.look.manner == "none"]
 WITH_HEADINGS = [name for name in LAYOUTS if name not in WITHOUT_HEADINGS]
@@ -89,7 +89,7 @@ def drawn(name: str) -> tuple[Layout, list[str], tuple[Section, ...]]:
     """The layout of that name, the texts of a report's pages in it, the reference."""
     layout = LAYOUTS[name]
     data, summary = draw_report("gao-18-107", SUBJECTS[2], 8, layout, DRAWS.at(name))
-    return layout, [page.get_text() for page in pymupdf.open(stream=data, filetype="pdf")], summary
+    return layout, [page.get_text() for page in pymupdf.open(stream=data, filetype="pdf").pages()], summary
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
@@ -218,7 +218,7 @@ def test_a_page_that_cannot_be_checked_is_no_summary_page_that_is_found(must_be_
     texts, summary = spread_texts()
     texts[1] = ""
     if must_be_found:
-        with pytest.raises(mm.Rejected, match="no-summary-page"):
+        with pytest.raises(mt.Rejected, match="no-summary-page"):
             removed_pages(texts, summary, 0.2, 6, must_be_found=True)
     else:
         assert removed_pages(texts, summary, 0.2, 6, must_be_found=False) == {1: UNCHECKED}
@@ -230,7 +230,7 @@ def test_a_report_without_text_on_the_first_or_on_most_pages_is_refused(without:
     texts += [FILLER] * 10
     for number in without:
         texts[number] = ""
-    with pytest.raises(mm.Rejected, match=r"document-without-text.*set pages\.ocr, or take the report out"):
+    with pytest.raises(mt.Rejected, match=r"document-without-text.*set pages\.ocr, or take the report out"):
         removed_pages(texts, summary, 0.2, 6, must_be_found=True)
 
 
@@ -383,12 +383,12 @@ def test_a_public_loader_makes_the_same_prompt(reports: dict[str, Path], tmp_pat
 
 
 def broken(pdf: Path, how: str) -> None:
-    """Make a PDF one that cannot be used."""
+    """Replace a PDF by one that cannot be used."""
     if how == "missing":
         pdf.unlink()
     elif how == "encrypted":
         with pymupdf.open(pdf) as document:
-            data = document.tobytes(encryption=pymupdf.PDF_ENCRYPT_AES_256, owner_pw="a", user_pw="b")
+            data = document.tobytes(encryption=pymupdf.mupdf.PDF_ENCRYPT_AES_256, owner_pw="a", user_pw="b")
         pdf.write_bytes(data)
     elif how == "scanned":
         data, _ = draw_report(pdf.stem, SUBJECTS[0], 14, Layout(pages=()), DRAWS, is_scanned=True)
@@ -535,19 +535,19 @@ def test_a_report_of_another_shape_is_named(tmp_path: Path, raw: object, reason:
     (tmp_path / "reports").mkdir()
     (tmp_path / "reports/one.json").write_text(json.dumps(raw))
     (found,) = read_rows(GovReport(), {"reports": tmp_path / "reports", "documents": tmp_path})
-    assert isinstance(found, mm.RowFault)
+    assert isinstance(found, mt.RowFault)
     assert found.fault.reason == reason
     assert found.fault.file == "one.json"
 
 
-def read(tmp_path: Path, text: str, *names: str, file: str = "reports.json") -> list[Summarised | mm.RowFault]:
+def read(tmp_path: Path, text: str, *names: str, file: str = "reports.json") -> list[Summarised | mt.RowFault]:
     """The rows of one file of reports, beside a folder of PDFs of these names."""
     (tmp_path / file).write_text(text)
     (tmp_path / "pdf").mkdir()
     for number, name in enumerate(names):
         (tmp_path / "pdf" / name).write_bytes(b"%d" % number)
     rows = list(read_rows(GovReport(), {"reports": tmp_path / file, "documents": tmp_path / "pdf"}))
-    return [row for row in rows if isinstance(row, Summarised | mm.RowFault)]
+    return [row for row in rows if isinstance(row, Summarised | mt.RowFault)]
 
 
 def test_paragraphs_of_subsections_follow_their_section(tmp_path: Path) -> None:
@@ -573,7 +573,7 @@ def test_a_url_and_subsections_may_be_absent(tmp_path: Path) -> None:
         (["gao-18-107.pdf"], "gao-18-107"),
         (["GAO-18-107.pdf"], "GAO-18-107"),
         (["GAO-18-107.pdf", "gao-18-107.pdf", "Gao-18-107.pdf"], "gao-18-107"),
-        (["GAO-18-107.pdf", "Gao-18-107.pdf"], "gao-18-107"),  # which of them, nobody can tell: missing
+        (["GAO-18-107.pdf", "Gao-18-107.pdf"], "gao-18-107"),  # two candidates: missing
         (["gao-18-1.pdf"], "gao-18-107"),
     ],
 )
@@ -639,19 +639,19 @@ def test_a_file_of_one_report_over_many_lines_is_one_row(tmp_path: Path, file: s
 @pytest.mark.parametrize(("text", "reason"), [("{\n\n", "invalid-json"), ("[\n {}\n]", "not-a-row")])
 def test_a_file_that_is_neither_is_one_reject(tmp_path: Path, text: str, reason: str) -> None:
     (found,) = read(tmp_path, text)
-    assert isinstance(found, mm.RowFault)
+    assert isinstance(found, mt.RowFault)
     assert (found.fault.reason, found.fault.file) == (reason, "reports.json")
 
 
 def test_a_line_that_is_no_valid_unicode_leaves_the_others_as_they_are(tmp_path: Path) -> None:
     found = read(tmp_path, f"{json.dumps(highlights(url=chr(0xD800)))}\n{json.dumps(highlights())}\n")
-    assert [type(row) for row in found] == [mm.RowFault, Summarised]
+    assert [type(row) for row in found] == [mt.RowFault, Summarised]
 
 
-def of_case(tmp_path: Path, raw: object) -> Summarised | mm.RowFault:
+def of_case(tmp_path: Path, raw: object) -> Summarised | mt.RowFault:
     (tmp_path / "test.json").write_text(raw if isinstance(raw, str) else json.dumps(raw))
     (found,) = read_rows(MultiLexSum(), {"cases": tmp_path / "test.json", "documents": tmp_path})
-    assert isinstance(found, Summarised | mm.RowFault)
+    assert isinstance(found, Summarised | mt.RowFault)
     return found
 
 
@@ -680,14 +680,14 @@ CASE = {"case_id": "12041", "case_documents": ["1", "2"], "summary/short": "Sett
 )
 def test_a_case_of_another_shape_is_named(tmp_path: Path, raw: object, reason: str) -> None:
     found = of_case(tmp_path, raw)
-    assert isinstance(found, mm.RowFault)
+    assert isinstance(found, mt.RowFault)
     assert (found.fault.reason, found.fault.place) == (reason, "line 1")
 
 
 @pytest.mark.parametrize("id", [None, True, False, 1.5, [], {}, "", " ", "1\ud800"])
 def test_a_case_without_an_id_is_named_by_its_line(tmp_path: Path, id: object) -> None:
     found = of_case(tmp_path, {**CASE, "case_id": id})
-    assert isinstance(found, mm.RowFault)
+    assert isinstance(found, mt.RowFault)
     assert found.id == "line-1"
     wrong = "invalid-unicode" if isinstance(id, str) and id.strip() else "missing-or-mistyped-field"
     assert found.fault.reason == wrong
@@ -708,7 +708,7 @@ def test_a_kind_that_the_reader_does_not_give_is_named(
 ) -> None:
     said = f"options.kind is '{kind}', the reader gives {gives}s; set options.kind to {gives}"
     source = reports if reader == "govreport" else cases
-    with pytest.raises(mm.DraftError, match=re.escape(said)):
+    with pytest.raises(mt.DraftError, match=re.escape(said)):
         built(tmp_path / "out", source, reader, options={"kind": kind})
 
 

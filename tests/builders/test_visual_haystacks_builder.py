@@ -14,12 +14,12 @@ from PIL import Image
 from builders.samples.visual_haystacks import draw_several, draw_single
 from builders.visual_haystacks import Photographs, VisualHaystack, VisualHaystacks
 from builders.visual_haystacks.rows import PhotographQuestion
-from mmlongbench import Draws, Example, Images, Rejected, Sources
 from mmlongbench.documents.pictures import Pictures
 from mmlongbench.lengths import K, TokenBudget
 from mmlongbench.manifest.errata import read_rows
 from mmlongbench.packing.pack import examples
 from mmlongbench.packing.pricing import Pricer
+from mmlongbench.task import Draws, Images, PackedExample, Rejected, Sources
 from tokenization import CrossModalCounter, PatchRule, load_tokenizer
 
 pytestmark = pytest.mark.slow
@@ -53,7 +53,7 @@ def opened(reader: Reader, sources: Mapping[str, Path]) -> Sources:
     return Sources(images=Images(pictures, reader.shows(sources)))
 
 
-def made(task: VisualHaystack, row: PhotographQuestion, sources: Sources, length: int = 8 * K) -> list[Example]:
+def made(task: VisualHaystack, row: PhotographQuestion, sources: Sources, length: int = 8 * K) -> list[PackedExample]:
     draws = DRAWS.at(row.id)
     placements = task.spec.placements
     assert placements is not None
@@ -106,7 +106,7 @@ def asked(needles: Sequence[str] = ("a.png",), negatives: Sequence[str] = (), an
     return PhotographQuestion(id="vh_single-0", question=question, answer="No", **given)  # type: ignore[arg-type]
 
 
-def every(samples: Mapping[str, Haystack]) -> Iterator[tuple[Haystack, PhotographQuestion, Example]]:
+def every(samples: Mapping[str, Haystack]) -> Iterator[tuple[Haystack, PhotographQuestion, PackedExample]]:
     for kind, haystack in samples.items():
         for row in haystack.rows:
             for example in made(builder(needles=kind), row, haystack.sources):

@@ -1,4 +1,4 @@
-"""The readers of photographs against the dirt of their files: a fault a question, and nothing outside is opened."""
+"""The readers of photographs with faulty files: one fault for each question; no file outside the folder is opened."""
 
 import json
 from collections.abc import Mapping
@@ -9,8 +9,8 @@ import pytest
 
 from builders.visual_haystacks import Photographs, VisualHaystacks
 from builders.visual_haystacks.rows import PhotographQuestion
-from mmlongbench import Fault, RowFault, SourceError
 from mmlongbench.manifest.errata import read_rows
+from mmlongbench.task import Fault, RowFault, SourceError
 
 ASKED = "For the image with a truck, is there a dog?"
 ITEM = {

@@ -152,7 +152,7 @@ def test_placements_are_three_permutations_or_six_depths_of_one_id(release: Path
 
 
 def worst_error(record: Record) -> float:
-    """How far gold stands from the depth asked for, in units of the larger passage beside it, counted in tokens."""
+    """Return the distance of gold from its requested depth, in tokens, divided by the larger neighbouring passage."""
     tokenizer = load_tokenizer("llama2")
     gold = record["positive_ctxs"][0]
     costs = [tokenizer.price(shown([p])) + tokenizer.price("\n\n") for p in record["ctxs"] if p != gold]

@@ -1,4 +1,4 @@
-"""The quickstart with a model that reorders the negatives, and what is said where the extra is missing."""
+"""The quickstart with a reranker, and the message if the extra is missing."""
 
 import sys
 from importlib.util import find_spec

@@ -1,4 +1,4 @@
-"""How a question about an entity finds its article: by the Wikidata id, then by the title; counted either way."""
+"""A question about an entity finds its article by Wikidata id, then by title; both are counted."""
 
 import json
 from collections.abc import Callable

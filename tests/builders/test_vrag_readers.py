@@ -1,4 +1,4 @@
-"""The readers of InfoSeek and ViQuAE against the dirt of their files: a fault a line, and nothing outside is opened."""
+"""The readers of InfoSeek and ViQuAE with faulty files: one fault for each line; no file outside is opened."""
 
 import json
 from pathlib import Path
@@ -12,8 +12,8 @@ from tiny import command, rejects
 from builders.samples.vrag.sources import draw_viquae
 from builders.vrag import InfoSeek, ViQuAE
 from builders.vrag.rows import EntityQuestion
-from mmlongbench import Fault, RowFault, SourceError
 from mmlongbench.manifest.errata import read_rows
+from mmlongbench.task import Fault, RowFault, SourceError
 
 ASKED = {
     "data_id": "infoseek_val_00000007",

@@ -12,7 +12,7 @@ import yaml
 from PIL import Image
 from tiny import Ran, build, command, hashes, leftovers, lock
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 from builders.docvqa import MMLongBenchDoc
 from mmlongbench.building.build_dir import BuildDir, Shard
 from mmlongbench.building.lines import ROWS, ReadRow, Reject
@@ -61,7 +61,7 @@ def test_a_file_that_is_not_what_was_made_is_made_again(
     ended = build(source, out)
     assert ended.code == 2
     assert ended.err == (
-        f"error: {out / name}: is not the file that this build has made there; run the command again to make it anew\n"
+        f"error: {out / name}: is missing or not as this build made it; run the command again to make it again\n"
     )
     assert not (out / "build.lock.json").exists()
     assert build(source, out).code == 0
@@ -78,7 +78,7 @@ def test_a_part_finishes_only_what_was_made(source: Path, finished: Path, tmp_pa
     assert [stage(name).code for name in ("prepare", "records", "images")] == [0, 0, 0]
     replace(out / FILES[0])
     ended = command("finish", out)
-    assert (ended.code, "is not the file that this build has made" in ended.err) == (2, True)
+    assert (ended.code, "is missing or not as this build made it" in ended.err) == (2, True)
     assert "stage images: 1 of 4 shards" in command("finish", out).err
     assert stage("images").code == 0
     assert command("finish", out).code == 0
@@ -86,7 +86,7 @@ def test_a_part_finishes_only_what_was_made(source: Path, finished: Path, tmp_pa
 
 
 def test_an_image_that_nobody_made_is_rendered_anew(source: Path, finished: Path, tmp_path: Path) -> None:
-    """As one that stands there after a kill, of which no result tells what it is."""
+    """As after a kill: a file that no result describes."""
     out = unfinished(source, tmp_path / "out")
     replace(out / FILES[0])
     BuildDir(out).discard(Shard("images", "mmlongdoc", "pages/cedar"))
@@ -137,7 +137,7 @@ def test_a_result_that_was_changed_inside_is_named_and_made_again(source: Path, 
     ended = build(source, out)
     assert (ended.code, ended.err) == (
         2,
-        f"error: {path}: is not what was written there, and was removed; run the command again to go on\n",
+        f"error: {path}: was damaged or changed, and was removed; run the command again to continue\n",
     )
     assert build(source, out).code == 0
     assert hashes(out) == hashes(finished)
@@ -173,8 +173,8 @@ def test_a_torn_plan_counts_as_none(text: str, source: Path, finished: Path, tmp
     for path in stray:
         path.parent.mkdir(exist_ok=True)
         path.write_text("of another manifest")
-    assert "begin with --stage prepare" in command("finish", out).err
-    ended = build(source, out, "--set", "seed=7")  # nobody knows of which manifest the results are
+    assert "run --stage prepare first" in command("finish", out).err
+    ended = build(source, out, "--set", "seed=7")  # it is not known to which manifest the results belong
     assert ended.code == 0, ended.err
     assert lock(out)["manifest"][0]["seed"] == 7
     assert build(source, tmp_path / "whole", "--set", "seed=7").code == 0
@@ -196,15 +196,15 @@ def test_a_plan_that_is_nested_too_deeply_counts_as_none(
 def test_a_result_of_other_lines_than_its_stage_writes_is_named_and_made_again(
     name: str, lines: bytes, source: Path, finished: Path, tmp_path: Path
 ) -> None:
-    """It ends in a line that says it is whole."""
+    """Its last line marks it as complete."""
     out = unfinished(source, tmp_path / "out")
     path = out / ".build" / f"{name}.jsonl"
     end = json.dumps({"bytes": len(lines), "sha256": hashlib.sha256(lines).hexdigest()}).encode()
     path.write_bytes(lines + end + b"\n")
-    for later in ("images", "cells"):  # what is read of an unfinished build when the one before is done
+    for later in ("images", "cells"):  # without the results of later stages, the damaged ones are read
         shutil.rmtree(out / ".build" / later)
     ended = build(source, out)
-    assert (ended.code, "is not what was written there, and was removed; run the command ag" in ended.err) == (2, True)
+    assert (ended.code, "was damaged or changed, and was removed; run the command ag" in ended.err) == (2, True)
     assert build(source, out).code == 0
     assert hashes(out) == hashes(finished)
 
@@ -220,7 +220,7 @@ def test_rows_of_another_type_than_the_reader_has_now_are_made_again(
     end = json.dumps({"bytes": len(text), "sha256": hashlib.sha256(text).hexdigest()}).encode()
     path.write_bytes(text + end + b"\n")
     ended = build(source, out)
-    assert (ended.code, f"{path}: is not what was written there, and was removed" in ended.err) == (2, True)
+    assert (ended.code, f"{path}: was damaged or changed, and was removed" in ended.err) == (2, True)
     assert build(source, out).code == 0
     assert hashes(out) == hashes(finished)
 
@@ -231,14 +231,14 @@ def test_rows_that_are_read_anew_as_others_begin_the_choice_anew(
 ) -> None:
     out, row = unfinished(source, tmp_path / "out"), MMLongBenchDoc.row
 
-    def more(self: MMLongBenchDoc, raw: mm.RawRow, sources: mm.SourcePaths) -> mm.Row | mm.Fault:
+    def more(self: MMLongBenchDoc, raw: mt.RawRow, sources: mt.SourcePaths) -> mt.Row | mt.Fault:
         mended = replace_fields(raw, fields={**raw.fields, "evidence_pages": "[1]"})
         return row(self, mended if raw.id == "mmlongdoc_8" else raw, sources)
 
-    def less(self: MMLongBenchDoc, raw: mm.RawRow, sources: mm.SourcePaths) -> mm.Row | mm.Fault:
-        return mm.Fault("too-new", "x", "y") if raw.id == "mmlongdoc_0" else row(self, raw, sources)
+    def less(self: MMLongBenchDoc, raw: mt.RawRow, sources: mt.SourcePaths) -> mt.Row | mt.Fault:
+        return mt.Fault("too-new", "x", "y") if raw.id == "mmlongdoc_0" else row(self, raw, sources)
 
-    def other(self: MMLongBenchDoc, raw: mm.RawRow, sources: mm.SourcePaths) -> mm.Row | mm.Fault:
+    def other(self: MMLongBenchDoc, raw: mt.RawRow, sources: mt.SourcePaths) -> mt.Row | mt.Fault:
         mended = replace_fields(raw, fields={**raw.fields, "answer": "another"})
         return row(self, mended if raw.id == "mmlongdoc_0" else raw, sources)
 
@@ -247,10 +247,10 @@ def test_rows_that_are_read_anew_as_others_begin_the_choice_anew(
     (out / ".build/rows/mmlongdoc/all.jsonl").unlink()
     shutil.rmtree(out / ".build/cells")
     ended = build(source, out)
-    assert (ended.code, "is not what was written there, and was removed" in ended.err) == (2, True)
+    assert (ended.code, "was damaged or changed, and was removed" in ended.err) == (2, True)
     assert build(source, out).code == 0
     assert build(source, tmp_path / "anew").code == 0
-    assert hashes(tmp_path / "anew").items() <= hashes(out).items()  # a page that nobody shows any more may stay
+    assert hashes(tmp_path / "anew").items() <= hashes(out).items()  # a page that no example shows any more may stay
 
 
 def test_a_plan_that_is_whole_but_of_another_engine_is_torn_too(source: Path, finished: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Sources that change while a release is built: it never gets a lock that names what it was not made of."""
+"""Sources that change during a build: no lock ever names sources from which the release was not made."""
 
 import os
 import shutil
@@ -59,7 +59,7 @@ def build_and(change: Callable[[], object], stage: str, manifest: Path, out: Pat
 
 
 def move_text(path: Path) -> None:
-    """Make a PDF another one of the same size and the same time of its last change."""
+    """Replace a PDF by another one of the same size and modification time."""
     data, about = path.read_bytes(), path.stat()
     assert b"1 0 0 1 20 160" in data
     path.write_bytes(data.replace(b"1 0 0 1 20 160", b"1 0 0 1 90 160"))
@@ -238,7 +238,7 @@ def changing(many_tables: Path) -> Iterator[Path]:
 
 
 def exchange(table: Path) -> None:
-    """Make a table another one that can be read as well."""
+    """Replace a table by another readable one."""
     table.write_bytes(table.with_name("train-0008.parquet").read_bytes())
 
 
@@ -265,7 +265,7 @@ def test_one_of_very_many_tables_that_changes_in_a_stage_and_is_put_back_is_name
 
     monkeypatch.setattr("mmlongbench.building.executors.local.run_shard", changed)
     ended = command("build", many_tables, "--out", tmp_path / "out", "--workers", 1)
-    assert (ended.code, f"{changing}: changed while it was read, and is as it was again" in ended.err) == (2, True)
+    assert (ended.code, f"{changing}: was changed and changed back while it was read" in ended.err) == (2, True)
 
 
 def test_the_last_comparison_finds_a_change_that_no_other_has_found(
@@ -359,7 +359,7 @@ def test_a_document_that_changes_while_it_is_read_and_is_put_back_ends_the_build
     with monkeypatch.context() as patch:
         patch.setattr("mmlongbench.building.stages.documents.sizes_of", changed)
         ended = build(own, tmp_path / "out", "--workers", 1)
-    said = "ash.pdf: changed while it was read, and is as it was again (dataset 'mmlongdoc', source.documents); run"
+    said = "ash.pdf: was changed and changed back while it was read (dataset 'mmlongdoc', source.documents); run"
     assert (ended.code, said in ended.err) == (2, True), ended.err
     assert build(own, tmp_path / "out").code == 0
     assert build(own, tmp_path / "whole").code == 0
@@ -383,7 +383,7 @@ def test_what_is_put_back_before_the_block_ends_is_an_error_even_of_one_that_fai
         raise ValueError("a row that cannot be read")
 
     for block in (files.unchanged(table), files.unchanged_tables("mmlongdoc")):
-        with pytest.raises(SourceChangedError, match=r"samples\.json: changed while it was read"), block:
+        with pytest.raises(SourceChangedError, match=r"samples\.json: was changed and changed back"), block:
             changed()
     with files.unchanged(table), files.unchanged_tables("mmlongdoc"):
         pass
@@ -405,7 +405,7 @@ def test_a_picture_that_changes_while_it_is_read_and_is_put_back_ends_the_build(
 
     monkeypatch.setattr("mmlongbench.documents.pictures.header_size", changed)
     ended = command("build", manifest, "--out", tmp_path / "out", "--workers", 1)
-    assert (ended.code, ": changed while it was read, and is as it was again" in ended.err) == (2, True), ended.err
+    assert (ended.code, ": was changed and changed back while it was read" in ended.err) == (2, True), ended.err
 
 
 def test_a_stamp_proves_nothing_of_a_file_that_was_only_just_changed(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 HOUR, YEAR = 3600, 365 * 24 * 3600
 TIMES = {"an hour ahead": HOUR, "twenty years ahead": 20 * YEAR, "twenty years back": -20 * YEAR}
-"""Of what was written before the clock was set back, or forward."""
+"""The modification time of files from before the clock was changed."""
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def test_a_build_goes_on_to_the_same_bytes_when_the_clock_was_set(
 
 
 def move_dates(folder: Path, seconds: int) -> None:
-    """Let everything in a folder have been written at another time."""
+    """Set the modification time of every file in a folder."""
     for path in (folder, *folder.rglob("*")):
         about = path.stat()
         os.utime(path, (about.st_atime + seconds, about.st_mtime + seconds))

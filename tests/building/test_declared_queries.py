@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 import pytest
 from built import prepared
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 from builders.vrag import VRAG
 from mmlongbench.building.session import Session
 from mmlongbench.building.stages.negatives import search_for
@@ -34,7 +34,7 @@ def test_each_query_has_a_line_by_its_id(session: Session, monkeypatch: pytest.M
     assert line.id == rows[0].id
     assert line.numbers
 
-    def two(self: VRAG, row: Any, sources: mm.Sources) -> Sequence[mm.Query]:
+    def two(self: VRAG, row: Any, sources: mt.Sources) -> Sequence[mt.Query]:
         (query,) = own(self, row, sources)
         return [replace(query, id=f"{row.id}#other", text="harbour"), query]
 
@@ -48,7 +48,7 @@ def test_each_query_has_a_line_by_its_id(session: Session, monkeypatch: pytest.M
 def test_a_draft_that_takes_before_anything_is_searched_for_is_told_so(session: Session) -> None:
     dataset, row = session.dataset("viquae"), session.questions("viquae")[0]
     draft = dataset.builder.draft(row, dataset.sources, dataset.draws(row.id))
-    with pytest.raises(mm.DraftError, match=rf"no hard negatives of '{row.id}' are known: `queries"):
+    with pytest.raises(mt.DraftError, match=rf"no hard negatives of '{row.id}' are known: `queries"):
         next(iter(draft.take_order.units(8192)))
 
 
@@ -56,10 +56,10 @@ def test_a_query_that_nobody_declares_is_named_where_others_are_found(session: S
     row = session.questions("viquae")[1]
     corpus = session.dataset("viquae").sources.corpus
     session.dataset("viquae").negatives.add(search_for(session, "viquae", [row]))
-    facts = mm.Facts(("x",))
-    assert next(iter(corpus.negatives(mm.Query(row.id, "harbour", facts))))
-    with pytest.raises(mm.DraftError, match=rf"no hard negatives of '{row.id}#else' are known: `queries"):
-        next(iter(corpus.negatives(mm.Query(f"{row.id}#else", "harbour", facts))))
+    facts = mt.Facts(("x",))
+    assert next(iter(corpus.negatives(mt.Query(row.id, "harbour", facts))))
+    with pytest.raises(mt.DraftError, match=rf"no hard negatives of '{row.id}#else' are known: `queries"):
+        next(iter(corpus.negatives(mt.Query(f"{row.id}#else", "harbour", facts))))
 
 
 @pytest.mark.parametrize("own", ["a#1", "a#1#2"])
@@ -82,7 +82,7 @@ def test_a_search_that_fails_is_not_the_builders_fault(session: Session, monkeyp
         list(search_for(session, "viquae", session.questions("viquae")[:1]))
 
 
-def _of(change: Callable[[mm.Query], list[object]]) -> Callable[..., list[object]]:
+def _of(change: Callable[[mt.Query], list[object]]) -> Callable[..., list[object]]:
     own = VRAG.queries
     return lambda self, row, sources: change(own(self, row, sources)[0])
 
@@ -97,7 +97,7 @@ def _facts(**fields: object) -> Callable[..., list[object]]:
 
 
 def _refuse() -> NoReturn:
-    raise mm.Rejected(mm.Fault("no-article", "an article", "none"))
+    raise mt.Rejected(mt.Fault("no-article", "an article", "none"))
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def _refuse() -> NoReturn:
     [
         (_of(lambda query: [replace(query, id="other")]), "the id of a query must be the row's, or that and `#…`, fou"),
         (_of(lambda query: [query, query]), "two queries have the id"),
-        (_of(lambda query: [query.text]), "gave a str, expected Query"),
+        (_of(lambda query: [query.text]), "returned a str, expected Query"),
         (_of(lambda query: [changed(query, id=7)]), "must have an id and a text that are texts, and Facts, found"),
         (_of(lambda query: [changed(query, text=None)]), "must have an id and a text that are texts, and Facts, found"),
         (_of(lambda query: [changed(query, facts=None)]), "must have an id and a text that are texts, and Facts, fou"),
@@ -115,7 +115,7 @@ def _refuse() -> NoReturn:
         (_facts(within=(None, 3)), "Facts.within must be two numbers or None, found (None, 3)"),
         (_facts(excluded=None), "Facts.excluded must be a set of ids, found None"),
         (_facts(gold=(7,)), "AttributeError: 'int' object has no attribute"),
-        (_of(lambda query: _refuse()), "refuses a question that draft() has let in: no-article"),
+        (_of(lambda query: _refuse()), "refuses a question that draft() has accepted: no-article"),
         (_of(lambda query: [{"a": 1}["boo"]]), "KeyError: 'boo'"),
     ],
     ids=[

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 @contextmanager
 def stopped(source: Path, out: Path, part: str, *args: str) -> Iterator[subprocess.Popen[str]]:
-    """A build that has stopped in the middle of a shard: it lives, and holds what it has claimed."""
+    """A build that is paused in the middle of a shard: its process is alive and holds its locks."""
     with signalled(source, out, part, signal.SIGSTOP, "--workers", 1, *args) as process:
         _, status = os.waitpid(process.pid, os.WUNTRACED)
         assert os.WIFSTOPPED(status)
@@ -29,7 +29,7 @@ def stage(source: Path, out: Path, name: str, *args: str) -> Ran:
 
 @pytest.fixture
 def packed(source: Path, tmp_path: Path) -> Path:
-    """A build of which the images are left; of these cedar is the third of four shards."""
+    """A build that has only its images left to do; cedar is the third of four shards."""
     for name in ("prepare", "records"):
         assert stage(source, tmp_path / "out", name).code == 0
     return tmp_path / "out"

@@ -1,4 +1,4 @@
-"""A release that is complete already: of which versions, and whether it is whole."""
+"""A release that is already complete: its versions are compared, and its files are checked."""
 
 import json
 import shutil
@@ -24,12 +24,12 @@ def test_a_release_of_other_versions_is_not_called_complete(source: Path, out: P
     before = hashes(out)
     refused = build(source, out)
     assert refused.code == 2
-    assert "holds a release built with pymupdf 1.0, here is " in refused.err
+    assert "holds a release built with pymupdf 1.0, but " in refused.err
     assert "give another folder, or remove this one" in refused.err
     assert hashes(out) == before
     del lock["versions"]
     path.write_text(json.dumps(lock), "utf-8")
-    assert "holds a release built with mmlongbench None, here is " in build(source, out).err
+    assert "holds a release built with mmlongbench None, but " in build(source, out).err
 
 
 @pytest.mark.parametrize("name", [*FILES, "mmlb_image/mmlongbench-doc/ash/ash_page1.jpg"])

@@ -43,7 +43,7 @@ with file_lock(Path(sys.argv[1]), "it"):
 
 @contextmanager
 def held_by_another(path: Path) -> Iterator[None]:
-    """While a process lives that holds the lock on a file; it ends by SIGKILL."""
+    """Run the block while another process holds the lock on a file; the process ends by SIGKILL."""
     command = [sys.executable, "-c", HOLDER, str(path)]
     with started(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
@@ -96,7 +96,7 @@ def test_a_folder_of_somebody_elses_is_refused_and_left_alone(name: str, source:
     (out / name).write_text("mine")
     refused = build(source, out)
     assert refused.code == 2
-    assert "is not empty and no build of this engine; give an empty or a new folder" in refused.err
+    assert "is not empty and holds no build of mmlongbench; give an empty or a new folder" in refused.err
     assert [*hashes(out)] == [name]
 
 
@@ -108,7 +108,7 @@ def test_a_file_is_no_folder(source: Path, tmp_path: Path) -> None:
 
 
 def drop_privileges() -> None:
-    """Root ignores modes; without these two capabilities it does not (PR_CAPBSET_DROP; they end with the exec)."""
+    """Root ignores file modes unless two capabilities are dropped (PR_CAPBSET_DROP, which lasts until the exec)."""
     if not os.geteuid():
         for capability in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
             ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)
@@ -179,7 +179,7 @@ def test_an_interrupted_build_whose_sources_changed_is_refused(source: Path, fin
         change()
         refused = build(changed, out)
         assert refused.code == 2
-        assert f"holds an unfinished build of other sources: {changed / name} differs; put back what" in refused.err
+        assert f"holds an unfinished build of other sources: {changed / name} differs; restore the old" in refused.err
         shutil.rmtree(changed)
         copied(source, changed)
     assert build(changed, out).code == 0
@@ -202,7 +202,7 @@ def test_an_interrupted_build_of_other_versions_is_refused(source: Path, tmp_pat
     saved = json.loads(plan.read_text())
     saved["versions"]["pymupdf"] = "1.0"
     plan.write_text(json.dumps(saved))
-    assert "holds a build begun with pymupdf 1.0, here is " in build(source, tmp_path / "out").err
+    assert "holds an unfinished build with pymupdf 1.0, but " in build(source, tmp_path / "out").err
 
 
 @pytest.mark.parametrize("format", [None, 2, 4])

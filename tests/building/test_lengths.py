@@ -1,4 +1,4 @@
-"""Every builder from 4K to 1M: full where its source suffices, and plain about it where the source ends.
+"""Every builder from 4K to 1M: contexts are full if the source suffices; otherwise the lock counts what is missing.
 
 An image may cost 3,500 tokens, or it would not fit 4K; these worlds have small pictures of small cells, so that a few
 hundred fill 1M.
@@ -16,8 +16,8 @@ from builders.samples.many_shot.sources import draw_tables
 from builders.samples.mm_niah.sources import draw_hidden_sentences
 from builders.samples.visual_haystacks.sources import draw_single
 from mmlongbench.building.build import build
-from mmlongbench.building.estimate import estimate
 from mmlongbench.building.executors.local import LocalExecutor
+from mmlongbench.building.forecast import forecast
 from mmlongbench.io.atomic import TEMPORARY
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K
@@ -92,7 +92,7 @@ DRAWN: dict[str, Callable[[Path, int], World]] = {
     "visual_haystack": photographs,
     "vrag": passages,
 }
-"""By builder: draw a source of some size."""
+"""For each builder, a function that draws a source of a given size."""
 LARGE = {"docvqa": 17, "many_shot": 12, "mm_niah": 130, "summary": 336, "visual_haystack": 450}
 """Sizes that suffice for 1M."""
 SMALL = {
@@ -142,7 +142,7 @@ def test_a_release_is_full_at_every_length(builder: str, tmp_path: Path) -> None
 def test_where_the_source_ends_the_plan_and_the_release_say_so(builder: str, tmp_path: Path) -> None:
     size, role = SMALL[builder]
     manifest = manifest_of(builder, drawn(builder, tmp_path, size))
-    (planned,) = estimate(manifest, LocalExecutor(1, QUIET), probe=9)
+    (planned,) = forecast(manifest, LocalExecutor(1, QUIET), probe=9)
     cells, full = built(manifest, tmp_path / "release")
     for cell, length in zip(planned.cells, LENGTHS, strict=True):
         found, is_long = cells[length], length != "4K"

@@ -1,5 +1,8 @@
 """Prices on disk: kept, shared between two that are open at once, and never wrong."""
 
+import hashlib
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -33,10 +36,20 @@ def test_a_file_that_is_none_of_prices_is_named(tmp_path: Path) -> None:
         KeptPrices(tmp_path, "a" * 64)
 
 
-def test_a_full_disk_is_that_of_any_other_file(tmp_path: Path) -> None:
-    prices = KeptPrices(tmp_path, "0" * 64)
-    prices._database.execute("PRAGMA max_page_count = 2")
-    for number in range(1000):
-        prices[f"text {number}"] = number
-    with pytest.raises(OSError, match="No space left on device"):
-        prices.save()
+def test_a_file_of_an_earlier_version_is_read_and_written(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / f"{'a' * 32}.sqlite")) as file, file:
+        file.execute("CREATE TABLE prices (text BLOB PRIMARY KEY, tokens INTEGER NOT NULL) WITHOUT ROWID")
+        file.execute("INSERT INTO prices VALUES (?, 3)", (hashlib.sha256(b"a text").digest()[:16],))
+    with closing(KeptPrices(tmp_path, "a" * 64)) as prices:
+        assert prices.get("a text") == 3
+        prices["another"] = 4
+    with closing(sqlite3.connect(tmp_path / f"{'a' * 32}.sqlite")) as file:
+        assert dict(file.execute("SELECT text, tokens FROM prices"))[hashlib.sha256(b"another").digest()[:16]] == 4
+
+
+def test_prices_that_are_no_longer_held_are_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mmlongbench.building.prices.MAX_HELD", 2)
+    with closing(KeptPrices(tmp_path, "a" * 64)) as prices:
+        for number in range(7):
+            prices[f"{number}"] = number
+        assert [prices.get(f"{number}") for number in range(7)] == list(range(7))

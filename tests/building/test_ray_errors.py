@@ -1,4 +1,4 @@
-"""What becomes of Ray is one line: where it is not installed, where it does not start, where a process dies."""
+"""Every failure of Ray is one line: it is not installed, it does not start, or a process dies."""
 
 import sys
 from pathlib import Path
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tiny import Ran, command
 
-REMEDY = "run again to go on"
+REMEDY = "run the command again to continue"
 
 
 class RayError(Exception):
@@ -20,7 +20,7 @@ class RayTaskError(RayError):
 
 
 def fake(**functions: Any) -> Any:
-    """A module that has what the engine asks of Ray."""
+    """A module with the functions of Ray that the engine uses."""
     ray: Any = ModuleType("ray")
     ray.exceptions = SimpleNamespace(RayError=RayError, RayTaskError=RayTaskError)
     ray.remote = lambda **options: lambda function: SimpleNamespace(remote=lambda *arguments: arguments[1])

@@ -63,7 +63,7 @@ def test_a_build_that_stopped_goes_on_on_another_machine(source: Path, finished:
     assert not (tmp_path / "there" / "build.lock.json").exists()
     assert build_at(source, url, tmp_path / "b").code == 0
     assert hashes(tmp_path / "there") == hashes(finished)
-    assert "documents: 4 shards, 4 of them done before" in read_log(tmp_path, "there")
+    assert "documents: 4 shards, 4 of them already done" in read_log(tmp_path, "there")
 
 
 def test_drawn_samples_are_found_where_another_machine_has_put_them(tmp_path: Path) -> None:
@@ -130,7 +130,9 @@ def test_a_lock_stands_there_only_when_every_file_does(source: Path, finished: P
     assert build_at(source, url, tmp_path / "b").code == 0
     assert hashes(tmp_path / "there") == hashes(finished)
     (tmp_path / "there" / "mmlb_image" / "mmlongbench-doc" / "ash" / "ash_page0.jpg").unlink()
-    with pytest.raises(BuildError, match=r"ash_page0.jpg: expected \d+ bytes there, found none; the lock is not put"):
+    with pytest.raises(
+        BuildError, match=r"ash_page0.jpg: expected \d+ bytes at the URL, found none; the lock was not uploaded"
+    ):
         Remote(url)._check(finished)
 
 

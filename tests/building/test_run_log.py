@@ -1,4 +1,4 @@
-"""The log beside a release: what was done when; the release is the same without it."""
+"""The log beside a release records what was done when. It does not change the release."""
 
 import re
 import shutil
@@ -17,9 +17,9 @@ def said(log: Path) -> list[str]:
 def test_a_log_beside_the_release_tells_every_stage_and_shard(source: Path, finished: Path, tmp_path: Path) -> None:
     assert build(source, tmp_path / "out").code == 0
     lines = said(tmp_path / "out.log")
-    assert lines[0].startswith("begun: build ")
+    assert lines[0].startswith("started: build ")
     assert "mmlongbench " in lines[0]
-    assert "records: 2 shards, 0 of them done before" in lines
+    assert "records: 2 shards, 0 of them already done" in lines
     assert any(re.fullmatch(r"records/mmlongdoc/2K/00000: done in \d+\.\d\d s", line) for line in lines)
     assert lines[-1] == "ended well"
     assert hashes(tmp_path / "out") == hashes(finished)
@@ -31,13 +31,13 @@ def test_a_build_that_goes_on_goes_on_in_the_same_log(source: Path, tmp_path: Pa
     assert said(tmp_path / "out.log")[-1].startswith("ended: --strict: ")
     assert build(source, out).code == 0
     lines = said(tmp_path / "out.log")
-    assert [line.split(":")[0] for line in lines if line.startswith(("begun", "ended"))] == [
-        "begun",
+    assert [line.split(":")[0] for line in lines if line.startswith(("started", "ended"))] == [
+        "started",
         "ended",
-        "begun",
+        "started",
         "ended well",
     ]
-    assert "documents: 4 shards, 4 of them done before" in lines
+    assert "documents: 4 shards, 4 of them already done" in lines
 
 
 def test_where_no_log_can_be_written_the_build_goes_on_without(source: Path, finished: Path, tmp_path: Path) -> None:

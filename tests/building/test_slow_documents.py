@@ -1,4 +1,4 @@
-"""Documents that a build does without: too large, too costly to draw, excluded; and one that takes too long."""
+"""Documents that a build leaves out (too large, too expensive to draw, excluded), and one that takes too long."""
 
 import re
 import shutil
@@ -64,7 +64,7 @@ def test_a_document_over_the_limit_is_never_read(own: Path, tmp_path: Path, monk
     huge = own / "documents" / "huge.pdf"
     with huge.open("wb") as file:
         file.write(b"%PDF-1.7\n")
-        file.truncate(100 * 1024**3)  # of which the disk has nothing
+        file.truncate(100 * 1024**3)  # a sparse file, which takes no space on the disk
 
     def hashed(path: Path) -> str:
         assert path.resolve() != huge.resolve()
@@ -87,7 +87,8 @@ def test_a_page_that_takes_too_long_ends_the_build_by_name(workers: int, own: Pa
     assert (ended.code, ended.err) == (
         2,
         "error: dataset 'mmlongdoc', document 'elm': elm.pdf, page 0: takes longer than 3 s; exclude it (`exclude: "
-        '["elm"]` in the manifest, and a new folder), or raise limits.seconds_a_page, and the same command goes on\n',
+        '["elm"]` in the manifest, and a new folder), or raise limits.seconds_a_page, '
+        "and run the same command to continue\n",
     )
     built = build(own, tmp_path / "new", "--workers", workers, "--set", "exclude=[elm]")
     assert built.code == 0, built.err

@@ -62,6 +62,6 @@ def test_rows_that_are_damaged_on_disk_end_the_build_by_name(own: Path, tmp_path
         assert rows[1].id == "mmlongdoc_1"
         path = session.build_dir.result(rows_shard("mmlongdoc"))
         path.write_bytes(path.read_bytes().replace(b'"mmlongdoc_1"', b'"mmlongdoc_1', 1))
-        with pytest.raises(BuildError, match="is not what was written there, and was removed"):
+        with pytest.raises(BuildError, match="was damaged or changed, and was removed"):
             rows[1]
         assert not path.exists()

@@ -25,7 +25,7 @@ def own(source: Path, tmp_path: Path) -> Path:
 
 
 def unreadable(monkeypatch: pytest.MonkeyPatch, *names: str, code: int = errno.EACCES) -> None:
-    """Files of these names cannot be read, whoever asks."""
+    """Files of these names cannot be read by any code."""
 
     def fails(path: Path) -> str:
         if path.name in names:
@@ -63,7 +63,7 @@ def test_another_source_that_cannot_be_read_is_named(
     refused = build(own, tmp_path / "out")
     assert refused.code == 2
     assert f"error: {name}, dataset 'mmlongdoc': unreadable-source: expected a file that can be read" in refused.err
-    assert "the same command goes on" not in refused.err
+    assert "run the same command to continue" not in refused.err
     assert not (tmp_path / "out").exists()
 
 
@@ -93,7 +93,7 @@ def test_only_an_error_of_the_disk_says_that_the_same_command_goes_on(
         return failed.err
 
     for code in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
-        assert failing(code) == "error: file: it failed; nothing is half-written, the same command goes on\n"
+        assert failing(code) == "error: file: it failed; no file is half-written, run the same command to continue\n"
     for code in (errno.EACCES, errno.ENOENT):
         assert failing(code) == "error: file: it failed\n"
     assert failing(errno.EMFILE) == "error: file: it failed; allow more (ulimit -n), or use fewer --workers\n"

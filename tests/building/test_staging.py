@@ -55,11 +55,11 @@ def test_a_build_in_one_go_goes_on_from_parts(source: Path, finished: Path, tmp_
 def test_what_is_not_done_is_named_with_what_does_it(source: Path, tmp_path: Path) -> None:
     out = tmp_path / "release"
     assert stage(source, out, "records")[0] == 2
-    assert "begin with --stage prepare" in stage(source, out, "records")[1]
+    assert "run --stage prepare first" in stage(source, out, "records")[1]
     assert stage(source, out, "prepare")[0] == 0
     code, said = stage(source, out, "images")
     assert (code, "stage records: 2 of 2 shards of 'mmlongdoc' are not done" in said) == (2, True)
-    assert "--stage records` does them" in said
+    assert "run `mmlongbench build … --stage records`" in said
     assert stage(source, out, "records", "1/2")[0] == 0
     refused = command("finish", out)
     assert (refused.code, "stage records: 1 of 2" in refused.err) == (2, True)
@@ -75,7 +75,7 @@ def test_a_share_that_is_none_is_refused(source: Path, tmp_path: Path, shard: st
 def test_preparing_is_not_shared_and_a_finished_release_is_left_alone(
     source: Path, finished: Path, tmp_path: Path
 ) -> None:
-    assert "leave --shard out" in stage(source, tmp_path / "release", "prepare", "1/2")[1]
+    assert "leave out --shard" in stage(source, tmp_path / "release", "prepare", "1/2")[1]
     assert "is finished" in stage(source, finished, "records")[1]
     assert "--shard needs --stage" in command("build", source / "tiny.yaml", "--out", tmp_path, "--shard", "1/2").err
 

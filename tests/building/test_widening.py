@@ -1,4 +1,4 @@
-"""Contexts that run dry show as many groups more as one more after another would; found in fewer steps."""
+"""An exhausted context shows more groups: as many as adding one after another gives, found in fewer steps."""
 
 from dataclasses import replace
 from typing import Any
@@ -21,7 +21,7 @@ Counts = dict[int, int]
 
 
 class Counted:
-    """What is needed of a dataset; each pack asks for a budget, which is counted."""
+    """The part of a dataset that is needed here; it counts packs by their requests for a budget."""
 
     def __init__(self) -> None:
         self.pricer = Pricer(CrossModalCounter(load_tokenizer("llama2"), PatchRule()), _OneSize())
@@ -38,7 +38,7 @@ class _OneSize(dict[str, tuple[int, int]]):
 
 
 def context(pictures: int, excluded: Counts, classes: int, most: int) -> Draft:
-    """So many pictures of each class, of some of which the first few are excluded."""
+    """Return this many pictures of each class; in some classes the first few are excluded."""
 
     def unit(kind: str, name: str, label: int, turn: int) -> Unit:
         is_excluded = int(name.rpartition(" ")[2]) < excluded.get(int(kind), 0)
@@ -63,7 +63,7 @@ def units(dataset: Any, draft: Draft) -> tuple[int, bool]:
 
 
 def one_after_another(dataset: Any, draft: Draft) -> Draft:
-    """Wider by one until it is full, or by the number that fills it most."""
+    """Add one group at a time until the context is full; otherwise use the number that fills it most."""
     found = [draft]
     while units(dataset, found[-1])[1] and (take_order := found[-1].take_order.wider(LENGTH)):
         found.append(replace(found[-1], take_order=take_order))

@@ -51,7 +51,7 @@ def test_an_interrupt_ends_a_build_at_once_with_one_line_and_it_goes_on(
     assert process.returncode == 130
     assert re.fullmatch(
         r"\n*interrupted at images: \d of \d shards of this stage are done and kept; "
-        r"the same command goes on from here\n",
+        r"run the same command to continue from here\n",
         said,
     )
     wait_for(lambda: not of_session(process.pid))
@@ -80,7 +80,7 @@ def test_an_interrupt_ends_workers_that_ignore_sigterm(source: Path, tmp_path: P
     with signalled(source, tmp_path / "out", "cedar_page1.jpg", signal.SIGINT, *args, ignored=deaf) as process:
         _, said = process.communicate()
     assert process.returncode == 130
-    assert "interrupted at images: " in said  # in good order, not by the limit of a second and a half
+    assert "interrupted at images: " in said  # it ended by itself, not by the limit of a second and a half
     wait_for(lambda: not of_session(process.pid))
 
 
@@ -108,9 +108,11 @@ def test_a_shard_that_kills_its_worker_again_is_named_and_the_build_goes_on(
     source: Path, finished: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    ran = killed(source, out, tmp_path / "no" / "marker")  # cannot be touched: it dies each time
+    ran = killed(source, out, tmp_path / "no" / "marker")  # cannot be created, so the worker dies each time
     assert ran.returncode == 2
-    assert ran.stderr.startswith("error: images/mmlongdoc/pages/cedar: the process that did it died, alone too")
+    assert ran.stderr.startswith(
+        "error: images/mmlongdoc/pages/cedar: the process died at this shard again when it ran alone"
+    )
     assert ran.stderr.count("\n") == 1
     assert build(source, out).code == 0
     assert hashes(out) == hashes(finished)

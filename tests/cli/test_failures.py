@@ -21,14 +21,14 @@ pytestmark = pytest.mark.slow
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (OSError(errno.ENOSPC, "No space left", "/a/b"), "/a/b: No space left; nothing is half-written"),
+        (OSError(errno.ENOSPC, "No space left", "/a/b"), "/a/b: No space left; no file is half-written"),
         (OSError(errno.ENOSPC, "No space left"), "standard output, or a file in the output folder or in "),
         (OSError(errno.EMFILE, "Too many open files", "/a/b"), "/a/b: Too many open files; allow more (ulimit -n)"),
         (OSError(errno.EMFILE, "Too many open files"), "Too many open files; allow more (ulimit -n)"),
-        (OSError(errno.ENOMEM, "Cannot allocate memory"), "memory ran out; nothing is half-written"),
-        (MemoryError(), "memory ran out; nothing is half-written"),
-        (RuntimeError("can't start new thread"), "memory ran out; nothing is half-written"),
-        (ImportError("libx.so: failed to map segment from shared object"), "memory ran out; nothing"),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), "memory ran out; no file is half-written"),
+        (MemoryError(), "memory ran out; no file is half-written"),
+        (RuntimeError("can't start new thread"), "memory ran out; no file is half-written"),
+        (ImportError("libx.so: failed to map segment from shared object"), "memory ran out; no file"),
         (BuildError("what it says"), "what it says"),
     ],
     ids=["full", "full-unnamed", "open", "open-unnamed", "enomem", "memory", "thread", "import", "own"],
@@ -80,7 +80,7 @@ def test_an_output_that_is_full_is_one_line() -> None:
 )
 def test_a_limit_of_memory_is_one_line(words: str, limit: int, source: Path, finished: Path, tmp_path: Path) -> None:
     given = ("build", source / "tiny.yaml", "--out", tmp_path / "out") if words == "build" else ("audit", finished)
-    most = 60 * 1024 * 1024  # the interpreter starts, what the command needs does not
+    most = 60 * 1024 * 1024  # the interpreter starts, but the modules of the command do not load
     ran = mmlongbench(*given, "-q", preexec_fn=lambda: resource.setrlimit(limit, (most, most)))
     assert ran.code == 2
     assert ran.err.startswith("error: memory ran out")
@@ -93,7 +93,7 @@ def test_an_output_that_reads_as_an_option_is_refused(
     monkeypatch.chdir(tmp_path)
     refused = command("build", source / "tiny.yaml", "--out", "-x")
     assert refused.code == 2
-    assert refused.err.endswith("Error: --out -x: would be read as an option by other commands; write ./-x\n")
+    assert refused.err.endswith("Error: --out -x: other commands would read it as an option; write ./-x\n")
     assert os.listdir(tmp_path) == []  # noqa: PTH208
 
 

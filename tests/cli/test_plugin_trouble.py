@@ -17,7 +17,7 @@ PROBLEMS = {
     "hidden": "<class 'broken_plugins.Hidden'>: 'needles' must be a method, as in every builder",
     "incomplete": "<class 'broken_plugins.Incomplete'> lacks draft, prompt, record, spec, which a builder needs",
     "lacking": "ModuleNotFoundError: No module named 'a_library_that_is_not_installed'",
-    "stranger": "<class 'broken_plugins.Stranger'> is no subclass of mmlongbench.task.builder.Builder",
+    "stranger": "<class 'broken_plugins.Stranger'> is not a subclass of mmlongbench.task.builder.Builder",
     "quitting": "SystemExit: this plug-in wants another Python",
 }
 

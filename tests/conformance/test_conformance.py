@@ -1,4 +1,4 @@
-"""What must hold of every builder: each is built from the sample of its reader.
+"""The rules that every builder must keep; each builds from the sample of its reader.
 
 A new builder joins by a dataset in `manifests/quickstart.yaml`.
 """
@@ -30,11 +30,11 @@ from mmlongbench.manifest.builtin_manifests import find_manifest
 from mmlongbench.manifest.errata import read_rows
 from mmlongbench.manifest.model import Manifest, load_manifest, narrowed
 from mmlongbench.manifest.registry import installed, metric_type
-from mmlongbench.packing.pack import Example, NothingAskedError
+from mmlongbench.packing.pack import NothingAskedError, PackedExample
 from mmlongbench.release.audit import audit_release
 from mmlongbench.release.images import ImageSizes
 from mmlongbench.release.layout import DATA, IMAGES, ITEMS
-from mmlongbench.release.loading import open_release
+from mmlongbench.release.loading import load_release
 from mmlongbench.scoring.joining import scorable_files
 from mmlongbench.task.builder import Builder, SharedContextBuilder
 from mmlongbench.task.inputs import scoring_input
@@ -63,19 +63,19 @@ class World:
     release: Path
     datasets: dict[str, Dataset]
     rows: dict[str, tuple[Row, ...]]
-    packed: dict[tuple[str, int], list[list[Example]]]
+    packed: dict[tuple[str, int], list[list[PackedExample]]]
 
-    def examples(self, name: str, length: int) -> list[Example]:
+    def examples(self, name: str, length: int) -> list[PackedExample]:
         return [example for examples in self.packed_rows(name, length) for example in examples]
 
-    def packed_rows(self, name: str, length: int) -> list[list[Example]]:
+    def packed_rows(self, name: str, length: int) -> list[list[PackedExample]]:
         """The examples of each row, or of each shared context; packed once."""
         if (name, length) not in self.packed:
             self.packed[name, length] = list(self._pack(self.datasets[name], self.rows[name], length))
         return self.packed[name, length]
 
     @staticmethod
-    def _pack(dataset: Dataset, rows: tuple[Row, ...], length: int) -> Iterator[list[Example]]:
+    def _pack(dataset: Dataset, rows: tuple[Row, ...], length: int) -> Iterator[list[PackedExample]]:
         for row in () if is_shared(dataset) else rows:
             yield pack_row(dataset, row, length)
         for _, made in pack_contexts(dataset, rows, length) if is_shared(dataset) else ():
@@ -145,8 +145,8 @@ def test_the_prompt_is_rebuilt_from_the_record_alone(world: World, name: str) ->
         assert dataset.builder.prompt({**record, "a field of somebody else's": 1}) == example.prompt
 
 
-def _worst_error(example: Example) -> float:
-    """How far a needle stands from where it was asked, in halves of the largest unit; at most 1 is right."""
+def _worst_error(example: PackedExample) -> float:
+    """Return the distance of a needle from its requested depth, in halves of the largest unit; it must be at most 1."""
     hay = [item.count.total + 2 for item in example.items if item.unit.place is not None]
     total = sum(hay)
     return max(abs(n.requested - n.achieved) * total / (max(hay) / 2) for n in example.needles)
@@ -241,7 +241,7 @@ def test_shared_contexts_show_each_label_once_a_round_and_no_picture_twice(
 
 @pytest.fixture(scope="session")
 def problems(world: World) -> dict[str, dict[str, dict[str, str]]]:
-    """What one audit of the release finds, by dataset and file; what belongs to no dataset is in each."""
+    """The findings of one audit, by dataset and file; findings that belong to no dataset are in each."""
     found = [audit for audit in audit_release(world.release, QUIET) if audit.problems]
     others = {audit.file: audit.first for audit in found if not audit.dataset}
     of = {name: {audit.file: audit.first for audit in found if audit.dataset == name} for name in NAMES}
@@ -327,8 +327,8 @@ def _built(out: Path, seed: str, workers: int) -> dict[str, str]:
 def test_gold_answers_fed_back_score_full_and_no_answer_scores_nothing(world: World, name: str) -> None:
     builder = world.datasets[name].builder
     metric = metric_type(builder.spec.metric)(Settings())
-    plain = metric_type(builder.spec.metric)(Settings(profile="ours"))  # the public code guesses where nothing is said
-    opened = [each for each in scorable_files(open_release(world.release)) if each.builder.dataset == name]
+    plain = metric_type(builder.spec.metric)(Settings(profile="ours"))  # the public code guesses if there is no answer
+    opened = [each for each in scorable_files(load_release(world.release)) if each.builder.dataset == name]
     assert {each.file.length for each in opened} <= set(LENGTHS)
     for file in (each.file for each in opened if each.file.form and each.file.length == 16 * K):
         assert file.form is not None
@@ -344,9 +344,9 @@ def test_gold_answers_fed_back_score_full_and_no_answer_scores_nothing(world: Wo
 @every
 def test_a_question_has_one_cluster_at_all_lengths_and_placements(world: World, name: str) -> None:
     builder = world.datasets[name].builder
-    assert type(builder).cluster is not Builder.cluster  # a task of ours says it, or says that nobody knows
+    assert type(builder).cluster is not Builder.cluster  # a task of this project names its evidence or returns None
     found: dict[str, set[str]] = {}
-    for file in open_release(world.release).files:
+    for file in load_release(world.release).files:
         if file.dataset is not None and file.dataset.builder.dataset == name and file.form:
             for _, record in file.form.unbundle(file.path):
                 if "id" in record:
@@ -356,7 +356,7 @@ def test_a_question_has_one_cluster_at_all_lengths_and_placements(world: World, 
 
 
 def _said(gold: Any, metric: str) -> str:
-    """What a model that knows the answer says."""
+    """The prediction of a model that knows the answer."""
     if metric == "mc_acc":
         return chr(ord("A") + gold)
     return str(gold[0] if metric == "sub_em" and isinstance(gold, list) else gold)

@@ -40,7 +40,7 @@ def test_passages_by_number(trees: Corpus) -> None:
     assert trees.passage(5) == Passage("2#0", "2", "Ash", "Another ash.", 0)
     assert list(trees) == [trees.passage(number) for number in range(6)]
     for number in (-1, 6):
-        with pytest.raises(IndexError, match=f"passage {number} of a corpus of 6"):
+        with pytest.raises(IndexError, match=f"there is no passage {number} in a corpus of 6"):
             trees.passage(number)
 
 

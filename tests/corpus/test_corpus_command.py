@@ -1,4 +1,4 @@
-"""The command `corpus build`: what it says, what it leaves, and how it fails."""
+"""The command `corpus build`: its output, its files and its errors."""
 
 import json
 import sys
@@ -61,7 +61,7 @@ def test_it_fails_in_one_line_and_leaves_nothing(source: Path, tmp_path: Path) -
 def test_a_folder_that_cannot_be_used_is_told_before_the_source_is_read(tmp_path: Path) -> None:
     failed = run("nowhere", "--out", tmp_path.parent)
     assert isinstance(failed.exception, BuildError)
-    with pytest.raises(BuildError, match="--mode lines: there are sentences, words"):
+    with pytest.raises(BuildError, match="--mode lines: unknown mode; the modes are sentences, words"):
         make_corpus("nowhere", tmp_path / "out", "lines")
 
 

@@ -56,7 +56,7 @@ def test_another_corpus_is_not_written_over(trees: Corpus, changes: Any, message
 
 def test_a_folder_of_other_things_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("mine")
-    with pytest.raises(BuildError, match="is not empty and no corpus; give an empty or a new folder"):
+    with pytest.raises(BuildError, match="is not empty and holds no corpus; give an empty or a new folder"):
         build_corpus(TREES, tmp_path)
     with pytest.raises(BuildError, match="mine: is a file; give a folder"):
         build_corpus(TREES, tmp_path / "mine")
@@ -94,7 +94,7 @@ def test_a_build_that_breaks_off_leaves_nothing_and_one_that_was_killed_is_begun
     (killed / "index").mkdir()
     (killed / "index" / "passages.keys.npy").write_text("of another")
     with pytest.raises(
-        CorpusError, match=r"killed: no corpus.json: not a corpus, or one whose build has not ended; build"
+        CorpusError, match=r"killed: no corpus.json: this is no corpus, or its build has not finished; build"
     ):
         Corpus.open(killed)
     assert build_corpus(TREES, killed, source=SOURCE) == trees.info
@@ -128,5 +128,7 @@ def test_a_broken_corpus_is_named(trees: Corpus, file: str, data: bytes, message
 def test_a_table_of_another_corpus_is_told(trees: Corpus, tmp_path: Path) -> None:
     build_corpus(TREES[:1], tmp_path / "other")
     (trees.folder / "passages.arrow").write_bytes((tmp_path / "other" / "passages.arrow").read_bytes())
-    with pytest.raises(CorpusError, match=r"passages.arrow: has 2 passages, its corpus 4; build the corpus again"):
+    with pytest.raises(
+        CorpusError, match=r"passages.arrow: has 2 passages, but its corpus has 4; build the corpus again"
+    ):
         Corpus.open(trees.folder)

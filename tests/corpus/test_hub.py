@@ -1,4 +1,4 @@
-"""Datasets of the Hugging Face hub, with the hub played by a few rows."""
+"""Datasets of the Hugging Face hub, with a fake hub of a few rows."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +13,7 @@ ROWS = [{"id": str(n), "title": f"Title {n}", "text": f"Text {n}.", "vector": [n
 
 
 class Hub:
-    """What stands in for the hub: two datasets, one of them with two splits."""
+    """The fake hub: two datasets, one of them with two splits."""
 
     splits = {"me/one": {"train": ROWS}, "me/two": {"a": ROWS[:1], "b": ROWS[1:]}}  # noqa: RUF012
 

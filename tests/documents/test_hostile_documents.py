@@ -170,7 +170,7 @@ def test_a_user_password_is_refused(refusal: Any, method: str, words: dict[str, 
 
 
 def test_an_owner_password_alone_does_not_matter(tmp_path: Path) -> None:
-    data = drawn_pdf(encryption=pymupdf.PDF_ENCRYPT_AES_256, owner_pw="owner", permissions=0)
+    data = drawn_pdf(encryption=pymupdf.mupdf.PDF_ENCRYPT_AES_256, owner_pw="owner", permissions=0)
     assert planned_and_rendered(tmp_path, data) == [LETTER_AT_144] * 3
 
 

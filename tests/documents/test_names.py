@@ -17,7 +17,7 @@ ids_of_documents = st.sets(st.sampled_from(AWKWARD) | st.text(st.characters(), m
 
 
 def folded(name: str) -> str:
-    """As a file system sees a name that heeds neither case nor the way accents are spelled."""
+    """Return a name as a file system sees it that ignores case and the encoding of accents."""
     return unicodedata.normalize("NFD", unicodedata.normalize("NFD", name).casefold())
 
 

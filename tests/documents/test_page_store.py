@@ -1,4 +1,4 @@
-"""The page store: what is read of pages in one reading is what is read of them apart."""
+"""The page store: reading several pages at once gives the same as reading each page alone."""
 
 from pathlib import Path
 

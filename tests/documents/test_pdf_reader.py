@@ -1,4 +1,4 @@
-"""PDFs read by another process: the same answers, within a time for each page, whatever becomes of the process."""
+"""PDFs are read by another process: with the same results, a time limit for each page, and recovery if it dies."""
 
 import os
 import signal
@@ -136,7 +136,7 @@ def test_two_documents_may_be_read_at_once(drawn: Path) -> None:
 
 @pytest.fixture
 def dying(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Processes that die when they are asked, so many as the list has entries."""
+    """Start processes that die at their first request, one for each entry of the list."""
     left: list[int] = []
     take = pdf_reader._free_reader
 
@@ -171,7 +171,9 @@ def test_the_last_line_of_a_process_that_dies_is_kept(drawn: Path, monkeypatch: 
     for reader in pdf_reader._free(os.getpid()):
         reader.end()
     pdf_reader._free(os.getpid()).clear()
-    with pytest.raises(ReaderDiedError, match=r"the second time with exit code 3 \(no such library\); run again"):
+    with pytest.raises(
+        ReaderDiedError, match=r"the second time with exit code 3 \(no such library\); run the command again"
+    ):
         pdf_reader.page_sizes(drawn, 144, LIMITS)
 
 
@@ -231,7 +233,7 @@ def test_a_tesseract_that_does_not_say_its_version_is_named(
 ) -> None:
     monkeypatch.setattr(pdf, "_ANSWERING", 0.3)
     pdf.ocr_version.cache_clear()
-    with pytest.raises(BuildError, match=r"`tesseract --version` says nothing within 0\.3 s"):
+    with pytest.raises(BuildError, match=r"`tesseract --version` does not answer within 0\.3 s"):
         pdf.ocr_version()
 
 

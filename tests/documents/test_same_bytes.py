@@ -1,11 +1,11 @@
-"""Pictures that rows ask about, told by their bytes, whatever their names are."""
+"""Pictures that rows ask about are recognised by their bytes, not by their names."""
 
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 from mmlongbench.documents.pictures import Pictures
 
 
@@ -30,7 +30,7 @@ def test_a_picture_is_known_by_its_bytes_and_not_by_its_size(tmp_path: Path) -> 
     one, other = tmp_path / "one.png", tmp_path / "other.png"
     one.write_bytes(b"0123456789")
     other.write_bytes(b"9876543210")
-    found = mm.PictureBytes([one])
+    found = mt.PictureBytes([one])
     assert one in found
     assert Cell(b"0123456789") in found
     assert other not in found
@@ -41,7 +41,7 @@ def test_a_picture_is_known_by_its_bytes_and_not_by_its_size(tmp_path: Path) -> 
 def test_only_pictures_of_a_known_size_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small, large = picture(tmp_path / "small.png", 1), tmp_path / "large.bmp"
     Image.new("RGB", (90, 90)).save(large)
-    found = mm.PictureBytes([small, tmp_path / "gone.png"])
+    found = mt.PictureBytes([small, tmp_path / "gone.png"])
     read: list[str] = []
     whole = Path.read_bytes
 
@@ -59,7 +59,7 @@ def test_images_know_the_pictures_of_all_rows_under_any_name(tmp_path: Path) -> 
     asked, web = picture(tmp_path / "asked.png", 9), picture(tmp_path / "web.png", 8)
     (tmp_path / "copy.png").write_bytes(asked.read_bytes())
     pictures = Pictures("x", lambda name: file if (file := tmp_path / name).is_file() else None, 10**6)
-    images = mm.Images(pictures, asked=iter(["asked.png", "gone.png", "./asked.png"]))
+    images = mt.Images(pictures, asked=iter(["asked.png", "gone.png", "./asked.png"]))
     assert images.is_asked(images["copy.png"])
     assert images.is_asked(images["asked.png"])
     assert not images.is_asked(images[web.name])
@@ -67,6 +67,6 @@ def test_images_know_the_pictures_of_all_rows_under_any_name(tmp_path: Path) -> 
 
 def test_images_without_such_rows_know_none(tmp_path: Path) -> None:
     picture(tmp_path / "web.png", 8)
-    images = mm.Images(Pictures("x", lambda name: tmp_path / name, 10**6))
+    images = mt.Images(Pictures("x", lambda name: tmp_path / name, 10**6))
     found = images["web.png"]
     assert not images.is_asked(found)

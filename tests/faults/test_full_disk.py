@@ -1,4 +1,4 @@
-"""Disks that are full: told so by a sync that fails, and really so, small file systems in memory."""
+"""Full disks: a sync that fails, and small file systems in memory that are really full."""
 
 import subprocess
 import sys
@@ -48,7 +48,7 @@ def lives(source: Path) -> Iterator[Lives]:
 
 @pytest.fixture(scope="module")
 def disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where a small disk is mounted, for some."""
+    """The folder where some processes have a small disk mounted."""
     skip_unless_mounting()
     return tmp_path_factory.mktemp("disk")
 
@@ -62,7 +62,7 @@ def small(source: Path, disk: Path) -> Iterator[Lives]:
 def has_stopped(life: Life, out: Path) -> bool:
     """Whether a build has ended as it should when the disk is full, with nothing half-written."""
     is_one_line = life.said.count("\n") == 1
-    says = "No space left on device; nothing is half-written, the same command goes on" in life.said
+    says = "No space left on device; no file is half-written, run the same command to continue" in life.said
     is_clean = not [*out.rglob(".tmp-*")] and not (out / "build.lock.json").exists()
     return life.code == 2 and is_one_line and says and is_clean
 

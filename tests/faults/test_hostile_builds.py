@@ -42,7 +42,7 @@ def raw_pdf(objects: dict[int, str]) -> bytes:
 
 
 def declared(count: int) -> bytes:
-    """One page that says it is so many."""
+    """A page tree with one page and a false count."""
     tree = {1: CATALOGUE, 2: f"<</Type/Pages/Kids[3 0 R]/Count {count}>>"}
     return raw_pdf({**tree, 3: f"<</Type/Page/Parent 2 0 R{LETTER}>>"})
 
@@ -57,7 +57,7 @@ def shared(levels: int) -> bytes:
 
 
 def many(pages: int, count: int) -> bytes:
-    """So many pages, of which the tree admits to `count`."""
+    """A page tree with this many pages and the false count `count`."""
     kids = " ".join(f"{number} 0 R" for number in range(3, pages + 3))
     tree = {1: CATALOGUE, 2: f"<</Type/Pages/Kids[{kids}]/Count {count}>>"}
     return raw_pdf({**tree, **dict.fromkeys(range(3, pages + 3), f"<</Type/Page/Parent 2 0 R{LETTER}>>")})
@@ -89,7 +89,7 @@ PDFS = {
     "hidden": (many(25_000, 2), "pages-of-a-document"),
     "deep": (deep(300), "nested-page-tree"),
     "apart": (deep(300, is_apart=True), "nested-page-tree"),
-    "encrypted": (drawn(encryption=pymupdf.PDF_ENCRYPT_AES_256, user_pw="user"), "encrypted-document"),
+    "encrypted": (drawn(encryption=pymupdf.mupdf.PDF_ENCRYPT_AES_256, user_pw="user"), "encrypted-document"),
     "torn": (drawn()[: len(drawn()) // 2], "truncated-document"),
     "empty": (b"", "broken-document"),
     "page": (b"<!DOCTYPE html>", "not-a-pdf"),
@@ -239,7 +239,7 @@ def test_a_hostile_manifest_ends_the_build_in_one_line(text: str, said: str, tmp
     [
         (f"a: &a [x]\n{LAUGHS}\nmmlongdoc_0: {{source: me, set: {{answer: *j}}}}", "expected at most 1000000 values"),
         ("x: !!timestamp y", "errata errata.yaml: a tag that does not fit its value"),
-        ("x: {source: a}\nx: {source: b}", "errata errata.yaml: 'x' stands twice"),
+        ("x: {source: a}\nx: {source: b}", "errata errata.yaml: 'x' occurs twice"),
         ('x: {source: "\\ud800", drop: true}', "errata errata.yaml: expected text that can be written"),
         (f"? {'x' * 90_000}\n: {{source: me}}", "expected either `set` or `drop: true`"),
         ("x: {source: me, set: &a {b: *a}}", "errata errata.yaml: expected at most 100 levels"),

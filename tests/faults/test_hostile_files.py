@@ -1,8 +1,9 @@
-"""Files that are no data: devices, pipes, links out, bombs, lines without end; each is named, none is waited for."""
+"""Files without usable data: devices, pipes, links out of the folder, bombs, endless lines. None blocks."""
 
 import gzip
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,8 @@ def test_a_pipe_or_a_device_in_place_of_a_source_is_not_read(name: str, kind: st
 @pytest.mark.parametrize("kind", ["pipe", "device"])
 def test_a_pipe_or_a_device_is_named_as_what_it_is(kind: str, tmp_path: Path) -> None:
     path = device(tmp_path, kind)
-    for read in (lambda: list(json_lines(path)), lambda: load_json(path, "rows")):
+    readers: list[Callable[[], object]] = [lambda: list(json_lines(path)), lambda: load_json(path, "rows")]
+    for read in readers:
         with pytest.raises(SourceError, match=rf"^{kind}: unreadable-source: expected .*, found a pipe or a device"):
             read()
 
@@ -222,7 +224,7 @@ def test_what_is_nested_without_end_is_named(text: str, tmp_path: Path) -> None:
 
 def test_a_hundred_levels_are_read(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text("[" * 100 + "]" * 100)
-    value = load_json(tmp_path / "x.json", "rows")
+    value: Any = load_json(tmp_path / "x.json", "rows")
     for _ in range(99):
         (value,) = value
     assert value == []

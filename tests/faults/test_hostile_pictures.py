@@ -1,4 +1,4 @@
-"""Pictures that are somewhere else, or larger than any picture: no reader gives one, none is decoded."""
+"""Pictures outside the folder, or of impossible sizes: no reader returns one, and none is decoded."""
 
 import os
 import struct

@@ -88,7 +88,7 @@ def test_a_table_with_text_that_is_not_utf8_is_named(tmp_path: Path) -> None:
 
 
 def test_web_pages_of_a_table_that_is_not_utf8_are_faults(tmp_path: Path) -> None:
-    lists = pa.ListArray.from_arrays(pa.array([0, 1, 2]), broken_text())
+    lists = pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), broken_text())
     pq.write_table(pa.table({"texts": lists, "images": lists}), tmp_path / "x.parquet")
     sources = {"questions": lines(tmp_path / "q.jsonl"), "images": tmp_path, "obelics": tmp_path / "x.parquet"}
     assert faults("mm_niah", **sources) == ["unreadable-row", "unreadable-row"]

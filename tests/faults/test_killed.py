@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 DRAWN = 20
 """Renames that are drawn, beside the first and the last two."""
 OF_TWO = ("documents/mmlongdoc/cedar", "records/mmlongdoc/2K", "cedar_page1.jpg", "mmlongdoc_K1.parquet")
-"""Before which files a build of two workers is killed: one of each stage, one of the release."""
+"""Files before which a build of two workers is killed: one of each stage, and one of the release."""
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def test_a_build_killed_at_any_rename_goes_on_to_the_same_bytes(lives: Lives, fi
             out = tmp_path / f"{number}-{kind}"
             assert lives.one(out, kind, number).was_killed, number
             left = {path: sha for path, sha in hashes(out).items() if not path.startswith(".") and ".tmp-" not in path}
-            assert left.items() <= expected.items()  # what stands under its name is whole
+            assert left.items() <= expected.items()  # a file under its final name is complete
             assert ("build.lock.json" in left) == ((number, kind) == (last, "after"))
             again = lives.one(out)
             assert again.code == 0, again.said

@@ -1,4 +1,4 @@
-"""What every fuzz test is held to: it ends, and its memory is bounded."""
+"""Every fuzz test must end, in bounded memory."""
 
 import faulthandler
 import resource
@@ -8,7 +8,7 @@ import pytest
 from mutated import MOST
 
 _SECONDS = 300 + 2 * MOST
-"""Against a hang only: a test takes seconds, a long run of it a fraction of a second an example."""
+"""Only for tests that hang: a test takes seconds, and a long run takes a fraction of a second for each example."""
 _KILOBYTES = 2 * 1024 * 1024
 
 

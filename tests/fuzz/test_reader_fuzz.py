@@ -1,4 +1,4 @@
-"""Whatever stands in a source, every installed reader gives rows, faults or a named error; a stranger's too."""
+"""For any source, every installed reader returns rows, faults or a named error, also a reader of another package."""
 
 import json
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ LIMITS = Limits(bytes=10_000_000, pages=50, side=4_000, pixels=4_000_000)
 
 @pytest.fixture(scope="module")
 def sample(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> "Sample":
-    """What a reader draws as its sample; each example moves it, so that nothing is remembered by its path."""
+    """The sample of a reader; each example moves it, so that nothing is cached by its path."""
     name = request.param
     folder = tmp_path_factory.mktemp("fuzz") / "0"
     folder.mkdir()

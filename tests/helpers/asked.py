@@ -1,4 +1,4 @@
-"""What metrics are given of records of document questions, whatever the fields hold that a test writes into them."""
+"""Makes `ScoringInput` from records of document questions, with any fields that a test sets."""
 
 from builders.docvqa.builder import DocVQA
 from builders.docvqa.options import DocVQAOptions
@@ -9,7 +9,7 @@ from mmlongbench.task.rows import Record
 def document_question(
     record: Record, gold: object, prediction: str, *, dataset: str = "roses", lead: str = ""
 ) -> ScoringInput:
-    """Return what a metric reads of a record of the public files `documentQA/`, told by their builder."""
+    """Return the `ScoringInput` of a record of the public files `documentQA/`, as their builder makes it."""
     builder = DocVQA(dataset, DocVQAOptions())
     return ScoringInput(
         f"documentQA/{dataset}_K8.jsonl",

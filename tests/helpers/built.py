@@ -1,9 +1,12 @@
 """Builds whose stages are done, all or those that are prepared, and whose lock is not written."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from mmlongbench.building.build import do_stages, plan_build
 from mmlongbench.building.build_dir import BuildDir
+from mmlongbench.building.build_plan import DatasetPlan
+from mmlongbench.building.executors.base import Executor
 from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.building.session import Session
 from mmlongbench.building.shares import prepare
@@ -13,19 +16,18 @@ from mmlongbench.manifest.model import Manifest
 
 def run_stages(manifest: Manifest, out: Path) -> Session:
     """Do every stage of all datasets in this process; the session is to be closed."""
-    build_dir, executor = BuildDir(out), LocalExecutor(1, Progress(is_shown=False))
-    build_dir.root.mkdir(parents=True, exist_ok=True)
-    plans = plan_build(manifest, build_dir, executor)
-    session = Session(out)
-    do_stages(plans, session, executor)
-    return session
+    return _done(do_stages, manifest, out)
 
 
 def prepared(manifest: Manifest, out: Path) -> Session:
     """Read the sources and choose the questions of all datasets in this process; the session is to be closed."""
+    return _done(prepare, manifest, out)
+
+
+def _done(do: Callable[[list[DatasetPlan], Session, Executor], object], manifest: Manifest, out: Path) -> Session:
     build_dir, executor = BuildDir(out), LocalExecutor(1, Progress(is_shown=False))
     build_dir.root.mkdir(parents=True, exist_ok=True)
     plans = plan_build(manifest, build_dir, executor)
     session = Session(out)
-    prepare(plans, session, executor)
+    do(plans, session, executor)
     return session

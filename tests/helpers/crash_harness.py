@@ -20,7 +20,7 @@ SCRIPT, SIGNALLED = (Path(__file__).with_name(name) for name in ("crash_worker.p
 HEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 """Signals that end a process, unless it was started so that it ignores them."""
 ON_A_SMALL_DISK = ("unshare", "-m", "sh", "-c", 'mount -t tmpfs -o size=4m none "$0" && exec "$@"')
-"""Then a folder, and a command to which 4 MB of memory are mounted there."""
+"""The start of a command. Then follow a folder, where 4 MB of memory are mounted for it, and the command itself."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Lives:
     asked: IO[str]
     told: IO[str]
     root: Path
-    """Its root as it sees it, with what is mounted for it alone."""
+    """The root of the process, with the file systems that are mounted for it."""
 
     def one(self, out: Path, kind: str = "none", where: int | str = 0) -> Life:
         self.asked.write(json.dumps([str(out), kind, where]) + "\n")
@@ -96,7 +96,7 @@ def signalled(
 def started(
     command: Sequence[str], ignored: Sequence[signal.Signals] = (), **options: Any
 ) -> Iterator[subprocess.Popen[Any]]:
-    """A process that ignores some signals and hears the others, and that does not outlive the block.
+    """Run a process that ignores some signals and receives the others; it ends with the block.
 
     Where the tests are a background job of a script, they ignore SIGINT, and so would what they start.
     """
@@ -118,7 +118,7 @@ def skip_unless_mounting() -> None:
 
 
 def wait_for(seen: Callable[[], object]) -> None:
-    """Wait until something is so; the time of a test bounds it, for a busy machine takes as long as it takes."""
+    """Wait until a condition is true, up to the time limit of the test, because a busy machine may be slow."""
     while not seen():
         time.sleep(0.005)
 

@@ -25,11 +25,11 @@ from mmlongbench.documents.pdf_process import answers
 from mmlongbench.io.atomic import TEMPORARY
 
 PAGE = 4096
-"""Bytes: of the kernel, so the least that a file takes of a tmpfs."""
+"""The page size of the kernel in bytes: the smallest size of a file in a tmpfs."""
 
 
 def die_at(kind: str, number: int, count: Callable[[], int]) -> None:
-    """Make the n-th rename the last thing that is about to happen, or that has happened."""
+    """Kill the process just before or just after its n-th rename."""
 
     def dying(rename: Callable[..., None]) -> Callable[..., None]:
         def renamed(source: str, target: str) -> None:
@@ -80,7 +80,7 @@ def set_clock_back() -> None:
 
 
 def prepare(kind: str, where: int | str, out: Path, count: Callable[[], int]) -> None:
-    """Make sure that it will happen."""
+    """Install the crash."""
     if kind == "back":
         set_clock_back()
     if kind == "full" and isinstance(where, str):
@@ -121,12 +121,12 @@ def build(manifest: str, out: str) -> int:
 
 
 if __name__ == "__main__":
-    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # or it warns of the fork
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # otherwise it warns about the fork
     read_here = lambda call, path, limits, **arguments: answers(call, path, limits, arguments)  # noqa: E731
     mock.patch("mmlongbench.documents.pdf_reader.ask", read_here).start()  # a process for each fork would take seconds
     asked = sys.argv[1]
     with tempfile.TemporaryDirectory() as first:
-        build(asked, first)  # what it imports and loads is there in every fork
+        build(asked, first)  # every fork then has its modules loaded
     for line in sys.stdin:
         folder, kind, where = json.loads(line)
         with tempfile.TemporaryFile() as log, tempfile.TemporaryFile() as renames:

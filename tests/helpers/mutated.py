@@ -1,4 +1,4 @@
-"""Hostile changes of valid input: of bytes, of JSON and YAML values, of whole files; every choice is hypothesis's."""
+"""Hostile changes of valid input: bytes, values of JSON and YAML, whole files. Hypothesis makes every choice."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from mmlongbench.errors import MMLongBenchError
 from mmlongbench.manifest.calling import PluginCallError
 
 MOST = int(os.environ.get("MMLONGBENCH_FUZZ", "0"))
-"""Examples a test, for a long run; by default each test has a few that are the same everywhere."""
+"""Examples of each test in a long run. By default each test has a few, which are the same everywhere."""
 TEXTS = (
     "",
     " ",
@@ -90,7 +90,7 @@ def fuzzing(examples: int) -> settings:
 
 @contextmanager
 def refusal_or_none(file: str = "") -> Iterator[None]:
-    """A block that may end with an error that a user can mend: of bounded length, and about a file."""
+    """Run a block that may raise an error for users, which must be short and name a file."""
     try:
         yield
     except PluginCallError:  # a task of this project has crashed

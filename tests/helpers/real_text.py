@@ -7,7 +7,7 @@ from pathlib import Path
 
 from PIL import Image
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.pdf import page_text
 
@@ -53,7 +53,7 @@ def _asked(articles: list[dict[str, object]]) -> Iterator[tuple[dict[str, object
     """Articles whose lead holds a longer word that few other articles hold, with that word."""
     leads = {str(a["_id"]): set(_longer(str(a["text"][1]))) for a in articles}  # type: ignore[index]
     known = Counter(word for article in articles for word in set(_longer(" ".join(map(str, article["text"])))))  # type: ignore[call-overload]
-    for article in mm.Draws(("asked",)).order("articles", articles, lambda a: str(a["_id"])):
+    for article in mt.Draws(("asked",)).order("articles", articles, lambda a: str(a["_id"])):
         rare = sorted((known[word], word) for word in leads[str(article["_id"])] if 2 <= known[word] <= 30)
         if rare:
             yield article, rare[-1][1]

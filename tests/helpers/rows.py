@@ -1,10 +1,10 @@
-"""What a reader makes of one raw row."""
+"""Cleans one raw row with a reader."""
 
 from pathlib import Path
 from typing import Any
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 
 
-def cleaned_row(reader: mm.Reader[mm.Row], id: str, fields: dict[str, Any], **sources: Path) -> mm.Row | mm.Fault:
-    return reader.row(mm.RawRow(id, fields, "file", "line 1"), sources)
+def cleaned_row(reader: mt.Reader[mt.Row], id: str, fields: dict[str, Any], **sources: Path) -> mt.Row | mt.Fault:
+    return reader.row(mt.RawRow(id, fields, "file", "line 1"), sources)

@@ -1,4 +1,4 @@
-"""Lines of scores for tests, with what a test does not care about filled in."""
+"""Score lines for tests, with defaults for the fields that a test does not set."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -8,12 +8,13 @@ from typing import Any
 from mmlongbench.scoring.report import Report, report
 from mmlongbench.scoring.report.estimates import Estimate
 from mmlongbench.scoring.report.grids import Grid
+from mmlongbench.web.report_page import report_page
 
 Line = dict[str, Any]
 
 
 def line(id: object, score: float | None, dataset: str = "docs", k: int = 8, **fields: Any) -> Line:
-    """One example, scored; `fields` may say anything else."""
+    """Return the line of a scored example; `fields` replaces other fields."""
     plain = {
         "model": "m",
         "metric": "em",
@@ -63,3 +64,8 @@ def mean(grid: Grid, row: str, column: str, model: str = "m", of: str | None = N
     assert found is not None
     assert found.mean is not None
     return found.mean
+
+
+def page(found: Report, title: str = "Report") -> str:
+    """The page of a report."""
+    return "".join(report_page(title, found))

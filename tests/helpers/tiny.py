@@ -61,7 +61,7 @@ def draw_source(folder: Path, rows: tuple[Row, ...] = ROWS) -> None:
 
 
 def draw_pdf(path: Path, pages: int, side: float = SIDE) -> None:
-    """Write a PDF of square pages that each say where they stand; the same bytes every time."""
+    """Write a PDF of square pages with their page numbers as text; the bytes are the same every time."""
     import pymupdf
 
     with pymupdf.open() as document:
@@ -95,7 +95,7 @@ def write_manifest(path: Path, **changes: Any) -> Path:
 
 @dataclass(frozen=True)
 class Ran:
-    """What a command left."""
+    """The result of a command."""
 
     code: int
     out: str
@@ -126,7 +126,7 @@ def build(source: Path, out: Path, *args: object) -> Ran:
 
 
 def leftovers(out: Path) -> list[Path]:
-    """What a finished build must not leave."""
+    """Files that a finished build must not leave."""
     return [*out.rglob(".*")]
 
 

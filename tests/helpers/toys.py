@@ -1,4 +1,4 @@
-"""Five toy tasks, one a family, each with a draft of some ten lines: what the engine's types must be able to say."""
+"""Five small tasks, one for each family, with drafts of about ten lines, which the engine's types must express."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 
 Sizes = Mapping[str, tuple[int, int]]
 SEPARATORS = {"vrag": "\n\n", "vh": "\n", "icl": "\n\n", "summary": "\n\n", "docqa": "\n\n"}
@@ -32,10 +32,10 @@ class Toy:
     """A toy task is a drafting function; its record holds the units as they stand."""
 
     name: str
-    write: Callable[[str, Sizes, mm.Draws], mm.Draft]
-    spec: ClassVar[mm.TaskSpec] = mm.TaskSpec(mm.FilePattern("toy/{name}_K{k}.jsonl"), metric="none")
+    write: Callable[[str, Sizes, mt.Draws], mt.Draft]
+    spec: ClassVar[mt.TaskSpec] = mt.TaskSpec(mt.FilePattern("toy/{name}_K{k}.jsonl"), metric="none")
 
-    def record(self, example: mm.Example) -> dict[str, Any]:
+    def record(self, example: mt.PackedExample) -> dict[str, Any]:
         units = [[u.head, _body(u.body), u.tail] for u in example.units]
         return {
             "id": example.id,
@@ -44,70 +44,70 @@ class Toy:
             "separator": SEPARATORS[self.name],
         }
 
-    def prompt(self, record: dict[str, Any]) -> mm.Prompt:
+    def prompt(self, record: dict[str, Any]) -> mt.Prompt:
         units = [
-            mm.Unit(str(number), "own", _part(body), (0,), head=head, tail=tail)
+            mt.Unit(str(number), "own", _part(body), (0,), head=head, tail=tail)
             for number, (head, body, tail) in enumerate(record["shots"])
         ]
         question = [_part(part) for part in record["question"]]
-        return mm.assemble((f"Instruction of {self.name}.\n\n",), units, record["separator"], question)
+        return mt.assemble((f"Instruction of {self.name}.\n\n",), units, record["separator"], question)
 
 
-def vrag(row: str, sizes: Sizes, draws: mm.Draws) -> mm.Draft:
+def vrag(row: str, sizes: Sizes, draws: mt.Draws) -> mt.Draft:
     """A gold passage at a depth, ranked negatives in a drawn order, one image in the question."""
     texts = {f"p{i}": f"Passage {i}. " + "grasshopper " * draws.integer(f"words {i}", 1, 60) for i in range(120)}
-    negatives = (mm.Unit(id, "negative", text, (draws.rank("place", id),), "Document: ") for id, text in texts.items())
-    gold = mm.Unit("gold", "gold", "The gold passage.", None, "Document: ")
-    question = mm.Question(row, ("\n\nQuestion: ", mm.Image("q.jpg"), "where does it live?\nAnswer:"))
+    negatives = (mt.Unit(id, "negative", text, (draws.rank("place", id),), "Document: ") for id, text in texts.items())
+    gold = mt.Unit("gold", "gold", "The gold passage.", None, "Document: ")
+    question = mt.Question(row, ("\n\nQuestion: ", mt.Image("q.jpg"), "where does it live?\nAnswer:"))
     frame = ("Instruction of vrag.\n\n",)
-    return mm.Draft(row, frame, (question,), (gold,), mm.InOrder(tuple(negatives)), closing=mm.Closing())
+    return mt.Draft(row, frame, (question,), (gold,), mt.InOrder(tuple(negatives)), closing=mt.Closing())
 
 
-def vh(row: str, sizes: Sizes, draws: mm.Draws) -> mm.Draft:
+def vh(row: str, sizes: Sizes, draws: mt.Draws) -> mt.Draft:
     """Two needle photographs among others of different sizes, in a drawn order."""
     photos = draws.order("pile", (path for path in sizes if path.startswith("photo")))
-    units = [mm.Unit(path, "negative", mm.Image(path), (number,)) for number, path in enumerate(photos)]
-    needles = tuple(mm.Unit(path, "needle", mm.Image(path), None) for path in ("needle0.jpg", "needle1.jpg"))
-    question = mm.Question(row, ("\n\nQuestion: is there a cat?\nAnswer:",))
+    units = [mt.Unit(path, "negative", mt.Image(path), (number,)) for number, path in enumerate(photos)]
+    needles = tuple(mt.Unit(path, "needle", mt.Image(path), None) for path in ("needle0.jpg", "needle1.jpg"))
+    question = mt.Question(row, ("\n\nQuestion: is there a cat?\nAnswer:",))
     frame = ("Instruction of vh.\n\n",)
-    take_order = mm.InOrder(tuple(units))
-    return mm.Draft(row, frame, (question,), needles, take_order, separator="\n", closing=mm.Closing(last=2))
+    take_order = mt.InOrder(tuple(units))
+    return mt.Draft(row, frame, (question,), needles, take_order, separator="\n", closing=mt.Closing(last=2))
 
 
-def icl(row: str, sizes: Sizes, draws: mm.Draws) -> mm.Draft:
+def icl(row: str, sizes: Sizes, draws: mt.Draws) -> mt.Draft:
     """Many test images over one context of rounds; an exemplar's label stands after its picture."""
     classes = tuple(draws.order("classes", (f"class{c:02d}" for c in range(60))))
 
-    def unit(name: str, picture: str, label: int, turn: int) -> mm.Unit:
-        return mm.Unit(picture, "exemplar", mm.Image(picture), (), tail=f"\nlabel: {label}", group=name)
+    def unit(name: str, picture: str, label: int, turn: int) -> mt.Unit:
+        return mt.Unit(picture, "exemplar", mt.Image(picture), (), tail=f"\nlabel: {label}", group=name)
 
-    rounds = mm.Rounds(classes, lambda name: [f"{name}/{i}.jpg" for i in range(12)], unit, draws.order)
+    rounds = mt.Rounds(classes, lambda name: [f"{name}/{i}.jpg" for i in range(12)], unit, draws.order)
 
-    def question(name: str) -> mm.Question:
-        parts = ("\n\nNow classify this image: ", mm.Image(f"test/{name}.jpg"), "\nlabel:")
-        return mm.Question(f"{row}/{name}", parts, group=name)
+    def question(name: str) -> mt.Question:
+        parts = ("\n\nNow classify this image: ", mt.Image(f"test/{name}.jpg"), "\nlabel:")
+        return mt.Question(f"{row}/{name}", parts, group=name)
 
     questions = tuple(map(question, classes))
-    return mm.Draft(row, ("Instruction of icl.\n\n",), questions, (), rounds)
+    return mt.Draft(row, ("Instruction of icl.\n\n",), questions, (), rounds)
 
 
-def summary(row: str, sizes: Sizes, draws: mm.Draws) -> mm.Draft:
+def summary(row: str, sizes: Sizes, draws: mt.Draws) -> mt.Draft:
     """Three documents, each cut evenly from its end; no question but the closing request."""
     documents = [
         [_page(name, index, (number, index)) for index in range(count)]
         for number, (name, count) in enumerate((("alpha", 21), ("beta", 4), ("gamma", 40)))
     ]
-    question = mm.Question(row, ("\n\nNow please summarize the case.\nSummary:",))
-    return mm.Draft(row, ("Instruction of summary.\n\n",), (question,), (), mm.by_divisor(documents))
+    question = mt.Question(row, ("\n\nNow please summarize the case.\nSummary:",))
+    return mt.Draft(row, ("Instruction of summary.\n\n",), (question,), (), mt.by_divisor(documents))
 
 
-def docqa(row: str, sizes: Sizes, draws: mm.Draws) -> mm.Draft:
+def docqa(row: str, sizes: Sizes, draws: mt.Draws) -> mt.Draft:
     """Two answer pages with a gap between them, then the rest inside out, then padding left and right."""
-    required, rest = mm.inside_out([_page("alpha", i, (0, i)) for i in range(21)], (9, 13))
+    required, rest = mt.inside_out([_page("alpha", i, (0, i)) for i in range(21)], (9, 13))
     others = [[_page(name, i, (0, i)) for i in range(count)] for name, count in (("beta", 4), ("gamma", 40))]
-    question = mm.Question(row, ("\n\nQuestion: Based on Document alpha, how many?\nAnswer:",))
-    take_order = mm.Chain((rest, lambda: mm.alternate_sides(others)))
-    return mm.Draft(row, ("Instruction of docqa.\n\n",), (question,), required, take_order)
+    question = mt.Question(row, ("\n\nQuestion: Based on Document alpha, how many?\nAnswer:",))
+    take_order = mt.Chain((rest, lambda: mt.alternate_sides(others)))
+    return mt.Draft(row, ("Instruction of docqa.\n\n",), (question,), required, take_order)
 
 
 TOYS = tuple(Toy(write.__name__, write) for write in (vrag, vh, icl, summary, docqa))
@@ -115,7 +115,7 @@ TOYS = tuple(Toy(write.__name__, write) for write in (vrag, vh, icl, summary, do
 
 def sizes_of(seed: int) -> dict[str, tuple[int, int]]:
     """Sizes of every picture a toy shows, drawn."""
-    draws = mm.Draws((seed, "sizes"))
+    draws = mt.Draws((seed, "sizes"))
     paths = ["q.jpg", "needle0.jpg", "needle1.jpg", *(f"photo{i}.jpg" for i in range(300))]
     paths += [f"{name}/{i}.jpg" for name in ("alpha", "beta", "gamma") for i in range(40)]
     paths += [f"class{c:02d}/{i}.jpg" for c in range(60) for i in range(12)]
@@ -123,14 +123,14 @@ def sizes_of(seed: int) -> dict[str, tuple[int, int]]:
     return {path: (draws.integer(f"{path} w", 1, 700), draws.integer(f"{path} h", 1, 700)) for path in paths}
 
 
-def _page(name: str, index: int, place: tuple[int, ...]) -> mm.Unit:
+def _page(name: str, index: int, place: tuple[int, ...]) -> mt.Unit:
     path = f"{name}/{index}.jpg"
-    return mm.Unit(path, "own", mm.Image(path), place, f"Document {name} (page {index}): ", group=name)
+    return mt.Unit(path, "own", mt.Image(path), place, f"Document {name} (page {index}): ", group=name)
 
 
-def _body(part: mm.Part) -> Any:
+def _body(part: mt.Part) -> Any:
     return part if isinstance(part, str) else {"image": part.path}
 
 
-def _part(value: Any) -> mm.Part:
-    return value if isinstance(value, str) else mm.Image(value["image"])
+def _part(value: Any) -> mt.Part:
+    return value if isinstance(value, str) else mt.Image(value["image"])

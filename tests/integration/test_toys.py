@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from toys import TOYS, OneObject, Toy, sizes_of
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 from mmlongbench.lengths import K, TokenBudget
 from mmlongbench.packing.pack import DoesNotFitError, examples, pack
 from mmlongbench.packing.place import Placement
@@ -28,8 +28,8 @@ lengths = st.integers(2, 140).map(lambda n: n * K)
 relaxed = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 
 
-def made(toy: Toy, seed: int, length: int, tokenizer: TextTokenizer | None = None) -> tuple[mm.Draft, Pricer, Any]:
-    sizes, draws = sizes_of(seed), mm.Draws((seed, toy.name, "row"))
+def made(toy: Toy, seed: int, length: int, tokenizer: TextTokenizer | None = None) -> tuple[mt.Draft, Pricer, Any]:
+    sizes, draws = sizes_of(seed), mt.Draws((seed, toy.name, "row"))
     pricer = Pricer(CrossModalCounter(tokenizer or load_tokenizer("llama2"), PatchRule()), sizes)
     draft = toy.write("row", sizes, draws)
     budget = TokenBudget(length, 100)
@@ -37,7 +37,7 @@ def made(toy: Toy, seed: int, length: int, tokenizer: TextTokenizer | None = Non
 
 
 def placements(toy: Toy) -> tuple[Placement, ...]:
-    own: dict[str, tuple[Placement, ...]] = {"vrag": (mm.Depth(0.4),), "vh": tuple(map(mm.Permutation, range(3)))}
+    own: dict[str, tuple[Placement, ...]] = {"vrag": (mt.Depth(0.4),), "vh": tuple(map(mt.Permutation, range(3)))}
     return own.get(toy.name, (None,))
 
 
@@ -93,7 +93,7 @@ def test_the_prefix_is_the_longest_that_fits_and_closing_never_fills_less(toy: T
     order = [unit.id for unit in draft.take_order.units(length)]
     assert [unit.id for unit in plain.taken] == order[: len(plain.taken)]
 
-    def cost(taken: tuple[mm.Unit, ...]) -> int:
+    def cost(taken: tuple[mt.Unit, ...]) -> int:
         return sum(pricer.unit(unit).total + pricer.text(draft.separator) for unit in taken)
 
     frame = max(pricer.frame(draft, question).total for question in plain.questions)
@@ -108,7 +108,7 @@ def test_the_prefix_is_the_longest_that_fits_and_closing_never_fills_less(toy: T
 @relaxed
 @given(seed=seeds, length=lengths, depth=st.floats(0, 1))
 def test_a_needle_stands_at_the_nearest_boundary_to_its_depth(seed: int, length: int, depth: float) -> None:
-    (example,) = made(TOYS[0], seed, length)[2]((mm.Depth(depth),))
+    (example,) = made(TOYS[0], seed, length)[2]((mt.Depth(depth),))
     hay = [item for item in example.items if item.unit.role != "gold"]
     costs = [item.count.total + 2 for item in hay]
     bounds = [sum(costs[:n]) for n in range(len(hay) + 1)]
@@ -122,14 +122,14 @@ def test_a_needle_stands_at_the_nearest_boundary_to_its_depth(seed: int, length:
 
 @pytest.mark.parametrize(("depth", "end"), [(0.0, 0), (1.0, -1)])
 def test_depth_0_is_the_very_first_unit_and_depth_1_the_very_last(depth: float, end: int) -> None:
-    (example,) = made(TOYS[0], 7, 16 * K)[2]((mm.Depth(depth),))
+    (example,) = made(TOYS[0], 7, 16 * K)[2]((mt.Depth(depth),))
     assert example.units[end].role == "gold"
 
 
 @relaxed
 @given(seed=seeds, length=lengths)
 def test_depths_and_permutations_leave_the_filler_as_it_is(seed: int, length: int) -> None:
-    for toy, places in ((TOYS[0], tuple(map(mm.Depth, mm.DEPTHS))), (TOYS[1], tuple(map(mm.Permutation, range(3))))):
+    for toy, places in ((TOYS[0], tuple(map(mt.Depth, mt.DEPTHS))), (TOYS[1], tuple(map(mt.Permutation, range(3))))):
         fillers = [[u.id for u in e.units if u.place is not None] for e in made(toy, seed, length)[2](places)]
         assert all(a == b for a, b in pairwise(fillers))
 
@@ -138,7 +138,7 @@ def test_depths_and_permutations_leave_the_filler_as_it_is(seed: int, length: in
 @given(seed=seeds, first=lengths, second=lengths)
 def test_a_permutation_asks_for_the_same_depths_at_every_length(seed: int, first: int, second: int) -> None:
     asked = [
-        [[n.requested for n in e.needles] for e in made(TOYS[1], seed, n)[2]((mm.Permutation(1),))]
+        [[n.requested for n in e.needles] for e in made(TOYS[1], seed, n)[2]((mt.Permutation(1),))]
         for n in (first, second)
     ]
     assert asked[0] == asked[1]
@@ -148,10 +148,10 @@ def test_a_start_token_is_what_stands_before_the_unit() -> None:
     _, pricer, build = made(TOYS[2], 3, 8 * K)
     example = build((None,))[0]
     for item in example.items[1:]:
-        assert isinstance(item.unit.body, mm.Image)
+        assert isinstance(item.unit.body, mt.Image)
         parts = example.prompt.parts
         before = parts[: parts.index(item.unit.body)]
-        assert pricer.whole(mm.Prompt.of(before)).total == item.start
+        assert pricer.whole(mt.Prompt.of(before)).total == item.start
 
 
 @relaxed
@@ -199,14 +199,14 @@ def test_a_literal_marker_in_a_text_is_refused(place: str) -> None:
     draft, pricer, _ = made(TOYS[0], 1, 8 * K)
     unit = replace(draft.required[0], body="a literal <image> here") if place == "unit" else draft.required[0]
     frame = ("<image>\n\n",) if place == "frame" else draft.instruction
-    with pytest.raises(mm.DraftError, match="literal <image>"):
+    with pytest.raises(mt.DraftError, match="literal <image>"):
         pack(replace(draft, required=(unit,), instruction=frame), TokenBudget(8 * K, 0), pricer)
 
 
 def test_two_units_of_one_id_are_refused() -> None:
     draft, pricer, _ = made(TOYS[0], 1, 8 * K)
-    twice = mm.InOrder((replace(draft.required[0], place=(0,)),))
-    with pytest.raises(mm.DraftError, match="two units of the id 'gold'"):
+    twice = mt.InOrder((replace(draft.required[0], place=(0,)),))
+    with pytest.raises(mt.DraftError, match="two units of the id 'gold'"):
         pack(replace(draft, take_order=twice), TokenBudget(8 * K, 0), pricer)
 
 

@@ -1,4 +1,4 @@
-"""Names and texts of data on a terminal: shown, never obeyed, by whichever command; and no secret of a URL."""
+"""Every command prints names and texts of data without control characters, and no secret of a URL."""
 
 import io
 import json
@@ -31,12 +31,12 @@ ROOT = Path(__file__).parents[2]
 EVIL = "a\x1b]0;title\x07\x1b[2J\x9b31m\u202ecod\u2066e\r\x00\u200b\u2028\ud800z"
 """A window's title, a cleared screen, a C1 control, bidi marks, CR, NUL, no width, a line separator, a surrogate."""
 NAME = EVIL.replace("\x00", "").replace("\ud800", os.fsdecode(b"\xff"))
-"""The same as a file may be called."""
+"""The same as a file name."""
 OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b\u2028\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def harmless(ran: Ran) -> Ran:
-    """What a command printed, once it was found to hold nothing that is obeyed."""
+    """Return the output of a command, after a check that it has no control characters."""
     assert not OBEYED.search(ran.out)
     assert not OBEYED.search(ran.err)
     return ran
@@ -133,7 +133,7 @@ def test_a_line_of_progress_is_a_text(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_only_the_console_writes() -> None:
-    """Whoever prints otherwise would print what is obeyed."""
+    """Any other way to print could print control characters."""
     allowed = {"cli/console.py", "cli/drawing.py", "cli/interrupts.py", "io/bars.py", "io/printable.py"}
     for path in (ROOT / "mmlongbench").rglob("*.py"):
         name = path.relative_to(ROOT / "mmlongbench").as_posix()
@@ -144,7 +144,7 @@ def test_only_the_console_writes() -> None:
 
 @pytest.fixture
 def evil(source: Path, tmp_path: Path) -> Path:
-    """The tiny source with names and texts that would be obeyed."""
+    """The tiny source with control characters in names and texts."""
     folder = tmp_path / "source"
     shutil.copytree(source, folder)
     (folder / "documents" / f"{NAME}.pdf").write_bytes(b"no PDF")
@@ -220,7 +220,7 @@ def test_a_corpus_shows_its_passages(tmp_path: Path) -> None:
 
 @pytest.fixture
 def tampered(finished: Path, tmp_path: Path) -> Path:
-    """A release with names and texts that would be obeyed."""
+    """A release with control characters in names and texts."""
     out = tmp_path / "release"
     shutil.copytree(finished, out)
     public = out / "mmlb_data" / "documentQA" / "mmlongdoc_K1.jsonl"

@@ -1,4 +1,4 @@
-"""Classes that keep no contract are refused by name before anything calls them."""
+"""Classes that break the contract are refused by name before any of their methods is called."""
 
 from abc import ABCMeta
 from contextlib import ExitStack
@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 from mmlongbench.errors import ManifestError
 from mmlongbench.manifest.calling import PluginCallError
 from mmlongbench.manifest.contracts import CONTRACTS, contract_fault
@@ -23,19 +23,19 @@ from mmlongbench.task.builder import ExaminingBuilder, SharedContextBuilder
 from mmlongbench.task.metric import Metric, MetricWithTotals, Score, ScoringInput, Settings
 
 
-class Tale(mm.Builder[mm.Row]):
+class Tale(mt.Builder[mt.Row]):
     """A builder that keeps its contract."""
 
-    row_type: ClassVar[type[mm.Row]] = mm.Row
-    spec = mm.TaskSpec(mm.FilePattern("tales/{name}_K{k}.jsonl"), "sub_em")
+    row_type: ClassVar[type[mt.Row]] = mt.Row
+    spec = mt.TaskSpec(mt.FilePattern("tales/{name}_K{k}.jsonl"), "sub_em")
 
-    def draft(self, row: mm.Row, sources: mm.Sources, draws: mm.Draws) -> mm.Draft:
+    def draft(self, row: mt.Row, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
         raise NotImplementedError
 
-    def record(self, example: mm.Example) -> mm.Record:
+    def record(self, example: mt.PackedExample) -> mt.Record:
         raise NotImplementedError
 
-    def prompt(self, record: mm.Record) -> mm.Prompt:
+    def prompt(self, record: mt.Record) -> mt.Prompt:
         raise NotImplementedError
 
 
@@ -44,7 +44,7 @@ class Slotted(Tale):
     """A builder that is a dataclass."""
 
     dataset: str
-    options: mm.Options
+    options: mt.Options
 
 
 class Half(Metric):
@@ -94,12 +94,12 @@ def test_a_class_that_keeps_its_contract_has_no_fault(kind: str, loaded: type) -
 @pytest.mark.parametrize(
     ("kind", "loaded", "said"),
     [
-        ("builder", mm.Row, "is no subclass of mmlongbench.task.builder.Builder"),
-        ("reader", Tale, "is no subclass of mmlongbench.task.reader.Reader"),
-        ("builder", Tale("a", mm.Options()), "is no subclass of mmlongbench.task.builder.Builder"),
-        ("builder", own(mm.Builder, draft=a_method), "lacks prompt, record, row_type, spec, which a builder needs"),
+        ("builder", mt.Row, "is not a subclass of mmlongbench.task.builder.Builder"),
+        ("reader", Tale, "is not a subclass of mmlongbench.task.reader.Reader"),
+        ("builder", Tale("a", mt.Options()), "is not a subclass of mmlongbench.task.builder.Builder"),
+        ("builder", own(mt.Builder, draft=a_method), "lacks prompt, record, row_type, spec, which a builder needs"),
         ("metric", own(Metric, score=a_method), "lacks name, which a metric needs"),
-        ("builder", own(SharedContextBuilder, row_type=mm.Row), "lacks contexts, draft, prompt, record, spec, which"),
+        ("builder", own(SharedContextBuilder, row_type=mt.Row), "lacks contexts, draft, prompt, record, spec, which"),
         (
             "builder",
             own(Tale, row_type=dict),
@@ -111,10 +111,22 @@ def test_a_class_that_keeps_its_contract_has_no_fault(kind: str, loaded: type) -
             own(Tale, options_type=5),
             "'options_type' is 5, expected a subclass of mmlongbench.task.spec.Opti",
         ),
-        ("builder", own(Tale, contexts=a_method), "has a method 'contexts', and is no subclass of mmlongbench.task.bu"),
-        ("builder", own(Tale, suspects=a_method), "has a method 'suspects', and is no subclass of mmlongbench.task.bu"),
-        ("metric", own(Half, totals=a_method), "has a method 'totals', and is no subclass of mmlongbench.task.metric."),
-        ("metric", own(own(Half, totals=a_method)), "has a method 'totals', and is no subclass of mmlongbench.task.m"),
+        (
+            "builder",
+            own(Tale, contexts=a_method),
+            "has a method 'contexts', but is not a subclass of mmlongbench.task.",
+        ),
+        (
+            "builder",
+            own(Tale, suspects=a_method),
+            "has a method 'suspects', but is not a subclass of mmlongbench.task.",
+        ),
+        ("metric", own(Half, totals=a_method), "has a method 'totals', but is not a subclass of mmlongbench.task.m"),
+        (
+            "metric",
+            own(own(Half, totals=a_method)),
+            "has a method 'totals', but is not a subclass of mmlongbench.task.m",
+        ),
         ("builder", own(Tale, needles=1), "'needles' must be a method, as in every builder"),
         ("builder", own(Tale, spec=a_method), "'spec' must be a property or a value, as in every builder"),
         ("builder", own(Tale, variants=a_method), "'variants' must be a value of the class, as in every builder"),
@@ -134,7 +146,7 @@ def test_a_class_that_keeps_no_contract_is_refused_by_name(kind: str, loaded: ob
 
 
 def test_totals_of_an_object_are_refused() -> None:
-    """They are asked of the class: scores that were read from a file have no metric."""
+    """They are called on the class, because scores that were read from a file have no metric object."""
     said = contract_fault("metric", own(Half, MetricWithTotals, totals=a_method))
     assert "'totals' must be a class method" in said
     assert contract_fault("metric", own(Half, MetricWithTotals, totals=classmethod(a_method))) == ""
@@ -143,10 +155,10 @@ def test_totals_of_an_object_are_refused() -> None:
 
 def test_a_class_that_is_registered_is_no_subclass() -> None:
     registered = ABCMeta("Registered", (), {})
-    mm.Builder.register(registered)  # type: ignore[arg-type]
+    mt.Builder.register(registered)  # type: ignore[arg-type]
     SharedContextBuilder.register(Tale)
     assert contract_fault("builder", Tale) == ""
-    assert "is no subclass of mmlongbench.task.builder.Builder" in contract_fault("builder", registered)
+    assert "is not a subclass of mmlongbench.task.builder.Builder" in contract_fault("builder", registered)
 
 
 def test_an_examining_builder_needs_both_of_its_methods() -> None:
@@ -165,7 +177,7 @@ def draw_two(of: str, folder: Path) -> dict[str, Path]:
 @pytest.mark.parametrize("loaded", [partial(draw_two, "tiles"), MethodType(draw_two, "tiles"), dict])
 def test_a_sample_is_any_function_of_a_folder_and_no_class(loaded: object) -> None:
     said = contract_fault("sample", loaded)
-    assert said == ("<class 'dict'> is no function that draws a sample into a folder" if loaded is dict else "")
+    assert said == ("<class 'dict'> is not a function that draws a sample into a folder" if loaded is dict else "")
 
 
 def test_a_sample_that_asks_for_more_than_a_folder_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""Errata: corrections on top of a source's pinned bytes, each with who says so, all of them in the lock."""
+"""Errata: corrections of the rows of an unchanged source, each with its `source`; all are in the lock."""
 
 import json
 from collections.abc import Iterator
@@ -129,7 +129,7 @@ def test_rows_of_every_reader_can_be_dropped_and_corrected(
 
 @pytest.mark.parametrize("name", READERS)
 def test_what_the_source_says_already_changes_no_row_of_any_reader(name: str, tmp_path: Path) -> None:
-    """Errata are text: what stands in the file comes back in the types of the source, whatever they are."""
+    """Errata are read as text; their values get the types of the source."""
     reader = reader_type(name)()
     sources = sample_function(name)(tmp_path)
     plain = {found.id: found for found in read_rows(reader, sources)}
@@ -234,7 +234,7 @@ def test_a_field_that_rows_do_not_have_rejects_the_row(source: Path) -> None:
 def test_an_id_that_stands_twice_is_refused(source: Path) -> None:
     (source / "errata.yaml").write_text("a: {source: x, drop: true}\na: {source: y, drop: true}\n")
     ran = command("build", write_manifest(source / "own.yaml", errata="errata.yaml"), "--out", source.parent / "out")
-    assert (ran.code, "'a' stands twice" in ran.err) == (2, True)
+    assert (ran.code, "'a' occurs twice" in ran.err) == (2, True)
 
 
 def test_what_changes_nothing_is_not_counted(source: Path) -> None:

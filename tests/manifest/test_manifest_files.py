@@ -215,7 +215,7 @@ def test_wrong_placements_are_one_error_of_the_manifest(builder: str, placements
 
 def test_placements_are_refused_where_nothing_is_placed() -> None:
     spec = DatasetSpec.model_validate({**LEAST, "placements": [0, 0.5]})
-    with pytest.raises(ManifestError, match="builder 'docvqa' puts nothing at a depth; drop placements"):
+    with pytest.raises(ManifestError, match="builder 'docvqa' puts nothing at a depth; leave out placements"):
         placements_of(spec, bind_builder(spec))
 
 
@@ -225,7 +225,7 @@ def test_a_source_that_a_reader_does_not_know_or_lacks_is_named(source: Path, tm
         "error: dataset 'mmlongdoc': reader 'mmlongbench_doc' has no source 'document'; did you mean 'documents'?\n"
     )
     missing = command("build", "mmlongdoc", "--out", tmp_path / "new")
-    assert missing.err.endswith("source.samples is missing; --set source.samples=PATH gives it\n")
+    assert missing.err.endswith("source.samples is missing; give it with --set source.samples=PATH\n")
     assert (unknown.code, missing.code) == (2, 2)
 
 

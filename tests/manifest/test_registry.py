@@ -1,4 +1,4 @@
-"""Plug-ins by name: those that ship can all be used, and a stranger's sample is found as they are."""
+"""Plug-ins by name: all built-in ones can be used, and a sample of another package is found in the same way."""
 
 from pathlib import Path
 

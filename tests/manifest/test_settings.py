@@ -43,7 +43,9 @@ def test_with_several_datasets_a_setting_begins_with_a_name(two: Path) -> None:
     one, other = load_manifest(two, ("one.seed=7", "one.options.page_label=none")).datasets
     assert (one.seed, other.seed) == (7, 42)
     assert (one.options, other.options) == ({"page_label": "none"}, {"page_label": "index"})
-    with pytest.raises(ManifestError, match=r"--set 'seed=7': begin with the dataset's name, one of one, two\.b"):
+    with pytest.raises(
+        ManifestError, match=r"--set 'seed=7': must begin with the name of a dataset, one of one, two\.b"
+    ):
         load_manifest(two, ("seed=7",))
 
 

@@ -74,7 +74,7 @@ def test_an_audit_without_the_tokenizer_or_with_another_explains(
     assert (without.code, without.err) == (
         2,
         "error: counter.tokenizer: tokenizer 'mine.json': there is no such file; give the path of a tokenizer.json; "
-        "`audit --tokenizer` gives the one this release was counted with\n",
+        "give the tokenizer of this release with `audit --tokenizer`\n",
     )
     other = command("audit", release, "--tokenizer", train(tmp_path / "other.json", 300))
     assert other.code == 2
@@ -87,7 +87,7 @@ def test_an_audit_without_the_tokenizer_or_with_another_explains(
 def test_a_tokenizer_that_a_release_was_not_counted_with_is_refused(finished: Path, merging: Path) -> None:
     refused = command("audit", finished, "--tokenizer", merging / "mine.json")
     assert refused.code == 2
-    assert f"nothing in {finished} was counted with it" in refused.err
+    assert f"no dataset of {finished} was counted with it" in refused.err
     assert command("audit", finished, "--tokenizer", "llama2", "-q").code == 0
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from asked import document_question
 from invented_checkout import CASE, DOCUMENTS, document_prompts, draw_checkout
-from judge_server import QUICK, JudgeServer, Request, Said, Script, in_turn, judging, question_of, text_of
+from model_server import QUICK, ModelServer, Request, Said, Script, in_turn, question_of, serving, text_of
 
 from mmlongbench.metrics.judge import Answers, JudgeError
 from mmlongbench.metrics.judge.wordings.answers import ANSWER, LIST
@@ -25,8 +25,8 @@ def checkout(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def metric(script: Script, prompts: Path | None = None, **judge: Any) -> Iterator[tuple[Answers, JudgeServer]]:
-    with judging(script) as server:
+def metric(script: Script, prompts: Path | None = None, **judge: Any) -> Iterator[tuple[Answers, ModelServer]]:
+    with serving(script) as server:
         asked = Judge(server.url, **{"models": ("m",), "timeout": 30.0, "attempts": 2, **judge})
         with closing(Answers(Settings(judge=asked, judge_prompts=(prompts,) if prompts else ()), QUICK)) as opened:
             yield opened, server

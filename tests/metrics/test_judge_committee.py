@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 from asked import document_question
-from judge_server import QUICK, JudgeServer, Request, Said, Script, good, judging, pictures_of, text_of
+from model_server import QUICK, ModelServer, Request, Said, Script, good, pictures_of, serving, text_of
 from PIL import Image
 
 from mmlongbench.metrics.judge import Committee
-from mmlongbench.metrics.judge.pictures import MAX_SIDE
+from mmlongbench.models.pictures import MAX_SIDE
 from mmlongbench.task.metric import Judge, Score, ScoringInput, Settings
 
 PAGES = ["doc/fern/fern_page0.png", "doc/rose/rose_page0.png", "doc/rose/rose_page1.png", "doc/rose/rose_page2.png"]
@@ -23,9 +23,9 @@ PAGES = ["doc/fern/fern_page0.png", "doc/rose/rose_page0.png", "doc/rose/rose_pa
 @contextmanager
 def committee(
     script: Script, models: tuple[str, ...] = ("m",), samples: int = 1, images: Path | None = None
-) -> Iterator[tuple[Committee, JudgeServer]]:
+) -> Iterator[tuple[Committee, ModelServer]]:
     """A committee under `ours`."""
-    with judging(script) as server:
+    with serving(script) as server:
         judge = Judge(server.url, models, timeout=30.0, attempts=2, samples=samples)
         with closing(Committee(Settings(judge=judge, images=images, profile="ours"), QUICK)) as opened:
             yield opened, server

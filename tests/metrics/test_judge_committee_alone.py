@@ -1,4 +1,4 @@
-"""A committee that sees no reference and replies with a grade alone: as the paper has it, and as the public code."""
+"""A committee that sees no reference and replies with a grade only, under `paper` and under `official`."""
 
 import base64
 import io
@@ -11,7 +11,7 @@ from typing import Any
 import pymupdf
 import pytest
 from asked import document_question
-from judge_server import QUICK, JudgeServer, Request, Said, Script, in_turn, judging, pictures_of, text_of
+from model_server import QUICK, ModelServer, Request, Said, Script, in_turn, pictures_of, serving, text_of
 from PIL import Image
 
 from mmlongbench.metrics.judge import Committee
@@ -28,8 +28,8 @@ TEXTS = ["ferns of page 2", "roses of page 1", "roses of page 2", "roses of page
 @contextmanager
 def committee(
     script: Script, profile: Profile | None = None, models: tuple[str, ...] = ("a", "b", "c"), **changes: Any
-) -> Iterator[tuple[Committee, JudgeServer]]:
-    with judging(script) as server:
+) -> Iterator[tuple[Committee, ModelServer]]:
+    with serving(script) as server:
         judge = Judge(server.url, models, timeout=30.0, attempts=2, samples=changes.pop("samples", None))
         with closing(Committee(Settings(judge=judge, profile=profile, **changes), QUICK)) as opened:
             yield opened, server

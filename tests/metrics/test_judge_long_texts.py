@@ -1,11 +1,11 @@
-"""Long texts: shown to a judge whole, or the example has no score; only what is not counted is shortened."""
+"""A long text is shown to a judge completely, or the example has no score; only uncounted texts are shortened."""
 
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from asked import document_question
-from judge_server import QUICK, JudgeServer, Request, Said, good, judging, question_of, text_of
+from model_server import QUICK, ModelServer, Request, Said, good, question_of, serving, text_of
 
 from mmlongbench.metrics.judge import Answers, FluencyF1
 from mmlongbench.metrics.judge.judged import MAX_CHARACTERS
@@ -15,7 +15,7 @@ from mmlongbench.task.metric import Judge, Score, ScoringInput, Settings
 GOLD = "It was dredged."
 
 
-def settings(server: JudgeServer, data: Path | None = None) -> Settings:
+def settings(server: ModelServer, data: Path | None = None) -> Settings:
     return Settings(judge=Judge(server.url, ("m",), timeout=30.0), data=data)
 
 
@@ -30,7 +30,7 @@ def scored(
         words = {"fluency": '{"fluency": 1}', "recall": f'{{"recall": {len(claims)}}}'}
         return Said(words.get(question_of(request), '{"precision": 7, "sentence_count": 7}'))
 
-    with judging(script) as server, closing(FluencyF1(settings(server, data), QUICK)) as metric:
+    with serving(script) as server, closing(FluencyF1(settings(server, data), QUICK)) as metric:
         found = metric.score(ScoringInput("summ/gov_K8.jsonl", "gov", "s", gold, prediction))
         return found, {question_of(request): text_of(request) for request in server.requests}
 
@@ -70,7 +70,7 @@ def test_claims_that_no_judge_can_be_shown_are_a_failure(tmp_path: Path) -> None
 
 def test_a_gold_list_that_no_judge_can_be_shown_is_a_failure() -> None:
     record = {"id": "q", "question": "Which?", "answer_format": "List"}
-    with judging(lambda _: Said("")) as server, closing(Answers(settings(server), QUICK)) as metric:
+    with serving(lambda _: Said("")) as server, closing(Answers(settings(server), QUICK)) as metric:
         found = metric.score(document_question(record, ["x" * 30_000] * 2, "red"))
         assert (found.score, found.failure) == (None, "too long to be judged: 2 items, 60,000 characters")
         assert not server.requests
@@ -78,7 +78,7 @@ def test_a_gold_list_that_no_judge_can_be_shown_is_a_failure() -> None:
 
 def test_a_long_response_to_a_question_is_shown_by_its_beginning_and_end() -> None:
     record = {"id": "q", "question": "Which?", "answer_format": "String"}
-    with judging(lambda _: Said('{"answer_score": 1}')) as server, closing(Answers(settings(server), QUICK)) as metric:
+    with serving(lambda _: Said('{"answer_score": 1}')) as server, closing(Answers(settings(server), QUICK)) as metric:
         said = f"first {'x' * MAX_CHARACTERS} last"
         assert metric.score(document_question(record, "red", said)).score == 1.0
         (request,) = server.requests

@@ -1,4 +1,4 @@
-"""Answers that a judge extracts, against a scripted judge; and what all judged metrics need."""
+"""Answers that a scripted judge extracts, and rules of all judged metrics."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import pytest
 from asked import document_question
-from judge_server import QUICK, JudgeServer, Script, good, judging
+from model_server import QUICK, ModelServer, Script, good, serving
 
 from mmlongbench.metrics.judge import Answers, Committee, Extracted, FluencyF1, JudgeError
 from mmlongbench.metrics.judge.judged import Judged
@@ -16,8 +16,8 @@ M = TypeVar("M", bound=Judged)
 
 
 @contextmanager
-def metric(kind: type[M], script: Script, **judge: Any) -> Iterator[tuple[M, JudgeServer]]:
-    with judging(script) as server:
+def metric(kind: type[M], script: Script, **judge: Any) -> Iterator[tuple[M, ModelServer]]:
+    with serving(script) as server:
         asked = Judge(server.url, **{"models": ("m",), "timeout": 30.0, "attempts": 2, **judge})
         with closing(kind(Settings(judge=asked), QUICK)) as opened:
             yield opened, server
@@ -69,5 +69,7 @@ def test_an_extraction_that_is_none_is_a_failure(kind: str, answer: list[Any]) -
 
 @pytest.mark.parametrize("kind", [Answers, Committee, Extracted, FluencyF1])
 def test_a_metric_without_a_judge_says_how_to_name_one(kind: type[Judged]) -> None:
-    with pytest.raises(JudgeError, match=f"{kind.name}: no judge is named: --judge-url and --judge-model do"):
+    with pytest.raises(
+        JudgeError, match=f"{kind.name}: no judge is named; name one with --judge-url and --judge-model"
+    ):
         kind(Settings())

@@ -1,4 +1,4 @@
-"""The public code's prompts, from files of a checkout: read and never run, checked, named where they will not do."""
+"""The prompts of the public code: files of a checkout are read, never run, and checked; unusable ones are named."""
 
 import os
 from collections.abc import Callable

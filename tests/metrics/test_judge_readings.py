@@ -1,4 +1,4 @@
-"""Replies in words: what each rule takes, and what is no verdict. Literal readings take what the public code takes."""
+"""Replies in words: what each rule accepts as a verdict. Literal readings accept what the public code accepts."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +16,8 @@ from mmlongbench.metrics.judge.readings import (
     public_mark_of,
     sentences_of,
 )
-from mmlongbench.metrics.judge.verdicts import NoVerdict, Unusable
+from mmlongbench.metrics.judge.verdicts import NoVerdict
+from mmlongbench.models.calls import Unusable
 
 
 def found_by(rule: Callable[..., Any], *args: Any, **options: Any) -> Any:

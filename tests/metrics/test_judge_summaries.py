@@ -1,4 +1,4 @@
-"""Fluency-F1: three questions a summary, the judge's own counts, and what each profile makes of them."""
+"""Fluency-F1: three calls for each summary, the judge's own counts, and the score under each profile."""
 
 import json
 import re
@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 from invented_checkout import FLUENCY, PRECISION, RECALL, draw_checkout
-from judge_server import QUICK, JudgeServer, Request, Said, Script, client_of, judging, question_of, replies, text_of
+from model_server import QUICK, ModelServer, Request, Said, Script, judge_of, question_of, replies, serving, text_of
 
 from mmlongbench.metrics.judge import FluencyF1, JudgeError
 from mmlongbench.metrics.judge.calls import Manner, PromptCall, Reading
-from mmlongbench.metrics.judge.client import Failed
 from mmlongbench.metrics.judge.readings import fluency_of
 from mmlongbench.metrics.judge.summaries import OWN
 from mmlongbench.metrics.judge.verdicts import Fluency
+from mmlongbench.models.client import Failed
 from mmlongbench.task.formats import to_json
 from mmlongbench.task.metric import Judge, Profile, Score, ScoringInput, Settings
 
@@ -50,8 +50,8 @@ def checkout(tmp_path: Path) -> Path:
 @contextmanager
 def metric(
     script: Script, data: Path, prompts: Path | None = None, profile: Profile | None = None, **judge: Any
-) -> Iterator[tuple[FluencyF1, JudgeServer]]:
-    with judging(script) as server:
+) -> Iterator[tuple[FluencyF1, ModelServer]]:
+    with serving(script) as server:
         asked = Judge(server.url, **{"models": ("m",), "timeout": 30.0, "attempts": 2, **judge})
         paths = (prompts,) if prompts else ()
         settings = Settings(judge=asked, data=data, judge_prompts=paths, profile=profile)
@@ -360,14 +360,14 @@ def test_the_two_profiles_keep_their_replies_apart() -> None:
         reading = Reading(name, Fluency, lambda words: fluency_of(words, is_literal=is_literal))
         return PromptCall("m", "Well?", reading, Manner(0.1, 4096, is_literal=is_literal))
 
-    with judging(replies({"fluency": '{"fluency": 0.5}'})) as server, client_of(server, attempts=1) as client:
+    with serving(replies({"fluency": '{"fluency": 0.5}'})) as server, judge_of(server, attempts=1) as client:
         server.script = lambda _: Said('{"fluency": 0.5}')
         assert client.ask(call("literal", True)) == Fluency(fluency=0.5)
         assert client.ask(call("own", False)) == Failed("m: fluency is 0.5, expected 0 or 1 in '{\"fluency\": 0.5}'")
 
 
 def test_an_endpoint_that_is_down_is_named_after_the_attempts_of_the_settings(data: Path) -> None:
-    with judging(replies(GOOD)) as server:
+    with serving(replies(GOOD)) as server:
         url = server.url
     judge = Judge(url, ("m",), attempts=2)
     with closing(FluencyF1(Settings(judge=judge, data=data), QUICK)) as fluency:

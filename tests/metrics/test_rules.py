@@ -129,7 +129,7 @@ def test_under_official_refusals_take_the_public_codes_turn_by_place_and_are_fla
 
 @pytest.mark.parametrize("is_output", [False, True])
 def test_under_official_every_prediction_stands_behind_the_prompts_last_words(is_output: bool) -> None:
-    """Behind them a capital is taken for an option; of whole and parsed text the better counts."""
+    """A capital after these words is read as an option; the better score of whole and parsed text counts."""
     lead = "Answer:" if is_output else ""
     for gold, score in ((1, 1.0), (2, 1.0), (3, 0.0)):
         assert OptionLetter(OFFICIAL).score(asked("Both are alike, I take C", gold, lead=lead)).score == score
@@ -220,7 +220,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_long_predictions_are_scored_in_one_pass(kind: str) -> None:
-    """Of the square of this length no test would see the end."""
+    """If the time grew with the square of this length, the test would not end."""
     for metric, gold in METRICS:
         if metric.name != "rouge":
             for form in ("Float", "List"):

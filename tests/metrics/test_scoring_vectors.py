@@ -73,13 +73,13 @@ METRICS: dict[str, type[BenchmarkMetric]] = {
     "rouge": RougeL,
 }
 DIFFERING = {
-    "binary_acc": {"1", "0"},  # the digit is no longer all that was said
+    "binary_acc": {"1", "0"},  # the digit is no longer the whole prediction
     "mc_acc": {"Answer: C", "C or D"},  # behind "Answer:" the letter of "Answer" or the first letter counts, too
     "cls_acc": {"label: 3\nlabel: 0"},  # behind the prompt's "label:" the second label is read, too
 }
-"""Predictions that `official` scores otherwise than the functions do."""
+"""Predictions whose `official` scores differ from those of the functions."""
 DIFFERING_DOCUMENT_ANSWERS = 50
-"""All repeat "Answer:", which the functions compare with the rest and `official` takes off."""
+"""All repeat "Answer:". The functions compare it with the rest; `official` removes it."""
 
 
 def differing(kind: str) -> list[Row]:

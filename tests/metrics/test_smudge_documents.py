@@ -56,7 +56,7 @@ def test_a_page_that_takes_too_long_ends_the_scoring_by_name(tmp_path: Path, mon
         yield
 
     monkeypatch.setattr(pdf_reader, "ask", late)
-    said = r"^a\.pdf, page 0: takes longer than 60 s; mend or remove the document, and run the same command again$"
+    said = r"^a\.pdf, page 0: takes longer than 60 s; repair or remove the document, and run the same command again$"
     for read in (Library(folder, None, ignores_reading_order=False).open, PageTexts(folder).of):
         with pytest.raises(TimeLimitError, match=said):
             read("a")

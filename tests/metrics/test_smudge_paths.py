@@ -69,7 +69,7 @@ def literal_paths(joined: dict[int, set[int]], path: list[int], ends: set[int]) 
 
 
 def algorithm_1(words: Words, needle: str) -> tuple[float, Middles]:
-    """The similarity of the best path of all pages, and the middle of each that is as good; of those above T."""
+    """Return the similarity of the best paths above T, and the middle of each path with this similarity."""
     best, middles = LEAST_SIMILARITY, Middles()
     for page in words.pages.tolist():
         numbers = words.range_of(page)

@@ -1,4 +1,4 @@
-"""Needles among drawn units: alone or between sentences, at depths or in permutations; and what is passed over."""
+"""Needles among drawn units: alone or between sentences, at depths or in permutations; and excluded units."""
 
 from collections import Counter
 from dataclasses import replace
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 from mmlongbench.lengths import K, TokenBudget
 from mmlongbench.packing.closing import closest_sum
 from mmlongbench.packing.pack import DoesNotFitError, examples, pack
@@ -20,46 +20,46 @@ seeds = st.integers(0, 10_000)
 lengths = st.integers(2, 24).map(lambda n: n * K)
 relaxed = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 WORDS = ("heron", "lantern", "the", "of", "crosses", "quiet", "harbour", "before", "seven", "bells", "and", "drifts")
-DEPTHS = tuple(mm.Depth(value) for value in mm.DEPTHS)
+DEPTHS = tuple(mt.Depth(value) for value in mt.DEPTHS)
 
 
-def sentence(draws: mm.Draws, name: str) -> str:
+def sentence(draws: mt.Draws, name: str) -> str:
     words = [draws.choice(f"{name} {n}", WORDS) for n in range(draws.integer(name, 4, 14))]
     return " ".join(words).capitalize() + "."
 
 
-def haystack(draws: mm.Draws, count: int = 260) -> list[mm.Unit]:
+def haystack(draws: mt.Draws, count: int = 260) -> list[mt.Unit]:
     """Passages of one to six sentences, every fifth or so a picture."""
     units = []
     for n in range(count):
         if draws.integer(f"kind {n}", 0, 4) == 0:
-            units.append(mm.Unit(f"u{n}", "own", mm.Image(f"u{n}.jpg"), (n,), is_optional=True))
+            units.append(mt.Unit(f"u{n}", "own", mt.Image(f"u{n}.jpg"), (n,), is_optional=True))
         else:
             parts = [sentence(draws, f"{n} {k}") for k in range(draws.integer(f"parts {n}", 1, 6))]
-            units.append(mm.Unit(f"u{n}", "own", " ".join(parts), (n,)))
+            units.append(mt.Unit(f"u{n}", "own", " ".join(parts), (n,)))
     return units
 
 
-def sizes(draws: mm.Draws, units: list[mm.Unit]) -> dict[str, tuple[int, int]]:
-    paths = [unit.body.path for unit in units if isinstance(unit.body, mm.Image)]
+def sizes(draws: mt.Draws, units: list[mt.Unit]) -> dict[str, tuple[int, int]]:
+    paths = [unit.body.path for unit in units if isinstance(unit.body, mt.Image)]
     return {path: (draws.integer(f"w {path}", 30, 700), draws.integer(f"h {path}", 30, 700)) for path in paths}
 
 
-def draft_of(seed: int, needles: int, *, inside: bool) -> tuple[mm.Draft, Pricer, mm.Draws]:
-    draws = mm.Draws((seed, "needles"))
+def draft_of(seed: int, needles: int, *, inside: bool) -> tuple[mt.Draft, Pricer, mt.Draws]:
+    draws = mt.Draws((seed, "needles"))
     units = haystack(draws)
     hidden = tuple(
-        mm.Unit(f"needle{n}", "needle", f"The secret number {n} is {n}{n}{n}.", None, between_sentences=inside)
+        mt.Unit(f"needle{n}", "needle", f"The secret number {n} is {n}{n}{n}.", None, between_sentences=inside)
         for n in range(needles)
     )
     pricer = Pricer(CrossModalCounter(load_tokenizer("llama2"), PatchRule()), sizes(draws, units))
-    question = mm.Question("q", ("\n\nQuestion: which?\nAnswer:",))
-    draft = mm.Draft("q", ("Read.\n\n",), (question,), hidden, mm.InOrder(tuple(units)), closing=mm.Closing())
+    question = mt.Question("q", ("\n\nQuestion: which?\nAnswer:",))
+    draft = mt.Draft("q", ("Read.\n\n",), (question,), hidden, mt.InOrder(tuple(units)), closing=mt.Closing())
     return draft, pricer, draws
 
 
 def places(needles: int) -> tuple[Placement, ...]:
-    return DEPTHS if needles == 1 else tuple(map(mm.Permutation, range(3)))
+    return DEPTHS if needles == 1 else tuple(map(mt.Permutation, range(3)))
 
 
 @relaxed
@@ -89,14 +89,14 @@ def test_a_hidden_sentence_leaves_its_passage_whole_and_stands_between_two_sente
         for host in (unit for unit in example.units if unit.needles):  # it stands alone between two pictures
             before, after = (part.strip() for part in str(host.body).split(needle))
             assert " ".join(filter(None, (before, after))) == bodies[host.id]
-            assert [*mm.sentences(before), needle, *mm.sentences(after)] == mm.sentences(str(host.body))
+            assert [*mt.sentences(before), needle, *mt.sentences(after)] == mt.sentences(str(host.body))
 
 
 @relaxed
 @given(seed=seeds, length=lengths, depth=st.floats(0, 1), inside=st.booleans())
 def test_a_needle_is_at_most_half_a_unit_from_its_depth(seed: int, length: int, depth: float, inside: bool) -> None:
     draft, pricer, draws = draft_of(seed, 1, inside=inside)
-    (example,) = examples(draft, TokenBudget(length, 256), (mm.Depth(depth),), pricer, draws)
+    (example,) = examples(draft, TokenBudget(length, 256), (mt.Depth(depth),), pricer, draws)
     (needle,) = example.needles
     gap, taken = pricer.text(draft.separator), {unit.id for unit in example.units}
     hay = [pricer.unit(u).total + gap for u in draft.take_order.units(length) if u.id in taken]
@@ -121,21 +121,21 @@ def test_the_start_of_a_needle_is_what_a_recount_of_the_prompt_before_it_gives(s
 def test_depths_nought_and_one_are_the_very_first_and_the_very_last_sentence() -> None:
     draft, pricer, draws = draft_of(1, 1, inside=True)
     draft = replace(
-        draft, take_order=mm.InOrder((mm.Unit("a", "own", "One. Two.", (0,)), mm.Unit("b", "own", "Three.", (1,))))
+        draft, take_order=mt.InOrder((mt.Unit("a", "own", "One. Two.", (0,)), mt.Unit("b", "own", "Three.", (1,))))
     )
-    first, last = examples(draft, TokenBudget(K, 256), (mm.Depth(0.0), mm.Depth(1.0)), pricer, draws)
+    first, last = examples(draft, TokenBudget(K, 256), (mt.Depth(0.0), mt.Depth(1.0)), pricer, draws)
     assert [u.body for u in first.units] == ["The secret number 0 is 000. One. Two.", "Three."]
     assert [u.body for u in last.units] == ["One. Two.", "Three. The secret number 0 is 000."]
     assert [e.needles[0].achieved for e in (first, last)] == [0.0, pytest.approx(1.0, abs=0.2)]
 
 
-@pytest.mark.parametrize("depth", mm.DEPTHS)
+@pytest.mark.parametrize("depth", mt.DEPTHS)
 def test_a_passage_keeps_its_line_breaks_and_the_depth_is_that_of_the_prompt(depth: float) -> None:
     draft, pricer, draws = draft_of(1, 1, inside=True)
     bodies = ["One.\n\n\n\nTwo  goes on.\n- Three.\n\n\n\n\n\nFour.", "Five.\n\n\n\nSix is it.\n\n\n\nSeven.\n"]
-    units = tuple(mm.Unit(f"u{n}", "own", body, (n,)) for n, body in enumerate(bodies))
+    units = tuple(mt.Unit(f"u{n}", "own", body, (n,)) for n, body in enumerate(bodies))
     (made,) = examples(
-        replace(draft, take_order=mm.InOrder(units)), TokenBudget(K, 256), (mm.Depth(depth),), pricer, draws
+        replace(draft, take_order=mt.InOrder(units)), TokenBudget(K, 256), (mt.Depth(depth),), pricer, draws
     )
     (needle,), said = made.needles, str(draft.required[0].body)
     host = next(number for number, unit in enumerate(made.units) if unit.needles)
@@ -161,7 +161,7 @@ def test_permutations_do_not_depend_on_the_length_and_differ_from_each_other() -
 
 def test_a_sentence_stands_alone_where_no_text_is_near() -> None:
     draft, pricer, draws = draft_of(1, 1, inside=True)
-    pictures = mm.InOrder(tuple(u for u in draft.take_order.units(K) if isinstance(u.body, mm.Image)))
+    pictures = mt.InOrder(tuple(u for u in draft.take_order.units(K) if isinstance(u.body, mt.Image)))
     made = examples(replace(draft, take_order=pictures), TokenBudget(4 * K, 256), DEPTHS, pricer, draws)
     assert (made[0].units[0].id, made[-1].units[-1].id) == ("needle0", "needle0")
     assert all(pricer.whole(example.prompt) == example.count for example in made)
@@ -171,11 +171,11 @@ def test_a_sentence_stands_alone_where_no_text_is_near() -> None:
 def test_long_sentences_do_not_push_a_needle_from_its_depth() -> None:
     draft, pricer, draws = draft_of(1, 1, inside=True)
     body = f"{'word ' * 80}end. Five words stand here then."
-    units = tuple(mm.Unit(f"p{n}", "own", body, (n,)) for n in range(5))
+    units = tuple(mt.Unit(f"p{n}", "own", body, (n,)) for n in range(5))
     (example,) = examples(
-        replace(draft, take_order=mm.InOrder(units), closing=None),
+        replace(draft, take_order=mt.InOrder(units), closing=None),
         TokenBudget(K, 256),
-        (mm.Depth(0.21),),
+        (mt.Depth(0.21),),
         pricer,
         draws,
     )
@@ -184,8 +184,8 @@ def test_long_sentences_do_not_push_a_needle_from_its_depth() -> None:
 
 def test_two_sentences_in_one_passage_stay_whole() -> None:
     draft, pricer, draws = draft_of(1, 3, inside=True)
-    unit = mm.Unit("p", "own", "One stands first. Two stands second. Three stands third.", (0,))
-    made = examples(replace(draft, take_order=mm.InOrder((unit,))), TokenBudget(K, 256), places(3), pricer, draws)
+    unit = mt.Unit("p", "own", "One stands first. Two stands second. Three stands third.", (0,))
+    made = examples(replace(draft, take_order=mt.InOrder((unit,))), TokenBudget(K, 256), places(3), pricer, draws)
     for example in made:
         (host,) = example.units
         rest = str(host.body)
@@ -200,7 +200,7 @@ def test_two_sentences_in_one_passage_stay_whole() -> None:
 
 def test_a_needle_larger_than_the_budget_is_said_in_numbers() -> None:
     draft, pricer, draws = draft_of(1, 1, inside=False)
-    huge = mm.Unit("huge", "needle", "word " * 2000, None)
+    huge = mt.Unit("huge", "needle", "word " * 2000, None)
     with pytest.raises(DoesNotFitError, match=r"q: the question and its 1 required units need \d+ tokens"):
         examples(replace(draft, required=(huge,)), TokenBudget(K, 256), DEPTHS, pricer, draws)
 
@@ -208,12 +208,12 @@ def test_a_needle_larger_than_the_budget_is_said_in_numbers() -> None:
 def test_pictures_that_do_not_fit_are_passed_over_and_text_goes_on() -> None:
     draft, pricer, _ = draft_of(1, 0, inside=False)
     units = (
-        mm.Unit("a", "own", "First words.", (0,)),
-        mm.Unit("b", "own", mm.Image("large.jpg"), (1,), is_optional=True),
-        mm.Unit("c", "own", "Last words.", (2,)),
+        mt.Unit("a", "own", "First words.", (0,)),
+        mt.Unit("b", "own", mt.Image("large.jpg"), (1,), is_optional=True),
+        mt.Unit("c", "own", "Last words.", (2,)),
     )
     pricer = Pricer(pricer.counter, {"large.jpg": (1400, 1400)})
-    plain = replace(draft, take_order=mm.InOrder(units), closing=None)
+    plain = replace(draft, take_order=mt.InOrder(units), closing=None)
     assert [u.id for u in pack(plain, TokenBudget(K, 100), pricer).taken] == ["a", "c"]
     assert [u.id for u in pack(plain, TokenBudget(4 * K, 100), pricer).taken] == ["a", "b", "c"]
 
@@ -221,9 +221,9 @@ def test_pictures_that_do_not_fit_are_passed_over_and_text_goes_on() -> None:
 def test_barred_units_are_passed_over_and_counted_as_far_as_the_context_goes() -> None:
     draft, pricer, _ = draft_of(1, 0, inside=False)
     units = [
-        mm.Unit(f"u{n}", "own", f"Passage {n}. " + "word " * 150, (n,), excluded="taboo" * (n % 2)) for n in range(40)
+        mt.Unit(f"u{n}", "own", f"Passage {n}. " + "word " * 150, (n,), excluded="taboo" * (n % 2)) for n in range(40)
     ]
-    packed = pack(replace(draft, take_order=mm.InOrder(tuple(units)), closing=None), TokenBudget(2 * K, 100), pricer)
+    packed = pack(replace(draft, take_order=mt.InOrder(tuple(units)), closing=None), TokenBudget(2 * K, 100), pricer)
     numbers = [int(unit.id[1:]) for unit in packed.taken]
     assert numbers == list(range(0, 2 * len(numbers), 2))
     assert packed.left_out == {"taboo": len(numbers)}
@@ -239,6 +239,6 @@ def test_the_closest_sum_is_the_one_that_trying_all_would_find(costs: list[int],
 
 @given(n=st.integers(0, 300), seed=seeds)
 def test_a_lazy_permutation_holds_each_number_once(n: int, seed: int) -> None:
-    first, second = (list(mm.Draws((key,)).permutation("pool", n)) for key in (seed, seed + 1))
+    first, second = (list(mt.Draws((key,)).permutation("pool", n)) for key in (seed, seed + 1))
     assert sorted(first) == sorted(second) == list(range(n))
     assert n < 20 or first != second

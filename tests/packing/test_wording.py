@@ -10,60 +10,60 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 from mmlongbench.lengths import K, TokenBudget
-from mmlongbench.packing.pack import Example, examples, pack
+from mmlongbench.packing.pack import PackedExample, examples, pack
 from mmlongbench.packing.pricing import Pricer
 from tokenization import CrossModalCounter, PatchRule, TextTokenizer, load_tokenizer
 
 relaxed = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 seeds = st.integers(0, 10_000)
-DEPTHS = tuple(mm.Depth(value) for value in mm.DEPTHS)
-TEXTS = tuple(mm.ordinal_words(place) for place in range(1, 1001))
+DEPTHS = tuple(mt.Depth(value) for value in mt.DEPTHS)
+TEXTS = tuple(mt.ordinal_words(place) for place in range(1, 1001))
 
 
 @dataclass(frozen=True, slots=True)
-class Place(mm.Wording):
+class Place(mt.Wording):
     """Names the needle by its place among the pictures."""
 
     texts: tuple[str, ...] = TEXTS
     shift: int = 0
 
-    def choose(self, units: Sequence[mm.Unit]) -> int:
-        return [unit.id for unit in units if isinstance(unit.body, mm.Image)].index("needle") + self.shift
+    def choose(self, units: Sequence[mt.Unit]) -> int:
+        return [unit.id for unit in units if isinstance(unit.body, mt.Image)].index("needle") + self.shift
 
-    def parts(self, text: str) -> tuple[mm.Part, ...]:
-        return (f"\n\nQuestion: what is behind the {text} image?\nA. ", mm.Image("a.jpg"), "\nAnswer:")
+    def parts(self, text: str) -> tuple[mt.Part, ...]:
+        return (f"\n\nQuestion: what is behind the {text} image?\nA. ", mt.Image("a.jpg"), "\nAnswer:")
 
 
-def haystack(draws: mm.Draws, count: int) -> tuple[mm.Unit, ...]:
+def haystack(draws: mt.Draws, count: int) -> tuple[mt.Unit, ...]:
     units = []
     for n in range(count):
         if draws.integer(f"kind {n}", 0, 2):
-            units.append(mm.Unit(f"u{n}", "own", mm.Image(f"u{n}.jpg"), (n,), is_optional=True))
+            units.append(mt.Unit(f"u{n}", "own", mt.Image(f"u{n}.jpg"), (n,), is_optional=True))
         else:
             words = " ".join(f"word{draws.integer(f'{n} {k}', 0, 99)}" for k in range(draws.integer(f"n {n}", 2, 30)))
-            units.append(mm.Unit(f"u{n}", "own", f"{words}.", (n,)))
+            units.append(mt.Unit(f"u{n}", "own", f"{words}.", (n,)))
     return tuple(units)
 
 
-def draft_of(seed: int, wording: mm.Wording, tokenizer: TextTokenizer) -> tuple[mm.Draft, Pricer, mm.Draws]:
-    draws = mm.Draws((seed, "wording"))
+def draft_of(seed: int, wording: mt.Wording, tokenizer: TextTokenizer) -> tuple[mt.Draft, Pricer, mt.Draws]:
+    draws = mt.Draws((seed, "wording"))
     sizes = dict.fromkeys(("a.jpg", "needle.jpg", *(f"u{n}.jpg" for n in range(400))), (56, 56))
     pricer = Pricer(CrossModalCounter(tokenizer, PatchRule()), sizes)
-    question = mm.Question("q", wording.parts(wording.texts[0]), wording=wording)
-    needle = mm.Unit("needle", "needle", mm.Image("needle.jpg"), None)
-    take_order = mm.InOrder(haystack(draws, 400))
-    return mm.Draft("q", ("Read.\n\n",), (question,), (needle,), take_order, closing=mm.Closing()), pricer, draws
+    question = mt.Question("q", wording.parts(wording.texts[0]), wording=wording)
+    needle = mt.Unit("needle", "needle", mt.Image("needle.jpg"), None)
+    take_order = mt.InOrder(haystack(draws, 400))
+    return mt.Draft("q", ("Read.\n\n",), (question,), (needle,), take_order, closing=mt.Closing()), pricer, draws
 
 
-def place_of(example: Example) -> int:
+def place_of(example: PackedExample) -> int:
     return 1 + [path for path in example.prompt.images if path != "a.jpg"].index("needle.jpg")
 
 
 @pytest.fixture(scope="module")
 def merging(tmp_path_factory: pytest.TempPathFactory) -> TextTokenizer:
-    """A tokenizer that merges whatever stands together, also across blanks and newlines."""
+    """A tokenizer that merges neighbouring characters, also across blanks and newlines."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     trainer = trainers.BpeTrainer(vocab_size=420, initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
@@ -79,7 +79,7 @@ def merging(tmp_path_factory: pytest.TempPathFactory) -> TextTokenizer:
 def test_the_words_are_right_for_each_placement_and_the_count_is_exact(seed: int, length: int) -> None:
     draft, pricer, draws = draft_of(seed, Place(), load_tokenizer("llama2"))
     for example in examples(draft, TokenBudget(length, 256), DEPTHS, pricer, draws):
-        words = mm.ordinal_words(place_of(example))
+        words = mt.ordinal_words(place_of(example))
         assert example.question.chosen == words
         assert f"behind the {words} image?" in example.prompt.text
         assert pricer.whole(example.prompt) == example.count
@@ -91,7 +91,7 @@ def test_the_words_are_right_for_each_placement_and_the_count_is_exact(seed: int
 def test_a_tokenizer_that_merges_across_blanks_is_recounted_and_still_fits(seed: int, merging: TextTokenizer) -> None:
     draft, pricer, draws = draft_of(seed, Place(), merging)
     for example in examples(draft, TokenBudget(4 * K, 256), DEPTHS, pricer, draws):
-        assert example.question.chosen == mm.ordinal_words(place_of(example))
+        assert example.question.chosen == mt.ordinal_words(place_of(example))
         assert pricer.whole(example.prompt) == example.count
         assert example.count.total + 256 <= 4 * K
 
@@ -103,7 +103,7 @@ def test_the_costliest_words_are_kept_free_so_the_units_do_not_depend_on_the_wor
     draft, pricer, draws = draft_of(seed, Place(), llama2)
     costliest = max(TEXTS, key=lambda text: (llama2.count(f"behind the {text} image"), len(text), text))
     (question,) = draft.questions
-    fixed = replace(draft, questions=(mm.Question("q", question.worded(costliest).parts),))
+    fixed = replace(draft, questions=(mt.Question("q", question.worded(costliest).parts),))
     budget = TokenBudget(2 * K, 256)
     assert pack(draft, budget, pricer).units == pack(fixed, budget, pricer).units
     ends = [e.count.text for e in examples(draft, budget, DEPTHS, pricer, draws)]
@@ -127,31 +127,31 @@ def test_shorter_contexts_are_contained_in_longer_ones(seed: int) -> None:
     made = [examples(draft, TokenBudget(n * K, 256), DEPTHS[2:3], pricer, draws)[0] for n in (1, 2, 4)]
     for shorter, longer in pairwise(made):
         missing = {unit.id for unit in shorter.units} - {unit.id for unit in longer.units}
-        assert len(missing) <= mm.Closing().last
+        assert len(missing) <= mt.Closing().last
 
 
 def test_a_wording_that_chooses_none_of_its_texts_is_named() -> None:
     draft, pricer, draws = draft_of(1, Place(texts=("first", "second"), shift=2), load_tokenizer("llama2"))
-    with pytest.raises(mm.DraftError, match=r"q: the wording of question 'q' chose text 2 of 2"):
+    with pytest.raises(mt.DraftError, match=r"q: the wording of question 'q' chose text 2 of 2"):
         examples(draft, TokenBudget(2 * K, 256), DEPTHS[:1], pricer, draws)
 
 
 def test_a_question_without_other_words_is_as_it_was() -> None:
-    plain = mm.Question("q", ("\n\nQuestion: which?\nAnswer:",))
+    plain = mt.Question("q", ("\n\nQuestion: which?\nAnswer:",))
     assert plain.worded("anything") is plain
 
 
 @relaxed
 @given(seed=seeds, passages=st.integers(1, 4))
 def test_equal_sentences_are_hidden_each_at_a_start_of_its_own(seed: int, passages: int) -> None:
-    draws = mm.Draws((seed, "twice"))
+    draws = mt.Draws((seed, "twice"))
     body = "The little owl counted 4 \u2605 ."
-    hidden = tuple(mm.Unit(f"needle{n}", "needle", body, None, between_sentences=True) for n in range(3))
-    units = tuple(mm.Unit(f"p{n}", "own", f"One is {n}. Two is {n}. Three is {n}.", (n,)) for n in range(passages))
+    hidden = tuple(mt.Unit(f"needle{n}", "needle", body, None, between_sentences=True) for n in range(3))
+    units = tuple(mt.Unit(f"p{n}", "own", f"One is {n}. Two is {n}. Three is {n}.", (n,)) for n in range(passages))
     pricer = Pricer(CrossModalCounter(load_tokenizer("llama2"), PatchRule()), {})
-    question = mm.Question("q", ("\n\nQuestion: which?\nAnswer:",))
-    draft = mm.Draft("q", ("Read.\n\n",), (question,), hidden, mm.InOrder(units))
-    for example in examples(draft, TokenBudget(K, 256), tuple(map(mm.Permutation, range(3))), pricer, draws):
+    question = mt.Question("q", ("\n\nQuestion: which?\nAnswer:",))
+    draft = mt.Draft("q", ("Read.\n\n",), (question,), hidden, mt.InOrder(units))
+    for example in examples(draft, TokenBudget(K, 256), tuple(map(mt.Permutation, range(3))), pricer, draws):
         text = example.prompt.text
         assert text.count(body) == 3
         starts, at = [], -1

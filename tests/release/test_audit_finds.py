@@ -205,7 +205,7 @@ def test_only_the_edited_record_is_named_first_and_all_are_counted(release: Path
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (None, "no build.lock.json: not a release of this engine, or one whose build has not ended"),
+        (None, "no build.lock.json: this is no release of mmlongbench, or its build has not finished"),
         ("", "expected JSON, found Expecting value"),
         ("[]", "expected a lock of format 1"),
         ('{"format": 2}', "expected a lock of format 1"),

@@ -1,4 +1,4 @@
-"""What `diff` says of two releases: in words, by file, example and unit."""
+"""The output of `diff` for two releases: by file, example and unit."""
 
 import json
 import shutil
@@ -24,7 +24,7 @@ def other(finished: Path, tmp_path: Path) -> Path:
 
 
 def said(a: Path, b: Path, *options: object) -> list[str]:
-    """What differs, line by line, without the last, which counts what is the same."""
+    """Return the lines of differences, without the last line, which counts equal files."""
     compared = command("diff", a, b, *options)
     assert (compared.code, compared.err) == (1, "")
     lines = compared.out.splitlines()

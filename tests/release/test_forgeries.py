@@ -1,4 +1,4 @@
-"""Releases that were tampered with, each with the lock as it was and with one made anew: what is found, and said.
+"""Forged releases, each with its original lock and with a new one: which command finds the forgery, and its message.
 
 `AUDIT`, `VERIFY` and `BOTH` say which command finds it under a new lock. `NOTHING`: the release cannot show it. Under
 the old lock both find every one.
@@ -46,14 +46,14 @@ DATASETS = {
     "food101": "builder: many_shot, reader: image_tables, lengths: [8K], sample: {n: 4, stratify: kind}, "
     "pictures: {longest_side: 64}",
 }
-"""Of each a release of its own, so that the audit of a forgery reads no other."""
+"""Each has a release of its own, so that the audit of a forgery reads no other data."""
 Records = list[dict[str, Any]]
 Forgery = Callable[[Path], object]
 
 
 @pytest.fixture(scope="module")
 def honest(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """What gives the release of a dataset, which is not to be changed."""
+    """Return the release of a dataset; do not change it."""
 
     @cache
     def built(name: str) -> Path:
@@ -239,7 +239,7 @@ def exchange_contexts(release: Path) -> None:
 
 
 def move_on(release: Path) -> None:
-    """Exchange the needle of a depth and the photograph behind it, and say so everywhere."""
+    """Exchange the needle of a depth and the photograph after it, consistently in all files."""
     starts: list[int] = []
 
     def of_items(found: Records) -> None:
@@ -719,13 +719,13 @@ SAID: dict[str, tuple[str, str]] = {
     "a public file that is a link out": ("vh_single", f"{PHOTOS}.jsonl: is a link out of the release: the whole file"),
     "rejects that are a link out": ("vh_single", "rejects.jsonl: is a link out of the release: rejects.jsonl"),
 }
-"""Of each forgery the dataset, and how the line begins that says what is wrong; of what nothing finds, no words."""
+"""For each forgery, its dataset and the beginning of the message; empty if nothing finds it."""
 OF_THE_LOCK = {
     "counts by answer",
     "examples that ran out of units",
     "more examples that ran out of units than there are",
 }
-"""What changes no file but the lock, so that there is no old one."""
+"""Forgeries that change only the lock, so the original lock cannot be kept."""
 FOUND_BY = {AUDIT: {AUDIT}, VERIFY: {VERIFY}, BOTH: {AUDIT, VERIFY}, NOTHING: set[str]()}
 LOCKS: dict[str, tuple[str, Forgery]] = {
     "no counts": ("the datasets that are counted are not those of the manifest", lock(lambda f: f.update(datasets={}))),
@@ -769,7 +769,7 @@ LOCKS: dict[str, tuple[str, Forgery]] = {
 REFUSED: dict[str, tuple[str, Callable[[dict[str, Any]], object]]] = {
     "a format of 1.0": ("expected a lock of format 1", lambda f: f.update(format=1.0)),
     "a format of true": ("expected a lock of format 1", lambda f: f.update(format=True)),
-    "a dataset twice": ("two datasets are called 'vh_single'", lambda f: f["manifest"].append(f["manifest"][0])),
+    "a dataset twice": ("two datasets have the name 'vh_single'", lambda f: f["manifest"].append(f["manifest"][0])),
 }
 UNUSABLE: dict[str, tuple[str, Callable[[dict[str, Any]], object]]] = {
     "an unknown builder": ("no builder 'vh' is installed", lambda f: f["manifest"][0].update(builder="vh")),
@@ -781,11 +781,11 @@ UNUSABLE: dict[str, tuple[str, Callable[[dict[str, Any]], object]]] = {
     "a key that is unknown": ("unknown key 'colour'", lambda f: f["manifest"][0].update(colour="red")),
 }
 NOT_HERE = {"an unknown builder", "a tokenizer that is gone"}
-"""Of these, what may be elsewhere: a release that names it may be whole."""
+"""Those that are right on a machine where the builder or the tokenizer is installed."""
 
 
 def describe_anew(release: Path) -> None:
-    """Let the lock name every file as it stands there."""
+    """Write the hashes of the present files into the lock."""
 
     def files(path: Path) -> dict[str, Any]:
         data = path.read_bytes()
@@ -797,7 +797,7 @@ def describe_anew(release: Path) -> None:
 
 
 def said_by(release: Path) -> dict[str, list[str]]:
-    """What each of the commands says of a release, a line a problem."""
+    """Return the output of each command for a release, one line for each problem."""
     audits = audit_release(release, QUIET)
     audited = [f"{found.file}: {kind}: {at}" for found in audits for kind, at in found.first.items()]
     return {AUDIT: audited, VERIFY: [str(problem) for problem in verify(release, QUIET).problems]}
@@ -949,7 +949,7 @@ def test_a_lock_that_would_never_end_is_one_line(kind: str, release: Path) -> No
 
 
 def hurt(path: Path, kind: str) -> None:
-    """Put something there that hurts whoever reads it whole."""
+    """Put something there that is dangerous to read as a whole."""
     if kind == "pipe":
         os.mkfifo(path)
     elif kind == "device":

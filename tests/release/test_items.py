@@ -1,4 +1,4 @@
-"""Reading the table of items of a file, also one that another version or a stranger wrote."""
+"""Reading the table of items of a file, also one that another version or another program wrote."""
 
 from pathlib import Path
 from types import SimpleNamespace

@@ -54,7 +54,7 @@ def test_a_window_counts_prompt_and_reserve_and_check_exits_with_1(finished: Pat
     checked = command("audit", *args, "--check", "-q")
     assert checked.code == 1
     worst = found[FILE]["models"]["qwen2.5-vl"]["worst"][0]
-    said = f"6 examples, {over} over the window; the dearest is {worst['id']} ({worst['tokens']:,} tokens)"
+    said = f"6 examples, {over} over the window; the costliest is {worst['id']} ({worst['tokens']:,} tokens)"
     assert f"{FILE}: qwen2.5-vl: {said}\n" in checked.err
     assert command("audit", finished, "--models", "qwen2.5-vl", "--window", "qwen2.5-vl=1M", "--check", "-q").code == 0
 
@@ -123,11 +123,11 @@ def _write_letters(path: Path) -> None:
         (("--models", "gpt-4o", "--window", "gpt-5=1K"), "is not among --models"),
         (("--models", "gpt-4o", "--window", "gpt-4o"), "expected MODEL=VALUE"),
         (("--models", "gpt-4o", "--window", "gpt-4o=many"), "expected tokens"),
-        (("--models", "gpt-4o", "--fit", "gpt-4o"), "how much it holds is not said"),
+        (("--models", "gpt-4o", "--fit", "gpt-4o"), "its window is not known; give it with --window gpt-4o=TOKENS"),
         (("--models", "gpt-4o", "--fit", "gemma3"), "is not among --models"),
         (("--per-example", "out.txt"), "ends in .csv"),
         (("--check",), "--check needs --models"),
-        (("--check", "--models", "llama-3.2-vision"), "what llama-3.2-vision holds is not said"),
+        (("--check", "--models", "llama-3.2-vision"), "the window of llama-3.2-vision is not known"),
     ],
 )
 def test_what_cannot_be_asked_is_refused_in_a_line(args: tuple[str, ...], said: str, finished: Path) -> None:
@@ -248,7 +248,7 @@ def test_a_file_of_no_known_name_is_named(finished: Path, tmp_path: Path) -> Non
     path.parent.mkdir(parents=True)
     path.write_text("{}\n")
     ran = command("audit", path, "--images", finished / "mmlb_image")
-    assert (ran.code, "no public file whose name is known" in ran.err) == (2, True)
+    assert (ran.code, "no public file with a known name" in ran.err) == (2, True)
 
 
 def test_stats_stand_beside_the_papers(finished: Path) -> None:

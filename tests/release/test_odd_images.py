@@ -1,4 +1,4 @@
-"""Images whose name or end is not that of their format: released as they are, and remarked upon."""
+"""Images whose ending or last bytes do not fit their format are released unchanged, with a remark."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""What `verify` finds: each damage by its file, and by its line where that can be told."""
+"""`verify` names each damaged file, and the line if it can be known."""
 
 import json
 import os
@@ -164,7 +164,7 @@ def test_an_image_that_cannot_be_decoded_is_named_even_where_the_lock_has_it(rel
 
 
 def describe(release: Path, name: str, data: bytes) -> None:
-    """Make the lock say what stands there."""
+    """Write the hashes of the present files into the lock."""
     import hashlib
 
     path = release / "build.lock.json"
@@ -179,7 +179,7 @@ def chunk(kind: bytes, data: bytes) -> bytes:
 
 
 def png_header(width: int, height: int) -> bytes:
-    """A PNG that promises so many pixels and has none."""
+    """A PNG whose header names this many pixels, without any pixel data."""
     head = width.to_bytes(4, "big") + height.to_bytes(4, "big") + bytes((8, 2, 0, 0, 0))
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
 

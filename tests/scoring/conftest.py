@@ -32,7 +32,7 @@ RECORDS: dict[str, list[dict[str, Any]]] = {
         for n, answer in ((0, "Yes"), (1, "No"))
         for turn in (0, 1, 2)
     ],
-    "NIAH/counting-text_test_K8_dep3.jsonl": [  # as others publish it: nothing but the order tells rows apart
+    "NIAH/counting-text_test_K8_dep3.jsonl": [  # as others publish it: rows differ only by their order
         {"id": "mm-niah-1", "question": "How many?", "answer": counts, "ctxs": [], "image_list": []}
         for counts in ([1, 2], [2, 1, 1], [5])
     ],
@@ -59,7 +59,7 @@ GOLD = {
     "summ": lambda record: "What GAO Found:\nTwelve programs lacked metrics.\nThree had them.",
     "NIAH/retrieval-image": lambda record: "ABCD"[record["answer"]],
 }
-"""What says the gold answer, where that is not the answer as a string."""
+"""Predictions that give the gold answer, if it is not the answer as a string."""
 
 
 def write_lines(path: Path, lines: list[dict[str, Any]]) -> Path:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 from click.testing import CliRunner, Result
-from judge_server import JudgeServer, Request, Said, client_of, good, in_turn, judging, text_of
+from model_server import ModelServer, Request, Said, good, in_turn, judge_of, serving, text_of
 from tiny import command
 
 from builders.summarization import Summary
@@ -33,13 +33,13 @@ def one_claim(request: Request) -> Said:
 
 
 def test_a_file_is_written_when_every_summary_has_claims(tmp_path: Path) -> None:
-    with judging(in_turn(good(claims=["It was dredged."]), Said("hm"))) as server:
-        with client_of(server, cache=tmp_path / "c", concurrency=1, attempts=2) as client:
+    with serving(in_turn(good(claims=["It was dredged."]), Said("hm"))) as server:
+        with judge_of(server, cache=tmp_path / "c", concurrency=1, attempts=2) as client:
             (done,) = write_claims(client, tmp_path, tmp_path, [SUMMARIES], QUIET)
         assert (done.summaries, done.claims, list(done.failures)) == (2, 1, ["b"])
         assert "no JSON object" in done.failures["b"]
     assert not (tmp_path / "summ").exists()
-    with judging(one_claim) as server, client_of(server, cache=tmp_path / "c") as client:
+    with serving(one_claim) as server, judge_of(server, cache=tmp_path / "c") as client:
         (done,) = write_claims(client, tmp_path, tmp_path, [SUMMARIES], QUIET)
         assert (done.file, done.claims, done.failures, len(server.requests)) == ("summ/gov_claims.jsonl", 2, {}, 1)
         (again,) = write_claims(client, tmp_path, tmp_path / "other", [SUMMARIES], QUIET)
@@ -60,7 +60,7 @@ def test_a_file_is_written_when_every_summary_has_claims(tmp_path: Path) -> None
     ],
 )
 def test_claims_that_are_none_are_a_failure(said: dict[str, Any], fault: str, tmp_path: Path) -> None:
-    with judging(in_turn(good(**said))) as server, client_of(server, attempts=1) as client:
+    with serving(in_turn(good(**said))) as server, judge_of(server, attempts=1) as client:
         (done,) = write_claims(client, tmp_path, tmp_path, [SUMMARIES], QUIET)
     assert all(fault in why for why in done.failures.values())
     assert len(done.failures) == 2
@@ -73,7 +73,7 @@ def test_claims_that_are_none_are_a_failure(said: dict[str, Any], fault: str, tm
         ('{"id": null, "claims": []}', r"line 2: id\.str: Input should be a valid string"),
         ('{"id": 7.5, "claims": []}', r"line 2: id\.str: Input should be a valid string"),
         ('{"id": "a", "claims": [1]}', r"line 2: claims\.0: Input should be a valid string"),
-        ('{"id": "first", "claims": []}', "line 2: id 'first' stands there twice"),
+        ('{"id": "first", "claims": []}', "line 2: id 'first' occurs twice"),
         ("[]", "line 2: expected a JSON object"),
     ],
 )
@@ -101,7 +101,7 @@ def release_of(golds: dict[str, str], tmp_path: Path, monkeypatch: pytest.Monkey
         (data / name).parent.mkdir(parents=True, exist_ok=True)
         (data / name).write_bytes(b"".join(JSON_LINES.bundle(records)))
         files.append(PublicFile(name, data / name, dataset, length * 1024, JSON_LINES, ImageSizes(tmp_path)))
-    monkeypatch.setattr("mmlongbench.release.loading.open_release", lambda _: LoadedRelease(tuple(files), None))
+    monkeypatch.setattr("mmlongbench.release.loading.load_release", lambda _: LoadedRelease(tuple(files), None))
     return tmp_path / "release"
 
 
@@ -112,7 +112,7 @@ def test_claims_of_the_public_code_join_by_id_and_stay_as_they_are(tmp_path: Pat
     public = b'{"claims": ["It is public."],  "id": "gov_report_gao-18-107", "more": 1}\n{"id": 7, "claims": ["So."]}\n'
     path.write_bytes(public + b'{"id": "gov_report_gao-09-288", "claims": ["Another."]}\n')
     before = path.read_bytes()
-    with judging(one_claim) as server, client_of(server) as client:
+    with serving(one_claim) as server, judge_of(server) as client:
         (done,) = write_claims(client, tmp_path, tmp_path, [replace(SUMMARIES, golds=ids)], QUIET)
         assert (done.summaries, done.claims, done.known) == (2, 2, 2)
         assert done.others == ("gov_report_gao-09-288",)
@@ -128,12 +128,12 @@ def test_claims_of_the_public_code_join_by_id_and_stay_as_they_are(tmp_path: Pat
     }
 
 
-def run(release: Path, server: JudgeServer, *args: str) -> Result:
+def run(release: Path, server: ModelServer, *args: str) -> Result:
     return CliRunner().invoke(claims, [str(release), "--judge-url", server.url, "--judge-model", "m", *args])
 
 
 def test_the_command_writes_claims_beside_the_data(release: Path) -> None:
-    with judging(in_turn(good(claims=["x", "y"]))) as server:
+    with serving(in_turn(good(claims=["x", "y"]))) as server:
         planned = run(release, server, "--dry-run")
         assert (planned.exit_code, len(server.requests)) == (0, 0)
         assert "planned calls: 2" in planned.output
@@ -146,7 +146,7 @@ def test_the_command_writes_claims_beside_the_data(release: Path) -> None:
 
 
 def test_the_command_prints_json_or_nothing_and_writes_elsewhere(release: Path, tmp_path: Path) -> None:
-    with judging(in_turn(good(claims=["x"]))) as server:
+    with serving(in_turn(good(claims=["x"]))) as server:
         printed = run(release, server, "--json", "--out", str(tmp_path / "a"))
         assert json.loads(printed.output)["datasets"][0]["claims"] == 2
         assert json.loads(printed.output)["usage"]["calls"] == 2
@@ -158,27 +158,27 @@ def test_the_command_prints_json_or_nothing_and_writes_elsewhere(release: Path, 
 def test_the_command_says_which_claims_were_there_and_which_join_nothing(release: Path) -> None:
     path = release / "mmlb_data" / "summ" / "gov_claims.jsonl"
     path.write_text('{"id": "a", "claims": ["x", "z"]}\n{"id": "gov_report_gao-1", "claims": ["y"]}\n')
-    with judging(in_turn(good(claims=["x"]))) as server:
+    with serving(in_turn(good(claims=["x"]))) as server:
         done = run(release, server)
         assert (done.exit_code, len(server.requests)) == (0, 1)
-    assert "gov_claims.jsonl: 2 summaries, 3 claims; there already, by id: 1\n" in done.output
+    assert "gov_claims.jsonl: 2 summaries, 3 claims; already there: 1\n" in done.output
     assert (
-        "gov_claims.jsonl: claims of ids that the release does not have stay there: 1, first 'gov_report_gao-1'\n"
+        "gov_claims.jsonl: claims of ids that the release does not have are kept: 1, first 'gov_report_gao-1'\n"
         in done.output
     )
 
 
 def test_summaries_without_claims_are_named_and_the_exit_code_is_1(release: Path) -> None:
-    with judging(in_turn(Said(status=400))) as server:
+    with serving(in_turn(Said(status=400))) as server:
         done = run(release, server)
     assert done.exit_code == 1
     assert "gov, a: no claims: m: HTTP 400" in done.stderr
-    assert "summ/gov_claims.jsonl: not written; the same command tries these again" in done.stderr
+    assert "summ/gov_claims.jsonl: not written; run the same command to try these again" in done.stderr
 
 
 def test_a_release_without_summaries_is_an_error(release: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mmlongbench.release.loading.open_release", lambda _: LoadedRelease((), None))
-    with judging(in_turn(Said())) as server:
+    monkeypatch.setattr("mmlongbench.release.loading.load_release", lambda _: LoadedRelease((), None))
+    with serving(in_turn(Said())) as server:
         refused = run(release, server)
     assert isinstance(refused.exception, ReleaseError)
     assert "no dataset is scored by judge-fluency-f1" in str(refused.exception)
@@ -188,7 +188,7 @@ def test_a_release_without_summaries_is_an_error(release: Path, monkeypatch: pyt
 def test_released_claims_join_by_the_public_id_and_by_the_sources(id: str, tmp_path: Path) -> None:
     (tmp_path / "summ").mkdir()
     (tmp_path / "summ/gov_claims.jsonl").write_text(json.dumps({"id": id, "claims": ["It was dredged."]}) + "\n")
-    with judging(lambda _: good(claims=["of the judge"])) as server, client_of(server) as client:
+    with serving(lambda _: good(claims=["of the judge"])) as server, judge_of(server) as client:
         known = GoldClaims(client, tmp_path)
         joined = known.of("summ/gov_K8.jsonl", "gov", "gov_report_gao-18-107", GOLDS["a"], "GAO-18-107")
         other = known.of("summ/gov_K8.jsonl", "gov", "gov_report_gao-18-21", GOLDS["a"], "GAO-18-21")
@@ -212,7 +212,7 @@ def test_ids_of_a_release_and_words_of_a_judge_are_shown_and_never_obeyed(
     options: tuple[str, ...], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hostile = release_of({EVIL: "It was dredged.", "b": "It was closed."}, tmp_path, monkeypatch)
-    with judging(lambda request: Said(f"no JSON: {EVIL[:-2]}")) as server:
+    with serving(lambda request: Said(f"no JSON: {EVIL[:-2]}")) as server:
         ran = command("claims", hostile, "--judge-url", server.url, "--judge-model", "m\x1b[2J", *options)
     assert ran.code == 1
     assert words.replace("\\\\", "\\") in ran.out + ran.err

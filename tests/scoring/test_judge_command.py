@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from invented_checkout import draw_checkout
-from judge_server import QUICK, JudgeServer, Request, Said, judging, question_of, text_of
+from model_server import QUICK, ModelServer, Request, Said, question_of, serving, text_of
 from tiny import Ran, command
 
 from mmlongbench.scoring.scores import ScoreLine, read_scores
@@ -34,8 +34,8 @@ def script(request: Request) -> Said:
 
 
 @pytest.fixture
-def server() -> Iterator[JudgeServer]:
-    with judging(script) as opened:
+def server() -> Iterator[ModelServer]:
+    with serving(script) as opened:
         yield opened
 
 
@@ -50,7 +50,7 @@ def release(public: Path, tmp_path: Path) -> Path:
     return tmp_path / "release"
 
 
-def run(release: Path, golds: list[Line], folder: Path, server: JudgeServer, *options: str) -> Ran:
+def run(release: Path, golds: list[Line], folder: Path, server: ModelServer, *options: str) -> Ran:
     lines = [line for line in golds if line["file"].startswith(("summ", "documentQA/mmlongdoc_K8"))]
     (folder / "m.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
     judge = ("--judge-url", server.url, "--judge-model", "j")
@@ -64,7 +64,7 @@ def kept(folder: Path, metric: str) -> list[ScoreLine]:
 
 
 def test_without_the_public_prompts_scores_of_summaries_and_answers_are_ours(
-    release: Path, golds: list[Line], tmp_path: Path, server: JudgeServer
+    release: Path, golds: list[Line], tmp_path: Path, server: ModelServer
 ) -> None:
     found = run(release, golds, tmp_path, server, "--metrics", "judge-fluency-f1,judge-answers")
     assert (found.code, found.err) == (0, "")
@@ -77,7 +77,7 @@ def test_without_the_public_prompts_scores_of_summaries_and_answers_are_ours(
 
 
 def test_with_the_public_prompts_they_are_official_with_the_digest_of_the_file(
-    release: Path, golds: list[Line], tmp_path: Path, server: JudgeServer
+    release: Path, golds: list[Line], tmp_path: Path, server: ModelServer
 ) -> None:
     checkout = draw_checkout(tmp_path / "checkout")
     metrics = ("--metrics", "judge-fluency-f1,judge-answers", "--judge-prompts", str(checkout))
@@ -101,7 +101,7 @@ def test_with_the_public_prompts_they_are_official_with_the_digest_of_the_file(
 
 
 def test_the_figures_of_the_public_code_stand_beside_the_score_of_100(
-    release: Path, golds: list[Line], tmp_path: Path, server: JudgeServer
+    release: Path, golds: list[Line], tmp_path: Path, server: ModelServer
 ) -> None:
     checkout = draw_checkout(tmp_path / "checkout")
     found = run(release, golds, tmp_path, server, "--metrics", "judge-fluency-f1", "--judge-prompts", str(checkout))
@@ -114,7 +114,7 @@ def test_the_figures_of_the_public_code_stand_beside_the_score_of_100(
 
 
 def test_an_example_without_a_usable_reply_is_left_out_of_the_mean_and_counted(
-    release: Path, golds: list[Line], tmp_path: Path, server: JudgeServer, monkeypatch: pytest.MonkeyPatch
+    release: Path, golds: list[Line], tmp_path: Path, server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mmlongbench.metrics.judge.judged.Backoff", lambda: QUICK)
 
@@ -134,7 +134,7 @@ def test_an_example_without_a_usable_reply_is_left_out_of_the_mean_and_counted(
 
 
 def test_official_is_refused_without_prompts_and_other_profiles_with_them(
-    release: Path, golds: list[Line], tmp_path: Path, server: JudgeServer
+    release: Path, golds: list[Line], tmp_path: Path, server: ModelServer
 ) -> None:
     for options, said in (
         (("--profile", "official"), "--profile official: judge-fluency-f1 needs the public code's own prompts"),
@@ -151,7 +151,7 @@ def test_official_is_refused_without_prompts_and_other_profiles_with_them(
 
 
 def test_the_public_codes_judge_is_asked_where_none_is_named(
-    release: Path, golds: list[Line], tmp_path: Path, server: JudgeServer
+    release: Path, golds: list[Line], tmp_path: Path, server: ModelServer
 ) -> None:
     options = ("--metrics", "judge-fluency-f1", "--judge-prompts", str(draw_checkout(tmp_path / "c")), "--unnamed")
     assert run(release, golds, tmp_path, server, *options).code == 0
@@ -159,7 +159,7 @@ def test_the_public_codes_judge_is_asked_where_none_is_named(
 
 
 def test_a_committee_is_official_by_default_and_says_how_it_differs(
-    release: Path, golds: list[Line], tmp_path: Path, server: JudgeServer
+    release: Path, golds: list[Line], tmp_path: Path, server: ModelServer
 ) -> None:
     texts = [f"printed on page {number}" for number in range(3)]
     path = release / "mmlb_data" / "documentQA" / "mmlongdoc_K8.jsonl"
@@ -188,7 +188,7 @@ def test_a_committee_is_official_by_default_and_says_how_it_differs(
 
 
 def test_an_extracted_answer_is_ours_and_follows_its_protocol(
-    release: Path, golds: list[Line], tmp_path: Path, server: JudgeServer
+    release: Path, golds: list[Line], tmp_path: Path, server: ModelServer
 ) -> None:
     server.script = lambda _: Said(json.dumps({"format": "Integer", "answer": ["12"]}))
     run(release, golds, tmp_path, server, "--metrics", "judge-mmlongbench-doc")

@@ -1,4 +1,4 @@
-"""Runs that end before their time: nobody waits for a judge any more."""
+"""Runs that end early do not wait for a judge."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -11,14 +11,15 @@ from typing import Any, ClassVar
 
 import pytest
 from crash_harness import wait_for
-from judge_server import JudgeServer, Request, Said, client_of, good, in_turn, judging, text_of
+from model_server import ModelServer, Request, Said, good, in_turn, judge_of, serving, text_of
 
 from mmlongbench.io.progress import Progress
 from mmlongbench.metrics.judge.calls import Call
 from mmlongbench.metrics.judge.claims import Summaries, write_claims
-from mmlongbench.metrics.judge.client import Failed, JudgeClient
-from mmlongbench.metrics.judge.pace import Backoff
+from mmlongbench.metrics.judge.client import JudgeClient
 from mmlongbench.metrics.judge.verdicts import Grade
+from mmlongbench.models.client import Failed
+from mmlongbench.models.pace import Backoff
 from mmlongbench.scoring import running
 from mmlongbench.scoring.joining import open_scorable
 from mmlongbench.scoring.predictions import read_predictions
@@ -30,7 +31,7 @@ CALL = Call("m", "Grade it.", "blue", Grade)
 
 
 def test_a_call_under_way_ends_when_its_client_stops_and_none_is_made_any_more() -> None:
-    with judging(in_turn(Said(hangs=True))) as server, client_of(server, timeout=300.0) as client:
+    with serving(in_turn(Said(hangs=True))) as server, judge_of(server, timeout=300.0) as client:
         with ThreadPoolExecutor(1) as pool:
             asked = pool.submit(client.ask, CALL)
             wait_for(lambda: server.under_way)
@@ -45,7 +46,7 @@ def test_a_call_under_way_ends_when_its_client_stops_and_none_is_made_any_more()
 class Interrupted(Progress):
     """Ctrl-C at the first step, once two calls were made."""
 
-    server: JudgeServer
+    server: ModelServer
 
     @contextmanager
     def bar(self, label: str, total: int) -> Iterator[Callable[[], None]]:
@@ -62,14 +63,14 @@ def test_claims_that_are_interrupted_do_not_wait_as_long_as_the_endpoint_asks(tm
         return good(claims=["x"]) if is_first else Said(status=429, headers={"retry-after": "250"})
 
     summaries = Summaries("gov", "summ/gov_K8.jsonl", {"a": "It was dredged.", "b": "It was closed."})
-    with judging(script) as server, closing(JudgeClient(Judge(server.url, ("m",)), Backoff())) as client:
+    with serving(script) as server, closing(JudgeClient(Judge(server.url, ("m",)), Backoff())) as client:
         done = write_claims(client, tmp_path, tmp_path, [summaries], Interrupted(server))
         with pytest.raises(KeyboardInterrupt):
             next(done)
 
 
 class Waiting(Metric):
-    """Waits for what never comes, unless it is stopped; meets an error meanwhile."""
+    """Waits for an event that never comes, until it is stopped; meanwhile an error occurs."""
 
     name: ClassVar[str] = "waiting"
     concurrency = 2

@@ -1,4 +1,4 @@
-"""Predictions are read once: what can be used is held by its place, what cannot is counted by its reason."""
+"""Predictions are read once: usable lines are held by their places, others are counted by reason."""
 
 import json
 from pathlib import Path
@@ -158,7 +158,7 @@ def test_a_folder_is_read_file_after_file_without_judged_copies(tmp_path: Path) 
 
 
 def test_an_empty_folder_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ScoringError, match=r"no predictions there: \*\.jsonl, or \*\.json of the public code"):
+    with pytest.raises(ScoringError, match=r"no predictions there; expected \*\.jsonl, or \*\.json of the public code"):
         read_predictions([tmp_path], Problems())
 
 

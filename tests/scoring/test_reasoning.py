@@ -1,4 +1,4 @@
-"""Reasoning is told from the answer in every form that models print, in one pass, and never by chance."""
+"""Reasoning is separated from the answer in every form that models print, in one pass, and never by accident."""
 
 import pytest
 from hypothesis import given
@@ -264,7 +264,7 @@ LEFT = {
     "nested": Said("Answer:", "stripped"),
     "prose": Said("Here is my response:", ""),
 }
-"""What is left of a hostile text; the others are untouched."""
+"""The answer that is left of a hostile text; other texts do not change."""
 
 
 @pytest.mark.parametrize("kind", HOSTILE)

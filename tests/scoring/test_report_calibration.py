@@ -44,7 +44,7 @@ def given(folder: Path, lines: Iterable[dict[str, Any]]) -> Path:
 
 
 def people(alpha: float, say: Callable[[int, float], float] = lambda number, score: score) -> list[dict[str, Any]]:
-    """What people would say who weigh the match by α."""
+    """Scores of people who weigh the match by α."""
     found = []
     for number in range(EXAMPLES):
         match, grounding = parts(number)
@@ -77,7 +77,7 @@ def test_pearson_finds_it_through_noise_and_another_scale(tmp_path: Path) -> Non
     found = calibration(scored(tmp_path), given(tmp_path, people(0.7, say)))
     assert found.best_by_pearson is not None
     assert found.best_by_pearson.alpha == pytest.approx(0.7, abs=0.05)
-    assert row(found, 0.7)[0] == pytest.approx(0.15, abs=0.05)  # the scale makes an error of its own
+    assert row(found, 0.7)[0] == pytest.approx(0.15, abs=0.05)  # the coarse scale has an error of its own
 
 
 def test_over_models_the_alpha_of_the_lowest_correlation_with_their_errors_is_best(tmp_path: Path) -> None:

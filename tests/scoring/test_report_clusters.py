@@ -1,4 +1,4 @@
-"""Intervals resample what questions are about: with several questions a document they cover what they claim to."""
+"""Intervals resample clusters: with several questions about a document, they have the coverage that they claim."""
 
 import hashlib
 import math
@@ -12,7 +12,7 @@ from score_lines import cell, line, reported
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.scoring.report.averages import cells, dataset_grid
-from mmlongbench.scoring.report.columns import Floats, by_value
+from mmlongbench.scoring.report.columns import Floats
 from mmlongbench.scoring.report.estimates import samples
 from mmlongbench.scoring.report.reading import Reading
 from mmlongbench.scoring.report.sorting import to_columns
@@ -40,7 +40,7 @@ def coverage(share_of_documents: float, *, has_clusters: bool) -> float:
         found = line(f"{document}-{question}", float(right[world, document, question]), model=f"{world}", **about)
         reading.add(ScoreLine.model_construct(**found), "a.jsonl")
     scores = to_columns(reading)
-    ends = [each.estimate() for each in samples(scores, by_value(np.arange(len(scores.score)), scores.model)).values()]
+    ends = [each.estimate() for each in samples(scores.lines, ["model"]).values()]
     assert len(ends) == WORLDS
     return sum(each.low <= 0.5 <= each.high for each in ends if each.low is not None and each.high is not None) / WORLDS
 
@@ -99,11 +99,11 @@ def test_lines_without_a_cluster_take_it_from_those_of_the_same_question_or_are_
         for column in ("8K", "16K"):
             there = cell(found.scores, "docs", column, model)
             assert there is not None
-            assert there.clusters == 3 + 3  # three documents of two questions, three questions of none
+            assert there.clusters == 3 + 3  # three documents of two questions; three questions without one
 
 
 def about(number: int, model: str, k: int) -> dict[str, Any]:
-    """The cluster of a line, which only one model's scores at one length tell."""
+    """Return the cluster of a line; only the scores of one model at one length have it."""
     return {"cluster": f"doc {number // 2}"} if (model, k) == ("a", 8) and number < 6 else {}
 
 
@@ -120,7 +120,7 @@ def test_the_draws_of_questions_on_their_own_are_those_of_clusters_by_the_same_n
             found = line(f"{n:02}", n / 30, **about)
             reading.add(ScoreLine.model_validate(found), "a.jsonl")
         scores = to_columns(reading)
-        return samples(scores, {"all": np.arange(30)})["all"].draws
+        return samples(scores.lines, ["model"])["m"].draws
 
     assert np.array_equal(draws(has_clusters=True), draws(has_clusters=False))
 

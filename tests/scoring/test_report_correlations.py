@@ -10,10 +10,10 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
-from score_lines import Line, line, reported, skipped, write
+from score_lines import Line, line, page, reported, skipped, write
 
 from mmlongbench.cli.report import report as command
-from mmlongbench.scoring.report import page, report
+from mmlongbench.scoring.report import report
 from mmlongbench.scoring.report.correlations import Correlation, Matrix, spearman
 from mmlongbench.scoring.report.grids import ALL, Row
 
@@ -165,7 +165,7 @@ def test_the_terminal_the_page_and_the_json_have_the_matrix(tmp_path: Path) -> N
     table = printed[printed.index("between datasets") :].splitlines()
     assert table[2].split() == ["slides", "1.00", "0.11", "0.80"]
     assert table[5].split() == ["DocVQA", "0.11", "0.80", "0.11", "±", "0.00"]
-    html = page("Report", report(folder))
+    html = page(report(folder))
     assert '<h2 id="correlations">Between datasets</h2>' in html
     assert 'title="4 models">0.40</td>' in html
     found = json.loads(CliRunner().invoke(command, [str(folder), "--json"], catch_exceptions=False).output)
@@ -204,7 +204,7 @@ def test_models_are_ranked_within_every_group_of_a_facet(tmp_path: Path) -> None
     printed = CliRunner().invoke(command, [str(tmp_path)], catch_exceptions=False).output
     (row,) = [text.split() for text in printed.splitlines() if "String" in text]
     assert row == ["docs:", "String", "10.0", "±–", "#2.5", "10.0", "±–", "#2.5", "80.0", "±–", "#1"]
-    assert "80.0<small>–</small><small>#1</small></td>" in page("Report", found)
+    assert "80.0<small>–</small><small>#1</small></td>" in page(found)
     alone = reported(tmp_path / "alone", [each for each in lines if each["model"] == "a"])
     assert alone.facets[0].ranks == {}
     assert Row("String", "docs") in alone.facets[0].rows

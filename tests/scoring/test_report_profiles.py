@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from score_lines import Line, line, mean, reported, write
+from score_lines import Line, line, mean, page, reported, write
 
 from mmlongbench.cli.report import report as command
 from mmlongbench.errors import ReleaseError
-from mmlongbench.scoring.report import page, report
+from mmlongbench.scoring.report import report
 from mmlongbench.scoring.report.grids import Grid
 
 CODE = "EdinburghNLP/MMLongBench@22b9f27"
@@ -122,7 +122,7 @@ def test_a_model_scored_with_several_choices_has_a_series_for_each(tmp_path: Pat
         "em was scored under different profiles for different models, in different tables: "
         f"official: a, b, c; {kept}: a, b"
     )
-    assert f"<h3>{kept}</h3>" in page("Report", found)
+    assert f"<h3>{kept}</h3>" in page(found)
     assert report(tmp_path, profile="official").summary()["scores"]["cells"] == [
         each for each in found.summary()["scores"]["cells"] if each["profile"] != "paper"
     ]
@@ -150,7 +150,7 @@ def test_scores_without_a_profile_are_read_and_called_unknown(tmp_path: Path) ->
     assert shown_titles(tmp_path) == ["averages, unknown", "datasets, unknown"]
     printed = CliRunner().invoke(command, [str(tmp_path)], catch_exceptions=False).output
     assert "unknown (made before scores had profiles): em\n" in printed
-    assert ">unknown</h3>" in page("Report", found)
+    assert ">unknown</h3>" in page(found)
 
 
 def shown_titles(folder: Path, *options: str) -> list[str]:
@@ -179,7 +179,7 @@ def test_every_table_names_its_profile_and_none_has_two(tmp_path: Path) -> None:
         "between metrics",
     ):
         assert said in printed, said
-    html = page("Report", report(folder))
+    html = page(report(folder))
     assert html.count("<h3>official</h3>") == html.count("<h3>ours</h3>") == 3
     assert "em <span>" not in html
 

@@ -1,4 +1,4 @@
-"""Scores that cannot be reported: each is refused with what it is, where it stands and what to do."""
+"""Scores that cannot be reported are refused with the problem, its place and the next step."""
 
 from pathlib import Path
 from typing import Any
@@ -86,7 +86,7 @@ def test_models_asked_different_examples_are_compared_on_those_they_share(tmp_pa
 
 
 def test_odd_names_stay_apart(tmp_path: Path) -> None:
-    names = ["m", "m\0", "m ", "M", "m\n"]
+    names = ["m", "m\0", "m ", "M", "m\n", "m\ud800"]
     found = report(write(tmp_path, [line(1, at / 10, model=name) for at, name in enumerate(names)]))
     assert set(found.models) == set(names)
-    assert len(found.scores.cells) == 5
+    assert len(found.scores.cells) == 6

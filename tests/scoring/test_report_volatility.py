@@ -8,11 +8,11 @@ from statistics import stdev
 
 import pytest
 from click.testing import CliRunner
-from score_lines import Line, line, reported, write
+from score_lines import Line, line, page, reported, write
 
 from mmlongbench.cli.main import cli
-from mmlongbench.scoring.report import page
 from mmlongbench.scoring.report.sorting import read
+from mmlongbench.scoring.report.variants import vectors
 from mmlongbench.scoring.report.volatility import MIN_QUESTIONS, Volatility, volatilities
 
 TENTHS = {"a": (9, 5, 1), "b": (6, 6, 6), "c": (3, 7, 2)}
@@ -30,7 +30,8 @@ def asked(scores: Mapping[str, tuple[int, ...]] = TENTHS, per_group: int = MIN_Q
 
 
 def moved(folder: Path, lines: list[Line]) -> tuple[Volatility, ...]:
-    return volatilities(read(write(folder, lines)))
+    scores = read(write(folder, lines))
+    return volatilities(scores, vectors(scores))
 
 
 def by_model(found: tuple[Volatility, ...]) -> dict[str, Volatility]:
@@ -131,4 +132,4 @@ def test_it_is_in_the_table_the_page_and_the_json(tmp_path: Path) -> None:
 def test_a_page_without_several_models_has_no_such_section(tmp_path: Path) -> None:
     found = reported(tmp_path, asked({"a": (9, 5, 1)}))
     assert found.volatilities == ()
-    assert "Between subsets of the questions" not in page("a", found)
+    assert "Between subsets of the questions" not in page(found)

@@ -1,4 +1,4 @@
-"""Rows that share an id: told by their answer and images, else by their order, and never by the order of some."""
+"""Rows that share an id are told apart by answer and images, otherwise by their order if all are there."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +15,7 @@ class Said:
 
 
 def shared(rows: str, predictions: str) -> tuple[str, bool]:
-    """Each letter is what tells a row or a prediction; `-` is a prediction of which nothing is known."""
+    """Each letter identifies a row or a prediction; `-` is a prediction that cannot be identified."""
     made = [Said(None if letter == "-" else letter.encode(), f"{n}") for n, letter in enumerate(predictions)]
     found, is_ambiguous = shared_out([letter.encode() for letter in rows], made)
     return "".join(each.text if each else "." for each in found), is_ambiguous

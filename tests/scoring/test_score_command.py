@@ -147,7 +147,7 @@ def test_an_option_works_under_its_old_name_too(
     option: str, warns: bool, public: Path, golds: list[Line], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = list[Settings]()
-    make = commands._settings  # what the command makes of its options
+    make = commands._settings  # the settings that the command makes from its options
 
     def kept(*args: Any) -> Settings:
         made.append(make(*args))
@@ -549,7 +549,7 @@ def test_a_release_is_scored_by_its_lock(finished: Path, tmp_path: Path) -> None
 
 
 class InThreads(Metric):
-    """Scores only where three are at it at once."""
+    """A metric that scores only if three threads score at the same time."""
 
     name: ClassVar[str] = "doc_qa"
     concurrency = 3

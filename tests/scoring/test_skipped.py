@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from score_lines import Line, absent, cell, line, reported, skipped, write
+from score_lines import Line, absent, cell, line, page, reported, skipped, write
 from tiny import Ran, command
 
 from mmlongbench.cli.report import report as report_command
 from mmlongbench.errors import ReleaseError
 from mmlongbench.scoring.predictions import SKIPPED
-from mmlongbench.scoring.report import page, report
+from mmlongbench.scoring.report import report
 from mmlongbench.scoring.report.breakdowns import MIDDLE_LESS_ENDS
 from mmlongbench.scoring.report.estimates import Counts
 from mmlongbench.scoring.scores import read_scores
@@ -54,7 +54,7 @@ def test_skipped_examples_have_no_score_and_are_counted_apart(public: Path, gold
     assert {(each.status, each.score, each.skipped) for each in lines} == {("skipped", None, "image-limit")}
     printed = run(public, [*docs, *vh], tmp_path).out
     assert "N/A (6 of 6 skipped)" in printed
-    assert "skipped: 6 examples that the model cannot hold (image-limit 6): N/A, not 0\n" in printed
+    assert "skipped: 6 examples that the model cannot take (image-limit 6): N/A, not 0\n" in printed
 
 
 def test_a_cell_with_some_skipped_is_not_applicable_as_a_whole_and_says_the_mean_of_the_others(
@@ -177,7 +177,7 @@ def test_details_of_a_cell_with_skipped_examples_are_not_applicable(tmp_path: Pa
     assert [bool(each and each.is_inapplicable) for each in at.values()] == [False, True, True]
     assert at["16K"] is not None
     assert at["16K"].counts == Counts(1, 0, 0, 1)
-    html = page("Report", report(tmp_path))
+    html = page(report(tmp_path))
     assert "N/A" in html[html.index('<h2 id="details">') :]
 
 
@@ -207,7 +207,7 @@ def test_the_report_shows_n_a_and_lists_what_was_skipped(tmp_path: Path) -> None
     folder = write(tmp_path, lines)
     printed = CliRunner().invoke(report_command, [str(folder)], catch_exceptions=False).output
     assert [text.split() for text in printed.splitlines() if text.startswith("  m ")] == [["m", "N/A"]] * 2
-    html = page("Report", report(folder))
+    html = page(report(folder))
     assert html.count("N/A<small") == 2
     assert "1 absent, 0 failed, 1 skipped" in html
     missing = report(folder).summary()["missing"]
@@ -242,4 +242,4 @@ def test_the_terminal_shows_depths_and_facets_over_the_lengths_that_a_model_hold
 
 def test_one_skipped_example_is_one_example(public: Path, golds: list[Line], tmp_path: Path) -> None:
     docs = [each for each in golds if each["file"] == DOCS]
-    assert "skipped: 1 example that the model cannot hold" in run(public, [said(docs[0]), *docs[1:]], tmp_path).out
+    assert "skipped: 1 example that the model cannot take" in run(public, [said(docs[0]), *docs[1:]], tmp_path).out

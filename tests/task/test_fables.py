@@ -1,4 +1,4 @@
-"""A stranger's task, as a real second package: installed, listed, built, audited."""
+"""A task in a real second package: it is installed, listed, built and audited."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Tasks of strangers that are right: their releases pass the audit, and a forgery of each is found."""
+"""Correct tasks of other packages: their releases pass the audit, and a forgery of each is found."""
 
 import json
 import shutil
@@ -63,7 +63,7 @@ def build(tmp_path: Path, builder: str, *options: object) -> Path:
 
 
 def problems(release: Path) -> list[str]:
-    """What an audit finds, but for that files are not those of the lock."""
+    """Return the findings of an audit, without files that differ from the lock."""
     found = [
         f"{kind}: {where}"
         for audit in audit_release(release, Progress(is_shown=False))
@@ -80,18 +80,18 @@ def edit(release: Path, change: Callable[[dict[str, Any]], object]) -> None:
 
 
 def turned(record: dict[str, Any]) -> None:
-    """Let the units of an example stand the other way round."""
+    """Reverse the units of an example."""
     record["units"].reverse()
 
 
 def elsewhere(record: dict[str, Any]) -> None:
-    """Say that the needle stands where it does not."""
+    """Record a false place of the needle."""
     starts = record["needle_start"]
     record["needle_start"] = [each + 9 for each in starts] if isinstance(starts, list) else starts + 9
 
 
 def deeper(record: dict[str, Any]) -> None:
-    """Say another depth than the needle has."""
+    """Record a false depth of the needle."""
     depths = record["depth_achieved"]
     record["depth_achieved"] = [each / 2 + 0.3 for each in depths] if isinstance(depths, list) else depths / 2 + 0.3
 

@@ -1,4 +1,4 @@
-"""Mistakes in a task of a stranger: none builds a release, each is one line that says who is to mend what."""
+"""Mistakes in a task of another package: none builds a release; each gives one line that names the place to correct."""
 
 import json
 from pathlib import Path
@@ -49,29 +49,29 @@ BUILDERS = {
     "InitKey": "__init__(), dataset 'tiles': KeyError: 'boo' (mistakes.py, line ",
     "OtherVariant": f"render_variant('other'), {ROW}it shows 'tiles/other.png', which the packed prompt does not",
     "Forgetful": "the format of its files: the prompt of example 'tile-0' cannot be rebuilt from mmlb_data/tiles/",
-    "NoTakeOrder": f"draft(), {ROW_1}take_order is a list, expected a TakeOrder such as mm.InOrder(units)",
+    "NoTakeOrder": f"draft(), {ROW_1}take_order is a list, expected a TakeOrder such as mt.InOrder(units)",
     "NoSpec": "spec: it is a str, expected a TaskSpec",
-    "NoFormat": "spec: format: _Lines is no object of a subclass of mmlongbench.task.formats.FileFormat",
-    "NoBundleFormat": "spec: bundle.format: _Forgetful is no object of a subclass of mmlongbench.task.formats.FileF",
+    "NoFormat": "spec: format: _Lines is not an object of a subclass of mmlongbench.task.formats.FileFormat",
+    "NoBundleFormat": "spec: bundle.format: _Forgetful is not an object of a subclass of mmlongbench.task.formats.File",
     "Unannotated": "AttributeError: 'TileRow' object has no attribute 'needles' (mistakes.py, line ",
 }
 READERS = {
     "Dicts": "raw_rows(): item 1 is a dict, expected RawRow or RowFault",
-    "NoRow": f"row(), {ROW}gave a dict, expected TileRow (`row_type`) or Fault",
+    "NoRow": f"row(), {ROW}returned a dict, expected TileRow (`row_type`) or Fault",
     "OtherRowId": f"row(), {ROW}the row's id must be the raw row's, found '0.png'",
     "RowKey": f"row(), {ROW}KeyError: 'boo' (mistakes.py, line ",
     "RowsKey": "raw_rows(): KeyError: 'boo' (mistakes.py, line ",
     "DocumentsKey": "documents(): KeyError: 'boo' (mistakes.py, line ",
     "NumberedDocuments": "documents(): the id of a document is 5, expected a text",
     "ImageKey": "image(), picture '",
-    "PooledTiles": "shows(): gave a list, expected Mapping",
+    "PooledTiles": "shows(): returned a list, expected Mapping",
     "MixedPool": "shows(): TypeError: '<' not supported between instances of 'int' and 'str'",
-    "NoWebPages": "web_pages(): gave a NoneType, expected Mapping",
+    "NoWebPages": "web_pages(): returned a NoneType, expected Mapping",
     "ClassesKey": "image_classes(): KeyError: 'boo' (mistakes.py, line ",
-    "DictOfClasses": "image_classes(): gave a dict, expected ImageClasses or NoneType",
-    "OnlyInPython": f"row(), {ROW}the row is another once it is written as JSON and read again: field 'repairs': Inp",
-    "Forgets": f"row(), {ROW}the row is another once it is written as JSON and read again: field 'secret' was 'known'",
-    "GivesMore": f"row(), {ROW}gave a SecretTile, expected TileRow (`row_type`) or Fault",
+    "DictOfClasses": "image_classes(): returned a dict, expected ImageClasses or NoneType",
+    "OnlyInPython": f"row(), {ROW}the row changes when it is written as JSON and read again: field 'repairs': Inp",
+    "Forgets": f"row(), {ROW}the row changes when it is written as JSON and read again: field 'secret' was 'known'",
+    "GivesMore": f"row(), {ROW}returned a SecretTile, expected TileRow (`row_type`) or Fault",
     "LongNumber": f"row(), {ROW}ValueError: Exceeds the limit (4300 digits) for integer string conversion",
     "NoText": f"row(), {ROW}UnicodeDecodeError: ",
 }
@@ -84,8 +84,8 @@ SAMPLES = {
     "draw_nowhere": "draw(): source 'tiles': no such file or folder: ",
     "draw_between": "is broken: it cannot be called with a folder alone: missing a required argument: 'tiles'",
     "draw_nothing": "is broken: AttributeError: module 'mistakes' has no attribute 'draw_nothing'",
-    "TILES": "is broken: 8 is no function that draws a sample into a folder",
-    "TileRow": "is broken: <class 'mistakes.TileRow'> is no function that draws a sample into a folder",
+    "TILES": "is broken: 8 is not a function that draws a sample into a folder",
+    "TileRow": "is broken: <class 'mistakes.TileRow'> is not a function that draws a sample into a folder",
 }
 """What is installed as the sample of a reader of the same name."""
 
@@ -147,8 +147,8 @@ def test_a_further_metric_that_is_not_installed_is_a_note(installed: None, tmp_p
     ran = command("build", tmp_path / "tiles.yaml", "--out", tmp_path / "anew", "--workers", 1)
     assert ran.code == 0
     assert ran.err == (
-        "note: dataset 'tiles': metric 'judge-nothing' of builder 'UnknownFurther' is not installed; the release is "
-        "built, and cannot be scored by it\n"
+        "note: dataset 'tiles': metric 'judge-nothing' of builder 'UnknownFurther' is not installed; the release can "
+        "be built, but not scored by this metric\n"
     )
 
 
@@ -159,7 +159,7 @@ def test_a_metric_of_a_stranger_ends_no_build_by_what_it_does_not_promise(instal
 @pytest.mark.parametrize(
     ("method", "gives", "fault"),
     [
-        ("evidence", {"pages": [1]}, "evidence() gave a dict, expected mm.Evidence or None"),
+        ("evidence", {"pages": [1]}, "evidence() returned a dict, expected mt.Evidence or None"),
         ("facets", KeyError("boo"), "KeyError: 'boo'"),
     ],
 )

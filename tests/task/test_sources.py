@@ -1,6 +1,7 @@
 import pytest
 
-from mmlongbench import (
+from mmlongbench.documents.pictures import Pictures
+from mmlongbench.task import (
     Document,
     Documents,
     DraftError,
@@ -14,7 +15,6 @@ from mmlongbench import (
     Sources,
     WebPages,
 )
-from mmlongbench.documents.pictures import Pictures
 
 PAGES = (Page(0, "docs/a/a_page0.jpg", 100, 200), Page(1, "docs/a/a_page1.jpg", 200, 100))
 BROKEN = Fault("broken-document", "a PDF that can be opened", "none", "b.pdf")

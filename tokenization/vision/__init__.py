@@ -1,7 +1,7 @@
-"""Image sizes to tokens, for many models.
+"""Turns image sizes into tokens, for many models.
 
-`vision_rules` maps the name of a model to a `VisionRule`, which counts an image from its width and height. Each rule is
-a formula of one of a few shapes and the numbers published for the model.
+`vision_rules` maps the name of a model to a `VisionRule`, which counts an image from its width and height. Each rule
+consists of one of a few formulas and the numbers published for the model.
 """
 
 from tokenization.vision.registry import VisionRules, vision_rule, vision_rules

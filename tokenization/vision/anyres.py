@@ -1,4 +1,4 @@
-"""The best-fitting resolution out of a list, padding taken into account: LLaVA's "anyres" and DeepSeek's tiles."""
+"""Chooses the best-fitting resolution from a list, including padding: LLaVA's "anyres" and DeepSeek's tiles."""
 
 import functools
 import math
@@ -8,9 +8,9 @@ from tokenization.vision.tiling import grids
 
 
 def best_fit(width: int, height: int, candidates: Iterable[tuple[int, int]], tile: int) -> tuple[int, int]:
-    """(columns, rows) of the candidate that keeps the most pixels, then the one that pads the least.
+    """Return (columns, rows) of the candidate that keeps the most pixels; of equals, the one with the least padding.
 
-    Candidates come smallest first, so that the first that keeps all pixels also pads the least.
+    Candidates must be sorted, the smallest first, so the first one that keeps all pixels also has the least padding.
     """
     area = width * height
     best, kept, wasted = (1, 1), 0, math.inf
@@ -27,7 +27,7 @@ def best_fit(width: int, height: int, candidates: Iterable[tuple[int, int]], til
 
 
 def anyres(width: int, height: int, *, tile: int, per_side: int, max_per_side: int, max_area: int) -> int:
-    """Count as LLaVA-OneVision does: an overview, then rows of features without those of the padding.
+    """Count like LLaVA-OneVision: an overview, then rows of features without those of the padding.
 
     Args:
         width: pixels.
@@ -35,7 +35,7 @@ def anyres(width: int, height: int, *, tile: int, per_side: int, max_per_side: i
         tile: side of a tile in pixels.
         per_side: features along the side of a tile.
         max_per_side: tiles along a side of the largest grid.
-        max_area: tiles' worth of features above which (by 1.1 along a side) they are shrunk; the 9 of `anyres_max_9`.
+        max_area: the number of tiles above whose features (by 1.1 along a side) they are shrunk; 9 in `anyres_max_9`.
 
     """
     best = best_fit(width, height, _square(max_per_side), tile)
@@ -47,17 +47,17 @@ def anyres(width: int, height: int, *, tile: int, per_side: int, max_per_side: i
     excess = math.sqrt(columns * rows / (max_area * per_side**2))
     if excess > 1.1:
         columns, rows = int(columns // excess), int(rows // excess)
-    return columns * rows + rows + per_side**2  # one newline a row
+    return columns * rows + rows + per_side**2  # one newline for each row
 
 
 def fitted_tiles(width: int, height: int, *, tile: int, per_side: int, max_tiles: int) -> int:
-    """Count as DeepSeek-VL2 does: an overview, a separator, the tiles; a newline after each row of features."""
+    """Count like DeepSeek-VL2: an overview, a separator and the tiles, with a newline after each row of features."""
     columns, rows = best_fit(width, height, grids(max_tiles), tile)
     return per_side * (per_side + 1) + 1 + per_side * rows * (per_side * columns + 1)
 
 
 @functools.cache
 def _square(most: int) -> tuple[tuple[int, int], ...]:
-    """All (columns, rows) of at most this many each, those of fewest tiles first."""
+    """Return all (columns, rows) up to this number each, those with the fewest tiles first."""
     sides = range(1, most + 1)
     return tuple(sorted(((columns, rows) for rows in sides for columns in sides), key=math.prod))

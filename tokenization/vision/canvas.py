@@ -1,4 +1,4 @@
-"""The canvas of tiles that an image fills best without being cut: the Llama rules and Cohere's."""
+"""Chooses the canvas of tiles that an image fills best without being cut: the rules of Llama and Cohere."""
 
 import struct
 from bisect import bisect_left
@@ -8,18 +8,19 @@ from tokenization.vision.tiling import with_overview
 
 
 def canvas_tiles(width: int, height: int, *, tile: int, max_tiles: int, single_precision: bool = False) -> int:
-    """Tiles of the canvas that needs the least enlarging, or where none is large enough the least shrinking.
+    """Return the tiles of the canvas with the least enlarging; if none is large enough, with the least shrinking.
 
     Args:
         width: pixels.
         height: pixels.
         tile: side of a tile in pixels.
         max_tiles: tiles of the largest canvas.
-        single_precision: whether the reference compares the scales as 32-bit floats, which makes more of them equal.
+        single_precision: whether the reference compares scales as 32-bit floats, so that more of them are equal.
 
     """
     enough = -(-width // tile) * -(-height // tile)
-    if enough <= max_tiles:  # any other that is large enough has more columns or rows, and enlarges as much or more
+    # any other canvas that is large enough has more columns or rows, and enlarges at least as much
+    if enough <= max_tiles:
         return enough
     across, down = (_scales(side, tile, min(max_tiles, -(-side // tile)), single_precision) for side in (width, height))
     scale = max(
@@ -39,17 +40,17 @@ def canvas(
     overview: int,
     single_precision: bool = False,
 ) -> int:
-    """Tokens of the canvas's tiles after an overview of the whole."""
+    """Return the tokens of the canvas's tiles and of an overview of the whole image before them."""
     tiles = canvas_tiles(width, height, tile=tile, max_tiles=max_tiles, single_precision=single_precision)
     return with_overview(tiles, per_tile, overview)
 
 
 def canvas_states(width: int, height: int, *, tile: int, max_tiles: int, per_tile: int) -> int:
-    """Cross-attention states of the canvas's tiles, which are no tokens of the prompt."""
+    """Return the cross-attention states of the canvas's tiles, which are not tokens of the prompt."""
     return per_tile * canvas_tiles(width, height, tile=tile, max_tiles=max_tiles)
 
 
 def _scales(side: int, tile: int, most: int, single_precision: bool) -> Sequence[float]:
-    """How far a side is scaled to fill 1, 2, ... tiles."""
+    """Return the factors that scale a side to fill 1, 2, ... tiles."""
     scales = [tiles * tile / side for tiles in range(1, most + 1)]
     return struct.unpack(f"{most}f", struct.pack(f"{most}f", *scales)) if single_precision else scales

@@ -1,4 +1,4 @@
-"""The smallest grid whose tiles cover enough of the image: the rule of Ovis2."""
+"""Chooses the smallest grid whose tiles cover enough of the image: the rule of Ovis2."""
 
 from tokenization.vision.tiling import grids, with_overview
 
@@ -6,14 +6,14 @@ from tokenization.vision.tiling import grids, with_overview
 def covering_grid(
     width: int, height: int, *, tile: int, max_tiles: int, enough: float, per_tile: int, overview: int
 ) -> int:
-    """Tokens of an overview and, where the grid has more than one tile, of the tiles and a separator between each two.
+    """Return the tokens of an overview and, if the grid has several tiles, of the tiles with separators between them.
 
     Args:
         width: pixels.
         height: pixels.
-        tile: side of a tile in pixels, to which a longer part of the image is shrunk.
+        tile: side of a tile in pixels; longer parts of the image are shrunk to it.
         max_tiles: tiles of the largest grid.
-        enough: the share of the image's area that the shrunk parts have to exceed.
+        enough: the share of the image's area that the shrunk parts must exceed.
         per_tile: tokens of a tile and the separator after it.
         overview: tokens of the overview and the markers.
 
@@ -23,7 +23,7 @@ def covering_grid(
 
 
 def _covering_tiles(width: int, height: int, tile: int, most: int, enough: float) -> int:
-    """Tiles of the smallest grid that covers enough, else of the one that covers the most."""
+    """Return the tiles of the smallest grid that covers enough, else of the grid that covers the most."""
     best, highest = 1, -1.0
     for columns, rows in grids(most):
         covered = _covered(width, height, columns, rows, tile)
@@ -35,7 +35,9 @@ def _covering_tiles(width: int, height: int, tile: int, most: int, enough: float
 
 
 def _covered(width: int, height: int, columns: int, rows: int, tile: int) -> float:
-    """Share of the area that is left when each part of the grid is shrunk to a tile; the last parts take the rest."""
+    """Return the share of the area that is left when each part of the grid is shrunk to a tile; the last parts are
+    larger.
+    """
     inner = width // columns, height // rows
     last = width - (columns - 1) * inner[0], height - (rows - 1) * inner[1]
     upper = [_shrunk(inner[0], inner[1], tile)] * (columns - 1) + [_shrunk(last[0], inner[1], tile)]
@@ -44,6 +46,6 @@ def _covered(width: int, height: int, columns: int, rows: int, tile: int) -> flo
 
 
 def _shrunk(width: int, height: int, tile: int) -> float:
-    """Area of a part whose long side is shrunk to a tile's."""
+    """Return the area of a part whose long side is shrunk to the side of a tile."""
     long, short = max(width, height), min(width, height)
     return tile * (short / long * tile) if long > tile else long * short

@@ -6,13 +6,14 @@ from tokenization.vision.tiling import closest_grid
 
 
 def hd_crops(width: int, height: int, *, crop: int, max_crops: int, per_crop: int, per_row: int) -> int:
-    """Count as Phi-3-vision does: crops of the image laid wide, an overview, a newline after each row of features.
+    """Count like Phi-3-vision: crops of the image in landscape orientation, an overview, a newline after each row of
+    features.
 
     Args:
         width: pixels.
         height: pixels.
         crop: side of a crop in pixels.
-        max_crops: the most crops.
+        max_crops: the maximum number of crops.
         per_crop: features of a crop.
         per_row: features along the side of a crop.
 
@@ -31,16 +32,16 @@ def hd_crops(width: int, height: int, *, crop: int, max_crops: int, per_crop: in
 def padded_crops(
     width: int, height: int, *, crop: int, max_crops: int, patch: int, per_crop: int, min_side: int, markers: int
 ) -> int:
-    """Count as Phi-4-multimodal does: a grid of crops, of which only the features without padding count.
+    """Count like Phi-4-multimodal: a grid of crops, in which only the features without padding count.
 
     Args:
         width: pixels.
         height: pixels.
         crop: side of a crop in pixels.
-        max_crops: an image that covers more crops takes the closest grid instead.
+        max_crops: an image that covers more crops uses the closest grid instead.
         patch: side of a patch in pixels; every second one along a side is a feature.
         per_crop: features of the overview.
-        min_side: the shortest side in pixels, once scaled into the grid, that is taken.
+        min_side: the shortest side in pixels that is accepted after scaling into the grid.
         markers: separators and newlines of the overview.
 
     """
@@ -56,9 +57,9 @@ def padded_crops(
         raise ValueError(f"scaled into {across} x {down} pixels, a side is under {min_side}")
     live_columns = _live(across, across - scaled_width, patch)
     live_rows = _live(down, down - scaled_height, patch)
-    return per_crop + markers + live_columns * live_rows + live_rows  # one newline a row
+    return per_crop + markers + live_columns * live_rows + live_rows  # one newline for each row
 
 
 def _live(side: int, padding: int, patch: int) -> int:
-    """Features along a side of so many pixels that are not wholly padding."""
+    """Return the features along a side of so many pixels that are not completely padding."""
     return (side // patch - padding // patch + 1) // 2

@@ -1,7 +1,8 @@
-"""The rules of open-weight families: for each its shape, its published numbers, and where they are from.
+"""The rules of open-weight families: the formula of each, its published numbers, and their sources.
 
-The formulas follow what transformers, vLLM, NVlabs/VILA and the models' own processing code do, written anew. Tokens
-include what the processor puts around an image and the markers of the chat template, not newlines between messages.
+The formulas are new implementations of what transformers, vLLM, NVlabs/VILA and the models' own processing code do.
+Tokens include everything that the processor puts around an image and the markers of the chat template, but no newlines
+between messages.
 """
 
 from tokenization.vision.anyres import anyres, fitted_tiles

@@ -1,33 +1,33 @@
-"""Images that cost the same whatever their size, or the same for each of a few crops."""
+"""Images that cost the same at any size, or the same for each of a few crops."""
 
 import math
 
 
 def fixed(width: int, height: int, *, tokens: int) -> int:
-    """Count every image alike."""
+    """Count every image with the same number of tokens."""
     del width, height
     return tokens
 
 
 def quartered(width: int, height: int, *, per_crop: int, crops: int) -> int:
-    """Count as Idefics2 does: the four quarters and the whole, with a marker before each and one at the end."""
+    """Count like Idefics2: the four quarters and the whole image, with a marker before each and one at the end."""
     if min(width, height) < 2:
         raise ValueError("it is cut into four, which takes sides of at least 2 pixels")
     return crops * (per_crop + 1) + 1
 
 
 def pan_and_scan(width: int, height: int, *, per_crop: int, min_crop: int, max_crops: int, min_ratio: float) -> int:
-    """Count as Gemma 3 does with pan and scan: the whole, and for a long image crops along it.
+    """Count like Gemma 3 with pan and scan: the whole image, and for a long image crops along it.
 
-    The English words that the processor puts around the crops are text, and not counted here.
+    The English words that the processor puts around the crops are text and are not counted here.
 
     Args:
         width: pixels.
         height: pixels.
         per_crop: tokens of the whole and of each crop, markers and newlines included.
         min_crop: the shortest side of a crop in pixels.
-        max_crops: the most crops.
-        min_ratio: the least long side, in short sides, that is cropped.
+        max_crops: the maximum number of crops.
+        min_ratio: the smallest ratio of long to short side at which an image is cropped.
 
     """
     long, short = max(width, height), min(width, height)

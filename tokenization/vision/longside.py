@@ -1,14 +1,14 @@
-"""Images brought to one long side, then cut into tiles: the rule of Idefics3 and SmolVLM."""
+"""Images that are scaled to one long side and then cut into tiles: the rule of Idefics3 and SmolVLM."""
 
 
 def long_side_tiles(width: int, height: int, *, long_side: int, tile: int, per_tile: int) -> int:
-    """Count as Idefics3 does, which also enlarges: rows of tiles, each with two markers, then an overview.
+    """Count like Idefics3, which also enlarges: rows of tiles, each with two markers, then an overview.
 
     Args:
         width: pixels.
         height: pixels.
-        long_side: pixels to which the long side is brought.
-        tile: side of a tile in pixels, to whole numbers of which both sides are then stretched.
+        long_side: pixels to which the long side is scaled.
+        tile: side of a tile in pixels; both sides are then stretched to whole numbers of tiles.
         per_tile: tokens of a tile without its markers.
 
     """
@@ -28,5 +28,5 @@ def long_side_tiles(width: int, height: int, *, long_side: int, tile: int, per_t
 
 
 def _even(side: int) -> int:
-    """The next even number of pixels, at least 1."""
+    """Return the next even number of pixels, at least 1."""
     return max(side + side % 2, 1)

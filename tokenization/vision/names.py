@@ -1,4 +1,4 @@
-"""What people call a model: one spelling for many, other names of the rules, and what in a name changes no count."""
+"""Names of models: one normal spelling, other names of the rules, and parts of names that do not change a count."""
 
 import re
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ ALIASES = {
     "cohere2-vision": ("command-a-vision",),
     "nvila": ("nvila_single_image",),
     "nvila-lite": ("nvila_lite_single_image",),
-    "llama-3.2-vision": ("llama-3.2", "mllama"),  # what the paper's Table 11 counts; the prompt has a rule of its own
+    "llama-3.2-vision": ("llama-3.2", "mllama"),  # counted as in the paper's Table 11; the prompt has a separate rule
     "llava-onevision": ("llava-ov", "llava-onevision-qwen2"),  # a flat list of images, as in Table 11
     "deepseek-vl2": ("deepseek_vl2_up_to_2_images", "deepseek-vl2-small", "deepseek-vl2-tiny"),
     "idefics2": ("idefics2_split",),  # the hub's setting
@@ -39,7 +39,7 @@ ALIASES = {
     "gemini-2": ("gemini", "gemini-2.0", "gemini-2.0-flash", "gemini-2.0-flash-lite", "gemini_2_crop_unit"),
     "gemini-3": ("gemini-3-high", "gemini-3-pro", "gemini-3-flash", "gemini-3.1-pro"),
 }
-"""Rule to other names for it, beyond what `spellings` strips."""
+"""Other names of each rule, besides the parts that `spellings` removes."""
 
 _SEPARATORS = re.compile(r"[-_.:@\s]+")
 _BOUNDARY = re.compile(r"(?<=[a-z])(?=[0-9])|(?<=[0-9])(?=[a-z])")
@@ -62,7 +62,7 @@ _SUFFIX = re.compile(
 
 
 def fold(name: str) -> str:
-    """One spelling for all that differ in case, in `-`, `.` and `_`, or in what stands between letters and digits.
+    """Return one spelling for names that differ in case, in `-`, `.` and `_`, or between letters and digits.
 
     >>> fold("Qwen2.5-VL") == fold("qwen_2_5_vl")
     True
@@ -71,7 +71,8 @@ def fold(name: str) -> str:
 
 
 def spellings(name: str) -> Iterator[str]:
-    """Folded names to look for, the fullest first: without owner, then suffixes, then the size of the model.
+    """Yield folded names to look up, the fullest first: without owner, then without suffixes, then without the model's
+    size.
 
     >>> list(spellings("owner/Some-VL-7B-Instruct"))
     ['some-vl-7-b-instruct', 'some-vl-7-b', 'some-vl-instruct', 'some-vl']
@@ -83,7 +84,7 @@ def spellings(name: str) -> Iterator[str]:
 
 
 def _without_suffixes(name: str) -> Iterator[str]:
-    """A folded name, then shorter and shorter."""
+    """Yield a folded name, then shorter and shorter ones."""
     yield name
     while (shorter := _SUFFIX.sub("", name)) != name:
         name = shorter

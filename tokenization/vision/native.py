@@ -11,7 +11,7 @@ _rule = functools.cache(PatchRule)
 def patch_cells(
     width: int, height: int, *, patch: int, merge: int, min_pixels: int, max_pixels: int, rounding: Rounding = "round"
 ) -> int:
-    """Count the cells of `PatchRule`, which clamps an image of extreme aspect where the model refuses it."""
+    """Count the cells of `PatchRule`, which limits an image of extreme aspect ratio that the model would refuse."""
     return _rule(patch, merge, rounding, min_pixels, max_pixels).tokens(width, height)
 
 
@@ -28,7 +28,7 @@ def native_grid(
     frames: int = 1,
     min_side: int = 1,
 ) -> int:
-    """Count as Qwen2-VL and its successors do: the cells, and the markers around them.
+    """Count like Qwen2-VL and its successors: the cells, and the markers around them.
 
     Args:
         width: pixels.
@@ -37,9 +37,9 @@ def native_grid(
         merge: patches along the side of a cell.
         min_pixels: an image whose cells cover less is enlarged.
         max_pixels: an image whose cells cover more is shrunk.
-        max_aspect: the longest long side, in short sides, that is taken.
+        max_aspect: the largest ratio of long to short side that is accepted.
         markers: tokens around the image.
-        frames: how often the image counts against the limits (GLM takes it for a video of two frames).
+        frames: how often the image counts for the limits (GLM treats it as a video of two frames).
         min_side: an image with a shorter side, in pixels, is enlarged first.
 
     """
@@ -54,7 +54,9 @@ def native_grid(
 
 
 def broken_rows(width: int, height: int, *, patch: int, merge: int, max_side: int) -> int:
-    """Count as Pixtral does: the long side at most `max_side` pixels, whole cells, a break or end after each row."""
+    """Count like Pixtral: the long side has at most `max_side` pixels, whole cells, a break or end token after each
+    row.
+    """
     shrink = max(width / max_side, height / max_side)
     if shrink > 1:
         width, height = math.floor(width / shrink), math.floor(height / shrink)

@@ -1,4 +1,4 @@
-"""Vision rules by name: the built-in ones, and those that other packages add by entry point."""
+"""Vision rules by name: the built-in ones, and those that other packages add by entry points."""
 
 import difflib
 import functools
@@ -19,9 +19,10 @@ _FOLDED = {fold(written): name for written, name in _WRITTEN.items()}
 
 
 class VisionRules(Mapping[str, VisionRule]):
-    """Name to rule; any spelling, alias or hub id of a model is found, and the rules' own names are listed.
+    """A mapping of names to rules; any spelling, alias or hub id of a model is found, and the rules' own names are
+    listed.
 
-    Entry points are read when this is made, and loaded when one is asked for.
+    Entry points are read when this object is made, and each is loaded when it is needed.
     """
 
     def __init__(self) -> None:
@@ -51,13 +52,13 @@ class VisionRules(Mapping[str, VisionRule]):
         return sum(1 for _ in self)
 
     def _find(self, name: object) -> str | None:
-        """The folded name of the rule that is meant, or None."""
+        """Return the folded name of the rule that a name means, or None."""
         if not isinstance(name, str):
             return None
         return next((each for each in spellings(name) if each in _FOLDED or each in self._added), None)
 
     def _unknown(self, name: object) -> str:
-        """What to say of a name that nothing has."""
+        """Return the message for a name that no rule has."""
         written = {fold(each): each for each in [*_WRITTEN, *self]}
         near = difflib.get_close_matches(next(spellings(str(name))), written, n=5)
         hint = f"did you mean {', '.join(repr(written[each]) for each in near)}? " if near else ""
@@ -68,12 +69,12 @@ class VisionRules(Mapping[str, VisionRule]):
 
 @functools.cache
 def vision_rules() -> VisionRules:
-    """All vision rules by name, as they were installed when this was first called."""
+    """Return all vision rules by name, as they were installed at the first call."""
     return VisionRules()
 
 
 def vision_rule(name: str) -> VisionRule:
-    """The rule of a model, by any spelling of its name.
+    """Return the rule of a model, by any spelling of its name.
 
     >>> vision_rule("Qwen/Qwen2.5-VL-7B-Instruct").tokens(1224, 1584)  # 44 x 57 cells and two markers
     2510
@@ -82,13 +83,13 @@ def vision_rule(name: str) -> VisionRule:
 
 
 def _load(points: list[EntryPoint]) -> VisionRule:
-    """Load the rule of an entry point, or say what is wrong with it."""
+    """Load the rule of an entry point; raise an error that says what is wrong with it."""
     if len(points) > 1:
         raise TokenizationError(f"{_described(points)} have one name: uninstall all but one")
     broken = f"{_described(points)} is broken: "
     try:
         rule = points[0].load()
-    except (Exception, SystemExit) as error:  # a stranger's module may fail in any way; the cause is kept
+    except (Exception, SystemExit) as error:  # another package's module may fail in any way; the cause is kept
         raise TokenizationError(f"{broken}{type(error).__name__}: {' '.join(str(error).split())}") from error
     if not isinstance(rule, VisionRule):
         raise TokenizationError(f"{broken}it is {rule!r}, not a VisionRule")
@@ -98,7 +99,7 @@ def _load(points: list[EntryPoint]) -> VisionRule:
 
 
 def _described(points: list[EntryPoint]) -> str:
-    """Entry points and where they are from, for a message."""
+    """Describe entry points and their origin for a message."""
     found = (f"{point.name!r} ({point.value} of {_origin(point)})" for point in points)
     return f"vision rule {' and '.join(found)}"
 

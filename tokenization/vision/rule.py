@@ -1,7 +1,7 @@
-"""What a vision rule is: a formula with its published numbers, and what they were held against.
+"""What a vision rule is: a formula with the published numbers of a model, and a note of what they were checked against.
 
-Knows no family. Sizes are widths and heights in pixels after EXIF rotation; tokens are everything that one image adds
-to the prompt: placeholders, markers, separators of rows and tiles.
+Sizes are widths and heights in pixels after EXIF rotation. Tokens are everything that one image adds to the prompt:
+placeholders, markers, separators of rows and tiles.
 """
 
 import functools
@@ -13,36 +13,38 @@ from typing import Any
 
 from tokenization.errors import TokenizationError
 
-MAX_SIDE = 2**31 - 1  # pixels: what a PNG header can say, the most of all formats
-CACHED_SIZES = 4096  # per rule, some 250 bytes each
+MAX_SIDE = 2**31 - 1  # pixels: the maximum of a PNG header, the largest of all formats
+CACHED_SIZES = 4096  # for each rule; about 250 bytes each
 
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Where a rule is from, and so how far it can be trusted."""
+    """Where a rule comes from, and so how far it can be trusted."""
 
     checked: str
-    """What its counts were compared with, and which version of that."""
+    """What its counts were compared with, including the version."""
     parameters: str
-    """Where its numbers were read: class defaults, a hub config, a repository's code, documentation, or memory."""
+    """Where its numbers come from: class defaults, a hub config, a repository's code, documentation, or memory."""
     note: str = ""
     """What else a reader of the counts should know."""
 
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """In a prompt of more than `over` images, each costs `tokens` whatever its size."""
+    """A rule for prompts of more than `over` images: each image costs `tokens` at any size."""
 
     over: int
     tokens: int
 
     def __call__(self, alone: int, n_images: int) -> int:
-        """Tokens of one image among `n_images`, given what it costs alone."""
+        """Return the tokens of one image among `n_images`, given what it costs alone."""
         return self.tokens if n_images > self.over else alone
 
 
 def numbered(alone: int, place: int) -> int:
-    """Tokens of the image at this place (from 1), whose number, counted from 0, is written before it in digits."""
+    """Return the tokens of the image at this place (from 1), with its number, counted from 0, written before it in
+    digits.
+    """
     return alone + len(str(place - 1)) - 1
 
 
@@ -59,53 +61,55 @@ class VisionRule:
 
     name: str
     formula: Callable[..., int] = field(repr=False)
-    """`formula(width, height, **parameters)`; a size that the model refuses is a `ValueError` with the reason."""
+    """`formula(width, height, **parameters)`; it raises `ValueError` with the reason for a size that the model
+    refuses."""
     parameters: Mapping[str, Any] = field(hash=False)
-    """The published numbers, by the names that the formula gives them."""
+    """The published numbers, by the names of the formula's parameters."""
     provenance: Provenance = field(repr=False)
     among: Callable[[int, int], int] | None = None
-    """What an image costs in company: `among(tokens alone, images in the prompt)`; None where that changes nothing."""
+    """Returns what an image costs among others: `among(tokens alone, images in the prompt)`; None if that changes
+    nothing."""
     by_place: bool = False
-    """Whether `among` is told the place of the image in the prompt, from 1, instead of how many there are."""
+    """Whether `among` gets the place of the image in the prompt, from 1, instead of the number of images."""
     shared: int = 0
-    """Tokens that are saved where an image directly follows another, with no text between."""
+    """Tokens that are saved if an image directly follows another, without text in between."""
     max_images: int | None = None
-    """The most images a request may hold; None where that is not known."""
+    """The maximum number of images in a request; None if unknown."""
     variant_of: str = ""
-    """The rule of which this is another setting or another way of counting; empty for the rule of a family."""
+    """The rule of which this is another setting or another way of counting; empty for the main rule of a family."""
     _alone: Callable[[int, int], int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parameters", MappingProxyType(dict(self.parameters)))
         count = functools.partial(_count, self.name, functools.partial(self.formula, **self.parameters))
-        # typed: otherwise 5.0 would be answered with what was counted for 5
+        # typed: otherwise 5.0 would get the count of 5
         object.__setattr__(self, "_alone", functools.lru_cache(CACHED_SIZES, typed=True)(count))
 
     @property
     def by_images(self) -> bool:
-        """Whether an image costs another number of tokens when there are more of them in the prompt."""
+        """Whether the cost of an image depends on the number of images in the prompt."""
         return self.among is not None or self.shared > 0
 
     def tokens(self, width: int, height: int, n_images: int = 1) -> int:
-        """Tokens of an image of this size (pixels, after EXIF rotation) in a prompt of `n_images`.
+        """Return the tokens of an image of this size (pixels, after EXIF rotation) in a prompt of `n_images`.
 
-        Where images of one size differ by their place, it is the costliest place: the last, after text.
+        If the cost depends on the place, the result is for the costliest place: the last one, after text.
         """
         if type(n_images) is not int or n_images < 1:
             raise TokenizationError(f"{n_images!r} images in a prompt: give an integer of at least 1")
         try:
             alone = self._alone(width, height)
-        except TypeError:  # what cannot be hashed is no size either
+        except TypeError:  # a value that cannot be hashed is not a size
             _require_size(width, height)
             raise
         return alone if self.among is None else self.among(alone, n_images)
 
     def total(self, sizes: Iterable[tuple[int, int]], adjacent: int = 0) -> int:
-        """Tokens of all images of one prompt, in their order.
+        """Return the tokens of all images of one prompt, in their order.
 
         Args:
             sizes: width and height of each, in pixels after EXIF rotation.
-            adjacent: how many of them directly follow another image, with no text between.
+            adjacent: how many of them directly follow another image, without text in between.
 
         """
         listed = list(sizes)
@@ -123,7 +127,7 @@ class VisionRule:
 
 
 def _count(name: str, formula: Callable[[int, int], int], width: int, height: int) -> int:
-    """Tokens of an image that is alone in its prompt, by the formula of the rule of this name."""
+    """Return the tokens of an image that is alone in its prompt, by the formula of the named rule."""
     _require_size(width, height)
     try:
         tokens = formula(width, height)
@@ -133,12 +137,14 @@ def _count(name: str, formula: Callable[[int, int], int], width: int, height: in
             "crop or pad the image, or leave the model out"
         ) from refusal
     if not isinstance(tokens, int) or tokens < 0:
-        raise TokenizationError(f"image size {width} x {height}: rule {name!r} counts {tokens!r} tokens; mend the rule")
+        raise TokenizationError(
+            f"image size {width} x {height}: rule {name!r} counts {tokens!r} tokens; correct the rule"
+        )
     return tokens
 
 
 def _require_size(width: object, height: object) -> None:
-    """Refuse what no header of an image can say."""
+    """Refuse a size that no image header can have."""
     for side in (width, height):
         if not isinstance(side, int) or isinstance(side, bool) or not 1 <= side <= MAX_SIDE:
             raise TokenizationError(

@@ -1,6 +1,6 @@
 """The rules of hosted models, as their vendors document them; none was compared with the running service.
 
-Limits on images are those of a request to the vendor's own API, as documented in 2026; resellers set others.
+Limits on images are those of the vendor's own API, as documented in 2026; resellers may have other limits.
 """
 
 from tokenization.vision.fixed import fixed
@@ -15,11 +15,11 @@ _PATCHES = {"patch": 32, "budget": 1536, "max_side": 2048}
 _UNROUNDED = "whether the product is rounded up or to the nearest is not documented; here up"
 _ANTHROPIC = "documentation, reference code and tables; litellm 1.109.1"
 _LIMIT_OPENAI, _LIMIT_GOOGLE = 1500, 3600
-_LIMIT_ANTHROPIC = 100  # with a window of 200K tokens; 600 with a larger one
+_LIMIT_ANTHROPIC = 100  # for a window of 200K tokens; 600 for a larger one
 
 
 def _tiled(name: str, base: int, per_tile: int, checked: str = _OPENAI) -> tuple[VisionRule, VisionRule]:
-    """The rules of an OpenAI model at high and at low detail."""
+    """Return the rules of an OpenAI model at high and at low detail."""
     numbers = {"base": base, "per_tile": per_tile, **_TILES}
     high = VisionRule(
         name, scaled_tiles, numbers, Provenance(checked, DOCUMENTATION, "high detail"), max_images=_LIMIT_OPENAI
@@ -36,7 +36,7 @@ def _tiled(name: str, base: int, per_tile: int, checked: str = _OPENAI) -> tuple
 
 
 def _patched(name: str, multiplier: float, note: str = _UNROUNDED, variant_of: str = "") -> VisionRule:
-    """The rule of an OpenAI model that counts patches."""
+    """Return the rule of an OpenAI model that counts patches."""
     return VisionRule(
         name,
         budgeted_patches,
@@ -48,7 +48,7 @@ def _patched(name: str, multiplier: float, note: str = _UNROUNDED, variant_of: s
 
 
 def _gemini3(name: str, tokens: int, variant_of: str = "gemini-3") -> VisionRule:
-    """The rule of Gemini 3 at one media resolution."""
+    """Return the rule of Gemini 3 at one media resolution."""
     return VisionRule(
         name,
         fixed,

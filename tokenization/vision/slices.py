@@ -1,13 +1,14 @@
-"""Slices of about one resolution each, beside the whole: the rules of MiniCPM-V."""
+"""Slices of about the same resolution, and the whole image: the rules of MiniCPM-V."""
 
 import functools
 import math
 
 
 def slice_grid(width: int, height: int, *, max_slices: int, resolution: int) -> tuple[int, int] | None:
-    """(columns, rows) closest in log aspect ratio, of one slice more or less than the area asks for; None for none.
+    """Return (columns, rows) closest in log aspect ratio, with one slice more or less than the area needs; None for no
+    slices.
 
-    Of two equally close ones, that with more rows.
+    Of two equally close grids, the one with more rows is returned.
     """
     slices = min(math.ceil(width * height / resolution**2), max_slices)
     if slices <= 1:
@@ -19,16 +20,16 @@ def slice_grid(width: int, height: int, *, max_slices: int, resolution: int) -> 
 def numbered_slices(
     width: int, height: int, *, max_slices: int, resolution: int, per_slice: int, slice_markers: int, markers: int
 ) -> int:
-    """Count as MiniCPM-V 2.6 does: the whole, then rows of slices with a newline between, all of one size.
+    """Count like MiniCPM-V 2.6: the whole image, then rows of slices of one size with a newline between rows.
 
     Args:
         width: pixels.
         height: pixels.
-        max_slices: the most slices.
-        resolution: side in pixels of the square whose area a slice should have.
+        max_slices: the maximum number of slices.
+        resolution: side in pixels of a square with the area of a slice.
         per_slice: tokens of the whole, and of each slice.
         slice_markers: tokens around a slice.
-        markers: tokens around the whole, and its number when that has one digit.
+        markers: tokens around the whole image, including its number if that has one digit.
 
     """
     grid = slice_grid(width, height, max_slices=max_slices, resolution=resolution)
@@ -40,16 +41,16 @@ def numbered_slices(
 def sized_slices(
     width: int, height: int, *, max_slices: int, resolution: int, cell: int, slice_markers: int, markers: int
 ) -> int:
-    """Count as MiniCPM-V 4.6 does: as before, but whole and slices keep their aspect ratio.
+    """Count like MiniCPM-V 4.6: the same, but the whole image and the slices keep their aspect ratio.
 
     Args:
         width: pixels.
         height: pixels.
-        max_slices: the most slices.
-        resolution: side in pixels of the square whose area a slice should have.
-        cell: side in pixels of what becomes one token; the sides of whole and slices are multiples of it.
+        max_slices: the maximum number of slices.
+        resolution: side in pixels of a square with the area of a slice.
+        cell: side in pixels of the area of one token; the sides of the image and of slices are multiples of it.
         slice_markers: tokens around a slice.
-        markers: tokens around the whole, and its number when that has one digit.
+        markers: tokens around the whole image, including its number if that has one digit.
 
     """
     grid = slice_grid(width, height, max_slices=max_slices, resolution=resolution)
@@ -62,25 +63,25 @@ def sized_slices(
 
 
 def _scaled(width: float, height: float, resolution: int) -> tuple[int, int]:
-    """Sides in pixels at about this resolution and the same aspect ratio."""
+    """Return the sides in pixels at about this resolution and the same aspect ratio."""
     aspect = width / height
     scaled_height = int(resolution / math.sqrt(aspect))
     return int(scaled_height * aspect), scaled_height
 
 
 def _cells(width: float, height: float, cell: int) -> int:
-    """Tokens of a picture whose sides are first rounded to multiples of what is merged."""
+    """Return the tokens of a picture whose sides are first rounded to multiples of a cell."""
     return math.prod(_multiple(side, cell) // cell for side in (width, height))
 
 
 def _multiple(side: float, unit: int) -> int:
-    """The multiple of `unit` closest to a side, at least one of it."""
+    """Return the multiple of `unit` closest to a side, at least one unit."""
     return max(round(side / unit) * unit, unit)
 
 
 @functools.cache
 def _candidates(slices: int, most: int) -> tuple[tuple[float, tuple[int, int]], ...]:
-    """(log of columns / rows, grid) of each grid of about so many slices; more rows first."""
+    """Return (log of columns / rows, grid) of each grid with about so many slices; more rows come first."""
     counts = [count for count in (slices - 1, slices, slices + 1) if 1 < count <= most]
     found = [(columns, count // columns) for count in counts for columns in range(1, count + 1) if not count % columns]
     return tuple((math.log(columns / rows), (columns, rows)) for columns, rows in found)

@@ -1,4 +1,4 @@
-"""Grids of tiles, and the grid whose aspect ratio is closest to the image's."""
+"""Grids of tiles, and the choice of the grid whose aspect ratio is closest to the image's."""
 
 import functools
 import math
@@ -6,21 +6,23 @@ import math
 
 @functools.cache
 def grids(most: int, least: int = 1) -> tuple[tuple[int, int], ...]:
-    """All (columns, rows) of `least` to `most` tiles, those of fewest tiles first."""
+    """Return all (columns, rows) of `least` to `most` tiles, those with the fewest tiles first."""
     sides = range(1, most + 1)
     found = [(columns, rows) for columns in sides for rows in sides if least <= columns * rows <= most]
     return tuple(sorted(found, key=math.prod))
 
 
 def with_overview(tiles: int, per_tile: int, overview: int) -> int:
-    """Tokens of the overview, and of the tiles where there is more than the one that would repeat it."""
+    """Return the tokens of the overview, and of the tiles if there are several; a single tile would repeat the
+    overview.
+    """
     return overview + (tiles * per_tile if tiles > 1 else 0)
 
 
 def closest_grid(width: int, height: int, *, tile: int, max_tiles: int, min_tiles: int = 1) -> tuple[int, int]:
-    """(columns, rows) of the aspect ratio closest to the image's.
+    """Return (columns, rows) of the aspect ratio closest to the image's.
 
-    Among equally close ones the largest that the image fills by more than half, as InternVL compares them.
+    Of equally close grids, the largest one that the image fills by more than half is returned, as InternVL does.
     """
     aspect, area = width / height, width * height
     best, nearest = (1, 1), math.inf
@@ -36,12 +38,14 @@ def closest_grid(width: int, height: int, *, tile: int, max_tiles: int, min_tile
 def closest_aspect(
     width: int, height: int, *, tile: int, max_tiles: int, per_tile: int, overview: int, min_tiles: int = 1
 ) -> int:
-    """Count as InternVL does: the tiles of the closest grid, `tile` pixels square, after an overview of the whole."""
+    """Count like InternVL: the tiles of the closest grid, `tile` pixels square, after an overview of the whole
+    image.
+    """
     columns, rows = closest_grid(width, height, tile=tile, max_tiles=max_tiles, min_tiles=min_tiles)
     return with_overview(columns * rows, per_tile, overview)
 
 
 @functools.cache
 def _measured(tile: int, most: int, least: int) -> tuple[tuple[float, float, tuple[int, int]], ...]:
-    """(columns / rows, half the pixels, grid) of each grid."""
+    """Return (columns / rows, half the pixels, grid) of each grid."""
     return tuple((grid[0] / grid[1], 0.5 * tile * tile * math.prod(grid), grid) for grid in grids(most, least))

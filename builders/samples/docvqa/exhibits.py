@@ -1,7 +1,7 @@
-"""The pen of the sample's reports, and the exhibits it draws: tables, charts, diagrams, lists, boxes.
+"""Draws the sample's reports with a pen, and their exhibits: tables, charts, diagrams, lists, boxes.
 
-Vector shapes and base-14 fonts only, so nothing is read from disk. Points, y downwards; every exhibit is drawn from the
-top of the box that it is given and says where it ends.
+It uses only vector shapes and base-14 fonts, so nothing is read from disk. Coordinates are points, with y downwards.
+Every exhibit is drawn from the top of its box, and its function returns where it ends.
 """
 
 from collections.abc import Callable
@@ -31,24 +31,24 @@ class Box(NamedTuple):
 
     @property
     def width(self) -> float:
-        """From left to right."""
+        """The distance from left to right."""
         return self.x1 - self.x0
 
 
 @cache
 def word_width(word: str, font: str) -> float:
-    """The width of a word at one point; base-14 fonts are not kerned, so words add up."""
+    """Return the width of a word at a size of one point; base-14 fonts have no kerning, so widths add up."""
     return float(pymupdf.get_text_length(word, fontname=font, fontsize=1))
 
 
 def line_width(text: str, font: str, size: float) -> float:
-    """The width of a line of words."""
+    """Return the width of a line of words."""
     words = text.split(" ")
     return size * (sum(word_width(word, font) for word in words) + word_width(" ", font) * (len(words) - 1))
 
 
 def wrap(text: str, font: str, size: float, width: float) -> list[str]:
-    """Lines of whole words, each at most `width` wide."""
+    """Return lines of whole words, each at most `width` wide."""
     lines, used, space = [""], 0.0, word_width(" ", font) * size
     for word in text.split(" "):
         wide = word_width(word, font) * size
@@ -63,7 +63,7 @@ def wrap(text: str, font: str, size: float, width: float) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Pen:
-    """Draws on one page in the report's face and colour."""
+    """Draws on one page with the report's font and colour."""
 
     shape: pymupdf.Shape
     regular: str
@@ -73,12 +73,12 @@ class Pen:
 
     @property
     def pale(self) -> Colour:
-        """The accent, thinned to a background."""
+        """The accent colour, lightened for backgrounds."""
         red, green, blue = (0.88 + 0.12 * part for part in self.accent)
         return red, green, blue
 
     def wrap(self, text: str, width: float, size: float | None = None, bold: bool = False) -> list[str]:
-        """The text in lines of this pen's face."""
+        """Return the text in lines of this pen's font."""
         return wrap(text, self.bold if bold else self.regular, size or self.size, width)
 
     def write(
@@ -91,7 +91,9 @@ class Pen:
         colour: Colour = INK,
         align: float = 0,
     ) -> float:
-        """Write lines below y and return where they end; align 0 starts at x, 0.5 centres on it, 1 ends at it."""
+        """Write lines below y and return where they end; with align 0 x is their start, with 0.5 their centre, with 1
+        their end.
+        """
         font, size = self.bold if bold else self.regular, size or self.size
         for line in [text] if isinstance(text, str) else text:
             wide = line_width(line, font, size)
@@ -100,18 +102,18 @@ class Pen:
         return y
 
     def rectangle(self, box: Box, fill: Colour | None, line: Colour | None = None) -> None:
-        """A filled or outlined rectangle."""
+        """Draw a filled or outlined rectangle."""
         self.shape.draw_rect(pymupdf.Rect(*box))
         self.shape.finish(color=line, fill=fill, width=0.7 if line else 0)
 
     def line(self, *points: tuple[float, float], colour: Colour = RULE, width: float = 0.6) -> None:
-        """A line through the points."""
+        """Draw a line through the points."""
         self.shape.draw_polyline([pymupdf.Point(*point) for point in points])
         self.shape.finish(color=colour, width=width, closePath=False)
 
 
 def draw_table(pen: Pen, fact: Fact, box: Box) -> float:
-    """A ruled table: names to the left, numbers ranged right, every second row shaded."""
+    """Draw a table with lines: names on the left, numbers aligned right, every second row shaded."""
     step = pen.size * 1.8
     wide = [box.width * 0.46] + [box.width * 0.54 / (len(fact.columns) - 1)] * (len(fact.columns) - 1)
     edges = [box.x0 + sum(wide[:index]) for index in range(len(wide) + 1)]
@@ -132,13 +134,13 @@ def draw_table(pen: Pen, fact: Fact, box: Box) -> float:
 
 
 def tick_step(top: float) -> int:
-    """The least round step that needs at most five ticks."""
+    """Return the smallest round step with at most five ticks."""
     steps = (factor * int(10**power) for power in range(6) for factor in (1, 2, 5))
     return next(step for step in steps if top / step <= 5)
 
 
 def draw_scale(pen: Pen, plot: Box, top: float) -> float:
-    """Ruled ticks from zero to a round number not below `top`, left of and across the plot; returns that number."""
+    """Draw a scale from zero to a round number of at least `top` at the left of the plot; return that number."""
     step, small = tick_step(top), pen.size * 0.82
     ticks = ceil(top / step)
     for index in range(ticks + 1):
@@ -150,12 +152,12 @@ def draw_scale(pen: Pen, plot: Box, top: float) -> float:
 
 
 def is_valley(values: list[float], index: int) -> bool:
-    """Whether a line comes down to this value and rises after it, or begins or ends so."""
+    """Return whether a line falls to this value and rises after it, or begins or ends like that."""
     return min(values[max(index - 1, 0) : index + 2]) == values[index]
 
 
 def draw_chart(pen: Pen, fact: Fact, box: Box) -> float:
-    """Bars or a line over a scale from zero, each value written above its mark, or below in a line's valley."""
+    """Draw bars or a line over a scale from zero, with each value above its mark, or below it in a line's valley."""
     values, line = [float(row[1]) for row in fact.rows], fact.form == "line"
     height = min(max((box.y1 - box.y0) * 0.8, 120.0), 165.0)
     plot = Box(box.x0 + 34, box.y0, box.x1, box.y0 + height)
@@ -173,7 +175,7 @@ def draw_chart(pen: Pen, fact: Fact, box: Box) -> float:
 
 
 def draw_flow(pen: Pen, fact: Fact, box: Box) -> float:
-    """Boxes from left to right, joined by arrows."""
+    """Draw boxes from left to right, joined by arrows."""
     gap, height, small = 20.0, pen.size * 4.4, pen.size * 0.9
     wide = (box.width - gap * (len(fact.rows) - 1)) / len(fact.rows)
     middle = box.y0 + height / 2
@@ -189,7 +191,7 @@ def draw_flow(pen: Pen, fact: Fact, box: Box) -> float:
 
 
 def draw_list(pen: Pen, fact: Fact, box: Box) -> float:
-    """Numbered items, one to a line."""
+    """Draw numbered items, one a line."""
     y = box.y0
     for number, (item, *_) in enumerate(fact.rows, start=1):
         pen.write(box.x0 + 16, y, f"{number}.", bold=True, colour=pen.accent, align=1)
@@ -198,7 +200,7 @@ def draw_list(pen: Pen, fact: Fact, box: Box) -> float:
 
 
 def draw_box(pen: Pen, fact: Fact, box: Box) -> float:
-    """A shaded box with a title and a few words."""
+    """Draw a shaded box with a title and a few words."""
     lines = pen.wrap(fact.text, box.width - 32)
     bottom = box.y0 + 26 + pen.size * LEADING * (len(lines) + 1.1)
     pen.rectangle(Box(box.x0, box.y0, box.x1, bottom), pen.pale)

@@ -1,22 +1,21 @@
-"""The drawn reports in the raw formats of other readers: LongDocURL's rows, SlideVQA's decks, a table of one's own."""
+"""The drawn reports in the raw formats of other readers: LongDocURL's rows, SlideVQA's decks, a table of your own."""
 
 import csv
 import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pymupdf
 
 from builders.docvqa.answers import literal_list
 from builders.samples.docvqa.pages import draw_report
 from builders.samples.docvqa.reports import QuestionedReport, answer, find_cells, read_reports, sample_row
-from mmlongbench import Draws
+from mmlongbench.task import Draws
 
 FORMATS = {"Int": "Integer", "Str": "String"}
 WIDTH = 1024
-"""Of a slide, in pixels."""
+"""The width of a slide in pixels."""
 DECKS = ("harbour-dredging-2019", "lighthouse-walks", "solar-workshop")
 """The reports that are drawn as slides."""
 
@@ -117,7 +116,7 @@ def _write_pdf(path: Path, report: QuestionedReport) -> None:
 
 
 def _native(row: dict[str, str]) -> object:
-    """An answer as LongDocURL writes it: a number, a text or a list of JSON."""
+    """Return an answer in LongDocURL's form: a number, a text or a list of JSON."""
     if row["answer_format"] == "Int":
         return int(row["answer"])
     if row["answer_format"] == "Float":
@@ -125,6 +124,6 @@ def _native(row: dict[str, str]) -> object:
     return literal_list(row["answer"]) if row["answer_format"] == "List" else row["answer"]
 
 
-def _write_lines(path: Path, lines: Sequence[dict[str, Any]]) -> None:
+def _write_lines(path: Path, lines: Sequence[dict[str, object]]) -> None:
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
     path.write_text(text, encoding="utf-8", newline="\n")

@@ -1,6 +1,6 @@
-"""Drawing the pages of one report of the sample: the title, the contents, running text around the exhibits, slides.
+"""Draws the pages of one report of the sample: the title, the contents, running text with exhibits, slides.
 
-Knows where things stand on a page; what they say is decided in `prose`. The same bytes every time.
+This module decides where things are on a page; `prose` decides what they say. The bytes are the same every time.
 """
 
 from collections.abc import Iterator
@@ -9,14 +9,14 @@ import pymupdf
 
 from builders.samples.docvqa.exhibits import EXHIBITS, GREY, LEADING, WHITE, Box, Pen, line_width
 from builders.samples.docvqa.prose import Leaf, Report, first_body_page, plan_leaves, write_paragraphs
-from mmlongbench import Draws
+from mmlongbench.task import Draws
 
 SIZES = {"letter": (612.0, 792.0), "a4": (595.0, 842.0), "slide": (720.0, 540.0)}
 MARGIN = 64.0
 
 
 def draw_exhibit(pen: Pen, leaf: Leaf, box: Box) -> float:
-    """The leaf's exhibit under its caption, and where it ends."""
+    """Draw the leaf's exhibit under its caption, and return where it ends."""
     if leaf.exhibit is None:
         return box.y0
     y = box.y0 + 4
@@ -28,7 +28,9 @@ def draw_exhibit(pen: Pen, leaf: Leaf, box: Box) -> float:
 
 
 def fill_text(pen: Pen, box: Box, paragraphs: Iterator[list[str]], most: int) -> float:
-    """Up to `most` paragraphs; the last gives up sentences until it fits, and a stump of one is left out."""
+    """Write up to `most` paragraphs; the last one is shortened by sentences until it fits, and omitted if too little is
+    left.
+    """
     y = box.y0
     for _, sentences in zip(range(most), paragraphs, strict=False):
         room = int((box.y1 - y) / (pen.size * LEADING))
@@ -42,7 +44,9 @@ def fill_text(pen: Pen, box: Box, paragraphs: Iterator[list[str]], most: int) ->
 
 
 def draw_body(pen: Pen, report: Report, leaf: Leaf, box: Box, draws: Draws) -> None:
-    """A page of running text in one or two columns, its exhibit after the first paragraph or above the columns."""
+    """Draw a page of running text in one or two columns, with its exhibit after the first paragraph or above the
+    columns.
+    """
     paragraphs = write_paragraphs(report.nouns, leaf.sentence, draws)
     if report.columns == 2:
         top = draw_exhibit(pen, leaf, box)
@@ -56,7 +60,7 @@ def draw_body(pen: Pen, report: Report, leaf: Leaf, box: Box, draws: Draws) -> N
 
 
 def draw_bullets(pen: Pen, report: Report, leaf: Leaf, box: Box, draws: Draws) -> None:
-    """A slide: a few sentences as points, then the exhibit."""
+    """Draw a slide: a few sentences as points, then the exhibit."""
     sentences = next(write_paragraphs(report.nouns, leaf.sentence, draws))[: 2 if leaf.exhibit else 5]
     y = box.y0
     for sentence in sentences:
@@ -66,7 +70,7 @@ def draw_bullets(pen: Pen, report: Report, leaf: Leaf, box: Box, draws: Draws) -
 
 
 def draw_frame(pen: Pen, report: Report, leaf: Leaf) -> Box:
-    """Running header and footer, the printed page number and the heading; returns the room that is left."""
+    """Draw header and footer, the printed page number and the heading; return the room that is left."""
     width, height = SIZES[report.paper]
     slide = report.paper == "slide"
     left, right = (48.0, width - 48) if slide else (MARGIN, width - MARGIN)
@@ -88,7 +92,7 @@ def draw_frame(pen: Pen, report: Report, leaf: Leaf) -> Box:
 
 
 def draw_title(pen: Pen, report: Report, style: int) -> None:
-    """The first page, in one of three styles: a band, a column at the left, a framed block."""
+    """Draw the first page in one of three styles: a band, a column at the left, a framed block."""
     width, height = SIZES[report.paper]
     blocks = (
         Box(0, height * 0.22, width, height * 0.56),
@@ -106,7 +110,7 @@ def draw_title(pen: Pen, report: Report, style: int) -> None:
 
 
 def draw_contents(pen: Pen, report: Report, leaves: list[Leaf]) -> None:
-    """The chapters with the pages on which they begin."""
+    """Draw the chapters with the pages on which they begin."""
     y = draw_frame(pen, report, Leaf(2, "Contents", True, None, "", None)).y0 + 6
     right = SIZES[report.paper][0] - MARGIN
     for leaf in leaves:
@@ -118,7 +122,7 @@ def draw_contents(pen: Pen, report: Report, leaves: list[Leaf]) -> None:
 
 
 def draw_report(report: Report, draws: Draws) -> bytes:
-    """The whole document as PDF bytes, without dates and without a drawn id."""
+    """Return the whole document as PDF bytes, without dates and without a random id."""
     document = pymupdf.open()
     leaves = plan_leaves(report, draws)
     regular, bold = ("tiro", "tibo") if report.serif else ("helv", "hebo")

@@ -1,7 +1,7 @@
-"""What stands on the pages of the sample's reports: declared facts, and filler written by a small grammar.
+"""The text on the pages of the sample's reports: declared facts, and filler from a small grammar.
 
-Knows nothing of questions, nor of where on a page a thing is drawn. Filler never looks like a fact: its numbers have
-at most two digits before one decimal, its names are the report's own nouns.
+Questions and positions on a page are not known here. Filler never looks like a fact: its numbers have at most two
+digits before one decimal, and its names are the report's own nouns.
 """
 
 from collections import Counter
@@ -11,12 +11,12 @@ from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from mmlongbench import Draws
+from mmlongbench.task import Draws
 
 Form = Literal["text", "table", "bars", "line", "flow", "list", "box"]
 Colour = tuple[float, float, float]
 
-# A word list is read more easily in lines than one entry a line.
+# A word list is easier to read in lines than with one entry a line.
 # fmt: off
 CHAPTERS = (
     "Background and scope", "Approach and method", "Findings by area", "Costs and staffing", "Risks and controls",
@@ -55,20 +55,21 @@ ORDERS = (
 
 
 class Fact(BaseModel):
-    """Something that stands on one page: a sentence, or an exhibit with a caption."""
+    """Something on one page: a sentence, or an exhibit with a caption."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     page: int
     form: Form
     text: str
-    """A sentence with {0}, {1} for the cells of its row; the words in a box, its row the title; else a caption."""
+    """A sentence with {0}, {1} for the cells of its row; or the words of a box, whose row is the title; else a
+    caption."""
     rows: tuple[tuple[str, ...], ...]
     columns: tuple[str, ...] = ()
     """The header of a table."""
 
 
 class Report(BaseModel):
-    """One document: what it is about, how it looks, and what must stand in it."""
+    """One document: its subject, its look, and the facts it must contain."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     name: str
@@ -80,15 +81,15 @@ class Report(BaseModel):
     pages: int
     accent: Colour
     nouns: tuple[str, ...]
-    """What its prose is about, each with its article if it takes one."""
+    """The nouns of its prose, each with its article if it needs one."""
     facts: dict[str, Fact]
-    """At most one on a page, none before the first body page."""
+    """The facts, at most one on a page, none before the first body page."""
     columns: int = 1
     serif: bool = False
 
 
 class Leaf(NamedTuple):
-    """What a body page holds before it is drawn."""
+    """The content of a body page before it is drawn."""
 
     number: int
     heading: str
@@ -105,7 +106,7 @@ def upper(text: str) -> str:
 
 
 def write_sentence(nouns: tuple[str, ...], draws: Draws) -> str:
-    """One plausible sentence about the report's nouns, the freer shapes twice as often as the set ones."""
+    """Return one plausible sentence about the report's nouns; free shapes are twice as frequent as fixed ones."""
     one, two, three = draws.order("nouns", nouns)[:3]
     opener, tail = draws.choice("opener", OPENERS), draws.choice("tail", TAILS)
     actor, act, link = draws.choice("actor", ACTORS), draws.choice("act", ACTS), draws.choice("link", LINKS)
@@ -126,7 +127,9 @@ def write_sentence(nouns: tuple[str, ...], draws: Draws) -> str:
 
 
 def write_paragraphs(nouns: tuple[str, ...], sentence: str | None, draws: Draws) -> Iterator[list[str]]:
-    """Paragraphs without end, as lists of sentences; the given sentence stands second in the first."""
+    """Yield paragraphs without end, as lists of sentences; the given sentence is the second one in the first
+    paragraph.
+    """
     for index in count():
         here = draws.at("paragraph", index)
         length = here.integer("length", 3, 6)
@@ -135,7 +138,7 @@ def write_paragraphs(nouns: tuple[str, ...], sentence: str | None, draws: Draws)
 
 
 def fill_exhibit(report: Report, page: int, draws: Draws) -> Fact | None:
-    """A table, chart or list that no question asks about, or nothing, on about half of the pages."""
+    """Return a table, chart or list that no question asks about; nothing on about half of the pages."""
     form: Form | None = draws.choice("form", ("table", "bars", "line", "list", None, None, None, None))
     one, *others = (upper(noun.removeprefix("the ")) for noun in draws.order("exhibit nouns", report.nouns))
     if form is None:
@@ -154,7 +157,7 @@ def fill_exhibit(report: Report, page: int, draws: Draws) -> Fact | None:
 
 
 def plan_leaves(report: Report, draws: Draws) -> list[Leaf]:
-    """What every page after the title page and the contents holds, in order."""
+    """Return the content of every page after the title page and the contents, in order."""
     facts = {fact.page: fact for fact in report.facts.values()}
     chapters = ["Summary", *draws.order("chapters", CHAPTERS)]
     leaves: list[Leaf] = []
@@ -179,5 +182,5 @@ def plan_leaves(report: Report, draws: Draws) -> list[Leaf]:
 
 
 def first_body_page(report: Report) -> int:
-    """The page after the title page and, in a longer report, the contents."""
+    """Return the page after the title page and, in a longer report, after the contents."""
     return 3 if report.pages >= 10 and report.paper != "slide" else 2

@@ -1,8 +1,8 @@
-"""A small world that the package draws itself: twelve reports, and questions whose answers stand on known pages.
+"""A small world that the package draws itself: twelve reports, and questions whose answers are on known pages.
 
-Questions and pages are made from the same declared facts (`reports.yaml`), so they cannot drift apart: a
-question names cells of facts; its answer, its pages and its sources are read off them. Names and numbers of facts
-belong to one report each. Every call writes the same bytes.
+Questions and pages are made from the same declared facts (`reports.yaml`), so they always agree: a question names cells
+of facts, from which its answer, pages and sources follow. Each name and number of a fact belongs to one report only.
+Every call writes the same bytes.
 """
 
 import json
@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from builders.samples.docvqa.pages import draw_report
 from builders.samples.docvqa.prose import Fact, Report
-from mmlongbench import Draws
+from mmlongbench.task import Draws
 
 How = Literal["value", "sum", "difference", "larger", "list", "none"]
 SOURCES = {
@@ -38,11 +38,11 @@ class Question(BaseModel):
     """`{a}` and `{b}` are the names of the first two cells' rows."""
     how: How
     cells: tuple[tuple[str, ...], ...] = ()
-    """Each is [fact] (all its rows), [fact, row] or [fact, row, column]; without a column, the last one."""
+    """The cells, each as [fact] (all its rows), [fact, row] or [fact, row, column]; without a column, the last one."""
 
 
 class QuestionedReport(Report):
-    """A report as it is declared: with its questions, which its pages know nothing of."""
+    """A report as it is declared, with its questions."""
 
     questions: tuple[Question, ...]
 
@@ -56,13 +56,13 @@ class Cell(NamedTuple):
 
 
 def read_reports() -> tuple[QuestionedReport, ...]:
-    """The declared reports; every scalar is read as text, so that 25.10 stays 25.10."""
+    """Return the declared reports; every scalar is read as text, so that 25.10 stays 25.10."""
     text = files("builders.samples.docvqa").joinpath("reports.yaml").read_text(encoding="utf-8")
     return TypeAdapter(tuple[QuestionedReport, ...]).validate_python(yaml.load(text, Loader=yaml.BaseLoader))
 
 
 def find_cells(report: Report, path: tuple[str, ...]) -> list[Cell]:
-    """The cells that a question's path means."""
+    """Return the cells that a question's path names."""
     fact = report.facts[path[0]]
     rows = [row for row in fact.rows if len(path) < 2 or row[0] == path[1]]
     column = fact.columns.index(path[2]) if len(path) > 2 else -1
@@ -70,7 +70,7 @@ def find_cells(report: Report, path: tuple[str, ...]) -> list[Cell]:
 
 
 def answer(how: How, cells: list[Cell]) -> str:
-    """The answer that the cells give, as MMLongBench-Doc writes it."""
+    """Return the answer from the cells, in MMLongBench-Doc's form."""
     if how == "none":
         return "Not answerable"
     if how == "list":
@@ -84,7 +84,7 @@ def answer(how: How, cells: list[Cell]) -> str:
 
 
 def answer_format(how: How, text: str) -> str:
-    """The format MMLongBench-Doc would give the answer.
+    """Return the format that MMLongBench-Doc would give the answer.
 
     >>> answer_format("sum", "12.50"), answer_format("value", "Tern Rock")
     ('Float', 'Str')
@@ -96,7 +96,7 @@ def answer_format(how: How, text: str) -> str:
 
 
 def sample_row(report: Report, question: Question) -> dict[str, str]:
-    """The question as a raw row of MMLongBench-Doc: seven strings, pages counted from 1."""
+    """Return the question as a raw row of MMLongBench-Doc: seven strings, with pages counted from 1."""
     cells = [cell for path in question.cells for cell in find_cells(report, path)]
     text = answer(question.how, cells)
     return {
@@ -111,7 +111,7 @@ def sample_row(report: Report, question: Question) -> dict[str, str]:
 
 
 def draw_reports(folder: Path) -> dict[str, Path]:
-    """Draw twelve reports with questions about them, as MMLongBench-Doc has them: `samples.json`, `documents/*.pdf`."""
+    """Draw twelve reports with questions about them, in MMLongBench-Doc's form: `samples.json`, `documents/*.pdf`."""
     samples, documents = folder / "samples.json", folder / "documents"
     documents.mkdir(parents=True, exist_ok=True)
     reports = read_reports()

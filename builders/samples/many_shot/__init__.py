@@ -1,4 +1,4 @@
-"""Samples of many-shot learning: drawn shapes, each class a colour and a shape."""
+"""Samples of many-shot learning: drawn shapes; each class is a colour and a shape."""
 
 from builders.samples.many_shot.sources import draw_folders, draw_inaturalist, draw_tables
 

@@ -1,4 +1,4 @@
-"""Drawn pictures of plain shapes: a class is a colour and a shape, on a ground that is different in every picture."""
+"""Drawn pictures of plain shapes: a class is a colour and a shape; the background differs in every picture."""
 
 import colorsys
 import math
@@ -8,12 +8,12 @@ from io import BytesIO
 
 from PIL import Image, ImageDraw
 
-from mmlongbench import Draws
+from mmlongbench.task import Draws
 
 COLOURS = {"red": 0.0, "orange": 0.08, "yellow": 0.15, "green": 0.35, "blue": 0.6, "violet": 0.78}
-"""Hues."""
+"""The hue of each colour."""
 SHAPES = {"triangle": 3, "square": 4, "pentagon": 5, "hexagon": 6, "disc": 40, "star": 5, "cross": 4, "burst": 9}
-"""Corners; the last three have as many notches."""
+"""The number of corners of each shape; the last three have as many notches."""
 _NOTCHED = {"star": 0.4, "cross": 0.35, "burst": 0.7}
 RINGED = {"ring": 40}
 DRAWS = Draws(("drawn shapes",))
@@ -30,16 +30,16 @@ class Shape:
 
     @property
     def name(self) -> str:
-        """Such as `blue star`."""
+        """The name, such as `blue star`."""
         return f"{self.colour} {self.form}"
 
 
 CLASSES = tuple(Shape(colour, form) for colour in COLOURS for form in (*SHAPES, *RINGED))
-"""54 of them."""
+"""The 54 classes."""
 
 
 def draw_shape(shape: Shape, name: str) -> bytes:
-    """One picture of a class, as JPEG; another name gives another picture."""
+    """Draw one picture of a class, as JPEG; each name gives a different picture."""
     draws = DRAWS.at(shape.name, name)
     size = draws.choice("size", SIZES)
     picture = _ground(size, draws)
@@ -59,7 +59,7 @@ def draw_shape(shape: Shape, name: str) -> bytes:
 
 
 def _ground(size: tuple[int, int], draws: Draws) -> Image.Image:
-    """A clouded grey ground."""
+    """Draw a cloudy grey background."""
     clouds = bytes(draws.integer(f"cloud {n}", 90, 230) for n in range(64))
     grey = Image.frombytes("L", (8, 8), clouds).resize(size, Image.Resampling.BILINEAR)
     return Image.merge("RGB", (grey, grey, grey))

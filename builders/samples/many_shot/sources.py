@@ -7,11 +7,11 @@ from pathlib import Path
 from builders.samples.many_shot.shapes import CLASSES, Shape, draw_shape
 
 TRAIN, TESTS = 9, 2
-"""Pictures of a class in each split; a domain of 32K shows a class seven times."""
+"""The pictures of a class in each split; a domain at 32K shows a class seven times."""
 
 
 def draw_folders(folder: Path) -> dict[str, Path]:
-    """Draw shapes, a folder a class: `train/<class>/<n>.jpg`, `test/<class>/<n>.jpg`."""
+    """Draw shapes in a folder for each class: `train/<class>/<n>.jpg`, `test/<class>/<n>.jpg`."""
     for split, shape, number, data in _pictures():
         path = folder / split / shape.name / f"{number}.jpg"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -20,16 +20,16 @@ def draw_folders(folder: Path) -> dict[str, Path]:
 
 
 def draw_tables(folder: Path, train: int = TRAIN) -> dict[str, Path]:
-    """Draw shapes in a Parquet file a split, with class labels as `datasets` writes them.
+    """Draw shapes in a Parquet file for each split, with class labels as `datasets` writes them.
 
-    Each class has `train` pictures that can be shown.
+    Each class has `train` pictures as exemplars.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     names = [shape.name for shape in CLASSES]
     features = {"image": {"_type": "Image"}, "label": {"_type": "ClassLabel", "names": names}}
-    metadata = {"huggingface": json.dumps({"info": {"features": features}})}
+    metadata: dict[bytes | str, bytes | str] = {"huggingface": json.dumps({"info": {"features": features}})}
     kinds = [("image", pa.struct([("bytes", pa.binary()), ("path", pa.string())])), ("label", pa.int64())]
     schema = pa.schema(kinds, metadata=metadata)
     rows: dict[str, list[dict[str, object]]] = {"train": [], "test": []}
@@ -45,7 +45,7 @@ def draw_tables(folder: Path, train: int = TRAIN) -> dict[str, Path]:
 
 
 def draw_inaturalist(folder: Path) -> dict[str, Path]:
-    """Draw shapes of two domains below one folder, with a file of annotations a split: `train.json`, `test.json`."""
+    """Draw shapes of two domains in one folder, with annotations for each split: `train.json`, `test.json`."""
     parts: dict[str, dict[str, list[dict[str, object]]]] = {
         split: {"images": [], "annotations": [], "categories": _categories()} for split in ("train", "test")
     }
@@ -70,7 +70,7 @@ def _categories() -> list[dict[str, object]]:
 
 
 def _pictures(train: int = TRAIN) -> Iterator[tuple[str, Shape, int, bytes]]:
-    """(split, class, number, JPEG) of each."""
+    """Yield (split, class, number, JPEG) of each picture."""
     for split, count in (("train", train), ("test", TESTS)):
         for shape in CLASSES:
             for number in range(count):

@@ -1,4 +1,4 @@
-"""Samples of MM-NIAH: drawn web pages, and questions about what is hidden in them."""
+"""Samples of MM-NIAH: drawn web pages, and questions about needles that are hidden in them."""
 
 from builders.samples.mm_niah.sources import draw_hidden_pictures, draw_hidden_sentences
 

@@ -1,8 +1,8 @@
-"""Drawn prose and drawn pictures for the sample: no sentence says what a question asks, no paragraph comes twice."""
+"""Drawn prose and pictures for the sample: no sentence answers a question, and no paragraph is repeated."""
 
 from pathlib import Path
 
-from mmlongbench import Draws
+from mmlongbench.task import Draws
 
 TOWNS = ("Ossery", "Calder", "Wraxholm", "Peldon", "Ardle", "Thornmere", "Lissow", "Fenwick", "Marrowby", "Ketley")
 THINGS = ("canal", "orchard", "foundry", "observatory", "ferry", "tannery", "aqueduct", "library", "market", "quarry")
@@ -25,7 +25,7 @@ SMALL, LARGE = (448, 336), (1400, 900)
 
 
 def sentence(draws: Draws, name: str) -> str:
-    """One sentence, about a place that is not there."""
+    """Return one sentence about an invented place."""
     form = draws.choice(f"{name} form", FORMS)
     when = draws.choice(f"{name} when", WHEN)
     return form.format(
@@ -42,18 +42,18 @@ def sentence(draws: Draws, name: str) -> str:
 
 
 def opening_of(draws: Draws) -> str:
-    """A few sentences."""
+    """Return a few sentences."""
     return " ".join(sentence(draws, str(number)) for number in range(3))
 
 
 def page_of(draws: Draws) -> list[str]:
-    """The paragraphs of a page, each of four to seven sentences."""
+    """Return the paragraphs of a page, each with four to seven sentences."""
     counts = [draws.integer(f"length {number}", 4, 7) for number in range(PARAGRAPHS)]
     return [" ".join(sentence(draws, f"{at} {n}") for n in range(count)) for at, count in enumerate(counts)]
 
 
 def draw_view(draws: Draws, path: Path, *, is_large: bool) -> None:
-    """Hills under a sky, with a sun or a moon: a picture of a page; the large ones are shrunk in a release."""
+    """Draw hills under a sky with a sun or a moon, as a picture of a web page. A release shrinks the large ones."""
     from PIL import Image, ImageDraw
 
     width, height = LARGE if is_large else SMALL
@@ -71,7 +71,7 @@ def draw_view(draws: Draws, path: Path, *, is_large: bool) -> None:
 
 
 def draw_emblem(draws: Draws, path: Path, variant: int) -> None:
-    """A sign on a plain ground; the four variants of one question differ in form and colour."""
+    """Draw a sign on a plain background; the four variants for one question differ in form and colour."""
     from PIL import Image, ImageDraw
 
     ground = tuple(draws.integer(f"ground {channel}", 180, 250) for channel in range(3))

@@ -1,7 +1,7 @@
-"""A miniature of both sources: drawn web pages about places that are not there, with sentences or pictures to hide.
+"""A small version of both sources: drawn web pages about invented places, with sentences or pictures to hide.
 
-`draw_hidden_sentences` writes MM-NIAH's annotation rows and an OBELICS file, `draw_hidden_pictures` Markdown
-pages and a file of own questions.
+`draw_hidden_sentences` writes MM-NIAH's annotation rows and an OBELICS file, `draw_hidden_pictures` writes Markdown
+pages and a file of questions.
 """
 
 import json
@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from builders.samples.mm_niah.pages import draw_emblem, draw_view, opening_of, page_of
-from mmlongbench import Draws
+from mmlongbench.task import Draws
 
 ROWS = 12
 PAGES = 64
-"""Enough for a context of 32K tokens."""
+"""The number of pages, enough for a context of 32K tokens."""
 CODES = ("gannet", "quince", "mortar", "sextant", "bellows", "trellis", "ferrule", "capstan", "thimble", "gimlet")
 PLACES = ("north pier", "salt mill", "upper lock", "signal house", "old kiln", "rope walk", "glass tower", "west weir")
 
@@ -47,7 +47,7 @@ def draw_hidden_pictures(folder: Path) -> dict[str, Path]:
 
 
 def _with_views(draws: Draws, number: int, images: Path, every: int) -> Iterator[tuple[str, str]]:
-    """The paragraphs of a page, and on every so-manieth page a view after its second paragraph."""
+    """Yield the paragraphs of a page; every `every`-th page has a view after its second paragraph."""
     for at, paragraph in enumerate(page_of(draws.at("page", number))):
         yield "text", paragraph
         if at == 1 and number % every == 0:
@@ -57,7 +57,7 @@ def _with_views(draws: Draws, number: int, images: Path, every: int) -> Iterator
 
 
 def _obelics(draws: Draws, number: int, images: Path) -> dict[str, object]:
-    """One page in OBELICS' form: parallel lists, the metadata a string."""
+    """Return one page in OBELICS' form: parallel lists, with the metadata as a string."""
     parts = list(_with_views(draws, number, images, every=2))
     urls = [f"https://pages.invalid/{part}" if kind == "image" else None for kind, part in parts]
     texts = [part if kind == "text" else None for kind, part in parts]
@@ -67,7 +67,7 @@ def _obelics(draws: Draws, number: int, images: Path) -> dict[str, object]:
 
 
 def _row(draws: Draws, number: int, images: Path) -> dict[str, object]:
-    """A question about a pass phrase, and a short context that holds it beside a view."""
+    """Return a question about a pass phrase, and a short context with the phrase and a view."""
     place, code = PLACES[number % len(PLACES)], f"{CODES[number % len(CODES)]} {410 + 7 * number}"
     needle = f"The pass phrase of the {place} is {code}."
     name = f"own{number:02d}.jpg"
@@ -84,7 +84,7 @@ def _row(draws: Draws, number: int, images: Path) -> dict[str, object]:
 
 
 def _choice(draws: Draws, number: int, images: Path) -> dict[str, object]:
-    """A question about which of four emblems stands among the pages."""
+    """Return a question that asks which of four emblems is among the pages."""
     names = [f"emblem{number:02d}{letter}.png" for letter in "abcd"]
     for at, name in enumerate(names):
         draw_emblem(draws.at("emblem", number), images / name, at)

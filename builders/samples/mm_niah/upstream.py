@@ -1,8 +1,8 @@
-"""A miniature of MM-NIAH's own download: its six annotation files and its folders of pictures, all of it drawn.
+"""A small version of MM-NIAH's own download: its six annotation files and its folders of pictures, all of it drawn.
 
-Every form that the real rows have occurs: answers that are lists or texts that spell them, equal statements, zeros,
-patterns first or last in `images_list`, needles as paths or numbers, `</s>` between pages, Jigsaw and Multi-view rows.
-Pictures are plain, so that a program can tell from its pixels what a picture shows (see `CARTOONS`, `SLOTS`).
+Every form of the real rows occurs: answers that are lists or text of lists, equal statements, zeros, patterns first or
+last in `images_list`, needles as paths or numbers, `</s>` between pages, Jigsaw and Multi-view rows. Pictures are
+plain, so that a program can see from the pixels what a picture shows (see `CARTOONS`, `SLOTS`).
 """
 
 import json
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from builders.samples.mm_niah.pages import sentence
-from mmlongbench import Draws, ordinal_words
+from mmlongbench.task import Draws, ordinal_words
 
 CARTOONS: dict[str, tuple[int, int, int]] = {
     name: (250, 5 + 17 * number, 240 - 16 * number)
@@ -22,11 +22,11 @@ CARTOONS: dict[str, tuple[int, int, int]] = {
 }
 """The colour of each of the fourteen cartoons; no other part of a drawn picture has so much red."""
 SLOTS = ((8, 8), (46, 8))
-"""Where the squares of a cartoon are pasted onto a page picture: its upper left corners, in pixels."""
+"""The upper left corners, in pixels, of a cartoon's squares that are pasted onto a page picture."""
 SQUARE = 24
 """The side of a cartoon's square, in pixels."""
 SIDE = 84
-"""The side of a page picture, in pixels: 9 tokens."""
+"""The side of a page picture in pixels, which gives 9 tokens."""
 STAR = "\u2605"
 FILES = ("retrieval-text", "retrieval-image", "counting-text", "counting-image", "reasoning-text", "reasoning-image")
 BIRDS = ("penguin", "gannet", "puffin", "curlew", "plover", "grebe", "dunlin", "bittern")
@@ -38,11 +38,11 @@ def draw_upstream(
     """Draw the download, and an OBELICS file of `pages` pages without pictures; return the sources of each file.
 
     Args:
-        folder: where it is drawn.
-        rows: of each file; in `reasoning-image` a third of them are Multi-view rows.
-        pictures: page pictures that the contexts of each file show in all, besides needles.
-        images: the folder of the pictures; the archive of the validation split makes `mm_niah_dev/images`.
-        pages: further web pages.
+        folder: the folder to draw into.
+        rows: the rows of each file; in `reasoning-image` a third of them are Multi-view rows.
+        pictures: how many page pictures the contexts of each file show in total, besides needles.
+        images: the folder of the pictures; in the archive of the validation split it is `mm_niah_dev/images`.
+        pages: the number of further web pages.
 
     """
     drawn = _Drawing(folder / images, Draws(("upstream",)), rows, pictures)
@@ -59,17 +59,17 @@ def draw_upstream(
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """A context under way: its texts, and its pictures, each at the place of a marker."""
+    """A context that is being written: its texts, and its pictures, one for each marker in the texts."""
 
     parts: tuple[str, ...]
     images: tuple[str, ...]
     needles: tuple[int, ...] = ()
-    """The places of the pictures that were put in, among `images`."""
+    """The places of the needle pictures among `images`."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Drawing:
-    """What the rows of all files share."""
+    """The state that the rows of all files share."""
 
     root: Path
     draws: Draws
@@ -77,7 +77,7 @@ class _Drawing:
     pictures: int
 
     def draw_pictures(self) -> None:
-        """Page pictures, cartoons, pasted page pictures, and the pictures of puzzles."""
+        """Draw page pictures, cartoons, pasted page pictures, and the pictures of puzzles."""
         (self.root / "obelics").mkdir(parents=True, exist_ok=True)
         for number in range(self.pictures):
             _save(self.root / _page_picture(number), self._ground("page", number))
@@ -97,9 +97,9 @@ class _Drawing:
             for n in range(2):
                 _save(self.root / _frame(number, n), self._ground("frame", 2 * number + n))
 
-    def row(self, name: str, number: int) -> dict[str, Any]:
-        """One annotation row of a file."""
-        made: dict[str, Any] = {
+    def row(self, name: str, number: int) -> dict[str, object]:
+        """Return one annotation row of a file."""
+        made: dict[str, object] = {
             "retrieval-text": self._retrieval_text,
             "retrieval-image": self._retrieval_image,
             "counting-text": self._counting_text,
@@ -109,32 +109,32 @@ class _Drawing:
         }[name](number)
         return made
 
-    def further_pages(self, pages: int) -> Iterator[dict[str, Any]]:
-        """Web pages in OBELICS' form, of texts alone."""
+    def further_pages(self, pages: int) -> Iterator[dict[str, object]]:
+        """Yield web pages in OBELICS' form, with texts alone."""
         for number in range(pages):
             texts = [self._prose("further", f"{number} {n}", 12) for n in range(10)]
             general = json.dumps({"url": f"https://pages.invalid/{number}"})
             metadata = json.dumps([None] * len(texts))
             yield {"images": [None] * 10, "texts": texts, "metadata": metadata, "general_metadata": general}
 
-    def _retrieval_text(self, number: int) -> dict[str, Any]:
+    def _retrieval_text(self, number: int) -> dict[str, object]:
         bird = BIRDS[number % len(BIRDS)]
         needle = f"The {bird} of bay {number} keeps the word quince{number}."
         context = self._context("retrieval text", number, [needle])
         question = f"Which word does the {bird} of bay {number} keep?"
         return _row(number, context, question, f"quince{number}", "find-text", [needle])
 
-    def _retrieval_image(self, number: int) -> dict[str, Any]:
+    def _retrieval_image(self, number: int) -> dict[str, object]:
         context = self._context("retrieval image", number, [], [self._pasted(number)])
         things = tuple(CARTOONS)
         choices = [f"abnormal_pic_val/{things[(number + n) % len(things)]}.png" for n in range(4)]
         at = number % 4
         choices = [*choices[4 - at :], *choices[: 4 - at]]
-        needles = [choices[at]]  # the cartoon, which is not among the pictures of the context
+        needles = [choices[at]]  # the cartoon is not among the pictures of the context
         question = "Which of these cartoons is seen in the document?"
         return _row(number, context, question, at, "find-image", needles, choices_image=choices)
 
-    def _counting_text(self, number: int) -> dict[str, Any]:
+    def _counting_text(self, number: int) -> dict[str, object]:
         bird, counts = BIRDS[number % len(BIRDS)], [[4], [2, 2], [1, 5, 3], [3, 1, 3]][number % 4]
         needles = [f"The little {bird} counted {count} {STAR} ." for count in counts]
         context = self._context("counting text", number, needles)
@@ -142,7 +142,7 @@ class _Drawing:
         question = f"Collect the numbers of {STAR} in one list, such as [x, x]."
         return _row(number, context, question, _spelled(counts, number), "count-text", listed)
 
-    def _counting_image(self, number: int) -> dict[str, Any]:
+    def _counting_image(self, number: int) -> dict[str, object]:
         hidden = [_counted(number, n) for n in range(len(_counts_of(number)))]
         context = self._context("counting image", number, [], hidden)
         known = dict(zip(hidden, _counts_of(number), strict=True))
@@ -153,7 +153,7 @@ class _Drawing:
         answer = _spelled(counts, number)
         return _row(number, context, question, answer, "count-image", kinds[number % 3], pattern=pattern)
 
-    def _reasoning_text(self, number: int) -> dict[str, Any]:
+    def _reasoning_text(self, number: int) -> dict[str, object]:
         names = [f"{BIRDS[(number + n) % len(BIRDS)]}{number}" for n in range(3)]
         needles = [
             f"On day {number} {names[0]} flew farther than {names[1]}.",
@@ -166,7 +166,7 @@ class _Drawing:
         given = options if number % 2 else None
         return _row(number, context, question, answer, "infer-choose", needles, choices=given)
 
-    def _reasoning_image(self, number: int) -> dict[str, Any]:
+    def _reasoning_image(self, number: int) -> dict[str, object]:
         if number % 3 == 2:
             context = self._context("frames", number, [], [_frame(number, n) for n in range(2)])
             first, second = (ordinal_words(place + 1) for place in context.needles)
@@ -187,7 +187,7 @@ class _Drawing:
         return _row(number, context, question, number % 2, "visual-reasoning", needles, choices_image=choices)
 
     def _context(self, kind: str, number: int, sentences: Sequence[str], pictures: Sequence[str] = ()) -> _Context:
-        """Web pages with sentences in some of their texts, and with pictures put between their own."""
+        """Return web pages with sentences in some of their texts, and with pictures put between their own."""
         own = [_page_picture(n) for n in range(number, self.pictures, self.rows)]
         images = list(own)
         at = self.draws.at(kind, number)
@@ -208,12 +208,14 @@ class _Drawing:
         return " ".join(sentence(draws, str(n)) for n in range(count))
 
     def _ground(self, kind: str, number: int) -> tuple[int, int, int]:
-        """A colour that no other picture has, with little red."""
+        """Return a colour that no other picture has, with little red."""
         at = {"page": 0, "pasted": 1, "counted": 2, "puzzle": 3, "piece": 4, "frame": 5}[kind]
         return 20 + 20 * at + number // 10_000, number // 100 % 100 + 100, number % 100 + 100
 
     def _pasted(self, number: int) -> str:
-        """A page picture with one cartoon: the folders that it was seen in, and one that only is no web page's."""
+        """Return a page picture with one cartoon, in one of the folder names of the real data or in one of no web
+        page.
+        """
         folder = ("obelics_paste/find-image", "abnormal_pic_page", "composed")[number % 3]
         return f"{folder}/pasted{number}.png"
 
@@ -239,12 +241,12 @@ def _cartoon_colour(number: int) -> tuple[int, int, int]:
 
 
 def _counts_of(number: int) -> tuple[int, ...]:
-    """How many cartoons are pasted onto each of a row's pictures."""
+    """Return how many cartoons are pasted onto each of a row's pictures."""
     return ((1,), (2, 1), (1, 2, 1), (2,))[number % 4]
 
 
 def _spelled(counts: Sequence[int], number: int) -> object:
-    """A counting answer as most rows have it, a text that spells a list, and as some do, the list."""
+    """Return a counting answer: usually text of a list, as in most rows, sometimes the list itself."""
     return json.dumps(list(counts)) if number % 3 else list(counts)
 
 
@@ -259,8 +261,8 @@ def _row(
     choices: Sequence[str] | None = None,
     choices_image: Sequence[str] | None = None,
     pattern: str = "",
-) -> dict[str, Any]:
-    """A row with the fields of the real ones."""
+) -> dict[str, object]:
+    """Return a row with the fields of the real rows."""
     images = list(context.images)
     if pattern:
         images = [pattern, *images] if number % 4 == 1 else [*images, pattern]
@@ -296,7 +298,7 @@ def _save(
     side: int = SIDE,
     corner: bool = False,
 ) -> None:
-    """A picture of one colour, with squares of cartoons, and with its lower right corner black."""
+    """Write a picture of one colour, with squares of cartoons, and with a black lower right corner if requested."""
     from PIL import Image
 
     path.parent.mkdir(parents=True, exist_ok=True)

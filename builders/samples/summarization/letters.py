@@ -1,4 +1,4 @@
-"""Drawing letter-size pages of plain text: paragraphs in one or two columns, headings in several manners."""
+"""Draws letter-size pages of plain text: paragraphs in one or two columns, headings in several styles."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,31 +22,33 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How a page is set."""
+    """The layout of a page."""
 
     columns: int = 1
     manner: Manner = "plain"
     hyphens: bool = False
-    """Whether words are broken at the end of a line."""
+    """Whether words are split at the end of a line."""
     size: float = 10.0
 
 
 class Sheet:
-    """A document that is being drawn, page after page; the same bytes every time."""
+    """A document that is being drawn, page after page; its bytes are the same every time."""
 
     def __init__(self) -> None:
-        """Begin without a page."""
+        """Start without a page."""
         self._document = pymupdf.open()
         self._shape: Any = None
 
     def begin(self, footer: str) -> None:
-        """A new page."""
+        """Start a new page."""
         self._end()
         self._shape = self._document.new_page(width=WIDTH, height=HEIGHT).new_shape()
         self._write(MARGIN, HEIGHT - 36, footer, 8)
 
     def column(self, blocks: Sequence[Block], left: float, top: float, width: float, look: Look) -> float:
-        """Headings and paragraphs one below the other; where the last one ends. What is over the foot is cut."""
+        """Write headings and paragraphs below each other, and return where the last one ends; text below the page is
+        cut.
+        """
         y = top
         for block in blocks:
             y = self._heading(block.heading, left, y, look) if block.heading else y
@@ -70,7 +72,8 @@ class Sheet:
                 x = left
                 for word in line.split():
                     self._write(x, y, word[0].upper(), size, "hebo")
-                    x += pymupdf.get_text_length(word[0].upper(), "hebo", size) + 2.2  # read as a space
+                    # PDF readers see this gap as a space
+                    x += pymupdf.get_text_length(word[0].upper(), "hebo", size) + 2.2
                     self._write(x, y, word[1:].upper(), size * 0.78, "hebo")
                     x += pymupdf.get_text_length(word[1:].upper(), "hebo", size * 0.78) + size * 0.4
             else:
@@ -86,13 +89,13 @@ class Sheet:
         self._shape.insert_text((x, y), text, fontsize=size, fontname=font)
 
     def data(self) -> bytes:
-        """The document as PDF bytes, without dates and without a drawn id."""
+        """Return the document as PDF bytes, without dates and without a random id."""
         self._end()
         return bytes(self._document.tobytes(garbage=3, deflate=True, no_new_id=True))
 
 
 def wrap(text: str, width: float, size: float, *, hyphens: bool = False) -> Iterator[str]:
-    """Lines of at most a width; with `hyphens`, a long word is broken where its line ends."""
+    """Yield lines of at most a width; with `hyphens`, a long word is split at the end of its line."""
     space, line, used = _width(" ", size), "", 0.0
     for word in text.split():
         cost = _width(word, size)

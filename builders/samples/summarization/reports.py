@@ -1,4 +1,4 @@
-"""Drawn reports: a cover, a summary of GAO's shape in one of many layouts, and a body that repeats a little of it."""
+"""Drawn reports: a cover, a summary like GAO's in one of many layouts, and a body that repeats a little of it."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from builders.samples.docvqa.prose import write_paragraphs
 from builders.samples.summarization.letters import MARGIN, WIDTH, Block, Look, Manner, Sheet
 from builders.summarization.rows import Section
-from mmlongbench import Draws
+from mmlongbench.task import Draws
 
 SUBJECTS = (
     ("coastal radar", "the tide office", "harbour dues", "the pilot service", "sea marks", "the buoy yard"),
@@ -21,11 +21,11 @@ TITLES = ("Why GAO Did This Study", "What GAO Found", "What GAO Recommends")
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a report shows its summary."""
+    """The way in which a report shows its summary."""
 
     look: Look = field(default_factory=Look)
     pages: tuple[int, ...] = (1,)
-    """Where the summary stands, from 0; over two pages its last section goes on; none: nowhere."""
+    """The pages of the summary, from 0; on two pages its last section continues; empty: there is no summary page."""
 
 
 WHY = (
@@ -49,7 +49,7 @@ ASKED = (
 
 
 def summary_of(subject: tuple[str, ...], draws: Draws) -> tuple[Section, ...]:
-    """The reference: why, found, recommends."""
+    """Return the reference summary: why, found, recommends."""
 
     def told(shape: str) -> str:
         here = draws.at(shape)
@@ -66,7 +66,7 @@ def summary_of(subject: tuple[str, ...], draws: Draws) -> tuple[Section, ...]:
 
 
 def reworded(summary: Sequence[Section]) -> tuple[Section, ...]:
-    """A summary in other words: of each section the first twelve stay, and then no five in a row."""
+    """Return a summary in other words: the first twelve words of each section stay, after that no five in a row."""
 
     def told(paragraph: str, kept: int) -> str:
         words = paragraph.split()
@@ -82,16 +82,16 @@ def reworded(summary: Sequence[Section]) -> tuple[Section, ...]:
 
 
 def broken_over_lines(text: str) -> str:
-    """A text whose long words are broken at the end of a line."""
+    """Return a text whose long words are split at the end of a line."""
     return re.sub(r"\b([a-z]{3})([a-z]{2,})", r"\1-\n\2", text)
 
 
 def draw_report(
     name: str, subject: tuple[str, ...], pages: int, layout: Layout, draws: Draws, *, is_scanned: bool = False
 ) -> tuple[bytes, tuple[Section, ...]]:
-    """(PDF, reference) of a report of so many pages.
+    """Return (PDF, reference summary) of a report with so many pages.
 
-    Its body repeats what was recommended, and one sentence of what was found.
+    Its body repeats the recommendations, and one sentence of the findings.
     """
     summary = summary_of(subject, draws.at("summary"))
     sheet = Sheet()
@@ -144,7 +144,7 @@ def _draw_summary(sheet: Sheet, blocks: list[Block], look: Look) -> None:
 
 
 def layouts() -> Iterator[tuple[str, Layout]]:
-    """Every drawn layout by name: columns, manners of headings, hyphens, places of the summary."""
+    """Yield every drawn layout by name: columns, styles of headings, hyphens, places of the summary."""
     manner: Manner
     for columns in (1, 2):
         for manner in ("plain", "capitals", "small capitals", "broken", "none"):
@@ -156,7 +156,7 @@ def layouts() -> Iterator[tuple[str, Layout]]:
 
 
 def draw_case_document(name: str, subject: tuple[str, ...], pages: int, draws: Draws) -> bytes:
-    """A court file of so many pages."""
+    """Return a court file with so many pages."""
     sheet = Sheet()
     for number in range(pages):
         sheet.begin(f"Case document {name}, {number + 1} of {pages}")

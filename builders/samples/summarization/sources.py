@@ -6,7 +6,7 @@ from pathlib import Path
 from builders.samples.docvqa.prose import write_paragraphs
 from builders.samples.summarization.letters import Look
 from builders.samples.summarization.reports import SUBJECTS, Layout, draw_case_document, draw_report
-from mmlongbench import Draws
+from mmlongbench.task import Draws
 
 DRAWS = Draws(("drawn reports",))
 REPORTS = {
@@ -15,15 +15,15 @@ REPORTS = {
     "gao-19-8": (14, Layout(Look(manner="small capitals"), (1, 2))),
     "gao-20-355": (13, Layout(Look(columns=2, manner="broken"), (0,))),
 }
-"""Pages and layout."""
+"""The pages and the layout of each report."""
 CASES = {"12041": (8, 4), "13577": (3, 5, 4, 1), "16008": (13,)}
-"""Pages of each document."""
+"""The number of pages of each document, by case."""
 
 
 def draw_reports(folder: Path) -> dict[str, Path]:
-    """Draw reports with a summary page of GAO's shape: `gov-report/gao/<id>.json`, `documents/<id>.pdf`.
+    """Draw reports with a summary page like GAO's: `gov-report/gao/<id>.json`, `documents/<id>.pdf`.
 
-    One report is of CRS, whose summary has another form.
+    One report is from CRS, whose summaries have another form.
     """
     reports, documents = folder / "gov-report", folder / "documents"
     for path in (reports / "gao", reports / "crs", documents):
@@ -34,7 +34,7 @@ def draw_reports(folder: Path) -> dict[str, Path]:
         highlight = [{**section.model_dump(mode="json"), "subsections": []} for section in summary]
         url = f"https://www.example.org/products/{name}"
         raw = {
-            "id": name.upper(),  # as the archive writes it; PDFs are named in lower case
+            "id": name.upper(),  # as in the archive; PDFs are named in lower case
             "title": f"Report on {SUBJECTS[number][0]}",
             "url": url,
             "highlight": highlight,
@@ -47,7 +47,7 @@ def draw_reports(folder: Path) -> dict[str, Path]:
 
 
 def draw_cases(folder: Path) -> dict[str, Path]:
-    """Draw court files with their summaries: `test.json`, which is lines of JSON, `documents/<case>/<document>.pdf`."""
+    """Draw court files with their summaries: `test.json` (lines of JSON), `documents/<case>/<document>.pdf`."""
     lines = []
     for number, (case, documents) in enumerate(CASES.items()):
         subject, draws = SUBJECTS[-1 - number], DRAWS.at(case)

@@ -1,4 +1,4 @@
-"""The drawn photographs: their sizes, what each shows and where, and their JPEG. Knows nothing of questions."""
+"""The drawn photographs: their sizes, the objects in them and their places, and their JPEG."""
 
 import colorsys
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from io import BytesIO
 from PIL import Image, ImageDraw, ImageOps
 
 from builders.samples.visual_haystacks.things import THINGS, Shape
-from mmlongbench import Draws
+from mmlongbench.task import Draws
 
 SPLIT = "train2017"
 Colour = tuple[int, int, int]
@@ -21,11 +21,11 @@ class Photograph:
     number: int
     size: tuple[int, int]
     things: tuple[tuple[str, Box], ...]
-    """(object, its box as left, top, width, height), none twice."""
+    """(object, its box as left, top, width, height) for each object; no object twice."""
 
     @property
     def file(self) -> str:
-        """Its file in COCO's manner."""
+        """The name of its file, in COCO's style."""
         return f"{self.number:012}.jpg"
 
     @property
@@ -40,7 +40,7 @@ class Photograph:
 
 
 def plan_photographs(count: int, draws: Draws) -> tuple[Photograph, ...]:
-    """So many photographs of COCO's sizes, each with one to three objects side by side."""
+    """Return `count` photographs of COCO's sizes, each with one to three objects side by side."""
     return tuple(_photograph(9 + 7 * at, draws.at("photograph", at)) for at in range(count))
 
 
@@ -60,7 +60,7 @@ def _photograph(number: int, draws: Draws) -> Photograph:
 
 
 def _size(percent: int, draws: Draws) -> tuple[int, int]:
-    """COCO's: 23 % 640 × 480, 28 % 640 × 427, 17 % upright, the rest between 400 and 640 a side."""
+    """Draw a size in pixels with COCO's frequencies: 23 % are 640 × 480, 28 % 640 × 427, 17 % are upright."""
     for bound, size in ((23, (640, 480)), (51, (640, 427)), (60, (427, 640)), (68, (480, 640))):
         if percent < bound:
             return size
@@ -69,7 +69,7 @@ def _size(percent: int, draws: Draws) -> tuple[int, int]:
 
 
 def draw_photograph(photograph: Photograph, draws: Draws) -> bytes:
-    """Its JPEG: a sky, a ground, and the objects on them."""
+    """Return its JPEG: a sky, a ground, and the objects on them."""
     width, height = photograph.size
     hue = draws.fraction("hue")
     fade = ImageOps.colorize(Image.linear_gradient("L"), _colour(hue, 0.35, 0.8), _colour(hue + 0.06, 0.1, 0.95))

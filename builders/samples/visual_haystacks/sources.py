@@ -1,31 +1,32 @@
 """A small world that the package draws itself: photographs of plain objects, COCO's annotations of them, questions.
 
-One drawing asks with one needle in the original format, the other with two or three in the plain one, both about the
-same photographs. Questions and pictures are made from the same plan, so they cannot drift apart. The same bytes every
-time.
+One function asks about one needle in the original format, the other about two or three needles in the plain format,
+both about the same photographs. Questions and pictures are made from the same plan, so they always agree. The bytes are
+the same every time.
 """
 
 import json
 from collections.abc import Iterator, Sequence
 from itertools import cycle
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 from builders.samples.visual_haystacks.pictures import SPLIT, Photograph, draw_photograph, plan_photographs
 from builders.samples.visual_haystacks.things import THINGS
-from mmlongbench import Draws
+from mmlongbench.task import Draws
 
 COUNT = 330
-"""Photographs: some 270 lack any one object, three times what 32K holds, so that the closing ones can be chosen."""
+"""The number of photographs: about 270 lack any one object, three times as many as fit at 32K, so that closing has a
+choice."""
 QUESTIONS = 12
 OWN = 9
-"""Negatives that a question brings itself, as in the original's files of ten photographs."""
+"""The number of a question's own negatives, as in the original's files of ten photographs."""
 DRAWS = Draws(("drawn photographs",))
-Row = dict[str, Any]
+Row: TypeAlias = dict[str, object]
 
 
 def draw_single(folder: Path, count: int = COUNT) -> dict[str, Path]:
-    """Draw photographs with COCO's annotations, and twelve questions with one needle each in the original format."""
+    """Draw photographs with COCO's annotations, and twelve questions with one needle each, in the original format."""
     photographs = plan_photographs(count, DRAWS)
     questions = folder / "visual_haystack_10.json"
     rows = [
@@ -36,7 +37,7 @@ def draw_single(folder: Path, count: int = COUNT) -> dict[str, Path]:
 
 
 def draw_several(folder: Path) -> dict[str, Path]:
-    """Draw photographs with COCO's annotations, and twelve questions with two or three needles each as one's own."""
+    """Draw photographs with COCO's annotations, and twelve questions with two or three needles each, in plain JSON."""
     photographs = plan_photographs(COUNT, DRAWS)
     keys = ("anchor", "question", "answer", "needles", "negatives")
     rows = [
@@ -48,11 +49,13 @@ def draw_several(folder: Path) -> dict[str, Path]:
 
 
 _Asked = tuple[str, str, str, list[str], list[str]]
-"""(anchor, question, answer, needles, negatives)."""
+"""(anchor, question, answer, needles, negatives) of a question."""
 
 
 def _single(photographs: Sequence[Photograph]) -> Iterator[_Asked]:
-    """Yes and No in turn, each object once the anchor, no photograph twice a needle."""
+    """Yield questions with the answers Yes and No in turn; each object is the anchor once, no photograph is a needle
+    twice.
+    """
     used: set[str] = set()
     for number, anchor in zip(range(QUESTIONS), THINGS, strict=True):
         draws = DRAWS.at("single", number)
@@ -67,7 +70,9 @@ def _single(photographs: Sequence[Photograph]) -> Iterator[_Asked]:
 
 
 def _several(photographs: Sequence[Photograph]) -> Iterator[_Asked]:
-    """All and any, Yes and No in turn, with two or three needles: to say No to all, and Yes to any, one will do."""
+    """Yield questions about all or any needles, with Yes and No in turn; No to all, and Yes to any, need only one
+    needle.
+    """
     turns = cycle((word, is_yes) for word in ("all", "any") for is_yes in (True, False))
     for number, (anchor, (word, is_yes)) in enumerate(zip(THINGS, turns, strict=False)):
         draws = DRAWS.at("several", number)
@@ -81,7 +86,7 @@ def _several(photographs: Sequence[Photograph]) -> Iterator[_Asked]:
 def _needles(
     photographs: Sequence[Photograph], anchor: str, having: int, count: int, draws: Draws
 ) -> tuple[str, list[str]]:
-    """A target, and photographs with the anchor of which so many show the target."""
+    """Return a target, and photographs with the anchor of which `having` show the target."""
     drawn = draws.order("needles", (p for p in photographs if anchor in p.shows), lambda p: p.name)
     for target in draws.order("targets", THINGS.keys() - {anchor}):
         hit = [p.name for p in drawn if target in p.shows][:having]
@@ -112,7 +117,7 @@ def _write_photographs(folder: Path, photographs: Sequence[Photograph]) -> dict[
 
 
 def _instances(photographs: Sequence[Photograph]) -> Row:
-    """The annotations, with a box for each object."""
+    """Return the annotations, with a box for each object."""
     categories = {name: number for number, name in enumerate(THINGS, 1)}
     images = [
         {"id": p.number, "file_name": p.file, "width": width, "height": height}

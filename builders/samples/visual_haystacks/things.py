@@ -1,11 +1,11 @@
-"""The objects of the drawn photographs: plain shapes in a square of 100 × 100, by COCO's names."""
+"""The objects of the drawn photographs: plain shapes in a square of 100 × 100, with COCO's names."""
 
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 Tone: TypeAlias = Literal["main", "other", "dark", "light"]
 Shape: TypeAlias = tuple[Literal["oval", "shape"], Tone, tuple[int, ...]]
-"""An ellipse by its box, or a polygon by its corners: x, y, x, y …"""
+"""An ellipse given by its box, or a polygon given by its corners: x, y, x, y …"""
 
 THINGS: Mapping[str, tuple[Shape, ...]] = {
     "kite": (

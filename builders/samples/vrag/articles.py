@@ -1,16 +1,15 @@
-"""The articles of the sample's encyclopedia: facts and small talk, written as KILT's knowledge source has them."""
+"""The articles of the sample's encyclopedia: facts and small talk, in the form of KILT's knowledge source."""
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 from builders.samples.vrag.world import Encyclopedia, Section, States, Subject
-from mmlongbench import Draws
+from mmlongbench.task import Draws
 
 MOST = 98
-"""Words of a paragraph that is filled up: it stays one passage of a hundred."""
+"""The maximum words of a paragraph that is filled up, so that it stays one passage of a hundred words."""
 _CHOICE = re.compile(r"<([^<>]*)>")
 _SLOT = re.compile(r"{(\w+)}")
 _BEFORE_VOWEL = re.compile(r"\b([Aa]) (?=[aeiouAEIO])")
@@ -18,7 +17,7 @@ _BEFORE_VOWEL = re.compile(r"\b([Aa]) (?=[aeiouAEIO])")
 
 @dataclass(frozen=True, slots=True)
 class Article:
-    """One page: its subject, its paragraphs from the title on, and how many of them are the lead section."""
+    """One page: its subject, its paragraphs beginning with the title, and how many of them are the lead section."""
 
     subject: Subject
     text: tuple[str, ...]
@@ -29,8 +28,8 @@ class Article:
         """The paragraphs of the lead section."""
         return self.text[1 : 1 + self.lead_paragraphs]
 
-    def row(self) -> dict[str, Any]:
-        """As a line of KILT's knowledge source, where every paragraph ends its line."""
+    def row(self) -> dict[str, object]:
+        """Return a line of KILT's knowledge source, in which every paragraph ends with a newline."""
         page, title = self.subject.page, self.subject.name
         return {
             "_id": page,
@@ -49,7 +48,7 @@ class Article:
 
 
 class Pen:
-    """Fills templates for one article; a word of a list comes again only when the whole list has been used."""
+    """Fills templates for one article; a word of a list is repeated only when the whole list has been used."""
 
     def __init__(self, facts: Mapping[str, str], words: Mapping[str, tuple[str, ...]]) -> None:
         self._facts = facts
@@ -57,7 +56,7 @@ class Pen:
         self._used = set(facts.values())
 
     def sentence(self, template: str, draws: Draws) -> str:
-        """A template with one of each `<a|b>`, and a fact or a word that is no fact in every {slot}.
+        """Return a template with one of each `<a|b>`, and with a fact or a neutral word in every {slot}.
 
         >>> Pen({"maker": "Ada"}, {"wood": ("oak",)}).sentence("<A|A> {wood} by {maker}.", Draws(("doctest",)))
         'An oak by Ada.'
@@ -86,12 +85,12 @@ class Pen:
 
 
 def write_articles(book: Encyclopedia) -> tuple[Article, ...]:
-    """The article of every subject, in the encyclopedia's order."""
+    """Return the article of every subject, in the encyclopedia's order."""
     return tuple(_Writer(subject, book).article() for subject in book.subjects)
 
 
 class _Writer:
-    """Writes one article; a sentence's template is used once in it."""
+    """Writes one article; each template of a sentence is used once in it."""
 
     def __init__(self, subject: Subject, book: Encyclopedia) -> None:
         self._subject = subject
@@ -107,7 +106,7 @@ class _Writer:
         return Article(self._subject, (self._subject.name, *lead, *sections, *self._sources()), len(lead))
 
     def _lead(self) -> list[str]:
-        """The declared facts, in order, over one to three paragraphs for an entity, else in one."""
+        """Return the declared facts, in order, in one to three paragraphs for an entity, otherwise in one."""
         kind, draws = self._subject.kind, self._subject.draws
         stated = self._stated(kind.lead, draws.at("lead"))
         count = 1 + self._subject.index % 3 if self._subject.is_entity else 1
@@ -124,7 +123,7 @@ class _Writer:
         yield self._paragraph(self._stated(section.states, draws), section.fill, draws)
 
     def _sources(self) -> Iterator[str]:
-        """A list of invented books, in two articles of five."""
+        """Yield a list of invented books, in two of five articles."""
         draws = self._subject.draws.at("sources")
         if draws.fraction("has sources") < 0.4:
             yield "Section::::Further reading."
@@ -136,7 +135,7 @@ class _Writer:
         return [self._pen.sentence(template, draws.at("state", at)) for at, template in enumerate(chosen)]
 
     def _paragraph(self, stated: list[str], fill: tuple[str, ...], draws: Draws) -> str:
-        """What must be stated, and sentences of some lists up to a drawn length."""
+        """Return a paragraph with the required sentences, and sentences of some lists up to a drawn length."""
         sentences = list(stated)
         words = sum(len(sentence.split()) for sentence in sentences)
         least = draws.integer("words", 60, 88)
@@ -148,7 +147,7 @@ class _Writer:
         return " ".join(sentences)
 
     def _filler(self, pools: tuple[str, ...], draws: Draws) -> Iterator[str]:
-        """Sentences of some lists that this article does not have yet."""
+        """Yield sentences of some lists that this article does not have yet."""
         templates = [template for pool in pools for template in self._prose[pool]]
         for at, template in enumerate(draws.order("filler", templates)):
             if template not in self._written:

@@ -4,13 +4,13 @@ from math import pi, sin
 
 from builders.samples.vrag.canvas import BLACK, WHITE, Colour, Sheet, colour, mirrored, mix, oval_points
 from builders.samples.vrag.nature import meadow
-from mmlongbench import Draws
+from mmlongbench.task import Draws
 
 STONE, PANE = (176, 170, 158), (250, 226, 150)
 
 
 def draw_lighthouse(size: tuple[int, int], variant: int, draws: Draws) -> Sheet:
-    """A lighthouse on a rock in the sea."""
+    """Draw a lighthouse on a rock in the sea."""
     hue = (0.57, 0.07, 0.55, 0.93, 0.6)[variant % 5]
     sheet = Sheet(size, colour(hue, 0.42, 0.82), colour(hue + 0.03, 0.12, 0.97))
     sheet.clouds(draws)
@@ -41,7 +41,7 @@ def draw_lighthouse(size: tuple[int, int], variant: int, draws: Draws) -> Sheet:
 
 
 def _lantern(sheet: Sheet, neck: float, top: float, roof: Colour) -> None:
-    """The gallery, the panes and the roof of a lighthouse."""
+    """Draw the gallery, the windows and the roof of a lighthouse."""
     sheet.box(50 - neck - 2.5, top - 2, 2 * neck + 5, 2.4, BLACK)
     sheet.box(50 - neck * 0.7, top - 10, neck * 1.4, 8, PANE)
     for x in (-0.7, -0.25, 0.2, 0.65):
@@ -51,7 +51,7 @@ def _lantern(sheet: Sheet, neck: float, top: float, roof: Colour) -> None:
 
 
 def draw_bridge(size: tuple[int, int], variant: int, draws: Draws) -> Sheet:
-    """An arch bridge, or a hanging one, over a river."""
+    """Draw an arch bridge or a suspension bridge over a river."""
     sheet = meadow(size, draws)
     left, _, right, _ = sheet.edges
     sheet.waves(78, (120, 164, 180), (62, 108, 132), draws)
@@ -80,7 +80,7 @@ def draw_bridge(size: tuple[int, int], variant: int, draws: Draws) -> Sheet:
 
 
 def _hang(sheet: Sheet, tone: Colour, draws: Draws) -> None:
-    """A bridge that hangs on chains between two towers."""
+    """Draw a bridge that hangs on chains between two towers."""
     left, _, right, _ = sheet.edges
     deck = 62
     for x in (20.0, 80.0):
@@ -99,7 +99,7 @@ def _hang(sheet: Sheet, tone: Colour, draws: Draws) -> None:
 
 
 def draw_tower(size: tuple[int, int], variant: int, draws: Draws) -> Sheet:
-    """A tower with a clock, a tank or a bell over a row of roofs."""
+    """Draw a tower with a clock, a tank or a bell above a row of roofs."""
     hue = draws.choice("sky", (0.56, 0.09, 0.6))
     sheet = Sheet(size, colour(hue, 0.36, 0.85), colour(hue, 0.08, 0.97))
     sheet.clouds(draws)
@@ -164,7 +164,7 @@ def _belfry(sheet: Sheet, half: float, top: float, wall: Colour) -> None:
 
 
 def _roof(sheet: Sheet, half: float, top: float, tone: Colour, form: str) -> None:
-    """A round or a pointed roof with a vane."""
+    """Draw a round or a pointed roof with a weather vane."""
     peak = top - {"point": 18, "round": half * 0.7, "steep": 24}[form]
     if form == "round":
         sheet.shape(oval_points(50, top, half + 1, half * 0.7, 0, 180, 360), tone)

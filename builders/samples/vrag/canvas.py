@@ -1,4 +1,4 @@
-"""A sheet to draw the sample's pictures on: shapes in hundredths of its shorter side, smooth edges, backgrounds."""
+"""A sheet for drawing the sample's pictures: shapes in hundredths of its shorter side, smooth edges, backgrounds."""
 
 import colorsys
 from collections.abc import Sequence
@@ -6,22 +6,22 @@ from math import cos, pi, radians, sin
 
 from PIL import Image, ImageDraw, ImageOps
 
-from mmlongbench import Draws
+from mmlongbench.task import Draws
 
 Colour = tuple[int, int, int]
 Point = tuple[float, float]
 FINE = 2
-"""Pixels drawn for each pixel shown, both ways."""
+"""How many pixels are drawn for each pixel shown, in both directions."""
 
 
 def colour(hue: float, saturation: float, value: float) -> Colour:
-    """A colour by hue (in turns), saturation and value (0 to 1)."""
+    """Return a colour by hue (in turns), saturation and value (0 to 1)."""
     red, green, blue = colorsys.hsv_to_rgb(hue % 1, saturation, value)
     return round(red * 255), round(green * 255), round(blue * 255)
 
 
 def mix(one: Colour, other: Colour, share: float) -> Colour:
-    """A colour between two, with so much of the other."""
+    """Return a mixture of two colours, with `share` of the other."""
     red, green, blue = (round(a + (b - a) * share) for a, b in zip(one, other, strict=True))
     return red, green, blue
 
@@ -30,7 +30,7 @@ BLACK, WHITE = (30, 28, 34), (250, 248, 240)
 
 
 class Sheet:
-    """A sheet whose middle square runs from (0, 0) at its top left to (100, 100)."""
+    """A sheet whose middle square goes from (0, 0) at its top left to (100, 100)."""
 
     def __init__(self, size: tuple[int, int], top: Colour, bottom: Colour) -> None:
         large = (size[0] * FINE, size[1] * FINE)
@@ -42,24 +42,24 @@ class Sheet:
 
     @property
     def edges(self) -> tuple[float, float, float, float]:
-        """Left, top, right and bottom of the whole sheet."""
+        """The left, top, right and bottom of the whole sheet."""
         left, top = self._left / self._unit, self._top / self._unit
         return -left, -top, 100 + left, 100 + top
 
     def shape(self, points: Sequence[Point], fill: Colour) -> None:
-        """A filled polygon."""
+        """Draw a filled polygon."""
         self._draw.polygon([self._pixel(point) for point in points], fill=fill)
 
     def box(self, x: float, y: float, width: float, height: float, fill: Colour) -> None:
-        """An upright rectangle by its top left corner."""
+        """Draw an upright rectangle by its top left corner."""
         self.shape([(x, y), (x + width, y), (x + width, y + height), (x, y + height)], fill)
 
     def oval(self, x: float, y: float, rx: float, ry: float, fill: Colour, turn: float = 0) -> None:
-        """A filled ellipse by its middle, turned clockwise by so many degrees."""
+        """Draw a filled ellipse around a centre, turned clockwise by a number of degrees."""
         self.shape(oval_points(x, y, rx, ry, turn), fill)
 
     def line(self, points: Sequence[Point], fill: Colour, width: float = 1.0) -> None:
-        """A line with round joints and ends."""
+        """Draw a line with round joints and ends."""
         pixels = [self._pixel(point) for point in points]
         thick = max(1, round(width * self._unit))
         self._draw.line(pixels, fill=fill, width=thick, joint="curve")
@@ -68,7 +68,7 @@ class Sheet:
             self._draw.ellipse((x - radius, y - radius, x + radius, y + radius), fill=fill)
 
     def hills(self, level: float, rise: float, fill: Colour, draws: Draws) -> None:
-        """Ground from a wavy line at about `level` down to the lower edge."""
+        """Draw ground from a wavy line at about `level` down to the lower edge."""
         left, _, right, bottom = self.edges
         phase, length = draws.fraction("phase") * 2 * pi, 22 + 20 * draws.fraction("length")
         xs = [left + (right - left) * at / 60 for at in range(61)]
@@ -76,7 +76,7 @@ class Sheet:
         self.shape([*ridge, (right, bottom), (left, bottom)], fill)
 
     def blades(self, level: float, fill: Colour, draws: Draws, many: int = 60, length: float = 14) -> None:
-        """Grass that grows from below `level`."""
+        """Draw grass that grows from below `level`."""
         left, _, right, bottom = self.edges
         for at in range(many):
             here = draws.at("blade", at)
@@ -87,14 +87,14 @@ class Sheet:
             self.shape([(x - 0.6, y + tall), (x + lean, y), (x + 0.6, y + tall)], shade)
 
     def waves(self, level: float, top: Colour, bottom: Colour, draws: Draws) -> None:
-        """A sea in bands from `level` down."""
+        """Draw a sea in bands from `level` down."""
         *_, low = self.edges
         for at in range(6):
             here = draws.at("wave", at)
             self.hills(level + (low - level) * at / 6, 0.5 + at * 0.25, mix(top, bottom, at / 5), here)
 
     def clouds(self, draws: Draws, fill: Colour = WHITE) -> None:
-        """Two or three clouds near the upper edge."""
+        """Draw two or three clouds near the upper edge."""
         left, top, right, _ = self.edges
         for at in range(draws.integer("clouds", 2, 3)):
             here = draws.at("cloud", at)
@@ -103,7 +103,7 @@ class Sheet:
                 self.oval(x + dx, y + dy, r * 1.5, r * 0.8, fill)
 
     def finished(self) -> Image.Image:
-        """The picture at its size."""
+        """Return the picture at its final size."""
         return self._image.reduce(FINE)
 
     def _pixel(self, point: Point) -> Point:
@@ -113,7 +113,7 @@ class Sheet:
 def oval_points(
     x: float, y: float, rx: float, ry: float, turn: float = 0, begin: float = 0, end: float = 360
 ) -> list[Point]:
-    """Points of an ellipse, or of the arc between two angles (0 is right, 90 is below), turned."""
+    """Return points of an ellipse, or of the arc between two angles (0 is right, 90 is below), turned."""
     right, down = cos(radians(turn)), sin(radians(turn))
     steps = 40
     angles = [radians(begin + (end - begin) * at / steps) for at in range(steps + 1)]
@@ -122,5 +122,5 @@ def oval_points(
 
 
 def mirrored(points: Sequence[Point], axis: float = 50) -> list[Point]:
-    """The points on the other side of an upright axis."""
+    """Return the points mirrored at a vertical axis."""
     return [(2 * axis - x, y) for x, y in points]

@@ -3,13 +3,13 @@
 from math import cos, pi, sin
 
 from builders.samples.vrag.canvas import BLACK, WHITE, Colour, Sheet, colour, mirrored, mix, oval_points
-from mmlongbench import Draws
+from mmlongbench.task import Draws
 
 SKY, PALE = (150, 196, 226), (236, 242, 232)
 
 
 def meadow(size: tuple[int, int], draws: Draws) -> Sheet:
-    """A sky, hills and grass."""
+    """Draw a sky, hills and grass."""
     sheet = Sheet(size, SKY, PALE)
     sheet.clouds(draws)
     hue = 0.24 + 0.1 * draws.fraction("meadow")
@@ -19,7 +19,7 @@ def meadow(size: tuple[int, int], draws: Draws) -> Sheet:
 
 
 def draw_grasshopper(size: tuple[int, int], variant: int, draws: Draws) -> Sheet:
-    """A grasshopper on a stem, from the side."""
+    """Draw a grasshopper on a stem, from the side."""
     sheet = meadow(size, draws)
     hue = (0.21, 0.32, 0.08)[variant % 3]
     body, dark, light = colour(hue, 0.6, 0.66), colour(hue, 0.66, 0.42), colour(hue, 0.4, 0.86)
@@ -49,7 +49,7 @@ def draw_grasshopper(size: tuple[int, int], variant: int, draws: Draws) -> Sheet
 
 
 def draw_moth(size: tuple[int, int], variant: int, draws: Draws) -> Sheet:
-    """A moth pinned flat, from above."""
+    """Draw a moth with spread wings, from above."""
     ground = colour(draws.fraction("ground"), 0.14, 0.9)
     sheet = Sheet(size, mix(ground, WHITE, 0.5), ground)
     hue = (0.08, 0.97, 0.62)[variant % 3] + 0.05 * draws.fraction("hue")
@@ -78,7 +78,7 @@ def draw_moth(size: tuple[int, int], variant: int, draws: Draws) -> Sheet:
 
 
 def _mark_moth(sheet: Sheet, dark: Colour, light: Colour, draws: Draws) -> None:
-    """Bands and eyes on the wings of a moth."""
+    """Draw bands and eyes on the wings of a moth."""
     bands = ([(40, 31), (35, 40), (36, 54)], [(25, 23), (20, 36), (26, 52)], [(12, 21), (11, 30), (17, 46)])
     edge = [(16, 62), (21, 72), (31, 74), (40, 68)]
     for band in (*bands[draws.integer("bands", 0, 1) :], edge):
@@ -93,7 +93,7 @@ def _mark_moth(sheet: Sheet, dark: Colour, light: Colour, draws: Draws) -> None:
 
 
 def draw_bird(size: tuple[int, int], variant: int, draws: Draws) -> Sheet:
-    """A wading or perching bird, from the side."""
+    """Draw a wading or perching bird, from the side."""
     sheet = Sheet(size, colour(0.08 + 0.5 * draws.fraction("sky"), 0.22, 0.92), PALE)
     sheet.hills(58, 3, (150, 176, 168), draws.at("far"))
     sheet.waves(72, (128, 166, 178), (78, 122, 140), draws)
@@ -126,7 +126,7 @@ def draw_bird(size: tuple[int, int], variant: int, draws: Draws) -> Sheet:
 
 
 def draw_fish(size: tuple[int, int], variant: int, draws: Draws) -> Sheet:
-    """A fish under water, from the side."""
+    """Draw a fish under water, from the side."""
     sheet = Sheet(size, (122, 186, 188), (22, 70, 92))
     left, top, right, bottom = sheet.edges
     sheet.hills(84, 2.5, (112, 110, 84), draws.at("bed"))
@@ -160,7 +160,7 @@ def draw_fish(size: tuple[int, int], variant: int, draws: Draws) -> Sheet:
 
 
 def _mark_fish(sheet: Sheet, tone: Colour, deep: int, variant: int, draws: Draws) -> None:
-    """Bars or dots on the side of a fish."""
+    """Draw bars or dots on the side of a fish."""
     if variant % 2 == 0:
         for at in range(5):
             x = 36.0 + at * 8
@@ -173,7 +173,7 @@ def _mark_fish(sheet: Sheet, tone: Colour, deep: int, variant: int, draws: Draws
 
 
 def draw_snail(size: tuple[int, int], variant: int, draws: Draws) -> Sheet:
-    """A snail on a stone, from the side."""
+    """Draw a snail on a stone, from the side."""
     sheet = meadow(size, draws)
     sheet.blades(66, colour(0.28, 0.45, 0.5), draws)
     sheet.oval(50, 96, 62, 22, (128, 124, 120))
@@ -201,7 +201,7 @@ def draw_snail(size: tuple[int, int], variant: int, draws: Draws) -> Sheet:
 
 
 def draw_flower(size: tuple[int, int], variant: int, draws: Draws) -> Sheet:
-    """Three flowers on stems with leaves."""
+    """Draw three flowers on stems with leaves."""
     sheet = meadow(size, draws)
     hue = (0.72, 0.0, 0.12, 0.6, 0.86)[variant % 5]
     green = colour(0.3, 0.5, 0.45)

@@ -1,4 +1,4 @@
-"""The sample's pictures as files: what is drawn, at which size, as JPEG. Knows nothing of names or questions."""
+"""The sample's pictures as files: what is drawn, at which size, as JPEG."""
 
 from collections.abc import Callable, Mapping
 from io import BytesIO
@@ -7,11 +7,11 @@ from PIL import Image
 
 from builders.samples.vrag import buildings, nature, things
 from builders.samples.vrag.canvas import Sheet
-from mmlongbench import Draws
+from mmlongbench.task import Draws
 
 SIZES = ((512, 384), (480, 640), (640, 427), (500, 500), (600, 400))
 TURNED = 7
-"""The picture that is stored on its side, as a camera does: its EXIF orientation is 6."""
+"""The picture that is stored on its side, as cameras do: its EXIF orientation is 6."""
 _ORIENTATION = 0x0112
 _DRAWN: Mapping[str, Callable[[tuple[int, int], int, Draws], Sheet]] = {
     "grasshopper": nature.draw_grasshopper,
@@ -29,7 +29,9 @@ _DRAWN: Mapping[str, Callable[[tuple[int, int], int, Draws], Sheet]] = {
 
 
 def draw_picture(kind: str, number: int, variant: int, draws: Draws) -> bytes:
-    """The JPEG of the entity that has a number among all, and one among those of its kind."""
+    """Return the JPEG of an entity, given by its number among all entities and by its variant among those of its
+    kind.
+    """
     picture = _DRAWN[kind](SIZES[number % len(SIZES)], variant, draws).finished()
     exif = Image.Exif()
     if number == TURNED:

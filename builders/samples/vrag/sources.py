@@ -1,8 +1,8 @@
-"""A small world that the package draws itself: an encyclopedia, pictures of what is in it, and questions about these.
+"""A small world that the package draws itself: an encyclopedia, pictures of its entities, and questions about them.
 
-The same forty entities are asked about as InfoSeek asks and as ViQuAE does, over one corpus in the form of KILT's
-knowledge source. Questions and articles are made from the same facts, so they cannot drift apart. Every call writes the
-same bytes.
+The questions of InfoSeek's and of ViQuAE's form are about the same forty entities, with one corpus in the form of
+KILT's knowledge source. Questions and articles are made from the same facts, so they always agree. Every call writes
+the same bytes.
 """
 
 import json
@@ -13,7 +13,7 @@ from typing import Any
 from builders.samples.vrag.articles import Article, write_articles
 from builders.samples.vrag.pictures import draw_picture
 from builders.samples.vrag.world import Question, Subject, read_encyclopedia
-from mmlongbench import Draws
+from mmlongbench.task import Draws
 
 ALIASES: Mapping[str, tuple[str, ...]] = {
     "island": ("{0} Island", "Isle of {0}"),
@@ -24,20 +24,20 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "ship": ("the {0}",),
     "person": ("{1}",),
 }
-"""Other names of the words of a list: {0} is the word, {1} its last part."""
+"""Other names for the words of a list: {0} is the word, {1} its last part."""
 COMMONS = {
     "Gull Stack Lighthouse": '512px-"The_Old_Grey"_at_Gull_Stack.jpg',
     "Merrin lute": "512px-Luth à dos rond, été au musée.jpg",
 }
-"""Pictures whose names in ViQuAE are not made from the entity's."""
+"""Pictures whose names in ViQuAE are not made from the entity's name."""
 UPPER_CASE = "Issel char"
 """The entity whose picture ends in .JPEG in InfoSeek."""
 BARE = "Tessel zither"
-"""The entity whose number stands bare, not in a list."""
+"""The entity whose numerical answer is a bare number, not in a list."""
 
 
 def draw_infoseek(folder: Path) -> dict[str, Path]:
-    """Draw an encyclopedia as KILT has it, a picture of each entity, and questions about them as InfoSeek has them."""
+    """Draw an encyclopedia in KILT's form, a picture of each entity, and questions about them in InfoSeek's form."""
     articles = write_articles(read_encyclopedia())
     asked = [article for article in articles if article.subject.is_entity]
     images = folder / "oven_images"
@@ -57,7 +57,7 @@ def draw_infoseek(folder: Path) -> dict[str, Path]:
 
 
 def draw_viquae(folder: Path) -> dict[str, Path]:
-    """Draw an encyclopedia as KILT has it, a picture of each entity, and questions about them as ViQuAE has them."""
+    """Draw an encyclopedia in KILT's form, a picture of each entity, and questions about them in ViQuAE's form."""
     articles = write_articles(read_encyclopedia())
     asked = [article for at, article in enumerate(articles) if article.subject.is_entity and at % 10 != 5]
     images = folder / "images"
@@ -71,34 +71,34 @@ def draw_viquae(folder: Path) -> dict[str, Path]:
 
 
 def infoseek_question(subject: Subject) -> Question:
-    """The question that InfoSeek asks about an entity: those of a kind take turns."""
+    """Return the question in InfoSeek's form about an entity; entities of a kind take turns with the questions."""
     questions = subject.kind.questions
     return questions[subject.index % len(questions)]
 
 
 def viquae_question(subject: Subject) -> Question:
-    """The question that ViQuAE asks about an entity: another one, and never about a number."""
+    """Return the question in ViQuAE's form about an entity: not the one of InfoSeek, and never about a number."""
     others = [q for q in subject.kind.questions if q != infoseek_question(subject) and not is_number(subject, q)]
     return others[subject.index % len(others)]
 
 
 def is_number(subject: Subject, question: Question) -> bool:
-    """Whether the answer is a measured number."""
+    """Return whether the answer is a measured number."""
     return isinstance(subject.kind.facts[question.of], tuple)
 
 
 def answers(subject: Subject, question: Question) -> list[str]:
-    """The answer and its aliases."""
+    """Return the answer and its aliases."""
     answer, pool = subject.facts[question.of], subject.kind.facts[question.of]
     aliases = ALIASES.get(pool, ()) if isinstance(pool, str) else ()
     return [answer, *(alias.format(answer, answer.split()[-1]) for alias in aliases)]
 
 
-def _infoseek_row(number: int, article: Article, image: str) -> dict[str, Any]:
+def _infoseek_row(number: int, article: Article, image: str) -> dict[str, object]:
     subject = article.subject
     question = infoseek_question(subject)
     spelled = answers(subject, question)
-    evaluated: list[Any] | dict[str, Any] = spelled
+    evaluated: object = spelled
     if is_number(subject, question):
         value = float(spelled[0])
         measured = {"wikidata": value, "range": [round(value * 0.9, 2), round(value * 1.1, 2)]}
@@ -113,7 +113,7 @@ def _infoseek_row(number: int, article: Article, image: str) -> dict[str, Any]:
     }
 
 
-def _entity_row(number: int, article: Article) -> dict[str, Any]:
+def _entity_row(number: int, article: Article) -> dict[str, object]:
     return {
         "data_id": f"infoseek_val_{number:08d}",
         "entity_id": article.subject.wikidata_id,
@@ -122,7 +122,7 @@ def _entity_row(number: int, article: Article) -> dict[str, Any]:
     }
 
 
-def _viquae_row(article: Article) -> dict[str, Any]:
+def _viquae_row(article: Article) -> dict[str, object]:
     subject = article.subject
     question = viquae_question(subject)
     spelled = answers(subject, question)
@@ -145,7 +145,7 @@ def _viquae_row(article: Article) -> dict[str, Any]:
 
 
 def _provenance(article: Article, answer: str) -> Iterator[dict[str, list[Any]]]:
-    """Every paragraph of an article that holds the answer, as a dict of lists of one."""
+    """Yield every paragraph of an article with the answer, as a dict of lists of one."""
     section = "Section::::Abstract"
     for number, paragraph in enumerate(article.text):
         if paragraph.startswith("Section::::"):
@@ -164,7 +164,7 @@ def _provenance(article: Article, answer: str) -> Iterator[dict[str, list[Any]]]
 
 
 def _image_number(subject: Subject) -> str:
-    """Eight digits, the first a zero; the subject's number keeps them apart."""
+    """Return an id of eight digits that begins with a zero; the subject's number makes ids different."""
     return f"0{subject.draws.integer('image', 0, 99_999):05d}{subject.number:02d}"
 
 
@@ -178,7 +178,7 @@ def _write_picture(path: Path, subject: Subject) -> None:
     path.write_bytes(draw_picture(subject.kind_name, subject.number, subject.index, draws))
 
 
-def _write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
+def _write_lines(path: Path, rows: Iterable[Mapping[str, object]]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = (json.dumps(row, ensure_ascii=False) for row in rows)
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")

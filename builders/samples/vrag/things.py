@@ -3,11 +3,11 @@
 from math import pi, sin
 
 from builders.samples.vrag.canvas import BLACK, WHITE, Colour, Point, Sheet, colour, mix, oval_points
-from mmlongbench import Draws
+from mmlongbench.task import Draws
 
 
 def draw_flag(size: tuple[int, int], variant: int, draws: Draws) -> Sheet:
-    """A waving flag on a staff before the sky."""
+    """Draw a waving flag on a staff in front of the sky."""
     sheet = Sheet(size, (116, 172, 214), (226, 238, 244))
     sheet.clouds(draws)
     hue = draws.fraction("hue")
@@ -42,7 +42,7 @@ def _cloth(form: str, row: int, column: int, one: Colour, two: Colour) -> Colour
 
 
 def _device(sheet: Sheet, form: str, tone: Colour) -> None:
-    """A disc, a star or a diamond in the middle of a flag, or nearer to the staff."""
+    """Draw a disc, a star or a diamond in the middle of a flag, or nearer to the staff."""
     x, y = (30, 31) if form == "diamond" else (51, 41)
     for size, fill in ((8.4, BLACK), (7.4, tone)):
         if form == "disc":
@@ -55,7 +55,7 @@ def _device(sheet: Sheet, form: str, tone: Colour) -> None:
 
 
 def draw_instrument(size: tuple[int, int], variant: int, draws: Draws) -> Sheet:
-    """A stringed instrument on a wall."""
+    """Draw a stringed instrument on a wall."""
     ground = colour(draws.fraction("ground"), 0.22, 0.72)
     sheet = Sheet(size, mix(ground, WHITE, 0.45), ground)
     wood = colour(0.05 + 0.04 * draws.fraction("wood"), 0.62, 0.5 + 0.2 * draws.fraction("light"))
@@ -66,7 +66,7 @@ def draw_instrument(size: tuple[int, int], variant: int, draws: Draws) -> Sheet:
 
 
 def _neck(sheet: Sheet, dark: Colour, long: float, strings: int) -> None:
-    """A neck with pegs, from its head down to the body."""
+    """Draw a neck with pegs, from its head down to the body."""
     sheet.shape([(47.6, long), (47, 52), (53, 52), (52.4, long)], dark)
     sheet.shape([(46.8, long + 1), (47.4, long - 11), (50, long - 14), (52.6, long - 11), (53.2, long + 1)], dark)
     for at in range(strings):

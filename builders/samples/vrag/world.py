@@ -1,7 +1,7 @@
-"""Who and what the sample's encyclopedia is about: names, and the facts that are drawn for each.
+"""The subjects of the sample's encyclopedia: names, and the facts that are drawn for each.
 
-Facts are dealt like cards, so that a word is not dealt twice before all of its list have been; entities with a picture
-come first and get different ones. Knows nothing of sentences or pictures.
+Facts are dealt like cards: a word is repeated only when all words of its list have been dealt. Entities with a picture
+come first and get different words. Sentences and pictures are not known here.
 """
 
 from collections import deque
@@ -12,7 +12,7 @@ from importlib.resources import files
 import yaml
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
-from mmlongbench import Draws
+from mmlongbench.task import Draws
 
 YEARS = tuple(map(str, range(1781, 1926)))
 States = tuple[tuple[str, ...], ...]
@@ -20,13 +20,13 @@ States = tuple[tuple[str, ...], ...]
 
 
 class Declared(BaseModel):
-    """Something that is declared in YAML."""
+    """The base of everything that is declared in YAML."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Question(Declared):
-    """A question about one fact, as InfoSeek asks it, as ViQuAE does, and with the entity's name."""
+    """A question about one fact, in InfoSeek's words, in ViQuAE's words, and with the entity's name."""
 
     of: str
     ask: str
@@ -43,27 +43,27 @@ class Section(Declared):
 
 
 class After(Declared):
-    """A year that lies so many years after the fact `year`."""
+    """A year that is some years after the fact `year`."""
 
     after: tuple[int, int]
 
 
 class Kind(Declared):
-    """What there are articles about."""
+    """A kind of subject that has articles."""
 
     it: str
-    """What a sentence calls it."""
+    """The noun for it in sentences."""
     visual: str = ""
-    """What a question calls it that shows it."""
+    """The noun for it in questions with a picture."""
     category: str
     entities: tuple[str, ...] = ()
     others: str | tuple[str, ...]
     most: int | None = None
-    """At most so many of the others have an article."""
+    """The maximum number of articles about other subjects of this kind."""
     facts: dict[str, str | After | tuple[int, ...]]
-    """A list of words; (least, most), (least, most, decimals)."""
+    """The facts: a list of words; or (minimum, maximum), (minimum, maximum, decimals) of a number."""
     later: tuple[int, int] = (4, 60)
-    """So many years after the fact `year` lies any other year."""
+    """The range of years between the fact `year` and any other year."""
     lead: States
     fill: tuple[str, ...]
     sections: tuple[Section, ...]
@@ -79,37 +79,37 @@ class Words(Declared):
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What one article is about."""
+    """The subject of one article."""
 
     name: str
     kind_name: str
     kind: Kind
     number: int
-    """Among all subjects."""
+    """The number among all subjects."""
     index: int
-    """Among the entities, or the others, of its kind."""
+    """The number among the entities, or the others, of its kind."""
     is_entity: bool
     facts: Mapping[str, str]
 
     @property
     def draws(self) -> Draws:
-        """Its own draws."""
+        """The draws of this subject."""
         return Draws(("vrag sample", self.name))
 
     @property
     def page(self) -> str:
-        """Its page in the encyclopedia."""
+        """The name of its page in the encyclopedia."""
         return str(4_000_000 + 1_009 * self.number + self.draws.integer("page", 0, 1_008))
 
     @property
     def wikidata_id(self) -> str:
-        """Its item in the knowledge base."""
+        """The id of its item in the knowledge base."""
         return f"Q{90_000_000 + 1_009 * self.number + self.draws.integer('item', 0, 1_008)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Encyclopedia:
-    """The subjects, entities with a picture first, and the words that articles about them are written with."""
+    """The subjects, entities with a picture first, and the words for the articles about them."""
 
     subjects: tuple[Subject, ...]
     words: Mapping[str, tuple[str, ...]]
@@ -122,7 +122,7 @@ class Encyclopedia:
 
 
 def read_encyclopedia() -> Encyclopedia:
-    """The declared world with all its facts drawn."""
+    """Return the declared world with all its facts drawn."""
     declared = Words.model_validate(_yaml("words.yaml"))
     kinds = TypeAdapter(dict[str, Kind]).validate_python(_yaml("kinds.yaml"))
     subjects = tuple(_subjects(kinds, declared.words))
@@ -150,14 +150,14 @@ def _others(kind: Kind, words: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]
 
 
 class _Decks:
-    """Lists of words in drawn orders; what was dealt goes to the end."""
+    """Lists of words in drawn orders; a word that was dealt goes to the end."""
 
     def __init__(self, words: Mapping[str, tuple[str, ...]]) -> None:
         draws = Draws(("vrag sample",))
         self._decks = {pool: deque(draws.order(pool, listed)) for pool, listed in words.items()}
 
     def deal(self, name: str, kind: Kind) -> dict[str, str]:
-        """The facts of a subject; none shares a word with its name."""
+        """Return the facts of a subject; none shares a word with its name."""
         facts = {"name": name, "it": kind.it}
         for fact, source in kind.facts.items():
             draws = Draws(("vrag sample", name, fact))
@@ -179,7 +179,7 @@ class _Decks:
 
 
 def _number(source: tuple[int, ...], draws: Draws) -> str:
-    """A number as a text writes it, without a zero at its end.
+    """Return a number as text, without a zero at its end.
 
     >>> _number((30, 30, 1), Draws(("doctest",)))
     '30'

@@ -1,1 +1,1 @@
-"""Executors: what maps shards to processes, on this machine or on the nodes of a cluster."""
+"""Executors: they run shards in processes, on this machine or on the nodes of a cluster."""

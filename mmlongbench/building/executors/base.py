@@ -1,4 +1,4 @@
-"""What an executor is: it maps shards to processes."""
+"""The base class of executors, which run shards in processes."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Sequence
@@ -9,24 +9,24 @@ from mmlongbench.building.session import Session
 from mmlongbench.io.progress import Progress
 
 Done: TypeAlias = tuple[Shard, float]
-"""A shard that is done, and the seconds it took."""
+"""A finished shard, and the seconds that it took."""
 
 
 class Executor(ABC):
-    """Maps shards to processes."""
+    """Runs shards in processes."""
 
     progress: Progress
-    """Where bars are shown."""
+    """Shows progress bars."""
 
     @property
     @abstractmethod
     def has_all_files(self) -> bool:
-        """Whether all files of the release are in its folder here, not only what this machine has made."""
+        """Return whether all files of the release are in its folder on this machine, not only those made on it."""
 
     @abstractmethod
     def run(self, session: Session, shards: Sequence[Shard]) -> Generator[Done, None, None]:
-        """Do all shards, each told as it ends; or raise the first error."""
+        """Run all shards, and yield each when it is done; raise the first error."""
 
     @abstractmethod
     def close(self) -> None:
-        """End what it has started; a later `run` starts it again."""
+        """End the processes that it started; a later `run` starts them again."""

@@ -1,4 +1,6 @@
-"""Shards mapped to processes on this machine. A shard's result does not depend on how many, or in which order."""
+"""Runs shards in processes on this machine. A shard's result depends neither on the number of processes nor on the
+order.
+"""
 
 import logging
 import time
@@ -17,28 +19,31 @@ from mmlongbench.io.process_pool import Processes, WorkerDiedError
 from mmlongbench.io.progress import Progress
 
 PATIENCE = 1.0
-"""Seconds that a build goes on in one process before others are started, where nobody said how many to use."""
+"""Seconds that a build runs in one process before more are started, if the user did not set the number of workers."""
 
 
 @dataclass(slots=True)
 class LocalExecutor(Executor):
-    """Processes on this machine, started once for all stages; with one worker, this process itself."""
+    """Processes on this machine, started once for all stages; with one worker, the shards run in the current
+    process.
+    """
 
     workers: int
     progress: Progress
     patience: float = 0.0
-    """Seconds of work that are done in this process first: a small build ends before others would have started."""
+    """Seconds of work in the current process before others start: a small build is done before others would be
+    ready."""
     _processes: Processes | None = field(default=None, init=False)
     _served: Path | None = field(default=None, init=False)
-    """The release that the processes build."""
+    """The release that the processes are working on."""
 
     @property
     def has_all_files(self) -> bool:
-        """Always: the processes share the folder."""
+        """Return True: all processes share the folder."""
         return True
 
     def run(self, session: Session, shards: Sequence[Shard]) -> Generator[Done, None, None]:
-        """Do all shards, each told as it ends; or raise the first error."""
+        """Run all shards, and yield each when it is done; raise the first error."""
         left = deque(shards)
         while left and (self.workers == 1 or len(shards) < 2 or self.patience > 0):
             shard = left.popleft()
@@ -55,7 +60,7 @@ class LocalExecutor(Executor):
         self._processes = None
 
     def _spread(self, build_dir: BuildDir, shards: Sequence[Shard]) -> Generator[Done, None, None]:
-        if self._served != build_dir.out:  # the workers of another build know nothing of this one
+        if self._served != build_dir.out:  # workers that were started for another build cannot be used
             self.close()
         self._processes = self._processes or Processes(self.workers, _open_session, build_dir.out)
         self._served = build_dir.out
@@ -66,22 +71,24 @@ class LocalExecutor(Executor):
 
 
 def _once_more(build_dir: BuildDir, shards: Sequence[Shard]) -> Generator[Done, None, None]:
-    """What is left after a worker died, in one process: it has the memory alone, and its end tells the shard.
+    """After a worker died, run the remaining shards in one process, which has all memory; if it dies too, its shard is
+    known.
 
     Raises:
-        BuildError: a worker died again, over this shard.
+        BuildError: the process died again, at the shard that the error names.
 
     """
     left = [shard for shard in shards if not build_dir.is_done(shard)]
-    logging.getLogger(__name__).info("a worker died; %d shards are done in one process", len(left))
+    logging.getLogger(__name__).info("a worker process died; the remaining %d shards run in one process", len(left))
     try:
         with closing(Processes(1, _open_session, build_dir.out)) as alone:
             yield from _each_done(alone, left)
     except WorkerDiedError as error:
         shard = next(shard for shard in left if not build_dir.is_done(shard))
         raise BuildError(
-            f"{shard}: the process that did it died, alone too: it was killed, by somebody or by the system "
-            "for want of memory; run again to go on, on a larger machine or without what it reads"
+            f"{shard}: the process died at this shard again when it ran alone; it was killed by a user or by the "
+            "system, perhaps because memory ran out; run the command again to continue, on a larger machine or "
+            "without the data of this shard"
         ) from error
 
 
@@ -92,14 +99,14 @@ def _each_done(processes: Processes, shards: Sequence[Shard]) -> Generator[Done,
 
 
 _worker: list[Session] = []
-"""The session of this process, where it is a worker: the one thing that is kept between its shards."""
+"""The session of this process if it is a worker; it is kept from one shard to the next."""
 
 
 def _open_session(out: Path) -> None:
-    """Begin as a worker of the build of a folder."""
+    """Start as a worker of the build in a folder."""
     _worker.append(Session(out))
 
 
 def _run_shard(shard: Shard) -> float:
-    """Do one shard as a worker."""
+    """Run one shard as a worker."""
     return run_shard(_worker[0], shard)

@@ -1,16 +1,16 @@
-"""The Ray executor: the same shards, spread over the nodes of a cluster that all see the release's folder.
+"""Runs the same shards with Ray, on the nodes of a cluster that all see the release's folder.
 
-Needs the extra `ray`. A worker outlives a build, so each call says which build it is of, and what a worker knows of
-another is forgotten.
+Needs the extra `ray`. A Ray worker lives longer than a build, so each call says which build it belongs to, and a worker
+drops what it holds of another build.
 """
 
 import tempfile
 from collections import Counter
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 from mmlongbench.building.build_dir import BuildDir, Shard
 from mmlongbench.building.executors.base import Done, Executor
@@ -22,27 +22,66 @@ from mmlongbench.io.atomic import sha256_of
 from mmlongbench.io.progress import Progress
 
 
+class _Task(Protocol):
+    """A function that Ray runs on a node; calling it returns a reference to its result."""
+
+    def remote(self, out: Path, shard: Shard, known: str, remote: Remote | None, /) -> object: ...
+
+
+class _TaskError(Exception):
+    """The error that Ray raises where a function has raised `cause`."""
+
+    cause: Exception
+
+
+class _Errors(Protocol):
+    RayError: type[Exception]
+    RayTaskError: type[_TaskError]
+
+
+class _Ray(Protocol):
+    """The part of Ray that is used here; Ray has no types."""
+
+    exceptions: _Errors
+
+    def init(self, *, address: str | None, include_dashboard: bool | None, log_to_driver: bool) -> object: ...
+
+    def is_initialized(self) -> bool: ...
+
+    def remote(
+        self, *, num_cpus: int, max_retries: int, scheduling_strategy: str
+    ) -> Callable[[Callable[[Path, Shard, str, Remote | None], tuple[str, float]]], _Task]: ...
+
+    def wait(self, waiting: list[object], /, *, num_returns: int) -> tuple[list[object], list[object]]: ...
+
+    def get(self, done: object, /) -> tuple[str, float]: ...
+
+    def cancel(self, waiting: object, /, *, force: bool) -> object: ...
+
+    def shutdown(self) -> object: ...
+
+
 @dataclass(slots=True)
 class RayExecutor(Executor):
-    """Tasks of one CPU each; a shard whose worker dies is done once more."""
+    """Runs shards as tasks of one CPU each; a shard whose worker dies is run once more."""
 
     progress: Progress
     address: str | None = None
-    """Of a cluster (`auto`: the one of this machine); None starts one on this machine alone."""
+    """The address of a cluster (`auto`: the one on this machine); None starts one on this machine alone."""
     remote: Remote | None = None
-    """Where the release is to stand, if the nodes see no common folder."""
+    """The URL of the release, if the nodes share no folder."""
     nodes: Counter[str] = field(default_factory=Counter)
-    """How many shards each node has done."""
+    """How many shards each node has run."""
     _rounds: int = field(default=0, init=False)
     _connection: ExitStack = field(default_factory=ExitStack, init=False)
 
     @property
     def has_all_files(self) -> bool:
-        """Where the nodes share the folder."""
+        """Return whether the nodes share the folder."""
         return self.remote is None
 
     def run(self, session: Session, shards: Sequence[Shard]) -> Generator[Done, None, None]:
-        """Do all shards, each told as it ends; or raise the first error."""
+        """Run all shards, and yield each when it is done; raise the first error."""
         if not shards:
             return
         ray = _ray()
@@ -65,20 +104,20 @@ class RayExecutor(Executor):
                 ray.cancel(left, force=True)
 
     def close(self) -> None:
-        """End the connection, if it was made here."""
+        """Close the connection if this executor opened it."""
         self._connection.close()
 
 
 @dataclass(slots=True)
 class _Worker:
-    """What a worker holds: the session of one build, which a build of another plan replaces."""
+    """The state of a Ray worker: the session of one build, which is replaced when the worker gets another build."""
 
     known: str = ""
-    """The build, and the round of it, that this worker knows of."""
+    """The build and the round that the session belongs to."""
     session: Session | None = None
 
     def opened(self, out: Path, known: str, remote: Remote | None) -> Session:
-        """Return the session of a build, with what was done before this round."""
+        """Return the session of a build, with the results of earlier rounds."""
         if remote and self.known != known:
             remote.pull(out, BuildDir(out).root.name)
         if self.session is None or self.known.split()[:1] != known.split()[:1]:
@@ -93,7 +132,7 @@ _worker = _Worker()
 
 
 def _run(out: Path, shard: Shard, known: str, remote: Remote | None) -> tuple[str, float]:
-    """Do a shard on a node: (which, seconds)."""
+    """Run a shard on a node, and return (node, seconds)."""
     import ray
 
     node = str(ray.get_runtime_context().get_node_id())
@@ -104,41 +143,44 @@ def _run(out: Path, shard: Shard, known: str, remote: Remote | None) -> tuple[st
     return node, seconds
 
 
-def _first_done(ray: Any, waiting: list[Any]) -> Any:  # noqa: ANN401
+def _first_done(ray: _Ray, waiting: list[object]) -> object:
     try:
         (done,), _ = ray.wait(waiting, num_returns=1)
     except ray.exceptions.RayError as error:
-        raise BuildError(f"--engine ray: the cluster cannot be asked ({_said(error)}); run again to go on") from error
+        raise BuildError(
+            f"--engine ray: the cluster does not answer ({_said(error)}); run the command again to continue"
+        ) from error
     return done
 
 
 def _said(error: Exception) -> str:
-    """Return the first line of what an error says, or its kind where it says nothing."""
+    """Return the first line of an error's message, or its type if the message is empty."""
     return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 
-def _result(ray: Any, done: Any, shard: Shard) -> tuple[str, float]:  # noqa: ANN401  (Ray has no types of its own here)
+def _result(ray: _Ray, done: object, shard: Shard) -> tuple[str, float]:
     try:
         node, seconds = ray.get(done)
         return str(node), float(seconds)
     except ray.exceptions.RayTaskError as error:
         raise error.cause from None
     except ray.exceptions.RayError as error:
-        why = f"its process died twice, perhaps for want of memory ({_said(error)}); run again to go on"
+        why = f"its process died twice, perhaps out of memory ({_said(error)}); run the command again to continue"
         raise BuildError(f"{shard}: {why}") from error
 
 
-def _ray() -> Any:  # noqa: ANN401
+def _ray() -> _Ray:
     try:
         import ray
     except ImportError as error:
         raise BuildError('--engine ray: Ray is not installed: pip install "mmlongbench[ray]"') from error
-    return ray
+    found: _Ray = ray
+    return found
 
 
 @contextmanager
 def _connected(address: str | None) -> Iterator[None]:
-    """Connected to the cluster; a connection that was there stays."""
+    """Connect to the cluster for the block; a connection that was open before stays open."""
     ray = _ray()
     if ray.is_initialized():
         yield
@@ -147,7 +189,7 @@ def _connected(address: str | None) -> Iterator[None]:
         ray.init(address=address, include_dashboard=False if address is None else None, log_to_driver=False)
     except (ConnectionError, ValueError, RuntimeError) as error:
         where = "--engine ray" if address is None else f"--ray-address {address}"
-        raise BuildError(f"{where}: Ray does not start: {_said(error)}") from error
+        raise BuildError(f"{where}: Ray cannot be started: {_said(error)}") from error
     try:
         yield
     finally:

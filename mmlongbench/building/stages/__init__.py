@@ -1,1 +1,1 @@
-"""The stages of a build, one module a stage, and the table that lists them in order."""
+"""The stages of a build, one module for each, and the table that lists them in order."""

@@ -1,4 +1,4 @@
-"""The cells stage: the shards of a dataset at a length, merged into the files of the release in one reading."""
+"""The cells stage: merges the shards of a dataset at a length into the files of the release, in one pass."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -31,32 +31,35 @@ from mmlongbench.release.lock import CellCounts, LockedFile
 from mmlongbench.task.formats import JSON_LINES
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     from mmlongbench.building.session import Session
 
 _ROWS = 50_000
-"""Rows of items that are written at once."""
+"""How many rows of items are written at once."""
 
 
 def cell_shards(session: "Session", name: str) -> list[Shard]:
-    """One shard for each length of a dataset."""
+    """Return one shard for each length of a dataset."""
     return [cell_shard(name, length) for length in session.plan(name).spec.lengths]
 
 
 def write_cell(session: "Session", shard: Shard) -> Iterator[CellLine]:
-    """The public files of a cell and its items, unless nothing fits; then what was counted, and its rejects."""
+    """Write the public files of a cell and its items, if anything fits; yield the counts and the rejects."""
     dataset, length = session.dataset(shard.dataset), parse_length(shard.name)
     tally = _Tally(dataset.builder.spec.balance)
     lines = tally.counted(_lines(session, shard.dataset, length))
     first = next((line for line in lines if isinstance(line, PackedRecord)), None)
     files = {} if first is None else _write_files(session, dataset, length, first, lines)
-    for _ in lines:  # all rejects, where there is no record
+    for _ in lines:  # without a record, all lines are rejects
         pass
     yield WrittenCell(files, tally.cell())
     yield from tally.rejects
 
 
 def described(path: Path) -> LockedFile:
-    """A file as the lock has it."""
+    """Return the description of a file that the lock has."""
     return LockedFile(bytes=path.stat().st_size, sha256=sha256_of(path))
 
 
@@ -68,14 +71,16 @@ def _lines(session: "Session", name: str, length: int) -> Iterator[RecordLine]:
 def _write_files(
     session: "Session", dataset: Dataset, length: int, first: PackedRecord, lines: Iterator[RecordLine]
 ) -> dict[str, LockedFile]:
-    """The records with their items beside them, and the file that bundles them; each as the lock has it, by path."""
+    """Write the records, their items and the file that bundles the records; return what the lock says of each, by
+    path.
+    """
     spec, name, build_dir = dataset.builder.spec, dataset.spec.name, session.build_dir
     about = (name, length, len(session.questions(name)), len(dataset.placements()))
     public = f"{DATA}/{spec.files.write(*about)}"
     items = f"{ITEMS}/{Path(spec.files.write(*about)).with_suffix('.parquet').as_posix()}"
     with _items_to(build_dir.out / items) as writer:
 
-        def records() -> Iterator[dict[str, Any]]:
+        def records() -> Iterator[dict[str, object]]:
             for line in chain([first], lines):
                 if isinstance(line, PackedRecord):
                     writer.add(line.items)
@@ -96,20 +101,20 @@ def _write_files(
 
 
 class _Items:
-    """One row a unit: where it stands in which prompt, its role and its tokens."""
+    """Writes the table of items: one row for each unit of each prompt, with its position, role and tokens."""
 
-    def __init__(self, writer: Any, schema: Any) -> None:  # noqa: ANN401  (of Arrow, which has no types)
+    def __init__(self, writer: "pq.ParquetWriter", schema: "pa.Schema") -> None:
         self._writer, self._schema = writer, schema
         self._rows: list[Item] = []
 
     def add(self, rows: Sequence[Item]) -> None:
-        """Rows to be written, some at a time."""
+        """Add rows; they are written in groups."""
         self._rows += rows
         if len(self._rows) >= _ROWS:
             self.flush()
 
     def flush(self) -> None:
-        """Write what is held."""
+        """Write the rows that are held."""
         import pyarrow as pa
 
         self._writer.write_table(pa.Table.from_pylist(self._rows, self._schema))
@@ -122,7 +127,11 @@ def _items_to(path: Path) -> Iterator[_Items]:
     import pyarrow.parquet as pq
 
     strings, integers = ("id", "unit", "role", "inside", "image"), ("position", "start", "text_tokens", "image_tokens")
-    types = {"placement": pa.float64(), **dict.fromkeys(strings, pa.string()), **dict.fromkeys(integers, pa.int64())}
+    types: dict[str, pa.DataType] = {
+        "placement": pa.float64(),
+        **dict.fromkeys(strings, pa.string()),
+        **dict.fromkeys(integers, pa.int64()),
+    }
     schema = pa.schema(types)
     with atomic_write(path) as file, pq.ParquetWriter(file, schema) as writer:
         items = _Items(writer, schema)
@@ -142,7 +151,7 @@ class _Tally:
     rejects: list[Reject] = field(default_factory=list)
 
     def counted(self, lines: Iterator[RecordLine]) -> Iterator[RecordLine]:
-        """The same lines, counted."""
+        """Yield the same lines and count them."""
         for line in lines:
             self._add(line)
             yield line
@@ -161,7 +170,9 @@ class _Tally:
             self.counts.update({"not_asked": line.not_asked, "missing_classes": line.missing_classes})
 
     def cell(self) -> CellCounts:
-        """Examples, fit rejects, examples whose units ran out before the room did, excluded units, what balances."""
+        """Return the counts: examples, questions that do not fit, examples with exhausted sources, excluded units,
+        balance.
+        """
         counts = self.counts
         more: dict[str, Any] = {key: counts[key] for key in ("not_asked", "missing_classes") if counts[key]}
         if self.missing:

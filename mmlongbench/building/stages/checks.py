@@ -1,4 +1,4 @@
-"""What must hold of every example before it is written: its units, its record, and the prompt that the record gives."""
+"""Checks every example before it is written: its units, its record, and the prompt that is rebuilt from the record."""
 
 import json
 import math
@@ -10,26 +10,26 @@ from typing import Any, get_args
 from mmlongbench.building.dataset import Dataset
 from mmlongbench.draft import Draft, Role, TakeOrder
 from mmlongbench.manifest.calling import PluginCallError, broken, calling
-from mmlongbench.packing.pack import Example
+from mmlongbench.packing.pack import PackedExample
 from mmlongbench.prompt import Image, Part, Prompt
 from mmlongbench.task.formats import FileFormat, to_json
 from mmlongbench.task.rows import Record, Row
 
 ROLES: frozenset[str] = frozenset(get_args(Role))
 NEEDLES = ("gold", "needle")
-"""The roles of units that stand at a depth, in tasks that have placements."""
+"""The roles of units that are put at a depth, in tasks that have placements."""
 _PLAIN = frozenset((str, bool, type(None)))
 _MAX_INTEGER = 2**63
-"""From here on an integer is written in fact: Python refuses those of thousands of digits."""
+"""From this size on, integers are really written to test them: Python refuses integers of thousands of digits."""
 _AROUND = 24
-"""Characters that are shown of two texts, from a little before they differ."""
+"""How many characters of two texts are shown, from a little before they differ."""
 
 
 def check_draft(dataset: Dataset, draft: Draft, row: Row) -> None:
-    """Refuse a draft that is not about its row alone, or has no take order.
+    """Refuse a draft that is not about its own row alone, or that has no take order.
 
     Raises:
-        PluginCallError: it has no question, or one of another id than the row's, or something else for a take order.
+        PluginCallError: it does not have one question with the row's id, or its take order is of a wrong type.
 
     """
     if fault := order_fault(draft):
@@ -44,14 +44,14 @@ def order_fault(draft: Draft) -> str:
     """Return why the units of a draft cannot be taken; empty if they can."""
     if isinstance(draft.take_order, TakeOrder):
         return ""
-    return f"take_order is a {type(draft.take_order).__name__}, expected a TakeOrder such as mm.InOrder(units)"
+    return f"take_order is a {type(draft.take_order).__name__}, expected a TakeOrder such as mt.InOrder(units)"
 
 
-def check_units(dataset: Dataset, example: Example, row: Row) -> None:
-    """Refuse units of unknown roles, pictures that stand twice in a context, and needles that have a place.
+def check_units(dataset: Dataset, example: PackedExample, row: Row) -> None:
+    """Refuse units of unknown roles, pictures that are twice in a context, and needles that have a place.
 
     Raises:
-        PluginCallError: with the unit.
+        PluginCallError: the error names the unit.
 
     """
     shown: set[str] = set()
@@ -80,13 +80,13 @@ def _misplaced(id: str, role: str) -> str:
     return f"unit {id!r} has the role {role} and no place: only units of the roles {' and '.join(NEEDLES)} have none"
 
 
-def check_record(dataset: Dataset, example: Example, record: Record, row: Row) -> None:
-    """Refuse a record that cannot be released: without id or answer, no JSON, or of another prompt than was packed.
+def check_record(dataset: Dataset, example: PackedExample, record: Record, row: Row) -> None:
+    """Refuse a record that cannot be released: without id or answer, not JSON, or with another prompt than was packed.
 
-    Everything is compared as it reads back from the file.
+    All comparisons use the record as it is read back from the file.
 
     Raises:
-        PluginCallError: with the first fault.
+        PluginCallError: the error says the first fault.
 
     """
     if record.get("id") != row.id:
@@ -109,15 +109,15 @@ class SameAnswers:
     """Checks that a question has the same answer and needles at all placements of a length."""
 
     def __init__(self, dataset: Dataset) -> None:
-        """`dataset` is the one whose records are checked; those of a length, one after the other."""
+        """Check the records of `dataset`, one length after the other."""
         self._dataset = dataset
         self._first: dict[str, tuple[str, bytes, str, bytes]] = {}
 
-    def check(self, example: Example, record: Record, row: Row) -> None:
-        """Refuse a record whose answer, or needles, are others than at a placement before.
+    def check(self, example: PackedExample, record: Record, row: Row) -> None:
+        """Refuse a record whose answer or needles differ from those at an earlier placement.
 
         Raises:
-            PluginCallError: with both placements.
+            PluginCallError: the error names both placements.
 
         """
         placement = example.placement
@@ -133,8 +133,10 @@ class SameAnswers:
         if theirs != needles:
             raise _broken(self._dataset, "needles()", f"the needles at {other} are others than at {at}", row)
 
-    def _needles_at(self, record: Record, example: Example, row: Row) -> bytes:
-        """A digest of the needles of a record, all of which are in the prompt; empty if the record does not tell."""
+    def _needles_at(self, record: Record, example: PackedExample, row: Row) -> bytes:
+        """Return a digest of the needles of a record, all of which must be in the prompt; empty if the record does not
+        say.
+        """
         with calling("builder", self._dataset.spec.builder, "needles()", row):
             given = self._dataset.builder.needles(record)
             if given is None:
@@ -149,11 +151,11 @@ class SameAnswers:
         return blake2b(repr(sorted(map(str, found))).encode("utf-8", "backslashreplace"), digest_size=16).digest()
 
 
-def check_variants(dataset: Dataset, example: Example, record: Record, row: Row) -> None:
-    """Refuse a rendering that cannot be made of a record, or that shows a picture which the release may not have.
+def check_variants(dataset: Dataset, example: PackedExample, record: Record, row: Row) -> None:
+    """Refuse a variant that cannot be made from a record, or that shows a picture which is not in the packed prompt.
 
     Raises:
-        PluginCallError: with the variant.
+        PluginCallError: the error names the variant.
 
     """
     for variant in dataset.builder.variants:
@@ -167,20 +169,20 @@ def check_variants(dataset: Dataset, example: Example, record: Record, row: Row)
 
 
 def check_file(dataset: Dataset, form: FileFormat, path: Path, records: Iterable[Record], name: str) -> None:
-    """Refuse a file in a format of the builder's own from which the prompt of a record cannot be had.
+    """Refuse a file in a builder's own format if the prompt of a record cannot be rebuilt from it.
 
-    The records have given the packed prompts, each by itself. A file may hold further examples, such as every set of
-    exemplars with every question: these are not compared.
+    Each record by itself gave the packed prompt before. A file may hold further examples, such as every set of
+    exemplars with every question; these are not compared.
 
     Args:
         dataset: the dataset.
         form: the format.
         path: the file.
-        records: the records that it was made of.
-        name: what messages call the file.
+        records: the records that the file was made from.
+        name: the name of the file in messages.
 
     Raises:
-        PluginCallError: with the id of the record.
+        PluginCallError: the error names the record.
 
     """
     prompt = dataset.builder.prompt
@@ -201,7 +203,7 @@ def _digest(prompt: Prompt) -> bytes:
 
 
 def difference(packed: Prompt, rebuilt: object) -> str:
-    """Return where a rebuilt prompt first differs from the packed one, in words; empty if both read alike.
+    """Return where a rebuilt prompt first differs from the packed one, in words; empty if both are the same.
 
     >>> difference(Prompt.of(["a", Image("x.jpg")]), Prompt.of(["a", Image("y.jpg")]))
     "image 1 of 1 is 'x.jpg' in the packed prompt, 'y.jpg' in the rebuilt one"
@@ -240,7 +242,7 @@ def _excerpt(text: str, start: int) -> str:
 
 
 def _released(dataset: Dataset, record: Record, row: Row) -> Record:
-    """The record as it reads back from a file."""
+    """Return the record as it is read back from a file."""
     fault = ""
     try:
         made: Record = _read_back(record)
@@ -254,10 +256,10 @@ def _released(dataset: Dataset, record: Record, row: Row) -> Record:
 
 
 def _read_back(value: Any) -> Any:  # noqa: ANN401  (JSON)
-    """What JSON makes of a value, written and read; only values of rare types are written in fact.
+    """Return the value that JSON gives when it is written and read again; only values of rare types are really written.
 
     Raises:
-        TypeError, ValueError: JSON does not know it.
+        TypeError, ValueError: JSON cannot hold the value.
 
     """
     kind = type(value)
@@ -271,7 +273,7 @@ def _read_back(value: Any) -> Any:  # noqa: ANN401  (JSON)
 
 
 def _unreleasable(value: object, place: str = "record") -> str:
-    """The place of the first value that JSON does not know."""
+    """Return the place of the first value that JSON cannot hold."""
     parts: Sequence[tuple[object, Any]] = ()
     if isinstance(value, dict):
         if wrong := next((key for key in value if not isinstance(key, str | int | float | bool | None)), None):

@@ -1,4 +1,4 @@
-"""The documents stage: the sizes of the pages of each document, and what else a task asks of them."""
+"""The documents stage: reads the page sizes of each document, and what else a task asks of the pages."""
 
 import json
 from collections.abc import Iterator
@@ -16,12 +16,12 @@ from mmlongbench.task.spec import TaskSpec
 
 
 def document_shards(session: Session, name: str) -> list[Shard]:
-    """One shard a document."""
+    """Return one shard for each document."""
     return [Shard("documents", name, document) for document in session.plan(name).documents]
 
 
 def read_document(session: Session, shard: Shard) -> Iterator[DocumentLine]:
-    """One document: the sizes of its pages, and what else the task asks of them; or what is wrong with it."""
+    """Yield what was read of one document: its page sizes and what the task asks for; or what is wrong with it."""
     plan = session.plan(shard.dataset)
     file, asked = plan.documents[shard.name], session.task(shard.dataset)
     with reading(session.source_files, shard.dataset, file):
@@ -31,7 +31,7 @@ def read_document(session: Session, shard: Shard) -> Iterator[DocumentLine]:
 
 @contextmanager
 def reading(files: SourceFiles, dataset: str, file: DocumentFile) -> Iterator[None]:
-    """Make sure that what the block reads of a document is what was fingerprinted, and name it where it takes too long.
+    """Make sure that the document does not change while the block reads it, and name it in an error about its pages.
 
     Raises:
         SourceChangedError: a file of the document has changed.
@@ -44,19 +44,19 @@ def reading(files: SourceFiles, dataset: str, file: DocumentFile) -> Iterator[No
     except TimeLimitError as error:
         raise BuildError(
             f"dataset {dataset!r}, document {file.id!r}: {error.what}; {excluding(file.id)}, or raise "
-            "limits.seconds_a_page, and the same command goes on"
+            "limits.seconds_a_page, and run the same command to continue"
         ) from error
     except ReaderDiedError as error:
         raise BuildError(f"dataset {dataset!r}, document {file.id!r}: {error}: {excluding(file.id)}") from error
 
 
 def excluding(id: str) -> str:
-    """How a document is left out, its id quoted so that YAML reads it as a string."""
+    """Return how to leave out a document, with its id quoted so that YAML reads it as a string."""
     return f"exclude it (`exclude: [{json.dumps(id, ensure_ascii=False)}]` in the manifest, and a new folder)"
 
 
 def _pages(document: Pages, spec: DatasetSpec, asked: TaskSpec) -> ReadDocument | RefusedDocument:
-    """What the task asks of the pages of a document, or what is wrong with them."""
+    """Return what the task asks of the pages of a document, or what is wrong with them."""
     limits = spec.limits
     try:
         pages, keys, texts = list(sizes_of(document, spec.pages.dpi, limits)), list[str](), list[str]()

@@ -1,7 +1,6 @@
-"""Whether the metric of a task can score the answers of its records, as far as the metric promises to tell."""
+"""Checks that the metric of a task can score the answers of its records, as far as this can be known in advance."""
 
 from hashlib import blake2b
-from typing import Any
 
 from mmlongbench.errors import ScoringError
 from mmlongbench.lengths import K
@@ -14,24 +13,24 @@ from mmlongbench.task.metric import Metric, Settings
 from mmlongbench.task.rows import Record, Row
 
 JUDGED = "judge-"
-"""How the name of a metric begins that asks a model; its answers are not scored here."""
+"""The prefix of the names of metrics that ask a model; answers are not checked with these."""
 _UNKNOWN = "unknown"
 
 
 class Golds:
-    """Checks the answers of one dataset; an answer that a question had before is not scored again."""
+    """Checks the answers of one dataset; each different answer of a question is scored once."""
 
     def __init__(self, builder: Builder[Row], name: str) -> None:
-        """`builder` is bound to the dataset; `name` is the one that the manifest calls it by."""
+        """Check the records of `builder`; `name` is the dataset's name in the manifest."""
         self._builder, self._name = builder, name
         self._metric: Metric | str | None = _UNKNOWN
         self._scored: dict[str, bytes] = {}
 
     def problem(self, record: Record, row: Row) -> str:
-        """Return what is wrong with the answer of a row's record as its file has it; empty if nothing is.
+        """Return what is wrong with the answer of a row's record, as the file has it; empty if nothing is.
 
         Raises:
-            PluginCallError: the builder cannot say what a metric is given of the record.
+            PluginCallError: a method of the builder that scoring calls fails.
 
         """
         gold = self._builder.gold(record)
@@ -51,18 +50,18 @@ class Golds:
         metric, spec = self._rules(), self._builder.spec
         if metric is None:
             return ""
-        file = spec.files.write(self._builder.dataset, K, 1, 1)  # a name of the form that its files have
+        file = spec.files.write(self._builder.dataset, K, 1, 1)  # a name like those of its files
         with calling("builder", self._name, "a method that scoring calls", row):
             asked = scoring_input(self._builder, record, file)
         try:
             with calling("metric", spec.metric, "answer_fault()", about=f"the answer {gold!r:.80}"):
                 fault = metric.answer_fault(asked)
-        except ScoringError:  # it needs a package, or a source, that is not here
+        except ScoringError:  # it needs a package or a source that is not installed
             return ""
         return f"metric {spec.metric!r} cannot score the answer {gold!r:.80}: {fault}" if fault else ""
 
     def _rules(self) -> Metric | None:
-        """The metric, where it scores by rules alone."""
+        """Return the metric if it scores by rules alone."""
         if self._metric == _UNKNOWN:
             self._metric = _metric_of(self._builder.spec.metric)
         return self._metric if not isinstance(self._metric, str) else None
@@ -73,11 +72,11 @@ def _metric_of(name: str) -> Metric | None:
         return None
     try:
         return metric_type(name)(Settings())
-    except Exception:  # noqa: BLE001  (without a judge, documents, a key, or whatever else only scoring has)
+    except Exception:  # noqa: BLE001  (it may need a judge, documents or a key, which only scoring has)
         return None
 
 
-def _is_empty(gold: Any) -> bool:  # noqa: ANN401  (JSON)
+def _is_empty(gold: object) -> bool:
     if isinstance(gold, str):
         return not gold.strip()
     return gold is None or (isinstance(gold, list | dict) and (not gold or all(map(_is_empty, gold))))

@@ -1,4 +1,4 @@
-"""The images stage: every image that some example shows, made once, with its hash as it was made."""
+"""The images stage: makes every image that an example shows, once, and records its hash."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -16,13 +16,13 @@ from mmlongbench.release.layout import IMAGES
 from mmlongbench.task.sources import Page
 
 PAGES, PICTURES = "pages", "pictures"
-"""How the names of shards begin that render a document, and that copy pictures."""
+"""Prefixes of the names of shards that render a document, and of those that copy pictures."""
 TOGETHER = 256
-"""Pictures of a shard."""
+"""How many pictures a shard copies."""
 
 
 def image_shards(session: Session, name: str) -> list[Shard]:
-    """One shard a document that is shown, then the pictures in blocks."""
+    """Return one shard for each document that is shown, then shards for blocks of pictures."""
     needed = session.needed(name)
     shown = {path.split("/")[-2] for path in needed.pages}
     documents = [Shard("images", name, f"{PAGES}/{doc}") for doc in session.plan(name).documents if doc in shown]
@@ -32,16 +32,16 @@ def image_shards(session: Session, name: str) -> list[Shard]:
 
 
 def make_images(session: Session, shard: Shard) -> Iterator[MadeImage]:
-    """The pages of a document, or a block of pictures."""
+    """Make the pages of a document, or a block of pictures."""
     kind, _, name = shard.name.partition("/")
     yield from _render_document(session, shard, name) if kind == PAGES else _copy_pictures(session, shard, int(name))
 
 
 def _render_document(session: Session, shard: Shard, name: str) -> Iterator[MadeImage]:
-    """One document: each page that any example shows, rendered once.
+    """Render each page of one document that an example shows, once.
 
-    A page that stands there is kept only if a shard of another dataset, which shows the same document, has made it:
-    of any other nobody knows what it is.
+    An existing file is kept only if a shard of another dataset that shows the same document made it. Any other file has
+    unknown content and is replaced.
     """
     dataset, build_dir = session.dataset(shard.dataset), session.build_dir
     file, shown = dataset.plan.documents[name], session.needed(shard.dataset).pages
@@ -53,7 +53,7 @@ def _render_document(session: Session, shard: Shard, name: str) -> Iterator[Made
 
 
 def _rendered(build_dir: BuildDir, dataset: Dataset, name: str, pages: Sequence[Page]) -> dict[str, MadeImage]:
-    """Render pages of a document, and write them; what was written, by path."""
+    """Render pages of a document and write them; return what was written, by path."""
     file, spec = dataset.plan.documents[name], dataset.spec
     paths, sizes = [page.path for page in pages], [(page.width, page.height) for page in pages]
     numbers = {page.index: page for page in pages}
@@ -70,7 +70,7 @@ def _rendered(build_dir: BuildDir, dataset: Dataset, name: str, pages: Sequence[
 
 
 def _made_by_others(session: Session, shard: Shard) -> Iterator[tuple[str, MadeImage]]:
-    """The images that shards of other datasets have made of the same document, by path."""
+    """Yield the images that shards of other datasets have made of the same document, by path."""
     build_dir = session.build_dir
     for name in session.names_sharing_images(shard.dataset):
         other = Shard("images", name, shard.name)
@@ -79,13 +79,13 @@ def _made_by_others(session: Session, shard: Shard) -> Iterator[tuple[str, MadeI
 
 
 def _is_made(build_dir: BuildDir, line: MadeImage) -> bool:
-    """Whether an image stands there as it was made."""
+    """Return whether an image is there as it was made."""
     path = build_dir.out / IMAGES / line.path
     return path.is_file() and sha256_of(path) == line.sha256
 
 
 def _copy_pictures(session: Session, shard: Shard, block: int) -> Iterator[MadeImage]:
-    """A block of pictures: the source's own bytes, or those of the upright picture."""
+    """Copy a block of pictures: the source's own bytes, or the bytes of the picture turned upright."""
     dataset, build_dir = session.dataset(shard.dataset), session.build_dir
     first = block * TOGETHER
     for path, name in session.needed(shard.dataset).pictures[first : first + TOGETHER]:
@@ -94,12 +94,12 @@ def _copy_pictures(session: Session, shard: Shard, block: int) -> Iterator[MadeI
             write_whole(target, [data])
         elif hashlib.sha256(data).hexdigest() != sha256_of(target):
             raise BuildError(
-                f"{target}: another picture stands there; if another dataset of this release has made it, build them "
-                "apart, else remove it and run the command again"
+                f"{target}: already holds another picture; if another dataset of this release made it, build them "
+                "apart; if not, remove it and run the command again"
             )
         yield _described(path, data)
 
 
 def _described(path: str, data: bytes) -> MadeImage:
-    """An image as the lock has it, by the bytes that were made."""
+    """Return the lock's description of an image, from its bytes."""
     return MadeImage(path, len(data), hashlib.sha256(data).hexdigest())

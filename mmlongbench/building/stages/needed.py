@@ -1,4 +1,4 @@
-"""The images that the examples of a dataset show, as its packed records name them."""
+"""Lists the images that the examples of a dataset show, from its packed records."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NeededImages:
-    """What must be made."""
+    """The images that must be made."""
 
     pages: frozenset[str]
-    """Released paths of pages of documents."""
+    """The released paths of pages of documents."""
     pictures: tuple[tuple[str, str], ...]
     """(released path, name in the source) of pictures, sorted."""
 
 
 def needed_images(session: "Session", name: str) -> NeededImages:
-    """Return the images that the examples of a dataset show; all its records are packed.
+    """Return the images that the examples of a dataset show; all its records must be packed.
 
     Raises:
         BuildError: two pictures of the source have one name in the release.
@@ -39,7 +39,7 @@ def needed_images(session: "Session", name: str) -> NeededImages:
         for path, origins in shown.pictures.items():
             for origin in origins:
                 other = pictures.setdefault(path, origin)
-                if by_content:  # one path, one content: whichever name, so the first
+                if by_content:  # one path has one content, so any of the names will do
                     pictures[path] = min(origin, other)
                 elif other != origin:
                     raise BuildError(f"two pictures would be {path}: {pictures[path]!r} and {origin!r}; rename one")

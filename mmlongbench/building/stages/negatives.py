@@ -1,4 +1,4 @@
-"""The negatives stage: the hard negatives of each query that a builder declares for its questions."""
+"""The negatives stage: finds the hard negatives of each query that a builder declares for its questions."""
 
 from collections.abc import Container, Iterable, Iterator, Sequence, Set
 from numbers import Real
@@ -15,13 +15,15 @@ from mmlongbench.task.rows import Row
 
 
 def negative_shards(session: Session, name: str) -> list[Shard]:
-    """One shard a block of questions, where the dataset has a corpus."""
+    """Return one shard for each block of questions, if the dataset has a corpus."""
     questions = len(session.questions(name)) if session.plan(name).corpus else 0
     return [Shard("negatives", name, block, questions_of(block, questions)) for block in blocks_of(questions)]
 
 
 def find_negatives(session: Session, shard: Shard) -> Iterator[FoundNegatives]:
-    """One line a query: its negatives as places in the corpus, and how many passages were turned away, by reason."""
+    """Yield one line for each query: its negatives as places in the corpus, and how many passages were turned away
+    why.
+    """
     yield from search_for(session, shard.dataset, block_rows(session, shard.dataset, shard.name))
 
 
@@ -35,20 +37,20 @@ def search_for(session: Session, name: str, rows: Iterable[Row]) -> Iterator[Fou
 
 
 def _queries(dataset: Dataset, row: Row, ids: Container[str]) -> list[tuple[Query, NegativeFilter]]:
-    """The queries that a builder declares for a row, by id, with their filters; a wrong one is the builder's fault.
+    """Return the queries that a builder declares for a row, with their filters; raise an error if one is wrong.
 
-    `ids` are those of all rows that are asked about: each may declare queries whose id begins with its own.
+    `ids` are the ids of all chosen rows. A row may declare queries whose id begins with the row's id.
     """
     with calling("builder", dataset.spec.builder, "queries()", row):
         try:
             declared = list(dataset.builder.queries(row, dataset.sources))
         except Rejected as refused:
-            raise DraftError(f"refuses a question that draft() has let in: {refused.fault}") from refused
+            raise DraftError(f"refuses a question that draft() has accepted: {refused.fault}") from refused
     known: dict[str, Query] = {}
     fault = ""
     for query in declared:
         if not isinstance(query, Query):
-            fault = f"gave a {type(query).__name__}, expected Query"
+            fault = f"returned a {type(query).__name__}, expected Query"
         elif not (isinstance(query.id, str) and isinstance(query.text, str) and isinstance(query.facts, Facts)):
             fault = f"a query must have an id and a text that are texts, and Facts, found {query!r:.200}"
         elif wrong := _wrong_fact(query.facts):
@@ -68,7 +70,7 @@ def _queries(dataset: Dataset, row: Row, ids: Container[str]) -> list[tuple[Quer
 
 
 def _wrong_fact(facts: Facts) -> str:
-    """Return which field of facts is of another type than it must be; empty if none is."""
+    """Return which field of facts has a wrong type, and what was found; empty if none has."""
     for name, texts in (("answers", facts.answers), ("entities", facts.entities)):
         if not isinstance(texts, tuple | list) or not all(isinstance(text, str) for text in texts):
             return f"{name} must be a tuple of texts, found {texts!r:.80}"
@@ -80,6 +82,6 @@ def _wrong_fact(facts: Facts) -> str:
 
 
 def _other_owner(id: str, row: str, ids: Container[str]) -> str:
-    """Return another row whose queries may have this id, which is longer than `row`; empty if there is none."""
+    """Return another row that may also declare queries with this id; empty if there is none."""
     ends = [at for at, character in enumerate(id) if character == "#" and at > len(row)]
     return next((id[:end] for end in (*ends, len(id)) if end > len(row) and id[:end] in ids), "")

@@ -1,4 +1,4 @@
-"""The questions stage: which rows are asked about. Nothing here depends on the lengths that are built."""
+"""The questions stage: chooses the rows that are asked about. Nothing here depends on the lengths that are built."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -24,20 +24,21 @@ from mmlongbench.task.take_orders import InOrder
 
 
 def question_shards(session: Session, name: str) -> list[Shard]:
-    """One shard a dataset: what is left out depends on all rows."""
+    """Return one shard for a dataset: the choice depends on all rows."""
     return [questions_shard(name)]
 
 
 def choose(session: Session, shard: Shard) -> Iterator[QuestionLine]:
-    """All rows of a dataset: which questions are in every file. What was made of another choice is forgotten."""
+    """Choose the questions of a dataset, which are the same in every file; results of an earlier choice are removed."""
     session.build_dir.discard_from("negatives", shard.dataset)
     yield from choose_rows(session.dataset(shard.dataset), session.build_dir)
 
 
 def choose_rows(dataset: Dataset, build_dir: BuildDir) -> Iterator[QuestionLine]:
-    """Lines of the questions and of row rejects, each in source order, and one of counts that add up.
+    """Yield a line for each question and each rejected row, in source order, and one with counts that add up.
 
-    Questions are admitted in drawn order until the sample is full, so a smaller sample is the start of a larger one.
+    Questions are admitted in a drawn order until the sample is full, so a smaller sample is the beginning of a larger
+    one.
     """
     name = dataset.spec.name
     rows, rejects = _read(dataset, build_dir)
@@ -69,7 +70,7 @@ def choose_rows(dataset: Dataset, build_dir: BuildDir) -> Iterator[QuestionLine]
 
 
 def _read(dataset: Dataset, build_dir: BuildDir) -> tuple[dict[int, Row], dict[int, Reject]]:
-    """The readable rows, and rejects for the others, by their place in the source."""
+    """Return the readable rows, and the rejects of the others, by their place in the source."""
     rows: dict[int, Row] = {}
     rejects: dict[int, Reject] = {}
     shard, kind = rows_shard(dataset.spec.name), dataset.reader.row_type
@@ -82,7 +83,9 @@ def _read(dataset: Dataset, build_dir: BuildDir) -> tuple[dict[int, Row], dict[i
 
 
 def drawn_order(rows: list[Row], dataset: Dataset) -> list[Row]:
-    """The rows in the order of being sampled: by drawn value of a field, spread over strata where asked."""
+    """Return the rows in the order in which they are sampled: by drawn value of a field, spread over strata if asked
+    for.
+    """
     sample = dataset.spec.sample
     for field in filter(None, (sample.by, sample.stratify)):
         if field not in dataset.reader.row_type.model_fields:
@@ -104,16 +107,17 @@ def drawn_order(rows: list[Row], dataset: Dataset) -> list[Row]:
 
 @dataclass(frozen=True, slots=True)
 class _Admission:
-    """Whether a row is in the files, and what the lock counts of it."""
+    """Whether a row is in the files, and what the lock counts about it."""
 
     fault: Fault | None
-    """Why it is in no file: it cannot be drafted, or its required units do not fit the admission length."""
+    """Why the row is in no file: it cannot be drafted, or its required units do not fit the admission length. None: it
+    is in."""
     noted: tuple[str, ...] = ()
-    """What its draft notes, also where it is then refused; without a draft, what the refusal notes."""
+    """The notes of its draft, even if the row is then refused; without a draft, the notes of the refusal."""
 
 
 def _admission(row: Row, dataset: Dataset) -> _Admission:
-    """Draft a row and pack what it requires at the admission length."""
+    """Draft a row, and pack its required units at the admission length."""
     length = dataset.spec.admission_length
     draws = dataset.draws(row.id)
     try:
@@ -135,17 +139,18 @@ def _admission(row: Row, dataset: Dataset) -> _Admission:
 
 
 def _refusal(full: Draft, dataset: Dataset, draws: Draws) -> Fault | None:
-    """Return why the length of the full prompt refuses a draft; None where it does not.
+    """Return why a draft is refused for the length of its full prompt; None if it is not.
 
     Raises:
         Rejected: a picture that the draft requires cannot be decoded.
-        DoesNotFitError: what it requires is longer than the admission length.
+        DoesNotFitError: its required units are longer than the admission length.
 
     """
-    alone = tuple(replace(unit, between_sentences=False) for unit in full.required)  # there is no passage yet
+    # without other units there is no passage
+    alone = tuple(replace(unit, between_sentences=False) for unit in full.required)
     draft = replace(
         full, required=alone, take_order=InOrder(()), rendered_as_text=None
-    )  # the same questions in either form
+    )  # so that both forms have the same questions
     budget = dataset.budget(dataset.spec.admission_length)
     made = examples(draft, budget, dataset.placements(), dataset.pricer, draws)
     if dataset.sources.has_images:
@@ -155,7 +160,7 @@ def _refusal(full: Draft, dataset: Dataset, draws: Draws) -> Fault | None:
 
 
 def _out_of_span(draft: Draft, dataset: Dataset) -> Fault | None:
-    """What is wrong with the prompt of all units, where a task wants full prompts of about a length."""
+    """Return what is wrong with the length of the prompt with all units, if the task restricts it."""
     span, reference = dataset.builder.spec.full_prompt, dataset.spec.reference_length
     if span is None:
         return None
@@ -171,7 +176,7 @@ def _out_of_span(draft: Draft, dataset: Dataset) -> Fault | None:
 
 
 def _counts(kept: list[Row], rejects: list[Reject], read: int, unseen: int, noted: Counter[str]) -> QuestionCounts:
-    """Return how many rows were read, kept, not sampled and not selected; the others by reason; repairs and notes."""
+    """Return how many rows were read, kept, not sampled and not selected; rejects by reason; repairs and notes."""
     repaired = Counter(repair for row in kept for repair in row.repairs)
     rejected, skipped = Counter[str](), Counter[str]()
     for fault in (each.fault for each in rejects):

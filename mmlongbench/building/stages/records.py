@@ -1,9 +1,9 @@
-"""The records stage: drafts packed into public records and items, integers and paths, no pixels."""
+"""The records stage: packs drafts into public records and items. It writes integers and paths, no pixels."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from mmlongbench.building.build_dir import Shard
@@ -24,37 +24,38 @@ from mmlongbench.draws import Draws
 from mmlongbench.errors import DraftError, Fault, Rejected
 from mmlongbench.lengths import format_length, parse_length
 from mmlongbench.manifest.calling import broken, calling
-from mmlongbench.packing.pack import DoesNotFitError, Example, NothingAskedError, examples
+from mmlongbench.packing.pack import DoesNotFitError, NothingAskedError, PackedExample, examples
 from mmlongbench.packing.place import Depth
 from mmlongbench.prompt import Image
 from mmlongbench.release.items import Item
 from mmlongbench.task.builder import SharedContextBuilder
-from mmlongbench.task.rows import Row
+from mmlongbench.task.rows import Record, Row
 from mmlongbench.task.take_orders import Without
 
 if TYPE_CHECKING:
     from mmlongbench.building.session import Session
 
 BLOCK = 32
-"""Questions of a shard."""
+"""How many questions a shard has."""
 TOGETHER = "all"
-"""The one shard of a cell whose questions share contexts."""
+"""The name of the only shard of a cell whose questions share contexts."""
 
 
 def blocks_of(rows: int) -> list[str]:
-    """The names of the blocks of so many questions."""
+    """Return the names of the blocks of so many questions."""
     return [f"{block:05d}" for block in range((rows + BLOCK - 1) // BLOCK)]
 
 
 def questions_of(block: str, rows: int) -> int:
-    """How many questions a block has."""
+    """Return how many questions a block has."""
     return min(BLOCK, rows - int(block) * BLOCK)
 
 
 def record_shards(session: "Session", name: str, lengths: tuple[int, ...]) -> list[Shard]:
-    """The shards of all cells of a dataset, block after block, the longest contexts first.
+    """Return the shards of all cells of a dataset, block after block, the longest contexts first.
 
-    So what a process has read and priced for some questions serves all their lengths, and none is idle at the end.
+    So a process uses what it has read and counted for some questions at all their lengths, and no process is idle at
+    the end.
     """
     is_shared, rows = isinstance(session.dataset(name).builder, SharedContextBuilder), len(session.questions(name))
     blocks = {TOGETHER: rows} if is_shared else {block: questions_of(block, rows) for block in blocks_of(rows)}
@@ -66,18 +67,18 @@ def record_shards(session: "Session", name: str, lengths: tuple[int, ...]) -> li
 
 
 def all_record_shards(session: "Session", name: str) -> list[Shard]:
-    """The shards of all lengths of a dataset."""
+    """Return the shards of all lengths of a dataset."""
     return record_shards(session, name, session.plan(name).spec.lengths)
 
 
 def block_rows(session: "Session", dataset: str, block: str) -> tuple[Row, ...]:
-    """The questions of a block."""
+    """Return the questions of a block."""
     first = int(block) * BLOCK
     return session.questions(dataset)[first : first + BLOCK]
 
 
 def pack_block(session: "Session", shard: Shard) -> Iterator[RecordLine]:
-    """One cell × block of questions: records and items, integers and paths, no pixels."""
+    """Pack a block of questions of a cell into records and items: integers and paths, no pixels."""
     dataset = session.dataset(shard.dataset)
     cell, block = shard.name.split("/")
     rows = session.questions(shard.dataset) if block == TOGETHER else block_rows(session, shard.dataset, block)
@@ -85,7 +86,7 @@ def pack_block(session: "Session", shard: Shard) -> Iterator[RecordLine]:
 
 
 def _and_shown(lines: Iterator[RecordLine]) -> Iterator[RecordLine]:
-    """The lines, and a last one: the images they show, which are needed before any line is read again."""
+    """Yield the lines, and a last line with the images that they show, which is read before any other line is."""
     pages: set[str] = set()
     pictures: dict[str, set[str]] = {}
     for line in lines:
@@ -100,7 +101,7 @@ def _and_shown(lines: Iterator[RecordLine]) -> Iterator[RecordLine]:
 
 
 def pack_lines(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[RecordLine]:
-    """The lines of some questions at a length; of all together, where questions share contexts."""
+    """Yield the lines of some questions at a length; where questions share contexts, of all questions together."""
     if isinstance(dataset.builder, SharedContextBuilder):
         yield from _shared(dataset, rows, length)
         return
@@ -115,22 +116,25 @@ def pack_lines(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[R
                 line = _line(dataset, example, row)
                 same.check(example, line.record, row)
                 yield line
-            yield LeftOutUnits(dict(made[0].left_out))  # of the context: the same at every placement
+            # they belong to the context, so they are the same at every placement
+            yield LeftOutUnits(dict(made[0].left_out))
 
 
-def pack_row(dataset: Dataset, row: Row, length: int) -> list[Example]:
-    """All examples of a row at a length."""
+def pack_row(dataset: Dataset, row: Row, length: int) -> list[PackedExample]:
+    """Return all examples of a row at a length."""
     draws = dataset.draws(row.id)
     with calling("builder", dataset.spec.builder, "draft()", row):
         draft = dataset.builder.draft(row, dataset.sources, draws)
         return _packed(dataset, draft, draws, length)
 
 
-Packed = tuple[Draft, list[Example] | DoesNotFitError]
+Packed = tuple[Draft, list[PackedExample] | DoesNotFitError]
 
 
 def pack_contexts(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[Packed]:
-    """The examples of each shared context at a length, or why it has none; contexts of one family show one table."""
+    """Yield each shared context at a length with its examples, or why it has none; contexts of one family show the same
+    groups.
+    """
     for _, family in groupby(_contexts(dataset, rows), key=lambda context: context.family):
         drafts = list(family)
         made = [_tried(dataset, draft, length) for draft in drafts]
@@ -143,8 +147,8 @@ def pack_contexts(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterato
         yield from zip(drafts, made, strict=True)
 
 
-def _shown_units(made: Sequence[list[Example] | DoesNotFitError], *, must_be_dry: bool = False) -> int:
-    """The fewest units that a context shows; none where one does not fit, or where none ran dry that must."""
+def _shown_units(made: Sequence[list[PackedExample] | DoesNotFitError], *, must_be_dry: bool = False) -> int:
+    """Return the fewest units that a context shows; 0 if one does not fit, or if none that must be exhausted is."""
     found = [contexts[0] for contexts in made if isinstance(contexts, list)]
     if not found or len(found) < len(made) or (must_be_dry and not any(example.ran_dry for example in found)):
         return 0
@@ -152,7 +156,7 @@ def _shown_units(made: Sequence[list[Example] | DoesNotFitError], *, must_be_dry
 
 
 def _contexts(dataset: Dataset, rows: Sequence[Row]) -> Sequence[Draft]:
-    """All contexts of a task whose questions share them; none of any other task."""
+    """Return all contexts of a task whose questions share them; empty for any other task."""
     builder = dataset.builder
     if not isinstance(builder, SharedContextBuilder):
         return ()
@@ -167,18 +171,20 @@ def _contexts(dataset: Dataset, rows: Sequence[Row]) -> Sequence[Draft]:
     return found
 
 
-def _tried(dataset: Dataset, draft: Draft, length: int) -> list[Example] | DoesNotFitError:
+def _tried(dataset: Dataset, draft: Draft, length: int) -> list[PackedExample] | DoesNotFitError:
     try:
         with calling("builder", dataset.spec.builder, "contexts()", about=f"context {draft.id!r}"):
             return _packed(dataset, draft, dataset.sources.draws.at(draft.id), length)
     except DoesNotFitError as error:
         return error
-    except Rejected as error:  # a picture that was there when the questions were chosen
+    except Rejected as error:  # a picture has gone since the questions were chosen
         return DoesNotFitError(f"{draft.id}: {error.fault}")
 
 
-def _packed(dataset: Dataset, draft: Draft, draws: Draws, length: int) -> list[Example]:
-    """The examples of a draft; a picture that cannot be decoded is excluded, the next stands in its place."""
+def _packed(dataset: Dataset, draft: Draft, draws: Draws, length: int) -> list[PackedExample]:
+    """Return the examples of a draft; a picture that cannot be decoded is excluded, and the next one is taken
+    instead.
+    """
     broken: dict[str, str] = {}
     while True:
         whole = replace(draft, take_order=Without(draft.take_order, broken)) if broken else draft
@@ -190,24 +196,27 @@ def _packed(dataset: Dataset, draft: Draft, draws: Draws, length: int) -> list[E
         required = {unit.body.path for unit in draft.required if isinstance(unit.body, Image)}
         asked = {path for question in draft.questions for path in _asked(question)}
         if changed := (required | asked) & found.keys():
-            raise DoesNotFitError(f"{draft.id}: {min(changed)} cannot be decoded")  # checked before: it has changed
+            # it could be decoded before, so it has changed
+            raise DoesNotFitError(f"{draft.id}: {min(changed)} cannot be decoded")
         broken |= found
 
 
 def _undecodable(dataset: Dataset, path: str) -> str:
-    """Why an image of the release cannot be decoded; empty if it can, and of a page."""
+    """Return why an image of the release cannot be decoded; empty if it can, and for a page."""
     return dataset.sources.images.fault_of(path) if dataset.sources.has_images else ""
 
 
 def _asked(question: Question) -> Iterator[str]:
-    """The pictures beside a question."""
+    """Yield the pictures beside a question."""
     return (part.path for part in question.parts if isinstance(part, Image))
 
 
 def _shared(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[RecordLine]:
-    """The lines of all contexts of a cell: each question's own record, and of each context the costliest one's."""
+    """Yield the lines of all contexts of a cell: the record of each question, and of each context that of its costliest
+    one.
+    """
     place = {row.id: number for number, row in enumerate(rows)}
-    found: list[Example] = []
+    found: list[PackedExample] = []
     rejected = 0
     for context, made in pack_contexts(dataset, rows, length):
         if isinstance(made, NothingAskedError):
@@ -232,7 +241,7 @@ def _shared(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[Reco
             yield line
         else:
             yield BundledRecord(released_record(dataset, example, row), _shown(dataset, example))
-    asked = {example.id for example in found if example.question.is_home}  # once at each placement
+    asked = {example.id for example in found if example.question.is_home}  # each once for each placement
     not_asked = len(rows) - rejected - len(asked)
     yield SharedCounts(not_asked, sum(missing.values()))
 
@@ -243,23 +252,23 @@ def _fault(error: DoesNotFitError | Rejected, length: int) -> Fault:
     return Fault("does-not-fit", f"a prompt within {format_length(length)}", str(error))
 
 
-def _shown(dataset: Dataset, example: Example) -> dict[str, str]:
-    """The source's names of the pictures of an example, by released path."""
+def _shown(dataset: Dataset, example: PackedExample) -> dict[str, str]:
+    """Return the source's names of the pictures of an example, by released path."""
     if not dataset.sources.has_images:
         return {}
     return {path: name for path in example.prompt.images if (name := dataset.sources.images.origin(path))}
 
 
-def _line(dataset: Dataset, example: Example, row: Row) -> PackedRecord:
+def _line(dataset: Dataset, example: PackedExample, row: Row) -> PackedRecord:
     record, pictures = released_record(dataset, example, row), _shown(dataset, example)
     return PackedRecord(record, _items(example), example.ran_dry, example.missing, pictures)
 
 
-def released_record(dataset: Dataset, example: Example, row: Row) -> dict[str, Any]:
-    """Return the record of an example, once it is known to give the packed prompt, and to have what scoring needs.
+def released_record(dataset: Dataset, example: PackedExample, row: Row) -> Record:
+    """Return the record of an example, after checking that it gives the packed prompt and has what scoring needs.
 
     Raises:
-        PluginCallError: the builder's example or record is not as it must be; with the method, the row and the fault.
+        PluginCallError: the builder's example or record is wrong; the error names the method, the row and the fault.
 
     """
     check_units(dataset, example, row)
@@ -271,11 +280,11 @@ def released_record(dataset: Dataset, example: Example, row: Row) -> dict[str, A
     return record
 
 
-def finished_record(dataset: Dataset, example: Example) -> dict[str, Any]:
+def finished_record(dataset: Dataset, example: PackedExample) -> Record:
     """Return the record of a builder, with its length, tokens and needle positions added."""
     record = dataset.builder.record(example)
     count, placement = example.count, example.placement
-    added: dict[str, Any] = {
+    added: dict[str, object] = {
         "length": count.total,
         "tokens": {"text": count.text, "image": count.image, "reserve": example.reserve},
     }
@@ -292,7 +301,7 @@ def finished_record(dataset: Dataset, example: Example) -> dict[str, Any]:
     return {**record, **added}
 
 
-def _items(example: Example) -> list[Item]:
+def _items(example: PackedExample) -> list[Item]:
     value = None if example.placement is None else float(example.placement.value)
     return [
         {
@@ -312,5 +321,7 @@ def _items(example: Example) -> list[Item]:
 
 
 def _spelled(id: str) -> str:
-    """An id in a list of ids that blanks part: its own blanks, and percent signs, as in a URL."""
+    """Return an id for a list of ids that are separated by blanks; blanks and percent signs in it are escaped as in a
+    URL.
+    """
     return "".join(quote(char) if char.isspace() or char == "%" else char for char in id)

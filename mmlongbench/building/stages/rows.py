@@ -1,8 +1,7 @@
-"""The rows stage: every row of a source, corrected and cleaned, or what is wrong with it."""
+"""The rows stage: reads, corrects and cleans every row of a source, or says what is wrong with it."""
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -19,12 +18,12 @@ from mmlongbench.task.rows import Row, RowFault
 
 
 def row_shards(session: Session, name: str) -> list[Shard]:
-    """One shard a dataset: an id may stand only once in all of its rows."""
+    """Return one shard for a dataset, because an id may occur only once among all rows."""
     return [rows_shard(name)]
 
 
 def read_source(session: Session, shard: Shard) -> Iterator[RowLine]:
-    """One line a row, in the source's order: the row, the first of its id, or why it is none."""
+    """Yield one line for each row, in the source's order: the row, or why it cannot be used (such as a repeated id)."""
     plan = session.plan(shard.dataset)
     spec, reader = plan.spec, reader_type(plan.spec.reader)()
     errata = load_errata(spec.errata) if spec.errata else None
@@ -39,20 +38,20 @@ def read_source(session: Session, shard: Shard) -> Iterator[RowLine]:
         known.add(found.id)
 
 
-def _as_json(row: Row, reader: str) -> dict[str, Any]:
-    """The fields of a row as its file has them; one that is another when it is read again is its reader's fault."""
+def _as_json(row: Row, reader: str) -> dict[str, object]:
+    """Return the fields of a row as JSON; raise an error if the row is not the same when it is read back."""
     with calling("reader", reader, "row()", row):
         fields = row.model_dump(mode="json")
         if fault := _lost(row, json.loads(to_json(fields))):
             raise DraftError(
-                f"the row is another once it is written as JSON and read again: {fault}; give its fields types that "
+                f"the row changes when it is written as JSON and read again: {fault}; give its fields types that "
                 "JSON has, without aliases, excluded or computed fields and strict types"
             )
     return fields
 
 
 def _lost(row: Row, fields: Mapping[str, object]) -> str:
-    """Return in what a row differs from what its fields give; empty if in nothing."""
+    """Return how a row differs from the row that its fields give; empty if it does not."""
     try:
         again = type(row).model_validate(fields)
     except ValidationError as error:

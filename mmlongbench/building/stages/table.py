@@ -1,7 +1,7 @@
-"""The stages of a build, in their order: the one table that every way of building follows.
+"""The table of the stages of a build, in order; every way of building follows it.
 
-A whole build does all stages, one after the other. Shares on many machines do some shards of one stage. A forecast does
-those that are prepared.
+A whole build runs all stages, one after the other. A share runs some shards of one stage. A forecast runs the stages
+with `is_prepared`.
 """
 
 import gc
@@ -31,18 +31,19 @@ class Stage:
 
     name: StageName
     shards: Callable[[Session, str], list[Shard]]
-    """The shards of a dataset. They are known once the stages before are done."""
+    """Returns the shards of a dataset, which are known once earlier stages are done."""
     run: Callable[[Session, Shard], Iterator[Any]]
-    """The lines of a shard."""
+    """Yields the lines of a shard."""
     lines: TypeAdapter[Any]
     """The type of a line."""
     label: str = ""
-    """What a shard makes, as progress shows it; empty where the names of shards begin with it."""
+    """What a shard makes, for the progress bar; if empty, the beginning of the shard's name is shown."""
     is_prepared: bool = False
-    """Whether `--stage prepare` does it: questions depend on all documents and rows, all that follows on them."""
+    """Whether `--stage prepare` runs it: questions depend on all documents and rows, and later stages on the
+    questions."""
 
     def group(self, shard: Shard) -> str:
-        """Return the line of progress that a shard belongs to."""
+        """Return the progress bar that a shard belongs to."""
         return f"{shard.dataset} {self.label or shard.name.split('/')[0]}"
 
 
@@ -58,12 +59,12 @@ STAGES = (
 
 
 def stage_named(name: StageName) -> Stage:
-    """Return the stage of a name."""
+    """Return the stage with a name."""
     return next(stage for stage in STAGES if stage.name == name)
 
 
 def run_shard(session: Session, shard: Shard) -> float:
-    """Do one shard, unless it is done; the seconds it took."""
+    """Run one shard unless it is done, and return the seconds it took."""
     build_dir, begun = session.build_dir, time.perf_counter()
     with build_dir.lock_shard(shard), _collected_seldom():
         if not build_dir.is_done(shard):
@@ -72,14 +73,14 @@ def run_shard(session: Session, shard: Shard) -> float:
 
 
 def _unchanged(session: Session, shard: Shard) -> Iterator[Any]:
-    """The result of a shard, which is kept only if what it was made of is what was fingerprinted."""
+    """Yield the result of a shard, and fail at the end if a source file changed in the meantime."""
     with session.source_files.unchanged_tables(shard.dataset):
         yield from stage_named(shard.stage).run(session, shard)
 
 
 @contextmanager
 def _collected_seldom() -> Iterator[None]:
-    """Let Python look for reference cycles less often: shards make millions of values and hardly any cycle."""
+    """Make Python look for reference cycles less often: shards make millions of values and hardly any cycle."""
     before = gc.get_threshold()
     gc.set_threshold(50_000, 20, 20)
     try:

@@ -1,4 +1,6 @@
-"""How many groups more contexts show that run dry: ICL above 128K, where the pictures of a class end."""
+"""Finds how many more groups contexts show where they are exhausted: ICL above 128K, where a class has too few
+pictures.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,9 +12,10 @@ from mmlongbench.packing.pack import DoesNotFitError, pack
 
 
 def wider(dataset: Dataset, drafts: list[Draft], length: int) -> list[Draft]:
-    """The drafts with as many groups more as it takes that none runs dry, else with those that fill them most, if any.
+    """Return the drafts with as many more groups as no context needs to be exhausted; else those that fill contexts
+    best.
 
-    To try a number packs every context anew, so it is found in steps that double and then halve.
+    Trying a number packs every context again, so the number is found in steps that double and then halve.
     """
     steps = [drafts]
     low, high, stride = 0, 0, 1
@@ -21,7 +24,7 @@ def wider(dataset: Dataset, drafts: list[Draft], length: int) -> list[Draft]:
     while not high or high - low > 1:
         middle = (low + high) // 2 if high else low + stride
         units, is_dry = _packed_units(dataset, _step(steps, middle, length), length)
-        best = max(best, (units, -middle))  # more units, then fewer groups
+        best = max(best, (units, -middle))  # prefer more units, then fewer groups
         if is_dry:
             low, stride = middle, 2 * stride
         else:
@@ -32,7 +35,7 @@ def wider(dataset: Dataset, drafts: list[Draft], length: int) -> list[Draft]:
 
 
 def _step(steps: list[list[Draft]], number: int, length: int) -> list[Draft]:
-    """The drafts of step 0, wider by so many groups; none where there are not as many."""
+    """Return the drafts of step 0 with so many more groups; empty if there are not as many groups."""
     while len(steps) <= number and steps[-1]:
         take_orders = [draft.take_order.wider(length) for draft in steps[-1]]
         found = [
@@ -45,7 +48,7 @@ def _step(steps: list[list[Draft]], number: int, length: int) -> list[Draft]:
 
 
 def _packed_units(dataset: Dataset, drafts: Sequence[Draft], length: int) -> tuple[int, bool]:
-    """The fewest units that a context is packed with, 0 where one does not fit; and whether one runs dry."""
+    """Return the fewest units that a context is packed with (0 if one does not fit), and whether one is exhausted."""
     try:
         packed = [pack(draft, dataset.budget(length), dataset.pricer) for draft in drafts]
     except (DoesNotFitError, Rejected):

@@ -1,8 +1,8 @@
-"""Search by words: BM25 over a corpus of any size, in an index on disk that tantivy keeps.
+"""Search by words: BM25 over a corpus of any size, with an index on disk that tantivy keeps.
 
-The engine is given tokens, so that a query is never read as query syntax. One writer thread, and merges that are
-waited for after every block, make the index the same from the same corpus. Scores follow Robertson & Zaragoza 2009 with
-Lucene's idf, ln(1 + (N − n + ½) / (n + ½)), and lengths quantised to a byte.
+Tantivy gets tokens, so a query is never read as query syntax. With a single writer thread, and with merges completed
+after every block, the same corpus always gives the same index. Scores follow Robertson & Zaragoza 2009 with Lucene's
+idf, ln(1 + (N − n + ½) / (n + ½)), and lengths rounded to one byte.
 """
 
 import json
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mmlongbench.corpus.retrieval.passages import Hit, Passages
 from mmlongbench.corpus.retrieval.text import tokens
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FOLDER = "bm25"
-"""Where the index stands below its corpus."""
+"""The name of the index's folder below its corpus."""
 ABOUT = "bm25.json"
-"""What the index was made of; written last."""
+"""The file that says what the index was made from; it is written last."""
 RANKS = "ranks.npy"
-"""The order of the passage ids."""
+"""The file with the order of the passage ids."""
 K1, B = 1.2, 0.75
-"""As tantivy has them."""
+"""The parameters of BM25, the same as in tantivy."""
 TOKENS = "title and text; letters and digits, lower case, accents folded; 1"
-"""How passages become words; the number changes with the code."""
+"""How passages become words; its number changes when the code does."""
 HEAP = 128_000_000
-"""Bytes of words that the writer holds."""
+"""The bytes of words that the writer holds in memory."""
 BLOCK = 50_000
-"""Passages between two commits; less than the heap holds, so that segments do not depend on timing."""
+"""Passages between two commits; they fit into the writer's memory, so that segments do not depend on timing."""
 SPARE = 64
 """Hits beyond k that are fetched at first, to see where a tie ends."""
 
@@ -46,10 +46,10 @@ _TEXT, _NUMBER = "text", "number"
 
 
 class TantivyIndex:
-    """An open index. Hits do not depend on threads or machine."""
+    """An open index. Its hits do not depend on threads or on the machine."""
 
-    def __init__(self, folder: Path, about: dict[str, Any]) -> None:
-        """Open what `build_index` wrote; `find_index` checks that it belongs to the corpus."""
+    def __init__(self, folder: Path, about: dict[str, object]) -> None:
+        """Open the index that `build_index` wrote; `find_index` checks that it belongs to the corpus."""
         import numpy as np
         import tantivy
 
@@ -63,7 +63,7 @@ class TantivyIndex:
         return min(self._searcher.num_docs, len(self._ranks))
 
     def search(self, query: str, k: int) -> list[Hit]:
-        """The best k passages that share a word with the query, by (-score, passage id)."""
+        """Return the best k passages that share a word with the query, by (-score, passage id)."""
         words = tokens(query)
         most = len(self)
         limit = min(most, k + SPARE)
@@ -77,7 +77,7 @@ class TantivyIndex:
         return []
 
     def _fetch(self, words: list[str], limit: int) -> "tuple[NDArray[np.float64], NDArray[np.int64]]":
-        """The scores and numbers of the best `limit` passages, ties in no order."""
+        """Return the scores and numbers of the best `limit` passages; ties are in no order."""
         import numpy as np
         from tantivy import Occur, Query
 
@@ -88,10 +88,10 @@ class TantivyIndex:
 
 
 def find_index(corpus: Passages, folder: Path, progress: Progress | None = None) -> TantivyIndex:
-    """Open the index of a corpus in its folder; build it first where there is none.
+    """Open the index of a corpus in its folder; build it first if there is none.
 
     Raises:
-        SourceError: what stands there is no index, or that of another corpus.
+        SourceError: the folder has no valid index, or the index of another corpus.
 
     """
     if not folder.exists():
@@ -109,7 +109,7 @@ def find_index(corpus: Passages, folder: Path, progress: Progress | None = None)
 
 
 def build_index(corpus: Passages, folder: Path, progress: Progress | None = None) -> None:
-    """Write the index of a corpus into a new folder, which appears whole or not at all."""
+    """Write the index of a corpus into a new folder, which appears complete or not at all."""
     import numpy as np
 
     temporary = folder.with_name(f"{TEMPORARY}{folder.name}")
@@ -121,7 +121,7 @@ def build_index(corpus: Passages, folder: Path, progress: Progress | None = None
 
 
 def _written(corpus: Passages, folder: Path, progress: Progress | None) -> Iterator[list[str]]:
-    """Index block after block; yields the ids of each."""
+    """Index the passages in blocks; yield the ids of each block."""
     import tantivy
 
     fields = tantivy.SchemaBuilder().add_text_field(_TEXT, tokenizer_name="whitespace", index_option="freq")
@@ -142,7 +142,7 @@ def _written(corpus: Passages, folder: Path, progress: Progress | None) -> Itera
             advance()
 
 
-def _about(corpus: Passages) -> dict[str, Any]:
+def _about(corpus: Passages) -> dict[str, object]:
     return {
         "format": 1,
         "corpus": corpus.fingerprint,
@@ -160,17 +160,17 @@ def _engine() -> str:
     return f"tantivy {version('tantivy')}"
 
 
-def _checked(corpus: Passages, folder: Path) -> dict[str, Any]:
-    """What the index says of itself, if that is what the index of this corpus would say."""
+def _checked(corpus: Passages, folder: Path) -> dict[str, object]:
+    """Return the description of the index, after checking that it is the one of this corpus."""
     try:
-        about = json.loads((folder / ABOUT).read_bytes())
+        about: object = json.loads((folder / ABOUT).read_bytes())
     except (OSError, ValueError) as error:
         raise _fault(folder, "no-index", f"an index with its {ABOUT}", f"none ({type(error).__name__})") from error
     for name, expected in _about(corpus).items():
         found = about.get(name) if isinstance(about, dict) else about
         if found != expected and name != "engine":
             raise _fault(folder, "foreign-index", f"one whose {name} is {expected!r}", f"{found!r}")
-    return dict(about)
+    return about if isinstance(about, dict) else {}
 
 
 def _fault(folder: Path, reason: str, expected: str, found: str) -> SourceError:

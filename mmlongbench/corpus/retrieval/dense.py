@@ -1,22 +1,26 @@
-"""Reranking by meaning: passages by the cosine of their vectors to the query's. Knows no model, see `models`."""
+"""Reranking by meaning: sorts passages by the cosine of their vectors to the query's. Models are in `models`."""
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mmlongbench.corpus.retrieval.embeddings import Embeddings
 from mmlongbench.corpus.retrieval.models import Encoder, ModelSpec, SentenceEncoder
 from mmlongbench.corpus.retrieval.passages import Passage
 from mmlongbench.corpus.retrieval.ties import groups
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 TOLERANCE = 1e-6
-"""Cosines that differ by less are a tie, since a sum's last bits depend on the shape of the batch."""
+"""Cosines that differ by less count as equal, because the last bits of a sum depend on the shape of the batch."""
 
 
 class Reranker:
-    """An encoder and the vectors that it made so far."""
+    """An encoder and the vectors that it has computed so far."""
 
     def __init__(self, encoder: Encoder, cache: Path) -> None:
-        """Vectors of passages are kept in the folder `cache`."""
+        """Keep the vectors of passages in the folder `cache`."""
         self._encoder = encoder
         self._embeddings = Embeddings(encoder, cache)
         self.fingerprint = encoder.fingerprint
@@ -36,18 +40,18 @@ class Reranker:
         self._embeddings.close()
 
     def rerank(self, query: str, passages: Sequence[Passage]) -> list[int]:
-        """Places in `passages`, the closest to the query first, ties by passage id."""
+        """Return the places of `passages`, the closest to the query first, ties by passage id."""
         return [place for place, _ in self.scored(query, passages)]
 
     def scored(self, query: str, passages: Sequence[Passage]) -> list[tuple[int, float]]:
-        """(place, cosine) by falling cosine, ties by passage id."""
+        """Return (place, cosine) by falling cosine, ties by passage id."""
         import numpy as np
 
         if not passages:
             return []
         vectors = self._embeddings.of([f"{passage.title}\n{passage.text}" for passage in passages])
-        cosines = (vectors @ self._encoder.queries([query])[0]).astype(np.float64)
+        cosines: NDArray[np.float64] = (vectors @ self._encoder.queries([query])[0]).astype(np.float64)
         order = np.argsort(-cosines, kind="stable")
-        tied = groups(cosines[order], TOLERANCE, is_relative=False).tolist()
+        tied: list[int] = groups(cosines[order], TOLERANCE, is_relative=False).tolist()
         best = sorted(zip(tied, order.tolist(), strict=True), key=lambda pair: (pair[0], passages[pair[1]].id))
         return [(place, float(cosines[place])) for _, place in best]

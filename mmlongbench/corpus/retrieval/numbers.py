@@ -1,4 +1,4 @@
-"""The numbers that stand in a text, in digits or words. Errs on the side of finding one too many."""
+"""Finds the numbers in a text, in digits or words. In doubt it finds one too many."""
 
 import re
 import unicodedata
@@ -7,11 +7,11 @@ from decimal import Decimal
 from fractions import Fraction
 
 _WORD = re.compile(r"[a-z]+")
-_ONES = _WORD.findall(
+_ONES: list[str] = _WORD.findall(
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
     "eighteen nineteen"
 )
-_TENS = _WORD.findall("twenty thirty forty fifty sixty seventy eighty ninety")
+_TENS: list[str] = _WORD.findall("twenty thirty forty fifty sixty seventy eighty ninety")
 NAMES = (*_ONES, *(f"{tens}-{ones}" if at else tens for tens in _TENS for at, ones in enumerate(_ONES[:10])))
 """The number words below a hundred, in order."""
 SMALL = {word: value for value, word in enumerate(NAMES) if "-" not in word}
@@ -22,7 +22,7 @@ SHORT = {"k": 10**3, "m": 10**6, "mn": 10**6, "mln": 10**6, "b": 10**9, "bn": 10
 CURRENCIES = "$€£¥"
 
 ENGLISH = r"\d{1,3}(?:[,'’]\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"
-"""1,234.5 and 1234.5."""
+"""English notation: 1,234.5 and 1234.5."""
 _EUROPEAN = re.compile(r"\d{1,3}(?:\.\d{3})+(?:,\d+)?|\d+,\d+")
 _ENGLISH = re.compile(ENGLISH)
 _PIECE = re.compile(r"\.?\d+(?:[.,'’]\d+)*")
@@ -32,28 +32,28 @@ _MIXED = re.compile(
     r"|(?<![\w.,/])(?:(\d{1,9})[\s-])?([1-9])[/⁄]([2-9])(?![\w/])"
     r"|(\d{1,9})(?:\s+|-)and(?:\s+|-)(?:a|one)(?:\s+|-)half\b"
 )
-"""2½, 2 1/2, 2 and a half."""
+"""Notations with halves: 2½, 2 1/2, 2 and a half."""
 _FACTOR = re.compile(rf"[\s-]*({'|'.join(FACTORS)})s?\b|\s?(mn|mln|bn|tn)\b|(k|m|b)\b")
 _MONEY = re.compile(r"\s([kmb])\b")
-"""`$5 m` is five millions, `5 m` five metres."""
+"""After a sign of money a letter is a factor: `$5 m` is five million, `5 m` five metres."""
 _LINK = re.compile(rf"\s*(?:[-–—−/~,]|to\b|and\b|or\b)\s*[{CURRENCIES}]?\s*\.?\d+(?:[.,'’]\d+)*")
 _MAX_LINKS = 3
-"""Of a list like `1, 2 or 3 million`."""
+"""The maximum length of a list like `1, 2 or 3 million`."""
 _SIGNED = re.compile(r"(?:^|[^\w.,])[-−]$")
 _YEARS = re.compile(r"(?<!\d)(\d\d)(\d\d)\s?[/–—-]\s?(\d\d)(?![\d/-])")
 _LINKS = frozenset({"and", "or", "to"})
 _SKIPPED = frozenset({"a", "an"})
 _FIRST = {"half", *SMALL, *_SKIPPED}
-"""Words that a number in words begins with: `million` after 1.2 begins none."""
+"""Words with which a number in words can begin: `million` after 1.2 begins none."""
 _VOCABULARY = {"half", *SMALL, *FACTORS, *_LINKS, *_SKIPPED}
 _LONGEST = 100
-"""Digits that are kept exactly."""
+"""The number of digits that are kept exactly."""
 _LARGEST = Decimal(10) ** 400
-"""Too large for a float; nothing grows beyond."""
+"""Larger than any float; numbers do not grow beyond it."""
 
 
 def numbers_in(text: str) -> set[float]:
-    """Every number of a text, with what `million` and the like make of it, and with its sign where it has one.
+    """Return every number of a text, also multiplied by words like `million`, with its sign if it has one.
 
     >>> sorted(numbers_in("some 1,234.5 m or 1.2 million of twenty-five, at −3 °C"))
     [-3.0, 1.2, 3.0, 5.0, 20.0, 25.0, 1234.5, 1200000.0]
@@ -77,7 +77,7 @@ def _digits(text: str) -> Iterator[Decimal]:
 
 
 def _factors(text: str, end: int, is_money: bool = False) -> list[int]:
-    """1, and what the words after a number make of it, even if they stand after another: `1.2 to 1.5 million`."""
+    """Return 1 and the factors that words after a number give it, even across another number: `1.2 to 1.5 million`."""
     factors, own = [1], list(_own_factors(text, end, is_money))
     for _ in range(0 if own else _MAX_LINKS):
         link = _LINK.match(text, end)
@@ -119,7 +119,7 @@ def _spaced(text: str) -> Iterator[Decimal]:
 
 
 def _years(text: str) -> Iterator[Decimal]:
-    """The second year of 1989/90 and of 1999–00."""
+    """Yield the second year of a notation like 1989/90 and 1999–00."""
     for found in _YEARS.finditer(text):
         century, first, last = (Decimal(part) for part in found.groups())
         if last > first or (first == 99 and last == 0):
@@ -127,7 +127,9 @@ def _years(text: str) -> Iterator[Decimal]:
 
 
 def _readings(piece: str) -> list[Decimal]:
-    """What a run of digits and separators says: as written in English, else on the continent, else its parts."""
+    """Return the values of digits and separators: in English notation, else in continental notation, else of each
+    part.
+    """
     if piece.startswith("."):
         return [_exact(f"0{piece}")] if piece[1:].isdigit() else _readings(piece[1:])
     if _ENGLISH.fullmatch(piece):
@@ -142,7 +144,7 @@ def _exact(digits: str) -> Decimal:
 
 
 def _words(text: str) -> Iterator[Decimal]:
-    """Number words by themselves and together: `twenty-five` is 20, 5 and 25."""
+    """Yield the values of number words, singly and together: `twenty-five` gives 20, 5 and 25."""
     for run in _runs(text):
         yield from (Decimal(SMALL[word]) for word in run if word in SMALL)
         yield value_of_words(run)
@@ -155,7 +157,7 @@ def _words(text: str) -> Iterator[Decimal]:
 
 
 def _runs(text: str) -> Iterator[list[str]]:
-    """Number words in a row, with what links them."""
+    """Yield number words in a row, with the words that link them."""
     run: list[str] = []
     for word in (*_WORD.findall(text), ""):
         if word in _FIRST or (run and word in _VOCABULARY):
@@ -181,7 +183,7 @@ def _last_factor(part: Sequence[str]) -> int:
 
 
 def value_of_words(words: Sequence[str]) -> Decimal:
-    """What number words say together; other words are passed over.
+    """Return the value of number words taken together; other words are skipped.
 
     >>> value_of_words(["two", "and", "a", "half", "million"]), value_of_words(["a", "hundred", "and", "six"])
     (Decimal('2500000.0'), Decimal('106'))
@@ -202,7 +204,7 @@ def _or_one(value: Decimal | None) -> Decimal:
 
 
 def spoken(text: str) -> Decimal | None:
-    """The number that a text says in words alone; None if it is anything else.
+    """Return the number that a text states in words alone; None if it is anything else.
 
     >>> spoken("Two hundred and six"), spoken("a dozen"), spoken("half"), spoken("two or three")
     (Decimal('206'), Decimal('12'), None, None)

@@ -1,4 +1,4 @@
-"""What retrieval asks of a corpus and gives back. Knows nothing of where passages are stored."""
+"""The interfaces between retrieval and a corpus. They do not depend on how passages are stored."""
 
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
@@ -9,7 +9,7 @@ class Passage(Protocol):
 
     @property
     def id(self) -> str:
-        """Its name, once in a corpus; ties are broken by it."""
+        """The passage's id, unique in its corpus; ties are broken by it."""
         ...
 
     @property
@@ -19,7 +19,7 @@ class Passage(Protocol):
 
     @property
     def text(self) -> str:
-        """The words themselves, without the title."""
+        """The words of the passage, without the title."""
         ...
 
 
@@ -28,19 +28,19 @@ class Passages(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """Equal for equal corpora only."""
+        """A hash that is equal only for equal corpora."""
         ...
 
     def __len__(self) -> int:
-        """How many passages."""
+        """Return the number of passages."""
         ...
 
     def __iter__(self) -> Iterator[Passage]:
-        """Every passage in order."""
+        """Yield every passage in order."""
         ...
 
     def passage(self, number: int, /) -> Passage:
-        """One passage, 0 <= number < len."""
+        """Return one passage, 0 <= number < len."""
         ...
 
 
@@ -48,9 +48,9 @@ class Hit(NamedTuple):
     """A passage that a search found."""
 
     number: int
-    """Its place in the corpus, from 0."""
+    """The passage's place in the corpus, from 0."""
     score: float
-    """Higher is better; hits of one score are ordered by passage id."""
+    """The score; higher is better. Hits with the same score are ordered by passage id."""
 
 
 class Index(Protocol):
@@ -58,9 +58,9 @@ class Index(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """Equal where equal queries give equal hits."""
+        """A hash; with equal fingerprints, equal queries give equal hits."""
         ...
 
     def search(self, query: str, k: int) -> list[Hit]:
-        """The best k passages that share a word with the query, by (-score, passage id)."""
+        """Return the best k passages that share a word with the query, by (-score, passage id)."""
         ...

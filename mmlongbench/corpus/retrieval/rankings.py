@@ -1,13 +1,12 @@
-"""Rankings as an artifact: once a query was ranked, the order is kept and read, never computed again while it holds.
+"""Saved rankings: once a query was ranked, its order is kept on disk and not computed again while it is valid.
 
-Vectors differ in their last bits between devices, and so may the order of two passages. What is built from a kept
-ranking has equal bytes everywhere.
+Vectors differ in their last bits between devices, so the order of two passages may differ too. A build from a saved
+ranking has the same bytes everywhere.
 """
 
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from mmlongbench.corpus.retrieval.dense import Reranker
 from mmlongbench.corpus.retrieval.passages import Index, Passages
@@ -23,16 +22,16 @@ class Ranking:
 
     query: str
     numbers: tuple[int, ...]
-    """Places in the corpus."""
+    """The passages' places in the corpus."""
     fingerprint: str
-    """Of all that decided the order."""
+    """A hash of everything that decided the order."""
 
 
 class Rankings:
-    """Ranks queries over one corpus, and keeps what it ranked in a folder, a file a query."""
+    """Ranks queries over one corpus, and keeps each ranking in a folder, one file for each query."""
 
     def __init__(self, folder: Path, corpus: Passages, index: Index, k: int, reranker: Reranker | None = None) -> None:
-        """Of the best k by words, all are reordered by meaning if there is a reranker."""
+        """Rank by words, and let the reranker, if there is one, reorder the best k by meaning."""
         self._folder = folder
         self._corpus = corpus
         self._index = index
@@ -40,7 +39,7 @@ class Rankings:
         self._reranker = reranker
 
     def rank(self, query: str) -> Ranking:
-        """The ranking of a query, from disk if it is there."""
+        """Return the ranking of a query, from disk if it was saved."""
         facts = self._facts(query)
         fingerprint = digest(json.dumps(facts, sort_keys=True)).hex()
         path = self._folder / fingerprint[:2] / f"{fingerprint}.json"
@@ -50,7 +49,7 @@ class Rankings:
             write_whole(path, [json.dumps(facts | {"numbers": numbers}, sort_keys=True).encode(), b"\n"])
         return Ranking(query, tuple(numbers), fingerprint)
 
-    def _facts(self, query: str) -> dict[str, Any]:
+    def _facts(self, query: str) -> dict[str, object]:
         return {
             "format": FORMAT,
             "corpus": self._corpus.fingerprint,
@@ -68,10 +67,10 @@ class Rankings:
         return [numbers[place] for place in order]
 
 
-def _kept(path: Path, facts: dict[str, Any]) -> list[int] | None:
-    """The numbers of a file that was written whole and says what is asked; None where it is to be made anew."""
+def _kept(path: Path, facts: dict[str, object]) -> list[int] | None:
+    """Return the numbers of a complete file whose facts match; None if the ranking must be computed again."""
     try:
-        found = json.loads(path.read_bytes())
+        found: object = json.loads(path.read_bytes())
     except (FileNotFoundError, ValueError):
         return None
     if not isinstance(found, dict) or not isinstance(found.get("numbers"), list):

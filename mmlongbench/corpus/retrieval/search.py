@@ -1,4 +1,4 @@
-"""The search for hard negatives: rank the passages of a corpus, then turn away what tells the answer."""
+"""The search for hard negatives: ranks the passages of a corpus, then turns away those that give the answer away."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -13,23 +13,23 @@ class Found:
     """The hard negatives of a query, and what was turned away."""
 
     numbers: tuple[int, ...]
-    """Their places in the corpus, the hardest first."""
+    """The places of the negatives in the corpus, hardest first."""
     rejected: Counter[str]
     """How many passages were turned away, by reason."""
 
 
 class Search:
-    """The search of one corpus."""
+    """The search in one corpus."""
 
     def __init__(self, corpus: Corpus, rankings: Rankings) -> None:
-        """`rankings` are of this corpus."""
+        """Keep a corpus and its rankings."""
         self._corpus = corpus
         self._rankings = rankings
 
     def find(self, text: str, chosen: NegativeFilter) -> Found:
-        """Rank by a text, then turn away what answers the question or names its entity, counted by reason.
+        """Rank by a text, then turn away passages that answer the question or name its entity, counted by reason.
 
-        `chosen` is the filter of the question, and has let nothing through yet.
+        `chosen` is the filter of the question; it has not admitted any passage yet.
         """
         numbers, rejected = [], Counter[str]()
         for number in self._rankings.rank(text).numbers:

@@ -1,4 +1,4 @@
-"""What a builder may ask of a corpus: an article's lead section, paragraphs, and hard negatives for a question."""
+"""The corpus as a builder uses it: an article's lead section, its paragraphs, and hard negatives for a question."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,21 +16,21 @@ FoundBy: TypeAlias = Literal["id", "wikidata id", "title", ""]
 
 @dataclass(frozen=True, slots=True)
 class Lead:
-    """The lead section of an article, and what it was found by."""
+    """The lead section of an article, and the key by which it was found."""
 
     passages: tuple[Passage, ...]
-    """None where the corpus does not have the article."""
+    """The passages of the section; empty if the corpus does not have the article."""
     found_by: FoundBy = ""
-    """Empty where the corpus does not have the article."""
+    """The key by which it was found; empty if the corpus does not have the article."""
 
     @property
     def noted(self) -> tuple[str, ...]:
-        """What the lock counts of it (`Draft.noted`)."""
+        """The phrases that the lock counts for it (`Draft.noted`)."""
         return (f"joined by {self.found_by}" if self.found_by else "not joined",)
 
 
 class SearchedCorpus:
-    """A corpus with the hard negatives that were found for the declared queries; nothing is searched for here."""
+    """A corpus with the hard negatives that were found for the declared queries; it does not search."""
 
     def __init__(
         self,
@@ -39,9 +39,10 @@ class SearchedCorpus:
         negatives_of: Callable[[str], Sequence[int] | None],
         spare: Draws | None = None,
     ) -> None:
-        """`negatives_of` gives the hard negatives of a query by its id, as places in the corpus, the hardest first.
+        """Keep the corpus; `negatives_of` returns a query's hard negatives by its id, as places in the corpus, hardest
+        first.
 
-        `near` is the share of words from which a passage is a near duplicate of another. With `spare`, there are random
+        `near` is the similarity from which a passage is a near-duplicate of another. With `spare`, there are random
         negatives too.
         """
         self._corpus = corpus
@@ -50,9 +51,9 @@ class SearchedCorpus:
         self._spare = spare
 
     def lead(self, doc_id: str, title: str) -> Lead:
-        """Find an article's lead section: by the corpus's own id, by the Wikidata id, or by the title, in this order.
+        """Find an article's lead section: by the corpus's own id, else by the Wikidata id, else by the title.
 
-        `doc_id` may be either id. In a corpus that marks no sections the lead is the article's first passage.
+        `doc_id` may be either id. In a corpus without sections the lead is the article's first passage.
         """
         rows, found_by = self._article(doc_id, title)
         passages = [self._corpus.passage(row) for row in (rows if self._corpus.info.sectioned else rows[:1])]
@@ -60,7 +61,7 @@ class SearchedCorpus:
         return Lead(tuple(p for p in passages if p.section == 0 and p.doc_id == first), found_by)
 
     def _article(self, doc_id: str, title: str) -> tuple[Sequence[int], FoundBy]:
-        """The rows of an article; of several with one Wikidata id, that of the title, else the corpus's first."""
+        """Return the rows of an article; where several share a Wikidata id, that with the title, else the first one."""
         if rows := self._corpus.of_document(doc_id) if doc_id else []:
             return rows, "wikidata id" if wikidata_number(doc_id) else "id"
         titled = self._corpus.by_title(title)
@@ -74,7 +75,7 @@ class SearchedCorpus:
         return tuple(p for p in passages if p.first_paragraph <= last and p.last_paragraph >= first)
 
     def check(self, facts: Facts) -> None:
-        """Refuse a question whose answer cannot be kept out of any passage.
+        """Refuse a question whose answer cannot be kept out of passages.
 
         Raises:
             Rejected: the answer is a stop word, or one character.
@@ -87,16 +88,16 @@ class SearchedCorpus:
         """Yield the hard negatives of a query that `Builder.queries` declares, the hardest first.
 
         Raises:
-            DraftError: it was not declared, or nothing has been searched for yet (see `Builder.queries`).
+            DraftError: the query was not declared, or the search has not run yet (see `Builder.queries`).
 
         """
         yield from map(self._corpus.passage, self._numbers(query))
 
     def random_negatives(self, query: Query) -> Iterator[Passage]:
-        """Yield clean passages that are no hard negatives, in a drawn order; nothing if `random_fill` is off.
+        """Yield admissible passages that are not hard negatives, in a drawn order; nothing if `random_fill` is off.
 
         Raises:
-            DraftError: it was not declared, or nothing has been searched for yet (see `Builder.queries`).
+            DraftError: the query was not declared, or the search has not run yet (see `Builder.queries`).
 
         """
         if self._spare is None:
@@ -115,6 +116,6 @@ class SearchedCorpus:
         if numbers is None:
             raise DraftError(
                 f"no hard negatives of {query.id!r} are known: `queries(row, sources)` must declare the query, and a "
-                "draft may take them only in its take order, since they are searched for once the questions are chosen"
+                "draft may use them only in its take order, because the search runs after the questions are chosen"
             )
         return numbers

@@ -1,7 +1,7 @@
-"""The same search by the package rank-bm25, all in memory: for small corpora, and to check the index on disk by.
+"""The same search with the package rank-bm25, in memory: for small corpora, and to check the index on disk.
 
-Of its variants BM25+ with δ = 0 is taken: that is BM25 with an idf, ln((N + 1) / n), that is never negative and within
-1 / 2n of Lucene's; the idf of its `BM25Okapi` is below 0 for words of more than half of all passages, and is then
+It uses the variant BM25+ with δ = 0. This is BM25 with the idf ln((N + 1) / n), which is never negative and within 1 /
+2n of Lucene's. The idf of the package's `BM25Okapi` is below 0 for words of more than half of all passages, and is then
 replaced by a quarter of the mean idf.
 """
 
@@ -22,25 +22,25 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST = 100_000
-"""Passages; a hundred thousand take a gigabyte."""
+"""The maximum number of passages; a hundred thousand take a gigabyte."""
 TOLERANCE = 2.0**-40
-"""Relative; sums here are in double precision."""
+"""The relative difference below which scores are equal; sums here are in double precision."""
 _DOCUMENTS = 8
-"""Documents whose scorers are kept for their next question; one of 50 pages takes about a megabyte."""
+"""Documents whose scorers are kept for the next question; the scorer of 50 pages takes about a megabyte."""
 
 
 class RankBm25Index:
-    """A corpus in memory."""
+    """The index of a corpus in memory."""
 
     def __init__(self, corpus: Passages) -> None:
         """Read the whole corpus.
 
         Raises:
-            MMLongBenchError: the corpus is too large for this.
+            MMLongBenchError: the corpus is too large for memory.
 
         """
         if not 0 < len(corpus) <= MOST:
-            raise MMLongBenchError(f"rank-bm25 holds 1 to {MOST:,} passages, not {len(corpus):,}; use tantivy")
+            raise MMLongBenchError(f"rank-bm25 can hold 1 to {MOST:,} passages, not {len(corpus):,}; use tantivy")
         passages = list(corpus)
         self._scorer = _Scorer([tokens(f"{p.title}\n{p.text}") for p in passages])
         self._ranks = ranks_of([[p.id for p in passages]])
@@ -48,7 +48,7 @@ class RankBm25Index:
         self.fingerprint = digest(corpus.fingerprint, len(corpus), made_by, K1, B, TOKENS).hex()
 
     def search(self, query: str, k: int) -> list[Hit]:
-        """The best k passages that share a word with the query, by (-score, passage id)."""
+        """Return the best k passages that share a word with the query, by (-score, passage id)."""
         return self._scorer.best(query, k, self._ranks)
 
 
@@ -67,13 +67,13 @@ def rank_texts(query: str, texts: Sequence[str]) -> tuple[int, ...]:
 
 @lru_cache(maxsize=_DOCUMENTS)
 def _scorer_of(texts: tuple[str, ...]) -> "_Scorer | None":
-    """The scorer of some texts; None where no text has a word."""
+    """Return the scorer of some texts; None if no text has a word."""
     words = list(map(tokens, texts))
     return _Scorer(words) if any(words) else None
 
 
 class _Scorer:
-    """BM25 over texts that are given as words, at least one of which has any."""
+    """BM25 over texts that are given as words; at least one text has a word."""
 
     def __init__(self, texts: Sequence[Sequence[str]]) -> None:
         from rank_bm25 import BM25Plus
@@ -81,7 +81,7 @@ class _Scorer:
         self._engine = BM25Plus(texts, k1=K1, b=B, delta=0)
 
     def best(self, query: str, k: int, ranks: "NDArray[np.uint32]") -> list[Hit]:
-        """The best k texts that share a word with the query, by (-score, rank)."""
+        """Return the best k texts that share a word with the query, by (-score, rank)."""
         import numpy as np
 
         scores = np.asarray(self._engine.get_scores(tokens(query)), np.float64)

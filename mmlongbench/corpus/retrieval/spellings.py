@@ -1,4 +1,4 @@
-"""The ways in which one number or one date is usually written. Everything else is only written as it is."""
+"""The usual ways to write a number or a date. Any other text has only one spelling."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -7,8 +7,10 @@ from decimal import Decimal
 
 from mmlongbench.corpus.retrieval.numbers import CURRENCIES, ENGLISH, NAMES, SCALES, SHORT, spoken
 
-MONTHS = re.findall(r"\w+", "January February March April May June July August September October November December")
-_FIRST = re.findall(
+MONTHS: list[str] = re.findall(
+    r"\w+", "January February March April May June July August September October November December"
+)
+_FIRST: list[str] = re.findall(
     r"\w+",
     "zeroth first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth "
     "fifteenth sixteenth seventeenth eighteenth nineteenth",
@@ -24,9 +26,9 @@ ORDINALS = (
 """The ordinals below a hundred, in order."""
 PERCENT = ("%", " percent", " per cent")
 MAX_DECIMALS = 3
-"""1.234 million is usual, 1.2345 million is not."""
+"""The maximum number of decimals before `million` and the like: 1.234 million is usual, 1.2345 million is not."""
 MAX_SCALED = 10**6
-"""Beyond a million trillion numbers are written in digits."""
+"""The largest number that is written with words; above a million trillion, numbers are written in digits."""
 
 MONEY = {
     "$": ("dollars", "dollar", "US dollars", "USD"),
@@ -36,7 +38,7 @@ MONEY = {
 }
 """The names of a currency's sign."""
 MAX_HALVES = 100
-"""Halves below it are also written 2½."""
+"""The number below which halves are also written like 2½."""
 
 _ODD_CASES = str.maketrans("ſıİ", "siI")
 """Letters that a search without regard to case takes for an s or i."""
@@ -57,9 +59,9 @@ _NUMERIC = re.compile(r"(\d{1,2})([/.-])(\d{1,2})\2(\d{4})")
 
 
 def usual_spellings(text: str) -> list[str]:
-    """A text, and if it is a number (with a unit, if it has one), an ordinal or a date, its other usual spellings.
+    """Return a text and, if it is a number (perhaps with a unit), an ordinal or a date, its other usual spellings.
 
-    A date like 03/05/1990 is spelled as both of the days that it can be.
+    A date like 03/05/1990 is spelled as both days that it can mean.
 
     >>> usual_spellings("1,200,000")
     ['1,200,000', '1200000', '1.2 million']
@@ -75,7 +77,7 @@ def usual_spellings(text: str) -> list[str]:
 
 
 def number_spellings(value: float) -> list[str]:
-    """The usual spellings of a number, the plain one first.
+    """Return the usual spellings of a number, the plain one first.
 
     >>> number_spellings(1234.0), number_spellings(2.5e6), number_spellings(0.9), number_spellings(12)
     (['1234', '1,234'], ['2500000', '2,500,000', '2.5 million'], ['0.9'], ['12', 'twelve'])
@@ -102,7 +104,7 @@ def _plain(value: Decimal, thousands: str = "") -> str:
 
 
 def value_of(text: str) -> float | None:
-    """The number that a text is, without a unit or currency; None if it is anything else.
+    """Return the number that a text is, without unit or currency; None if it is anything else.
 
     >>> value_of("1.2 million"), value_of("12"), value_of("12 km"), value_of("twelve"), value_of("two and a half")
     (1200000.0, 12.0, None, 12.0, 2.5)
@@ -120,7 +122,7 @@ def _read(text: str) -> str:
 
 
 def _at_length(text: str) -> str:
-    """`3.5bn` as `3.5 billion`; a single letter is a unit, unless it counts money."""
+    """Return `3.5bn` as `3.5 billion`; a single letter is a unit, unless it follows a sign of money."""
     match = _SHORTENED.fullmatch(text)
     if match is None or (len(match[3]) == 1 and not match[1]):
         return text
@@ -140,7 +142,7 @@ def _quantities(text: str) -> Iterator[str]:
 
 
 def _measured(number: str, sign: str, unit: str) -> Iterator[str]:
-    """A number with its currency or unit."""
+    """Yield the spellings of a number with its currency or unit."""
     signs = [one for one, names in MONEY.items() if one == sign or unit.lower() in map(str.lower, names)]
     if unit in ("%", "percent", "per cent"):
         yield from (f"{sign}{number}{percent}" for percent in PERCENT)
@@ -194,7 +196,7 @@ def _dates(text: str) -> Iterator[str]:
 
 
 def _days(text: str) -> Iterator[tuple[int, int, int]]:
-    """The (day, month, year) that a text can mean."""
+    """Yield each (day, month, year) that a text can mean."""
     if match := _DAY_FIRST.fullmatch(text):
         yield _nth(match[1], match[2]), _month(match[3]), int(match[4])
     elif match := _MONTH_FIRST.fullmatch(text):

@@ -1,8 +1,8 @@
-"""Text as answers, words and shingles are compared. Knows nothing of passages or questions.
+"""How text is compared: as answers, as words and as shingles. Passages and questions are not known here.
 
 `normalise` is SQuAD's normalisation (Rajpurkar et al. 2016, the official evaluation script) with letters and Unicode
-punctuation folded as well. It glues what punctuation joins (`Vienna–Paris` is one word), so what must not be missed is
-looked for in further forms of a text, in which punctuation parts words.
+punctuation folded as well. It joins what punctuation connects (`Vienna–Paris` becomes one word). So where nothing may
+be missed, texts are also searched in further forms, in which punctuation separates words.
 """
 
 import re
@@ -13,16 +13,16 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 LONGEST_WORD = 255
-"""Characters of a word that count in a search; an index has a bound on the length of its words."""
+"""The maximum length of a word in a search; an index limits the length of its words."""
 WORDS_IN_SHINGLE = 5
 TEXTS_KEPT = 20_000
-"""Texts whose forms are kept for the next question, about 3 kB each where passages have a hundred words."""
+"""Texts whose forms are kept for the next question; each takes about 3 kB if passages have a hundred words."""
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _ARTICLES_AND_POSSESSIVES = frozenset({"a", "an", "the", "s"})
 _WORD = re.compile(r"[^\W_]+")
 _POINT = "\ue000"
-"""Stands for a decimal point where punctuation is left out; a character without a meaning of its own."""
+"""Replaces a decimal point where punctuation is removed; a character without a meaning of its own."""
 _BREAK = re.compile(rf"[^\w{_POINT}]+|_+")
 _COMMAS = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?!\d)")
 _GROUPS = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?!\d)|(?<![\d.,])\d{1,3}(?:([ '’])\d{3})(?:\1\d{3})*(?!\d)")
@@ -46,11 +46,11 @@ _LETTERS = {
     },
     **dict.fromkeys("ʹʻʼʽʾʿˈ", "'"),
 }
-"""What Unicode does not take apart: letters with strokes, ligatures, and letters that serve as apostrophes."""
+"""Characters that Unicode does not decompose: letters with strokes, ligatures, and letters used as apostrophes."""
 
 
 class _Table(dict[int, str | None]):
-    """A table for `str.translate`, filled as used."""
+    """A table for `str.translate` that is filled when characters are first used."""
 
     def __init__(self, written: Callable[[str], str]) -> None:
         super().__init__()
@@ -74,7 +74,7 @@ def _is_zero_width(character: str) -> bool:
 
 
 def _folded(character: str) -> str:
-    """A character in lower case without marks; nothing if it has no width, like a soft hyphen."""
+    """Return a character in lower case without marks; empty for one without width, like a soft hyphen."""
     parts = unicodedata.normalize("NFKD", character).lower()
     return "".join(_LETTERS.get(part, part) for part in parts if not (_is_mark(part) or _is_zero_width(part)))
 
@@ -84,7 +84,9 @@ def _bare(character: str) -> str:
 
 
 def _apart(character: str) -> str:
-    """A character folded, a symbol or a raised digit between spaces, so that it cannot become part of a word."""
+    """Return a folded character; a symbol or a raised digit gets spaces around it, so that it stays a word by
+    itself.
+    """
     is_joined = not unicodedata.category(character).startswith(("S", "No"))
     return " and " if character in "&＆" else _folded(character) if is_joined else f" {_folded(character)} "
 
@@ -109,7 +111,7 @@ _UNACCENTED = _Table(_unaccented)
 
 
 def normalise(text: str) -> str:
-    """Lower case, no accents, no punctuation, no articles, single spaces.
+    """Return a text in lower case, without accents, punctuation and articles, and with single spaces.
 
     >>> normalise("The  Café—“Déjà-vu”, an  inn in Łódź")
     'cafedejavu inn in lodz'
@@ -118,9 +120,10 @@ def normalise(text: str) -> str:
 
 
 def contains(text: str, answer: str) -> bool:
-    """Whether a text holds an answer at word boundaries; every text holds no word at all.
+    """Return whether a text contains an answer at word boundaries; every text contains an answer without words.
 
-    Both are normalised, or have spaces for punctuation; either way a decimal point stays between digits.
+    Both are compared in two forms: normalised, and with spaces instead of punctuation. Decimal points between digits
+    stay.
 
     >>> contains("She sang at the Olympia, Paris.", "olympia paris"), contains("an oxbow", "ox")
     (True, False)
@@ -134,12 +137,12 @@ def contains(text: str, answer: str) -> bool:
 
 
 def _glued(text: str) -> str:
-    """Normalised, with the decimal points."""
+    """Return a text normalised, but with decimal points."""
     return normalise(_INNER.sub(_POINT, _COMMAS.sub(lambda found: found.group().replace(",", ""), text)))
 
 
 def _spaced(text: str) -> str:
-    """Words between single spaces, with the decimal points, and with numbers in one spelling: 3,000.0km as 3000 km."""
+    """Return words with single spaces, decimal points, and numbers in one spelling: 3,000.0km as 3000 km."""
     words = text.translate(_AS_WORDS)
     if not _DIGIT.search(words):
         return " ".join(words.split())
@@ -149,14 +152,16 @@ def _spaced(text: str) -> str:
 
 
 def _loose(text: str) -> tuple[str, str, str]:
-    """Normalised; every run of letters and digits by itself; the latter less articles and possessives."""
+    """Return three forms: normalised; with each run of letters or digits apart; the latter without articles and
+    possessives.
+    """
     telling = (word for word in _spaced(text).split() if word not in _ARTICLES_AND_POSSESSIVES)
     return normalise(text), " ".join(text.translate(_BROKEN).split()), " ".join(telling)
 
 
 @lru_cache(maxsize=TEXTS_KEPT)
 def forms(text: str) -> str:
-    """All forms of a text in which a needle is looked for, a line each, between spaces; the first is the normalised.
+    """Return all forms of a text in which needles are searched for, one a line; the first is the normalised form.
 
     >>> forms("The 3.0km-long Jackie Wilson’s song").replace(_POINT, ".").splitlines()
     [' 30kmlong jackie wilsons song ', ' the 3 0km long jackie wilson s song ', ' 3 km long jackie wilson song ']
@@ -165,7 +170,7 @@ def forms(text: str) -> str:
 
 
 def needles(name: str) -> frozenset[str]:
-    """What stands in `forms` of a text that holds a name, whatever punctuation is around or within; none of nothing.
+    """Return the texts to search for in `forms` to find a name with any punctuation; empty for an empty name.
 
     >>> sorted(needles("St. John's"))
     [' st john ', ' st john s ', ' st johns ']
@@ -176,24 +181,24 @@ def needles(name: str) -> frozenset[str]:
 
 
 def tokens(text: str) -> list[str]:
-    """The words to search by: runs of letters and digits, lower case, without accents.
+    """Return the words to search by: runs of letters and digits, in lower case, without accents.
 
     >>> tokens("Zoë's 3.5-litre (V8)")
     ['zoe', 's', '3', '5', 'litre', 'v8']
     """
     folded = text.lower()
-    if not text.isascii():  # twice lower: a ligature like № has capitals once it is taken apart
+    if not text.isascii():  # lower case again: a ligature like № has capitals when it is decomposed
         folded = unicodedata.normalize("NFKD", folded).translate(_UNACCENTED).lower()
     return [word[:LONGEST_WORD] for word in _WORD.findall(folded)]
 
 
 def shingles(text: str, width: int = WORDS_IN_SHINGLE) -> frozenset[str]:
-    """All runs of `width` normalised words; a shorter text is one shingle, and an empty one has none."""
+    """Return all runs of `width` normalised words; a shorter text is one shingle, an empty text has none."""
     return shingles_of(normalise(text), width)
 
 
 def shingles_of(normalised: str, width: int = WORDS_IN_SHINGLE) -> frozenset[str]:
-    """The shingles of a text that is normalised already."""
+    """Return the shingles of a text that is already normalised."""
     words = normalised.split()
     if not words:
         return frozenset()
@@ -201,20 +206,22 @@ def shingles_of(normalised: str, width: int = WORDS_IN_SHINGLE) -> frozenset[str
 
 
 def jaccard(one: frozenset[str], other: frozenset[str]) -> float:
-    """The part of all shingles of two texts that both have; 0 where neither has any."""
+    """Return the share of all shingles of two texts that both have; 0 if neither has any."""
     either = len(one | other)
     return len(one & other) / either if either else 0.0
 
 
 class NearDuplicates:
-    """Texts seen so far, and whether one comes close to any of them.
+    """A collection of texts that tells whether another text is close to one of them.
 
-    Exact: shared shingles are counted through an inverted index, so the cost of a look does not grow with texts that
-    share nothing.
+    The result is exact. Shared shingles are counted with an inverted index, so texts without shared shingles cost
+    nothing.
     """
 
     def __init__(self, threshold: float, texts: Iterable[str] = ()) -> None:
-        """Two texts are near when the Jaccard similarity of their shingles is at least `threshold`, 0 < t <= 1."""
+        """Two texts are near if the Jaccard similarity of their shingles is at least `threshold`, 0 < threshold <=
+        1.
+        """
         if not 0 < threshold <= 1:
             raise ValueError(f"a threshold of near-duplicates is above 0 and at most 1, not {threshold}")
         self._threshold = threshold
@@ -224,20 +231,20 @@ class NearDuplicates:
             self.add(shingles(text))
 
     def add(self, found: frozenset[str]) -> None:
-        """Remember the shingles of a text."""
+        """Add the shingles of a text."""
         for shingle in found:
             self._holders.setdefault(shingle, []).append(len(self._sizes))
         self._sizes.append(len(found))
 
     def near(self, found: frozenset[str]) -> bool:
-        """Whether a text with these shingles is near one that was added."""
+        """Return whether a text with these shingles is near one that was added."""
         shared = Counter(holder for shingle in found for holder in self._holders.get(shingle, ()))
         size = len(found)
         return any(both >= self._threshold * (size + self._sizes[at] - both) for at, both in shared.items())
 
 
 def holder(names: Iterable[str]) -> Callable[[str], bool]:
-    """Whether a text holds one of some names or answers at word boundaries, in any form; made once, asked often.
+    """Return a function that tells whether a text contains one of some names at word boundaries, in any form.
 
     >>> holder(["Olympia, Paris"])("She sang at the Olympia (Paris).")
     True

@@ -1,7 +1,7 @@
-"""The order of scored passages: the best first, ties by passage id, whatever order the sums were made in.
+"""The order of scored passages: the best first, ties by passage id, however the sums were computed.
 
-Engines add the weights of a query's words in single precision and in an order of their own, so equal sums can differ
-in their last bits. Scores closer than that rounding can make them count as one score.
+Search engines add the weights of a query's words in single precision and in varying order, so equal sums can differ in
+their last bits. Scores closer than this rounding error count as equal.
 """
 
 from collections.abc import Iterable
@@ -18,9 +18,9 @@ ROUNDING = 2.0**-23
 
 
 def ranks_of(blocks: Iterable[list[str]]) -> "NDArray[np.uint32]":
-    """For each passage the place of its id among all ids, by code point; shape (passages,).
+    """Return for each passage the place of its id among all sorted ids; shape (passages,).
 
-    The ids come block after block, and are kept as bytes: some 25 bytes a passage.
+    The ids come in blocks, and are kept as bytes: about 25 bytes a passage.
     """
     import numpy as np
     import pyarrow
@@ -35,7 +35,7 @@ def ranks_of(blocks: Iterable[list[str]]) -> "NDArray[np.uint32]":
 
 
 def groups(scores: "NDArray[np.float64]", tolerance: float, is_relative: bool = True) -> "NDArray[np.intp]":
-    """Number the ties of scores that fall: a new one begins where a score drops by more than the tolerance."""
+    """Number the ties of falling scores: a new tie begins where a score drops by more than the tolerance."""
     import numpy as np
 
     bounds = tolerance * np.abs(scores[:-1]) if is_relative else tolerance
@@ -50,21 +50,21 @@ def settle(
     tolerance: float,
     is_all: bool,
 ) -> list[Hit] | None:
-    """The best k of scores that fall, or None if a tie at the edge may go on beyond the last of them.
+    """Return the best k of falling scores, or None if a tie may continue beyond the last of them.
 
     Args:
         scores: highest first, up to rounding.
         numbers: the passage of each score.
-        ranks: of all passages of the corpus, see `ranks_of`.
-        k: how many are asked for.
-        tolerance: the relative difference that rounding makes.
-        is_all: whether these are all that there are.
+        ranks: the ranks of all passages of the corpus, see `ranks_of`.
+        k: how many passages to return.
+        tolerance: the relative difference that rounding can make.
+        is_all: whether these are the scores of all passages.
 
     """
     import numpy as np
 
     group = groups(scores, tolerance)
-    if not is_all and (len(scores) <= k or group[k - 1] == group[-1]):
+    if not is_all and (len(scores) <= k or int(group[k - 1]) == int(group[-1])):
         return None
     best = np.lexsort((ranks[numbers], group))[:k]
     tied = scores[np.searchsorted(group, group[best])]

@@ -1,4 +1,4 @@
-"""Answers that are a choice or a count, read out of what a model said: Yes or No, a letter, a label, numbers."""
+"""Finds answers that are a choice or a count in a model's output: Yes or No, a letter, a label, numbers."""
 
 import json
 import re
@@ -9,9 +9,9 @@ from typing import Any
 from mmlongbench.metrics.benchmark.texts import normalised, single_blanks, without_articles
 
 _MAX_DIGITS = 4300
-"""Of a number that Python reads; a longer one is no answer."""
+"""The maximum digits of a number that is read; a longer one is not an answer."""
 _LAST_YES_OR_NO = re.compile(r".*\b(yes|no)\b", re.DOTALL)
-"""The greedy beginning finds the last one, in one pass."""
+"""Matches the last yes or no: the beginning is greedy, so one pass is enough."""
 _LAST_LETTER = re.compile(r".*\b([A-J])\b", re.DOTALL)
 _LAST_NUMBER = re.compile(r".*\b(\d+)\b", re.DOTALL)
 _LETTER_SAID = (re.compile(r"answer is \(?([A-J])"), re.compile(r"[aA]nswer:\s*([A-J])"))
@@ -20,17 +20,17 @@ _DIGITS = re.compile(r"\d+")
 _NUMBERS_IN_BRACKETS = re.compile(r"\[[\d\s,]+\]")
 
 
-def sub_em(prediction: str, answers: str | Sequence[Any]) -> float:
-    """Whether any answer, normalised, is part of the normalised prediction; answers may be lists of lists.
+def sub_em(prediction: str, answers: object) -> float:
+    """Return whether any answer, normalised, is part of the normalised prediction; answers may be lists of lists.
 
-    As in the public code an answer that is empty once normalised ("A") is part of everything.
+    As in the public code, an answer that is empty when normalised ("A") is part of every prediction.
     """
     said = normalised(prediction)
     return float(any(normalised(answer) in said for answer in flattened(answers)))
 
 
 def flattened(answers: object) -> Iterable[str]:
-    """Every string of an answer, of a list of answers, or of a list of such lists; a number as a string."""
+    """Yield every string of an answer, of a list of answers, or of a list of such lists; a number as a string."""
     if isinstance(answers, list | tuple):
         for answer in answers:
             yield from flattened(answer)
@@ -39,7 +39,8 @@ def flattened(answers: object) -> Iterable[str]:
 
 
 def yes_or_no(prediction: str) -> int | None:
-    """1 for Yes, 0 for No, by the last of these words; else the number that is all that was said; None: a refusal.
+    """Return 1 for Yes and 0 for No, by the last of these words; else the number that is the whole text; None: a
+    refusal.
 
     >>> yes_or_no("Yes, there is a dog. No, wait"), yes_or_no("1"), yes_or_no("I think not")
     (0, 1, None)
@@ -51,7 +52,7 @@ def yes_or_no(prediction: str) -> int | None:
 
 
 def binary_acc(prediction: str, answer: str, default: int | None = None) -> float:
-    """Whether the last yes or no is the answer's; a refusal counts as `default`, by default as wrong.
+    """Return whether the last yes or no equals the answer; a refusal counts as `default`, by default as wrong.
 
     The public code gives refusals 0, 1, 1, 0, … in turn, so that a score depends on the order of the file.
     """
@@ -61,7 +62,7 @@ def binary_acc(prediction: str, answer: str, default: int | None = None) -> floa
 
 
 def total_count(prediction: str) -> int | None:
-    """The sum of the last list of numbers, else of the whole numbers of the last brackets, else of all digits.
+    """Return the sum of the last list of numbers, else of the whole numbers in the last brackets, else of all digits.
 
     >>> total_count("first [9], then [1, 2]"), total_count("[1, 'a', 2]"), total_count("1 and 2"), total_count("six")
     (3, 3, 3, 0)
@@ -76,13 +77,15 @@ def total_count(prediction: str) -> int | None:
 
 
 def soft_acc(prediction: str, answer: Sequence[int]) -> float:
-    """Whether the total counted is the answer's; its name is from MM-NIAH, which compares position by position."""
+    """Return whether the total count equals the answer; the name is from MM-NIAH, which compares position by
+    position.
+    """
     return float(total_count(prediction) == sum(answer))
 
 
 def option_letter(prediction: str) -> int | None:
-    """The place of the option chosen, from 0: behind "answer is" or "Answer:", else the last capital from A to J that
-    stands alone.
+    """Return the place of the chosen option, from 0: after "answer is" or "Answer:", else the last separate capital
+    from A to J.
 
     >>> option_letter("The answer is (D)"), option_letter("C or D"), option_letter("answer: b")
     (3, 3, None)
@@ -94,12 +97,12 @@ def option_letter(prediction: str) -> int | None:
 
 
 def mc_acc(prediction: str, answer: int) -> float:
-    """Whether the option chosen is the answer, its place from 0."""
+    """Return whether the chosen option is the answer, given by its place from 0."""
     return float(option_letter(prediction) == answer)
 
 
 def class_label(prediction: str) -> int | None:
-    r"""The number behind the first "label:", else the last number that stands alone, else the first digits.
+    r"""Return the number after the first "label:", else the last separate number, else the first digits.
 
     >>> class_label("label: 3\nlabel: 0"), class_label("label 0 or 3"), class_label("x12y")
     (3, 3, 12)
@@ -111,12 +114,12 @@ def class_label(prediction: str) -> int | None:
 
 
 def cls_acc(prediction: str, answer: int) -> float:
-    """Whether the label is the answer."""
+    """Return whether the label is the answer."""
     return float(class_label(prediction) == answer)
 
 
 def _sum_of_digits(text: str) -> int | None:
-    """The sum of all numbers written in digits; None where one is too long to be read."""
+    """Return the sum of all numbers written in digits; None if one is too long to be read."""
     total = 0
     for found in _DIGITS.finditer(text):
         number = _number(found[0])
@@ -127,7 +130,7 @@ def _sum_of_digits(text: str) -> int | None:
 
 
 def _last_brackets(text: str) -> str:
-    """The last of the shortest bracketed parts, found from the left, in one pass."""
+    """Return the last of the shortest bracketed parts, searched from the left, in one pass."""
     last, start = "", text.find("[")
     while start >= 0 and (end := text.find("]", start)) >= 0:
         last = text[start : end + 1]
@@ -135,16 +138,16 @@ def _last_brackets(text: str) -> str:
     return last
 
 
-def _json_list(text: str) -> list[Any] | None:
+def _json_list(text: str) -> list[object] | None:
     try:
-        values = json.loads(text)
+        values: object = json.loads(text)
     except (ValueError, RecursionError):  # a number of too many digits, brackets too deep
         return None
     return values if isinstance(values, list) else None
 
 
 def _whole(value: Any) -> int | None:  # noqa: ANN401  (what JSON holds)
-    """A value as a whole number, as Python makes one."""
+    """Return a value as a whole number, as Python converts it; None if it cannot."""
     try:
         return int(value)
     except (ValueError, TypeError, OverflowError):

@@ -1,7 +1,8 @@
-"""Answers about documents, by the format of the gold answer: the benchmark's rules for Integer, Float, String, List.
+"""Scores answers about documents by the format of the gold answer: the benchmark's rules for Integer, Float, String,
+List.
 
-The paper says exact match for integers; the public code, which decides, takes any number of the prediction. A gold
-answer that its format does not fit, over which the public code fails, is compared as a String.
+For integers, the paper says exact match, but the public code accepts any number of the prediction; the public code is
+followed. A gold answer that does not fit its format, at which the public code fails, is compared as a String.
 """
 
 import json
@@ -9,15 +10,14 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from math import isclose
-from typing import Any
 
 from mmlongbench.metrics.benchmark.texts import token_f1
 
 TOLERANCE = 0.01
-"""Of a Float, relative."""
+"""The relative tolerance of a Float."""
 _UNITS = ("meters", "acres", "minutes", "miles", "mile", "feet")
 _SUFFIXES = ("kg", *_UNITS, "million", "thousand", "billion", "mm", "m")
-"""Each is taken off once, in this order."""
+"""Endings that are removed; each once, in this order."""
 _NUMBER = re.compile(r"-?\d+(?:\.\d*)?|-?\.\d+")
 _EXACT = tuple(
     re.compile(pattern)
@@ -36,9 +36,9 @@ _EXACT = tuple(
 
 
 def doc_qa(prediction: str, answer: object, answer_format: str) -> float:
-    """The score of an answer of a format: Integer, Float, String, None or List (see `FORMATS`).
+    """Return the score of an answer of a format: Integer, Float, String, None or List (see `FORMATS`).
 
-    A List is JSON; its plain strings are one element, and the score is the mean over the elements.
+    A List is JSON. Its plain strings count together as one element; the score is the mean over the elements.
 
     >>> doc_qa("about 4 or 5", "5", "Integer"), doc_qa("0.21", "21%", "Float"), doc_qa("red", '["red", "3"]', "List")
     (1.0, 1.0, 0.5)
@@ -51,7 +51,7 @@ def doc_qa(prediction: str, answer: object, answer_format: str) -> float:
 
 
 def cleaned(text: str) -> str:
-    """Lower case, without commas, a unit at the end, quotes around, currency and per cent.
+    """Return a text in lower case, without commas, a unit at the end, quotes around it, currency and percent signs.
 
     >>> cleaned("$1,577.00 million"), cleaned("'73.2% '")
     ('1577.00', '73.2')
@@ -66,13 +66,13 @@ def cleaned(text: str) -> str:
 
 
 def without_quotes(text: str) -> str:
-    """Without one quotation mark at the beginning and one at the end, which need not be a pair."""
+    """Return a text without one quotation mark at its beginning and one at its end, which need not be a pair."""
     text = text[1:] if text[:1] in ("'", '"') else text
     return text[:-1] if text[-1:] in ("'", '"') else text
 
 
 def numbers_said(text: str) -> Iterator[float]:
-    """Every number of a text without commas that is finite."""
+    """Yield every finite number of a text without commas."""
     for found in _NUMBER.finditer(text.replace(",", "")):
         number = float(found[0])
         if math.isfinite(number):
@@ -80,7 +80,7 @@ def numbers_said(text: str) -> Iterator[float]:
 
 
 def is_exact(answer: str) -> bool:
-    """Whether an answer is compared as it stands: a url, a file's name, a page, a phone number, a time, a date, a mail
+    """Return whether an answer is compared unchanged: a URL, file name, page, phone number, time, date or mail
     address.
     """
     return any(pattern.search(answer) for pattern in _EXACT)
@@ -105,15 +105,17 @@ def _string(answer: str, prediction: str) -> float:
 
 
 def _list(answer: str, prediction: str) -> float:
-    elements = json.loads(answer)
+    elements: object = json.loads(answer)
     if not isinstance(elements, list) or not elements:
         raise ValueError(answer)
     scores = [doc_qa(prediction, element, kind) for element, kind in _elements(elements)]
     return sum(scores) / len(scores)
 
 
-def _elements(elements: list[Any]) -> Iterator[tuple[object, str]]:
-    """The elements with their formats; plain strings first, as one, so that a long prediction may hold them all."""
+def _elements(elements: list[object]) -> Iterator[tuple[object, str]]:
+    """Yield the elements with their formats. Plain strings come first, as one, so that a long prediction may contain
+    them all.
+    """
     kinds = [_kind(element) for element in elements]
     is_merged = [kind == "String" and not is_exact(str(each)) for each, kind in zip(elements, kinds, strict=True)]
     merged = " ".join(str(each) for each, is_plain in zip(elements, is_merged, strict=True) if is_plain).strip()
@@ -144,4 +146,4 @@ _SCORES: Mapping[str, Callable[[str, str], float]] = {
     "List": _list,
 }
 FORMATS = tuple(_SCORES)
-"""Of gold answers."""
+"""The functions for each format of gold answers."""

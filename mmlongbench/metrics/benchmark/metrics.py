@@ -1,10 +1,10 @@
-"""The benchmark's own metrics, as they are chosen by name; what they compute stands beside, in pure functions.
+"""The benchmark's own metrics, chosen by name; the functions that compute them are in the other modules of this folder.
 
-The public code puts the prompt's last words ("Answer:") before what a model said, and scores both the whole and what
-stands behind these words; the better counts. It answers a refused yes/no question by the question's place in the file.
-The profile `official` does the same with every prediction. So does the profile `paper`, which reads only the rest of
-the line behind these words, as the public code did when the paper's figures were made; the rules are the same. The
-profile `ours` takes predictions as they stand, and counts a refusal as wrong.
+The public code puts the prompt's last words ("Answer:") before a model's output. It scores both the whole text and the
+part after these words; the better score counts. For a refused yes/no question it takes an answer that depends on the
+question's place in the file. The profile `official` does the same with every prediction. So does the profile `paper`,
+but it reads only the rest of the line after these words, as the public code did when the paper's figures were made. The
+profile `ours` scores predictions unchanged, and counts a refusal as wrong.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ from mmlongbench.metrics.benchmark.answers import (
     yes_or_no,
 )
 from mmlongbench.metrics.benchmark.documents import FORMATS, doc_qa
-from mmlongbench.metrics.benchmark.rouge import MAX_CHARACTERS, rouge, rouge_scorer
+from mmlongbench.metrics.benchmark.rouge import MAX_CHARACTERS, Scorer, rouge, rouge_scorer
 from mmlongbench.metrics.benchmark.texts import after_prefix, rest_of_line
 from mmlongbench.task.metric import Profile, RuleMetric, Score, ScoringInput, Settings
 
@@ -30,59 +30,61 @@ PUBLIC_CODE = "EdinburghNLP/MMLongBench@22b9f27"
 PAPER = "arXiv:2505.10610"
 """The paper whose figures `paper` follows."""
 ANSWER, LABEL, SUMMARY = "Answer:", "label:", "Summary:"
-"""What the prompts of the tasks end with."""
+"""The last words of the tasks' prompts."""
 DEFAULTS = (0, 1, 1, 0)
-"""Which the public code takes in turn for what was said to a yes/no question, where neither word was: 1 is yes."""
+"""The answers that the public code takes in turn for a yes/no question if the output has neither word; 1 is yes."""
 
 
 class BenchmarkMetric(RuleMetric):
-    """A metric of the public code; `prefix` is what the prompts of its tasks end with."""
+    """A metric of the public code; `prefix` is the last words of its tasks' prompts."""
 
     profiles: ClassVar[Mapping[Profile, str]] = {"official": PUBLIC_CODE, "paper": PAPER, "ours": ""}
     prefix: ClassVar[str] = ANSWER
 
     def whole_text(self, asked: ScoringInput) -> str:
-        """Return the text that is scored as a whole: the prompt's last words and the prediction, but under `ours`."""
+        """Return the text that is scored as a whole: the prompt's last words and the prediction; under `ours` the
+        prediction.
+        """
         return asked.prediction if self.profile == "ours" else (asked.lead or self.prefix) + asked.prediction
 
     def parsed(self, text: str, prefix: str) -> str:
-        """Return what stands behind a prefix: all of it, or the rest of the line under `paper`."""
+        """Return the text after a prefix: all of it, or the rest of the line under `paper`."""
         return rest_of_line(text, prefix) if self.profile == "paper" else after_prefix(text, prefix)
 
     def texts_scored(self, asked: ScoringInput) -> tuple[str, ...]:
-        """Return the texts of which the better counts."""
+        """Return the texts that are scored; the best score counts."""
         whole = self.whole_text(asked)
         if self.profile == "ours":
             return (whole,)
         return tuple(dict.fromkeys((whole, self.parsed(whole, self.prefix))))
 
     def best(self, function: Callable[[str, Any], float], asked: ScoringInput) -> Score:
-        """Return the best score of the texts that are scored."""
+        """Return the best score of these texts."""
         return Score(max(function(text, asked.gold) for text in self.texts_scored(asked)))
 
 
 class SubstringExactMatch(BenchmarkMetric):
-    """Whether an answer is part of what was said, both normalised; of raw and parsed output the better."""
+    """Whether an answer is part of the output, both normalised; the better of raw and parsed output counts."""
 
     name: ClassVar[str] = "sub_em"
 
     def score(self, asked: ScoringInput) -> Score:
-        """1 or 0."""
+        """Return 1 or 0."""
         whole = self.whole_text(asked)
         return Score(max(sub_em(text, asked.gold) for text in dict.fromkeys((whole, self.parsed(whole, ANSWER)))))
 
 
 class YesNo(BenchmarkMetric):
-    """Whether the last yes or no is right; neither is a refusal, which is flagged.
+    """Whether the last yes or no is right; an output with neither is a refusal, which is flagged.
 
-    Under `official` and `paper` a refusal is taken as No, Yes, Yes, No … in turn, by the question's place in the file;
-    under `ours` it is wrong.
+    Under `official` and `paper` refusals count as No, Yes, Yes, No … in turn, by the question's place in the file;
+    under `ours` a refusal is wrong.
     """
 
     name: ClassVar[str] = "binary_acc"
 
     def score(self, asked: ScoringInput) -> Score:
-        """1 or 0, and whether it was refused."""
+        """Return 1 or 0, and whether the question was refused."""
         text = self.whole_text(asked)
         default = DEFAULTS[asked.place % len(DEFAULTS)] if self.profile != "ours" else None
         return Score(binary_acc(text, str(asked.gold), default), {"refused": yes_or_no(text) is None})
@@ -94,7 +96,7 @@ class TotalCount(BenchmarkMetric):
     name: ClassVar[str] = "soft_acc"
 
     def score(self, asked: ScoringInput) -> Score:
-        """1 or 0."""
+        """Return 1 or 0."""
         gold = asked.gold
         if not isinstance(gold, list) or not all(isinstance(count, int) for count in gold):
             return _mistyped(gold, "a list of whole numbers")
@@ -102,12 +104,12 @@ class TotalCount(BenchmarkMetric):
 
 
 class OptionLetter(BenchmarkMetric):
-    """Whether the option's letter is right."""
+    """Whether the letter of the option is right."""
 
     name: ClassVar[str] = "mc_acc"
 
     def score(self, asked: ScoringInput) -> Score:
-        """1 or 0."""
+        """Return 1 or 0."""
         if not isinstance(asked.gold, int):
             return _mistyped(asked.gold, "the place of an option")
         return self.best(mc_acc, asked)
@@ -120,17 +122,17 @@ class ClassLabel(BenchmarkMetric):
     prefix: ClassVar[str] = LABEL
 
     def score(self, asked: ScoringInput) -> Score:
-        """1 or 0."""
+        """Return 1 or 0."""
         if not isinstance(asked.gold, int):
             return _mistyped(asked.gold, "a label")
         return self.best(cls_acc, asked)
 
 
 class DocumentAnswer(BenchmarkMetric):
-    """Answers about documents by the format of the gold answer; what stands behind "Answer:" is compared.
+    """Scores answers about documents by the format of the gold answer; the text after "Answer:" is compared.
 
-    The public code asks a judge by default today; `official` is what it does with `--docqa_llm_judge False`, which its
-    lines say. The paper's figures were made by these rules.
+    Today the public code uses a judge by default; `official` is its behaviour with `--docqa_llm_judge False`, which the
+    score lines name. The paper's figures were made with these rules.
     """
 
     name: ClassVar[str] = "doc_qa"
@@ -140,7 +142,7 @@ class DocumentAnswer(BenchmarkMetric):
         self.choices = ("docqa_llm_judge off",) if self.profile == "official" else ()
 
     def score(self, asked: ScoringInput) -> Score:
-        """From 0 to 1."""
+        """Return a score from 0 to 1."""
         kind = asked.answer_format
         if not isinstance(kind, str) or kind not in FORMATS:
             return Score(None, failure=f"answer_format is {kind!r:.80}, expected one of {', '.join(FORMATS)}")
@@ -148,13 +150,13 @@ class DocumentAnswer(BenchmarkMetric):
 
 
 class RougeL(BenchmarkMetric):
-    """F1 of the longest common subsequence of a summary and its reference (rougeL of rouge-score, stemmed)."""
+    """The F1 of the longest common subsequence of a summary and its reference (rougeL of rouge-score, stemmed)."""
 
     name: ClassVar[str] = "rouge"
     prefix: ClassVar[str] = SUMMARY
 
     def score(self, asked: ScoringInput) -> Score:
-        """From 0 to 1; the four figures of the public code beside it."""
+        """Return a score from 0 to 1, with the four figures of the public code as details."""
         answers = list(flattened(asked.gold))
         texts = self.texts_scored(asked)
         texts = texts if self.profile == "paper" else _needed(texts, answers)
@@ -164,15 +166,15 @@ class RougeL(BenchmarkMetric):
         return Score(figures["rougeL_f1"], {**figures, **({"cut": True} if is_cut else {})})
 
     @cached_property
-    def _scorer(self) -> Any:  # noqa: ANN401  (of a package that may be absent)
+    def _scorer(self) -> Scorer:
         return rouge_scorer()
 
 
 def _needed(texts: tuple[str, ...], answers: Sequence[str]) -> tuple[str, ...]:
-    """Return the texts that can be the best, so that a summary is compared once where that is enough.
+    """Return the texts that can give the best score, so that a summary is compared only once if that is enough.
 
-    The whole is what stands behind "Summary:" and that word before it. Where no reference has the word, it matches
-    nothing and only makes the whole longer, which is then never better.
+    The whole text differs from the part after "Summary:" by this word only. If no reference has the word, it matches
+    nothing and only makes the whole text longer, so its score is never better.
     """
     has_word = any("summar" in answer.lower() for answer in answers)
     return texts if has_word or any(len(text) > MAX_CHARACTERS for text in texts) else texts[-1:]

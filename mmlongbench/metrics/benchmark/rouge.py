@@ -1,22 +1,35 @@
-"""ROUGE-L of summaries, through the package rouge-score: two figures each of the whole text and of its lines."""
+"""ROUGE-L of summaries with the package rouge-score: F1 and recall of the whole text and of its lines."""
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from types import SimpleNamespace
-from typing import Any
+from typing import Protocol
 
 from mmlongbench.metrics.missing import missing
 
 _TYPES = ("rougeL", "rougeLsum")
 MAX_CHARACTERS = 50_000
-"""Of a prediction that are looked at: the time grows with the words of both texts multiplied. Public runs generate 384
-tokens."""
+"""The maximum characters of a prediction that are compared: the time grows with the product of both lengths. Public
+runs generate 384 tokens."""
 _STEMS = 50_000
-"""That are remembered."""
+"""How many stems are kept in memory."""
 
 
-def rouge_scorer() -> Any:  # noqa: ANN401  (of a package that may be absent)
-    """A scorer as the public code has it, that remembers the stems of words.
+class _Figures(Protocol):
+    fmeasure: float
+    recall: float
+
+
+class Scorer(Protocol):
+    """A scorer of the package rouge-score, which may not be installed."""
+
+    def score(self, *, target: str, prediction: str) -> Mapping[str, _Figures]:
+        """Return the figures by type."""
+        ...
+
+
+def rouge_scorer() -> Scorer:
+    """Return a scorer like that of the public code, which also keeps the stems of words.
 
     Raises:
         ScoringError: rouge-score is not installed.
@@ -29,11 +42,12 @@ def rouge_scorer() -> Any:  # noqa: ANN401  (of a package that may be absent)
     except ImportError as error:
         raise missing("rouge-score", "metric rouge") from error
     stemmer = SimpleNamespace(stem=lru_cache(_STEMS)(PorterStemmer().stem))
-    return RougeScorer(list(_TYPES), tokenizer=SimpleNamespace(tokenize=lambda text: tokenize(text, stemmer)))
+    scorer: Scorer = RougeScorer(list(_TYPES), tokenizer=SimpleNamespace(tokenize=lambda text: tokenize(text, stemmer)))
+    return scorer
 
 
-def rouge(scorer: Any, prediction: str, answers: Iterable[str]) -> Mapping[str, float]:  # noqa: ANN401  (see above)
-    """F1 and recall of both types, each the best over the answers; the public code reports all four."""
+def rouge(scorer: Scorer, prediction: str, answers: Iterable[str]) -> Mapping[str, float]:
+    """Return F1 and recall of both types, each the best over the answers; the public code reports all four."""
     said = prediction[:MAX_CHARACTERS]
     found = [scorer.score(target=answer, prediction=said) for answer in answers]
     best = {f"{kind}_f1": max((float(each[kind].fmeasure) for each in found), default=0.0) for kind in _TYPES}

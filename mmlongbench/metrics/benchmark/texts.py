@@ -1,6 +1,6 @@
-"""Texts as the benchmark's metrics compare them: normalised, taken apart into words, cut off behind a prefix.
+"""Prepares texts for the benchmark's metrics: normalises them, splits them into words, cuts them after a prefix.
 
-Every regular expression here looks at each character a bounded number of times, whatever a model said.
+Every regular expression here looks at each character a bounded number of times, whatever the text.
 """
 
 import re
@@ -12,7 +12,7 @@ _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def normalised(text: str) -> str:
-    """As SQuAD compares answers: lower case, no ASCII punctuation, no articles, single blanks.
+    """Return a text as SQuAD compares answers: lower case, no ASCII punctuation, no articles, single blanks.
 
     >>> normalised("The  peoples' Republic, of China.")
     'peoples republic of china'
@@ -21,17 +21,17 @@ def normalised(text: str) -> str:
 
 
 def without_articles(text: str) -> str:
-    """Without `a`, `an` and `the`, blanks made single; the case is the caller's."""
+    """Return a text without `a`, `an` and `the`, and with single blanks; the caller handles case."""
     return single_blanks(_ARTICLES.sub(" ", text))
 
 
 def single_blanks(text: str) -> str:
-    """Every run of white space as one blank, none at either end."""
+    """Return a text with every run of white space as one blank, and none at either end."""
     return " ".join(text.split())
 
 
 def token_f1(prediction: str, gold: str) -> float:
-    """The harmonic mean of precision and recall over normalised words, each as often as it stands there.
+    """Return the harmonic mean of precision and recall over normalised words; repeated words count repeatedly.
 
     >>> round(token_f1("eight degrees", "up to eight degrees"), 3)
     0.667
@@ -45,9 +45,10 @@ def token_f1(prediction: str, gold: str) -> float:
 
 
 def after_prefix(text: str, prefix: str) -> str:
-    r"""What stands behind the first `prefix`, in any case, and behind one more at once; all where there is none.
+    r"""Return the text after the first `prefix`, in any case, and after a second one directly behind it; else the whole
+    text.
 
-    The public code of 2026 takes everything behind it; for that of the paper's runs, see `rest_of_line`.
+    The public code of 2026 takes everything after it; for the code of the paper's runs, see `rest_of_line`.
 
     >>> after_prefix("So it is.\nanswer: Answer: Peru\nas shown", "Answer:")
     'Peru\nas shown'
@@ -60,9 +61,9 @@ def after_prefix(text: str, prefix: str) -> str:
 
 
 def rest_of_line(text: str, prefix: str) -> str:
-    r"""Return what stands behind the first `prefix` on its line, and behind one more at once.
+    r"""Return the rest of the line after the first `prefix`, and after a second one directly behind it.
 
-    Where there is none it is the first line. So the public code read outputs at the time of the paper's runs.
+    Without a prefix, return the first line. The public code read outputs like this at the time of the paper's runs.
 
     >>> rest_of_line("So it is.\nanswer: Answer: Peru\nas shown", "Answer:"), rest_of_line("Peru\nas shown", "Answer:")
     ('Peru', 'Peru')

@@ -1,10 +1,9 @@
-"""Metrics that a model is asked for, over any endpoint that speaks OpenAI's protocol."""
+"""Metrics that use a model as a judge, over any endpoint that speaks OpenAI's protocol."""
 
 from mmlongbench.metrics.judge.answers import Answers
 from mmlongbench.metrics.judge.committee import Committee
 from mmlongbench.metrics.judge.errors import JudgeError
 from mmlongbench.metrics.judge.extracted import Extracted
-from mmlongbench.metrics.judge.pace import Backoff
 from mmlongbench.metrics.judge.summaries import FluencyF1
 
-__all__ = ["Answers", "Backoff", "Committee", "Extracted", "FluencyF1", "JudgeError"]
+__all__ = ["Answers", "Committee", "Extracted", "FluencyF1", "JudgeError"]

@@ -1,31 +1,33 @@
-"""Short answers and lists by a judge, as the benchmark's v1.1 protocol scores document questions (`doc_qa_llm`).
+"""Scores short answers and lists with a judge, like the benchmark's v1.1 protocol for document questions
+(`doc_qa_llm`).
 
-0 or 1; of a list the F1 of the items that the judge counts. `official` asks with the public code's own prompts and
-takes its replies as it does: a reply without a verdict is 0. `ours` asks in this project's words; a reply without a
-verdict is asked for again, and then it is no score.
+The score is 0 or 1, and for a list the F1 of the items that the judge counts. `official` uses the public code's own
+prompts and treats replies as it does: a reply without a verdict is 0. `ours` uses this project's prompts; after a reply
+without a verdict the judge is asked again, and in the end there is no score.
 """
 
 import json
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from mmlongbench.documents.names import label
 from mmlongbench.metrics.benchmark.metrics import ANSWER as ANSWER_PREFIX
 from mmlongbench.metrics.benchmark.metrics import PUBLIC_CODE
 from mmlongbench.metrics.benchmark.texts import after_prefix
-from mmlongbench.metrics.judge.calls import Manner, PromptCall, Reading, encodable, fence, listed
-from mmlongbench.metrics.judge.client import Failed
+from mmlongbench.metrics.judge.calls import Manner, PromptCall, Reading
 from mmlongbench.metrics.judge.judged import MAX_CHARACTERS, Judged, too_long, unscored
 from mmlongbench.metrics.judge.public_prompts import Places
 from mmlongbench.metrics.judge.readings import counts_of, mark_of, public_counts_of, public_mark_of
 from mmlongbench.metrics.judge.verdicts import ListCounts, Mark, V
 from mmlongbench.metrics.judge.wordings.answers import ANSWER, LIST
+from mmlongbench.models.client import Failed
+from mmlongbench.models.fences import encodable, fence, listed
 from mmlongbench.task.metric import Profile, Score, ScoringInput
 
 _CASE = ("question", "reference", "prediction")
 _PUBLIC = Manner(temperature=None, max_tokens=256, is_literal=True)
-"""The public code sends no temperature with questions about answers."""
+"""The options of the public code, which sends no temperature with questions about answers."""
 _OWN = Manner(temperature=0.0, max_tokens=4096)
 _PUBLIC_MARK = Reading("public mark", Mark, public_mark_of)
 _PUBLIC_COUNTS = Reading("public counts", ListCounts, public_counts_of)
@@ -33,7 +35,7 @@ _MARK = Reading("mark", Mark, mark_of)
 
 
 class Answers(Judged):
-    """Whether a short answer is right, and how much of a list is there, by a judge."""
+    """Whether a short answer is right, or how much of a list is there, decided by a judge."""
 
     name: ClassVar[str] = "judge-answers"
     profiles: ClassVar[Mapping[Profile, str]] = {"official": PUBLIC_CODE, "ours": PUBLIC_CODE}
@@ -47,7 +49,7 @@ class Answers(Judged):
     }
 
     def score(self, asked: ScoringInput) -> Score:
-        """1 or 0; the F1 of a list. An empty prediction is wrong without asking."""
+        """Return 1 or 0, or the F1 of a list. An empty prediction is wrong; no judge is called for it."""
         if not asked.prediction.strip():
             return Score(0.0, {"is_empty": True})
         if asked.answer_format != "List":
@@ -81,7 +83,7 @@ class Answers(Judged):
         return Score(score, {**counts, "reason": found.reason, **self._unsaid(found)})
 
     def _ask_publicly(self, asked: ScoringInput, rubric: str, case: str, reading: Reading[V]) -> V | Failed:
-        """Ask as the public code does: the question as its prompt has it, and what stands behind "Answer:"."""
+        """Ask as the public code does: with the question as in its prompt, and the text after "Answer:"."""
         found = self.public.templates if self.public else {}
         said = after_prefix((asked.lead or ANSWER_PREFIX) + asked.prediction, ANSWER_PREFIX)
         texts = {"question": _public_question(asked), "reference": text_of(asked.gold), "prediction": said}
@@ -98,7 +100,7 @@ class Answers(Judged):
 
 
 def list_f1(covered: float, given: float, items: int) -> float:
-    """The F1 of a list, at most 1: an item of the response may cover several of the reference.
+    """Return the F1 of a list, at most 1, because an item of the response may cover several items of the reference.
 
     >>> list_f1(2, 3, 4), list_f1(0, 0, 4), list_f1(2, 1, 2)
     (0.5714285714285714, 0.0, 1.0)
@@ -106,22 +108,23 @@ def list_f1(covered: float, given: float, items: int) -> float:
     return min(1.0, 2 * covered / (given + items)) if covered else 0.0
 
 
-def items_of(gold: Any) -> tuple[str, ...]:  # noqa: ANN401  (a builder's gold: a list, or its JSON)
-    """The elements of a list that is a gold answer.
+def items_of(gold: object) -> tuple[str, ...]:
+    """Return the elements of a gold answer that is a list, or the JSON of a list.
 
     >>> items_of('["a", 2]'), items_of(["a", 2]), items_of("a")
     (('a', '2'), ('a', '2'), ('a',))
     """
+    found = gold
     if isinstance(gold, str):
         try:
-            gold = json.loads(gold)
+            found = json.loads(gold)
         except (ValueError, RecursionError):
             return (gold,)
-    return tuple(text_of(item) for item in gold) if isinstance(gold, list | tuple) else (text_of(gold),)
+    return tuple(text_of(item) for item in found) if isinstance(found, list | tuple) else (text_of(found),)
 
 
-def text_of(value: Any) -> str:  # noqa: ANN401  (as above)
-    """Return a gold answer as text; what is none is JSON."""
+def text_of(value: object) -> str:
+    """Return a gold answer as text; other values as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
@@ -131,7 +134,7 @@ def _fenced(asked: ScoringInput, reference: str) -> dict[str, str]:
 
 
 def _public_question(asked: ScoringInput) -> str:
-    """Return the question as the public loader words it, with the label of its document."""
+    """Return the question in the words of the public loader, with the label of its document."""
     if asked.evidence is None or asked.evidence.document is None:
         return asked.question
     return f"Based on Document {label(asked.evidence.document)}, answer the following question. {asked.question}"

@@ -1,6 +1,6 @@
-"""Gold summaries as atomic claims: released beside the data, else asked of a judge once.
+"""Gold summaries as atomic claims: they are released beside the data, or a judge makes them once.
 
-`summ/<dataset>_claims.jsonl` holds `{"id", "claims"}` a line, as the public scorer reads it.
+`summ/<dataset>_claims.jsonl` has a line `{"id", "claims"}` for each summary, in the form that the public scorer reads.
 """
 
 import threading
@@ -14,9 +14,11 @@ from mmlongbench.errors import ReleaseError
 from mmlongbench.io.atomic import sha256_of, write_whole
 from mmlongbench.io.progress import Progress
 from mmlongbench.io.threads import threads
-from mmlongbench.metrics.judge.calls import Call, fence
-from mmlongbench.metrics.judge.client import Failed, JudgeClient
+from mmlongbench.metrics.judge.calls import Call
+from mmlongbench.metrics.judge.client import JudgeClient
 from mmlongbench.metrics.judge.verdicts import Claims
+from mmlongbench.models.client import Failed
+from mmlongbench.models.fences import fence
 from mmlongbench.release.layout import CLAIMS
 from mmlongbench.task.formats import JSON_LINES, to_json
 
@@ -30,22 +32,22 @@ class _Line(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True)
 
     id: str | int
-    """As the source has it; rows are joined by it as text."""
+    """The id in the source; rows are joined by it as text."""
     claims: tuple[str, ...]
 
 
 class GoldClaims:
-    """The claims of gold summaries; threads may share it."""
+    """The claims of gold summaries; several threads may use it."""
 
     def __init__(self, client: JudgeClient, data: Path | None) -> None:
-        """Look for released claims below a release's data first."""
+        """Use the claims that are released with the data, if there are any."""
         self._client = client
         self._data = data
         self._guard = threading.Lock()
         self._released: dict[Path, Mapping[str, tuple[str, ...]]] = {}
 
     def released(self, file: str, dataset: str, id: str, source_id: str = "") -> tuple[str, ...] | Failed:
-        """Return the claims beside the data of an example's id, or of its id in the source; none asked of a judge."""
+        """Return the released claims by an example's id, or by its id in the source; no judge is called."""
         found = self._of_file(file, dataset)
         if (name := _known(found, id, source_id)) is not None:
             return found[name]
@@ -56,9 +58,9 @@ class GoldClaims:
         )
 
     def of(self, file: str, dataset: str, id: str, gold: str, source_id: str = "") -> tuple[str, ...] | Failed:
-        """Return the claims of one gold summary; in a dry run the whole summary stands for them.
+        """Return the claims of one gold summary; in a dry run the whole summary counts as its one claim.
 
-        Claims beside the data are found by the id of the example, or by its id in the source.
+        Released claims are found by the id of the example, or by its id in the source.
         """
         released = self._of_file(file, dataset)
         if (name := _known(released, id, source_id)) is not None:
@@ -83,7 +85,7 @@ def _known(claims: Mapping[str, tuple[str, ...]], *ids: str) -> str | None:
 
 
 def claims_file(file: str, dataset: str) -> Path:
-    """Where the claims of a dataset stand, beside its public files.
+    """Return the path of a dataset's claims, beside its public files.
 
     >>> claims_file("summ/gov_K8.jsonl", "gov").as_posix()
     'summ/gov_claims.jsonl'
@@ -92,16 +94,16 @@ def claims_file(file: str, dataset: str) -> Path:
 
 
 def claims_files(data: Path | None) -> tuple[str, ...]:
-    """Return the files of claims beside public files, each with its digest."""
+    """Return the claims files beside public files, each with its digest."""
     found = sorted(path for path in data.glob(f"*/*{CLAIMS}") if path.is_file()) if data else []
     return tuple(f"{path.name} sha256:{sha256_of(path)[:16]}" for path in found)
 
 
 def read_claims(path: Path) -> dict[str, tuple[str, ...]]:
-    """Claims by the id of their summary.
+    """Return the claims by the id of their summary.
 
     Raises:
-        ReleaseError: a line is none, or an id stands there twice.
+        ReleaseError: a line is not valid, or an id occurs twice.
 
     """
     found: dict[str, tuple[str, ...]] = {}
@@ -116,7 +118,7 @@ def read_claims(path: Path) -> dict[str, tuple[str, ...]]:
             ) from error
         id = str(read.id)
         if id in found:
-            raise ReleaseError(f"{path.name}, {where}: id {id!r} stands there twice; remove one of its lines")
+            raise ReleaseError(f"{path.name}, {where}: id {id!r} occurs twice; remove one of its lines")
         found[id] = read.claims
     return found
 
@@ -129,32 +131,32 @@ class Summaries:
     file: str
     """One of its public files."""
     golds: Mapping[str, str]
-    """By id."""
+    """The gold summaries by id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """What came of a dataset."""
+    """The result for one dataset."""
 
     dataset: str
     file: str
-    """Below the data; written only if every summary has its claims."""
+    """The claims file below the data; it is written only if every summary has its claims."""
     summaries: int
     claims: int
     known: int = 0
-    """Summaries whose claims were in the file already, by id."""
+    """How many summaries already had claims in the file."""
     others: tuple[str, ...] = ()
-    """Ids that the file has claims for and the release no summary; their lines stay."""
+    """Ids with claims in the file but without a summary in the release; their lines are kept."""
     failures: Mapping[str, str] = field(default_factory=dict)
-    """Why there are none, by id."""
+    """Why summaries have no claims, by id."""
 
 
 def write_claims(
     client: JudgeClient, data: Path, out: Path, datasets: Sequence[Summaries], progress: Progress
 ) -> Iterator[Claimed]:
-    """Take the gold summaries of datasets apart, and write a file for each that is whole.
+    """Split the gold summaries of datasets into claims, and write a file for each complete dataset.
 
-    Claims that stand beside the data, such as the public code's, are taken by id and stay as they are.
+    Existing claims, such as those of the public code, are found by id and not changed.
     """
     known = GoldClaims(client, data)
     for summaries in datasets:

@@ -1,11 +1,11 @@
-"""Open answers by a committee: judges who see pages of the document grade from 1 to 5, each several times (M-LongDoc).
+"""Scores open answers with a committee: several judges see pages of the document and grade from 1 to 5 (M-LongDoc).
 
-Under `paper` and `official` a judge sees the evidence page and its neighbours, no reference, and replies with a grade
-alone: five times each in the paper, once in the public code, whose released grades are single ones; the published
-agreement with people (0.889) rests on these. Under `ours` it sees the pages that hold the answer and the reference, and
-gives its reasons first.
+Under `paper` and `official` a judge sees the evidence page and its neighbours but no reference, and replies with a
+grade alone. In the paper each judge is asked five times, in the public code once. The released grades are single ones,
+and the published agreement with people (0.889) is based on them. Under `ours` a judge sees the pages that hold the
+answer and the reference, and gives its reasons first.
 
-The mean of all grades is from 1 to 5, the score is (mean − 1) / 4. A reply without a grade is none, under every
+The mean of all grades is from 1 to 5; the score is (mean − 1) / 4. A reply without a grade does not count, under every
 profile; the public code counts it as −1. Judges who give no grade are left out, counted and named.
 """
 
@@ -13,38 +13,40 @@ import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 from mmlongbench.metrics.judge.answers import items_of
-from mmlongbench.metrics.judge.calls import AnyCall, Call, Manner, PromptCall, Reading, fence, numbered
-from mmlongbench.metrics.judge.client import Failed
+from mmlongbench.metrics.judge.calls import Call, Manner, PromptCall, Reading
 from mmlongbench.metrics.judge.excerpts import excerpt_of
 from mmlongbench.metrics.judge.gold_pages import GoldPages, gold_pages
 from mmlongbench.metrics.judge.judged import Judged
-from mmlongbench.metrics.judge.pace import Backoff
 from mmlongbench.metrics.judge.page_texts import PageTexts
 from mmlongbench.metrics.judge.readings import last_grade
 from mmlongbench.metrics.judge.verdicts import Grade
 from mmlongbench.metrics.judge.wordings.committee import GRADE_ALONE, REASONED
+from mmlongbench.models.calls import ModelCall
+from mmlongbench.models.client import Failed
+from mmlongbench.models.fences import fence, numbered
+from mmlongbench.models.pace import Backoff
 from mmlongbench.task.evidence import Evidence
 from mmlongbench.task.metric import Details, Profile, Score, ScoringInput, Settings
 
 JUDGES = 3
-"""Of the paper, and of the public code."""
+"""The number of judges in the paper and in the public code."""
 SAMPLES: Mapping[Profile, int] = {"official": 1, "paper": 5, "ours": 1}
 """How often each judge is asked, unless the settings say otherwise."""
 DRAWN = 1.0
-"""The temperature of several samples; one alone is asked for at 0."""
+"""The temperature for several samples; a single sample uses 0."""
 MAX_TOKENS = 4096
-"""Of a grade, with what a model thinks before it."""
+"""The token limit of a grade, including a model's reasoning before it."""
 _NO_PAGES = "no page holds the answer, so that judges without a reference have nothing to compare it with"
-_Asking: TypeAlias = Callable[[str, int], AnyCall[Grade]]
-"""The call to a judge, by its name and the number of the sample."""
+_Asking: TypeAlias = Callable[[str, int], ModelCall[Grade]]
+"""Makes the call to a judge from its name and the number of the sample."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """What is asked about one example."""
+    """The question about one example."""
 
     call: _Asking
     details: Details
@@ -61,7 +63,7 @@ class Committee(Judged):
     }
 
     def __init__(self, settings: Settings, backoff: Backoff | None = None) -> None:
-        """Pages are looked for among the release's images and the documents."""
+        """Look for pages among the release's images and in the documents."""
         super().__init__(settings, backoff)
         self._images, self._documents = settings.images, PageTexts(settings.documents)
         self.samples = self.judge.samples or SAMPLES[self.profile]
@@ -73,7 +75,7 @@ class Committee(Judged):
         self.notes = self._differences()
 
     def _differences(self) -> tuple[str, ...]:
-        """Return in what the number of judges and samples differs from the profile's."""
+        """Return how the number of judges and samples differs from the profile's."""
         if self.profile == "ours":
             return ()
         judges, samples, usual = len(self.judge.models), self.samples, SAMPLES[self.profile]
@@ -88,11 +90,11 @@ class Committee(Judged):
         return self.judge.models
 
     def out_of_scope(self, asked: ScoringInput) -> str:
-        """Return why an example is none for judges without a reference: no page holds its answer."""
+        """Return why judges without a reference cannot grade an example: no page holds its answer."""
         return "" if self.profile == "ours" or (asked.evidence and asked.evidence.pages) else _NO_PAGES
 
     def score(self, asked: ScoringInput) -> Score:
-        """(mean − 1) / 4; an empty prediction is graded 1 without asking."""
+        """Return (mean − 1) / 4; an empty prediction has grade 1, and no judge is called for it."""
         if not asked.prediction.strip():
             return Score(0.0, {"is_empty": True, "mean": 1.0})
         case = self._reasoned(asked) if self.profile == "ours" else self._alone(asked)
@@ -110,11 +112,11 @@ class Committee(Judged):
         return _scored(grades, failures, case.details)
 
     def absent(self, asked: ScoringInput) -> Details:
-        """Return the grade of an example without prediction."""
+        """Return the grade of an example without a prediction."""
         return {"mean": 1.0}
 
     def _alone(self, asked: ScoringInput) -> _Case | Failed:
-        """Ask for a grade alone, by the document."""
+        """Ask for a grade alone, based on the document."""
         excerpt = excerpt_of(asked.evidence or Evidence(), self._images, self._documents)
         if not excerpt.is_enough:
             return Failed(
@@ -134,7 +136,7 @@ class Committee(Judged):
         return _Case(call, {"pages": len(pictures), "page_texts": len(excerpt.texts)})
 
     def _reasoned(self, asked: ScoringInput) -> _Case:
-        """Ask for reasons and a grade, by the pages that hold the answer and the reference."""
+        """Ask for reasons and a grade, based on the pages that hold the answer and the reference."""
         pages = gold_pages(asked.evidence or Evidence(), self._images)
         case = _case(asked, pages)
 
@@ -152,7 +154,7 @@ def _case(asked: ScoringInput, pages: GoldPages) -> str:
     return "\n\n".join((*shown, *texts, *said))
 
 
-def _scored(grades: Mapping[str, list[int]], failures: list[str], details: Mapping[str, Any]) -> Score:
+def _scored(grades: Mapping[str, list[int]], failures: list[str], details: Mapping[str, object]) -> Score:
     given = [grade for found in grades.values() for grade in found]
     named = "; ".join(dict.fromkeys(failures))[:500]
     if not given:

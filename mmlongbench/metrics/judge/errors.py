@@ -1,7 +1,8 @@
-"""What a user has to mend before a judge can go on; an answer that cannot be used is none of it."""
+"""Errors of judges that a user must fix before scoring can continue; an unusable reply is not one of them."""
 
 from mmlongbench.errors import ScoringError
+from mmlongbench.models.settings import EndpointError
 
 
-class JudgeError(ScoringError):
-    """A judge that cannot be asked at all: not named, not there, not allowed, or with no place for its answers."""
+class JudgeError(EndpointError, ScoringError):
+    """A judge cannot be called at all: it is not named, not reachable, not allowed, or its cache cannot be used."""

@@ -1,41 +1,41 @@
-"""What a judge without a reference sees of a document: the pages that hold the answer, and those beside them.
+"""The part of a document that a judge without a reference sees: the pages that hold the answer, and their neighbours.
 
-M-LongDoc shows the texts of these pages, and the tables and figures of the evidence page as cut-outs. A release has no
-cut-outs: the evidence page is shown as a whole picture. A neighbour without text is shown as a picture too.
+M-LongDoc shows the texts of these pages, and cut-outs of the tables and figures of the evidence page. A release has no
+cut-outs, so the whole evidence page is shown as a picture. A neighbour without text is shown as a picture too.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mmlongbench.metrics.judge.calls import fence
 from mmlongbench.metrics.judge.gold_pages import MOST, GoldPages, picture_at
 from mmlongbench.metrics.judge.page_texts import PageTexts
-from mmlongbench.metrics.judge.pictures import Picture
+from mmlongbench.models.fences import fence
+from mmlongbench.models.pictures import Picture
 from mmlongbench.task.evidence import Evidence
 
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """What is shown of a document."""
+    """The part of a document that is shown."""
 
     texts: Mapping[int, str]
-    """By page, from 0."""
+    """The texts by page, from 0."""
     pictures: Mapping[int, Picture]
-    """By page, from 0."""
+    """The pictures by page, from 0."""
     is_enough: bool
     """Whether every page that holds the answer is shown as text or picture."""
 
     @property
     def shown(self) -> str:
-        """Return the document as a prompt shows it, after the pictures."""
+        """Return the document in the form of the prompt, after the pictures."""
         pages = GoldPages(tuple(number + 1 for number in self.pictures), tuple(self.pictures.values()))
         texts = [f"Page {number + 1}:\n{fence('page', text)}" for number, text in self.texts.items()]
         return "\n\n".join([*([pages.caption] if pages.caption else []), *texts])
 
 
 def excerpt_of(evidence: Evidence, images: Path | None, documents: PageTexts) -> Excerpt:
-    """Return the answer pages of a document and their neighbours, as far as they are there."""
+    """Return the answer pages of a document and their neighbours, as far as they are available."""
     answers = evidence.pages[:MOST]
     wanted = sorted({page for answer in answers for page in (answer - 1, answer, answer + 1) if page >= 0})
     texts = {page: text for page, text in _texts(evidence, wanted, documents).items() if text.strip()}
@@ -45,7 +45,7 @@ def excerpt_of(evidence: Evidence, images: Path | None, documents: PageTexts) ->
 
 
 def _texts(evidence: Evidence, wanted: list[int], documents: PageTexts) -> dict[int, str]:
-    """Return the texts of pages: those that the prompt shows, or else the document's."""
+    """Return the texts of pages: from the prompt if it shows them, else from the document."""
     missing = [page for page in wanted if page not in evidence.texts]
     read = documents.of(evidence.document) if missing and evidence.document is not None else ()
     found = {**evidence.texts, **{page: read[page] for page in missing if page < len(read)}}

@@ -1,16 +1,17 @@
-"""MMLongBench-Doc's protocol with a judge: the judge takes the answer out of a response, and rules score that answer.
+"""MMLongBench-Doc's protocol with a judge: the judge extracts the answer from a response, and rules score it.
 
-Formats, "Not answerable" and "Fail to answer" as its paper has them (arXiv:2407.01523); the rubric in our own words.
+Formats, "Not answerable" and "Fail to answer" are those of its paper (arXiv:2407.01523); the rubric is this project's.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from mmlongbench.metrics.judge.calls import Call, fence
-from mmlongbench.metrics.judge.client import Failed
+from mmlongbench.metrics.judge.calls import Call
 from mmlongbench.metrics.judge.judged import Judged, unscored
 from mmlongbench.metrics.judge.verdicts import Extract
 from mmlongbench.metrics.mmlongbench_doc.metrics import PROTOCOL
+from mmlongbench.models.client import Failed
+from mmlongbench.models.fences import fence
 from mmlongbench.task.metric import Details, MetricWithTotals, Profile, Score, ScoringInput
 
 _RUBRIC = """You take the answer out of a response to a question about a document, without judging it. You do not \
@@ -25,13 +26,15 @@ answer is empty."""
 
 
 class Extracted(Judged, MetricWithTotals):
-    """The answer a judge takes out of a response, scored by MMLongBench-Doc's rules."""
+    """Scores the answer that a judge extracts from a response, by MMLongBench-Doc's rules."""
 
     name: ClassVar[str] = "judge-mmlongbench-doc"
     profiles: ClassVar[Mapping[Profile, str]] = {"ours": PROTOCOL}
 
     def score(self, asked: ScoringInput) -> Score:
-        """By the rules for the gold answer's format; a prediction that is empty fails to answer without asking."""
+        """Score by the rules for the gold answer's format; an empty prediction fails to answer, and no judge is called
+        for it.
+        """
         from mmlongbench.metrics.mmlongbench_doc import FAIL_TO_ANSWER, scored_extracted
 
         if not asked.prediction.strip():
@@ -41,14 +44,14 @@ class Extracted(Judged, MetricWithTotals):
         return unscored(found) if isinstance(found, Failed) else scored_extracted(asked, found.text)
 
     def absent(self, asked: ScoringInput) -> Details:
-        """Whether it could be answered."""
+        """Return whether the question could be answered."""
         from mmlongbench.metrics.mmlongbench_doc import absent_details
 
         return absent_details(asked)
 
     @classmethod
     def totals(cls, scored: Sequence[Score]) -> Mapping[str, float]:
-        """Generalized accuracy and F1."""
+        """Return generalized accuracy and F1."""
         from mmlongbench.metrics.mmlongbench_doc import totals_of_extracted
 
         return totals_of_extracted(scored)

@@ -1,35 +1,35 @@
-"""The pages that hold an answer, as a judge is shown them: pictures of a release, or their texts. Paths are data."""
+"""The pages that hold an answer, as a judge sees them: pictures of a release, or their texts."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
 from mmlongbench.io.folders import file_inside
-from mmlongbench.metrics.judge.pictures import Picture, picture_of
+from mmlongbench.models.pictures import Picture, picture_of
 from mmlongbench.task.evidence import Evidence
 
 MOST = 20
-"""Pages that a judge is shown, the first of them."""
+"""The maximum number of pages that a judge sees; the first ones are shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class GoldPages:
-    """What judges see of a document."""
+    """The pages of a document that judges see."""
 
     numbers: tuple[int, ...] = ()
-    """Of the pictures, from 1."""
+    """The page numbers of the pictures, from 1."""
     pictures: tuple[Picture, ...] = ()
     texts: tuple[str, ...] = ()
-    """Of pages, where there are no pictures."""
+    """The texts of pages, if there are no pictures."""
 
     @property
     def caption(self) -> str:
-        """What is said of the pictures."""
+        """The sentence of the prompt about the pictures."""
         named = ", ".join(map(str, self.numbers))
         return f"The pictures are the document's pages {named}, in this order." if self.pictures else ""
 
 
 def gold_pages(evidence: Evidence, images: Path | None) -> GoldPages:
-    """Return the answer pages that the prompt shows, as pictures below a folder where they are there, else as texts."""
+    """Return the answer pages that the prompt shows: as pictures if they are below the folder, else as texts."""
     answers = set(evidence.pages)
     numbers = [number for number in evidence.shown if number in answers][:MOST]
     shown = {number: found for number in numbers if (found := picture_at(images, evidence.images.get(number, "")))}
@@ -39,6 +39,6 @@ def gold_pages(evidence: Evidence, images: Path | None) -> GoldPages:
 
 
 def picture_at(images: Path | None, path: str) -> Picture | None:
-    """Return the picture of a path below a folder; None where there is no folder, or no picture that can be shown."""
+    """Return the picture at a path below a folder; None if there is no folder or no picture that can be shown."""
     file = file_inside(images, path) if images and path else None
     return picture_of(file) if file else None

@@ -1,39 +1,40 @@
-"""What all judged metrics have: a profile, a client for their judges, and the parts of prompts that they share."""
+"""The base of all metrics with judges: a profile, a client for the judges, and shared parts of prompts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from mmlongbench.metrics.judge.client import Failed, JudgeClient
+from mmlongbench.metrics.judge.client import JudgeClient
 from mmlongbench.metrics.judge.errors import JudgeError
-from mmlongbench.metrics.judge.pace import Backoff
 from mmlongbench.metrics.judge.public_prompts import FILES, Places, PublicPrompts, public_prompts
+from mmlongbench.models.client import Failed
+from mmlongbench.models.pace import Backoff
 from mmlongbench.task.metric import Judge, Metric, Profile, Score, Settings
 
 MAX_CHARACTERS = 200_000
-"""Of one text that is shown whole; about 50,000 tokens."""
+"""The maximum characters of a text that is shown whole; about 50,000 tokens."""
 
 
 class Judged(Metric):
-    """A metric that asks judges; `close` lets go of the cache and the connections.
+    """A metric that uses judges; `close` closes the cache and the connections.
 
     Raises:
-        JudgeError: no judge is named, or it cannot be asked; `official` is asked for, and the public code's prompts
+        JudgeError: no judge is named, or it cannot be called; `official` is requested, but the public code's prompts
             are missing.
 
     """
 
     places: ClassVar[Places] = {}
-    """The public code's prompts without which there is no `official`, each with its places."""
+    """The prompts of the public code that `official` needs, each with its places."""
     prompts_file: ClassVar[str] = ""
-    """Where the public code keeps them."""
+    """The file in which the public code keeps them."""
     public_model: ClassVar[str] = ""
-    """The judge of the public code, which is asked under `official` where no model is named."""
+    """The judge of the public code; it is used under `official` if no model is named."""
 
     def __init__(self, settings: Settings, backoff: Backoff | None = None) -> None:
-        """Read the public code's prompts where they are given, and open the client."""
+        """Read the public code's prompts if they are given, and open the client."""
         if settings.judge is None:
-            raise JudgeError(f"{self.name}: no judge is named: --judge-url and --judge-model do")
+            raise JudgeError(f"{self.name}: no judge is named; name one with --judge-url and --judge-model")
         self.public = self._public_prompts(settings)
         super().__init__(settings)
         self.judge = self._with_model(settings.judge)
@@ -46,7 +47,7 @@ class Judged(Metric):
             self.notes = (f"{other}; scores of other judges may differ",)
 
     def offered(self) -> Mapping[Profile, str]:
-        """Return the profiles; where `official` has prompts of its own, only if they are given, with their digest."""
+        """Return the profiles; `official` is among them only if its prompts are given or not needed."""
         if not self.places:
             return self.profiles
         found = dict(self.profiles)
@@ -55,28 +56,28 @@ class Judged(Metric):
 
     @property
     def model(self) -> str:
-        """The judge, where one is asked: the first."""
+        """The judge, or the first of several."""
         return self.judge.models[0]
 
     @property
     def _asked(self) -> tuple[str, ...]:
-        """Return the judges that this metric asks."""
+        """Return the judges that this metric uses."""
         return self.judge.models[:1]
 
     def usage(self) -> Mapping[str, float]:
-        """Return how many calls, tokens and failures there have been so far."""
+        """Return how many calls, tokens and failures there were so far."""
         return self.client.usage()
 
     def stop(self) -> None:
-        """Ask nothing any more; who waits for an answer gets none, soon."""
+        """Make no more calls; threads that wait for an answer stop soon, without one."""
         self.client.stop()
 
     def close(self) -> None:
-        """Let go of the cache and the connections."""
+        """Close the cache and the connections."""
         self.client.close()
 
     def _public_prompts(self, settings: Settings) -> PublicPrompts | None:
-        """Return the public code's prompts where the user gives them and asks for no other profile."""
+        """Return the public code's prompts if the user gives them and requests no other profile."""
         if not self.places or settings.profile not in (None, "official"):
             return None
         if settings.judge_prompts:
@@ -90,16 +91,16 @@ class Judged(Metric):
         )
 
     def _with_model(self, judge: Judge) -> Judge:
-        """Return the judge with the public code's model where none is named."""
+        """Return the settings with the public code's model if no model is named."""
         has_default = self.public is not None and self.public_model and not judge.models
         return replace(judge, models=(self.public_model,)) if has_default else judge
 
 
 def unscored(failed: Failed) -> Score:
-    """An example whose judge gave no usable answer."""
+    """Return the score of an example whose judge gave no usable answer."""
     return Score(None, failure=failed.why)
 
 
 def too_long(name: str, texts: Sequence[str]) -> Failed:
-    """Why texts are not judged that a judge cannot be shown whole."""
+    """Return why texts that are too long for a judge are not judged."""
     return Failed(f"too long to be judged: {len(texts):,} {name}, {sum(map(len, texts)):,} characters")

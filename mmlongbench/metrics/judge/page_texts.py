@@ -1,4 +1,4 @@
-"""The texts of documents' pages, read from a folder of PDFs; threads may share it."""
+"""The texts of documents' pages, read from a folder of PDFs; several threads may use it."""
 
 import threading
 from collections import OrderedDict
@@ -13,21 +13,21 @@ from mmlongbench.errors import Fault, SourceError, TimeLimitError
 from mmlongbench.io.folders import file_inside, pdfs_by_name
 
 MAX_KEPT = 64 * 1024 * 1024
-"""Characters of the documents that are kept; the one in use always is."""
+"""The characters of documents that are kept in memory; the current document is always kept."""
 
 
 class PageTexts:
-    """The pages' texts of every document of a folder, by the names of a release."""
+    """The page texts of every document of a folder, by the names of a release."""
 
     def __init__(self, folder: Path | None) -> None:
-        """Keep the folder; a document is read when its text is asked for."""
+        """Keep the folder; a document is read when its text is needed."""
         self._folder = folder
         self._guard = threading.Lock()
         self._kept = OrderedDict[str, tuple[str, ...]]()
         self._limits = Limits()
 
     def of(self, name: str) -> tuple[str, ...]:
-        """Return the text of each page; nothing of a document that is not there or cannot be read within limits.
+        """Return the text of each page; empty for a document that is missing or cannot be read within limits.
 
         Raises:
             SourceError: the folder cannot be read.
@@ -59,7 +59,7 @@ class PageTexts:
 
     @cached_property
     def _files(self) -> Mapping[str, Path | Fault]:
-        """Every PDF by its own name, with its ending and without, and by the one that a release gives it."""
+        """Return every PDF by its own name, with and without the ending, and by the name that a release gives it."""
         own = pdfs_by_name(self._folder) if self._folder else {}
         released = folder_names(own)
         return {released[stem]: found for stem, found in own.items()} | {f"{s}.pdf": f for s, f in own.items()} | own

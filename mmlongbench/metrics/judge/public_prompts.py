@@ -1,4 +1,4 @@
-"""The public code's own prompts, read from files of a user's checkout. Nothing of them is part of this project.
+"""Reads the public code's own prompts from files of a user's checkout. They are not part of this project.
 
 A file is Python with prompts as string constants. It is parsed and never executed; only top-level assignments of plain
 strings are taken.
@@ -13,17 +13,17 @@ from pathlib import Path
 
 from mmlongbench.errors import SourceError
 from mmlongbench.io.safe_read import source_file
-from mmlongbench.metrics.judge.calls import encodable
 from mmlongbench.metrics.judge.errors import JudgeError
 from mmlongbench.metrics.judge.templates import Template, TemplateError, plain, template
+from mmlongbench.models.fences import encodable
 
 MAX_BYTES = 256 * 1024
-"""Of a file; the public ones have 56 and 13 kilobytes."""
+"""The maximum size of a file in bytes; the public ones have 56 and 13 kilobytes."""
 FILES = ("scripts/eval_gpt4_summ.py", "utils_prompt.py")
-"""Where a checkout of the public code keeps prompts of judges."""
+"""The files in which a checkout of the public code keeps prompts of judges."""
 
 Places = Mapping[str, tuple[str, ...] | None]
-"""By a constant's name the places of its template; None: it is shown as it stands."""
+"""The places of a template by the name of its constant; None: the text has no places."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,27 +31,27 @@ class PublicPrompts:
     """The prompts of one metric."""
 
     templates: Mapping[str, Template]
-    """By the name of the constant."""
+    """The templates by the name of their constant."""
     source: str
     """The files they were read from, each with its digest."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Module:
-    """A file of prompts: what its names are bound to."""
+    """A file of prompts, with the values of its names."""
 
     path: Path
     digest: str
     texts: Mapping[str, str]
     others: Mapping[str, str]
-    """Names that are bound to something else, and to what."""
+    """Names with other values, and what these are."""
 
 
 def public_prompts(paths: Sequence[Path], metric: str, places: Places) -> PublicPrompts:
-    """Return a metric's prompts from files, or from a checkout's folder.
+    """Return a metric's prompts, read from files or from the folder of a checkout.
 
     Raises:
-        JudgeError: a file cannot be read, is no Python, or does not assign each prompt as a plain string with the
+        JudgeError: a file cannot be read, is not Python, or does not assign each prompt as a plain string with the
             places that it needs.
 
     """
@@ -90,7 +90,7 @@ def _module_of(name: str, modules: Sequence[_Module], metric: str, names: tuple[
 
 
 def _files(path: Path) -> list[Path]:
-    """Return a file itself, and of a checkout's folder the files of prompts that it has."""
+    """Return the file itself, or the files of prompts in the folder of a checkout."""
     if not path.is_dir():
         return [path]
     found = [path / name for name in FILES if (path / name).exists()]
@@ -103,7 +103,7 @@ def _read(path: Path) -> _Module:
     data = _bytes(path)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of its strings, such as "\d"
+            warnings.simplefilter("ignore")  # warnings about its strings, such as "\d"
             tree = ast.parse(data.decode("utf-8-sig"))
     except (ValueError, SyntaxError, RecursionError, MemoryError) as error:
         line = f", line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
@@ -126,7 +126,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def _constants(tree: ast.Module) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the names that are assigned a plain string once, and those that are bound otherwise or again."""
+    """Return the names that are assigned a plain string once, and the names with other or several values."""
     texts: dict[str, str] = {}
     others: dict[str, str] = {}
     for name, value in _bindings(tree):
@@ -142,7 +142,7 @@ def _constants(tree: ast.Module) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def _bindings(tree: ast.Module) -> Iterator[tuple[str, ast.expr | None]]:
-    """Yield each name that the file binds outside functions and classes, with its value where that is certain."""
+    """Yield each name that the file assigns outside functions and classes, with its value if that is certain."""
     certain = {id(node) for node in tree.body}
     left: list[ast.AST] = list(reversed(tree.body))
     while left:
@@ -161,6 +161,6 @@ def _bindings(tree: ast.Module) -> Iterator[tuple[str, ast.expr | None]]:
 
 
 def _target(node: ast.Assign | ast.AnnAssign) -> str:
-    """Return the one name that is assigned; empty where there are several or another kind of target."""
+    """Return the one name that is assigned; empty for several names or another kind of target."""
     targets = node.targets if isinstance(node, ast.Assign) else [node.target]
     return targets[0].id if len(targets) == 1 and isinstance(targets[0], ast.Name) else ""

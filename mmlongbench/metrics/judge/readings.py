@@ -1,14 +1,14 @@
-"""Rules that find a verdict in the words of a judge. Pure functions; knows no prompt and no endpoint.
+"""Rules that find a verdict in the text of a judge's reply. These are pure functions, without prompts and endpoints.
 
-The public code reads replies by regular expressions; these rules do the same in one pass over the words. Each comes in
-two forms. `is_literal` takes what the public code takes; where it takes nothing and does not ask again, that is final.
-The other form is this project's: a number that cannot be is refused, and the judge is asked again.
+The public code reads replies with regular expressions; these rules do the same in one pass. Each has two forms. With
+`is_literal` it accepts exactly what the public code accepts; if the public code finds nothing and does not ask again,
+that is final. The other form is this project's: impossible numbers are refused, and the judge is asked again.
 """
 
 import json
 import math
 import re
-from typing import Any
+from typing import TypeGuard
 
 from mmlongbench.metrics.judge.verdicts import (
     Fluency,
@@ -18,11 +18,11 @@ from mmlongbench.metrics.judge.verdicts import (
     Mark,
     NoVerdict,
     Sentences,
-    quoted,
 )
+from mmlongbench.models.reading import quoted
 
 GRADES = range(1, 6)
-"""Of a committee."""
+"""The grades of a committee."""
 _FENCE_START, _FENCE_END = "```json", "```"
 _JSON_MARK = "[JSON]:"
 _SCORE_LINE = re.compile(r"\[Score\]:\s*(\d+)\s*points?")
@@ -31,21 +31,21 @@ _GRADE = re.compile(
     r"(-?\d+(?:[.,]\d+)?)"
     r"(?:(?:\s*+(?:points?|stars?))?+\s*+\(?+\s*+(?:/|out of|of)\s*+(?:the\s*+|a possible\s*+)?+(\d+))?"
 )
-"""A number, and the highest grade where a reply names that behind it, as in 4/5 or 4 (out of 5)."""
+"""Matches a number, and the highest grade if it follows, as in 4/5 or 4 (out of 5)."""
 _SCALE = re.compile(
     rf"(?<![\d.,]){GRADES[0]}\s*+(?:\([^()\d]{{1,40}}\)\s*+)?+(?:to|and|through|-|–)\s*+{GRADES[-1]}(?![\d.,]*\d)"
     rf"|(?<![\d.,]){GRADES[0]}\s*+=[^\n]{{1,160}}?\b{GRADES[-1]}\s*+="
     rf"|(?<![\d.,]){GRADES[-1]}[- ]point\b"
 )
-"""The scale itself, as in "on a scale of 1 to 5", "1 = worst, 5 = best" or "on a 5-point scale"."""
+"""Matches the scale itself, as in "on a scale of 1 to 5", "1 = worst, 5 = best" or "on a 5-point scale"."""
 _EMPHASIS = str.maketrans("", "", "*_")
 _MAX_DIGITS = 9
-"""Of an integer; one that is longer is off every scale."""
+"""The maximum digits of an integer; a longer one is outside every scale."""
 _MAX_NUMBERS = 1000
-"""Of a list of key points that is kept."""
+"""How many numbers of a list of key points are kept."""
 
 
-def last_object(words: str, *, is_literal: bool) -> dict[str, Any]:
+def last_object(words: str, *, is_literal: bool) -> dict[str, object]:
     r"""Return the last `{…}` of a reply, each taken up to the next closing brace, or else the ```json fence.
 
     Raises:
@@ -80,7 +80,7 @@ def fluency_of(words: str, *, is_literal: bool) -> Fluency:
 
 
 def key_points_of(words: str, claims: int, *, is_literal: bool) -> KeyPoints:
-    """Return the count of key points; of this project a whole number of at most all claims."""
+    """Return the number of key points; this project's form requires a whole number of at most all claims."""
     found = last_object(words, is_literal=is_literal)
     count = _number(found, "recall")
     if not is_literal and (count > claims or not count.is_integer()):
@@ -104,7 +104,7 @@ def public_mark_of(words: str) -> Mark:
     """Return the score of a short answer as the public code reads it: the first score line, else the JSON, else 0."""
     line = _SCORE_LINE.search(words)
     found = _marked_object(words, ("answer_score",))
-    score: Any = _whole(line[1]) if line else found.get("answer_score", 0)
+    score: object = _whole(line[1]) if line else found.get("answer_score", 0)
     if not _is_number(score) or not 0 <= score <= 1:
         raise NoVerdict(f"the score is {quoted(str(score))}, the scale goes from 0 to 1", words, is_final=True)
     has_verdict = line is not None or "answer_score" in found
@@ -112,7 +112,7 @@ def public_mark_of(words: str) -> Mark:
 
 
 def public_counts_of(words: str) -> ListCounts:
-    """Return the counts of a list as the public code reads them; a key that is missing counts as nothing covered."""
+    """Return the counts of a list as the public code reads them; a missing key means that nothing is covered."""
     names = ("student_answer_count", "covered_count")
     found = _marked_object(words, names)
     if not all(name in found for name in names):
@@ -128,7 +128,7 @@ def public_counts_of(words: str) -> ListCounts:
 
 
 def mark_of(words: str) -> Mark:
-    """Return the score of a short answer: the last score line and the last JSON object, which must agree."""
+    """Return the score of a short answer from the last score line and the last JSON object, which must agree."""
     lines = _SCORE_LINE.findall(words)
     score = _number(last_object(words, is_literal=False), "answer_score", 1.0)
     if score not in (0, 1):
@@ -139,7 +139,7 @@ def mark_of(words: str) -> Mark:
 
 
 def counts_of(words: str, items: int) -> ListCounts:
-    """Return the counts of a list: whole numbers, and no more items covered than the reference has."""
+    """Return the counts of a list: whole numbers, and at most as many covered items as the reference has."""
     found = last_object(words, is_literal=False)
     given, covered = _number(found, "student_answer_count"), _number(found, "covered_count", float(items))
     if not given.is_integer() or not covered.is_integer():
@@ -152,8 +152,8 @@ def counts_of(words: str, items: int) -> ListCounts:
 def last_grade(words: str, *, is_literal: bool) -> Grade:
     """Return the last number of a reply, if it is a grade.
 
-    Literally that is its last integer, also of 4.5 and of 4/5 (the grade is 5); otherwise a number that is not whole is
-    no grade, and of 4/5 the grade is 4, as of "4 on a scale of 1 to 5".
+    In the literal form this is the last integer, also in 4.5 and in 4/5 (grade 5). In the other form a number that is
+    not whole is not a grade; 4/5 and "4 on a scale of 1 to 5" both give 4.
 
     Raises:
         NoVerdict: there is no number, or the last one is no grade. The public code takes the former as -1 and the
@@ -174,15 +174,15 @@ def last_grade(words: str, *, is_literal: bool) -> Grade:
 
 
 def _last_integer(words: str) -> int | None:
-    """Return the last integer, without its sign; None where there is none."""
+    """Return the last integer, without its sign; None if there is none."""
     found = _INTEGER.findall(words)
     return _whole(found[-1]) if found else None
 
 
 def _last_number(words: str) -> int | None:
-    """Return the last number, 0 where it is no grade of a scale up to 5; None where there is none.
+    """Return the last number, or 0 if it is not a grade of a scale up to 5; None if there is no number.
 
-    Numbers that name the scale are passed over.
+    Numbers that name the scale are ignored.
     """
     found = _GRADE.findall(_SCALE.sub(" ", words.translate(_EMPHASIS)))
     if not found:
@@ -191,13 +191,13 @@ def _last_number(words: str) -> int | None:
     return _whole(grade) if grade.isdecimal() and highest in ("", str(GRADES[-1])) else 0
 
 
-def _marked_object(words: str, names: tuple[str, ...]) -> dict[str, Any]:
-    """Return the object behind the first mark of JSON, or else the numbers that stand behind the names anywhere."""
+def _marked_object(words: str, names: tuple[str, ...]) -> dict[str, object]:
+    """Return the object after the first mark of JSON, or else the numbers that follow the names anywhere."""
     mark = words.find(_JSON_MARK)
     start = words.find("{", mark) if mark >= 0 else -1
     if start >= 0:
         try:
-            found: dict[str, Any] = json.JSONDecoder().raw_decode(words, start)[0]
+            found: dict[str, object] = json.JSONDecoder().raw_decode(words, start)[0]
         except (ValueError, RecursionError):
             pass
         else:
@@ -206,23 +206,24 @@ def _marked_object(words: str, names: tuple[str, ...]) -> dict[str, Any]:
     return {name: float(number[1]) for name, number in numbers.items() if number}
 
 
-def _parsed(text: str) -> Any:  # noqa: ANN401  (any JSON)
-    """Return a JSON value; None where it is none."""
+def _parsed(text: str) -> object:
+    """Return a JSON value; None if the text is not JSON."""
     try:
-        return json.loads(text)
+        value: object = json.loads(text)
     except (ValueError, RecursionError):
         return None
+    return value
 
 
 def _fenced(words: str) -> str:
-    """Return what stands between the first ```json and the last fence behind it; nothing where there is none."""
+    """Return the text between the first ```json and the last fence after it; empty if there is none."""
     start, end = words.find(_FENCE_START), words.rfind(_FENCE_END)
     start += len(_FENCE_START)
     return words[start:end] if len(_FENCE_START) <= start < end else ""
 
 
-def _number(found: dict[str, Any], name: str, maximum: float = math.inf) -> float:
-    """Return a number of a reply from 0 up to a maximum; a text or a flag is none."""
+def _number(found: dict[str, object], name: str, maximum: float = math.inf) -> float:
+    """Return a number of a reply from 0 up to a maximum; texts and flags are refused."""
     if name not in found:
         raise NoVerdict(f"{name} is missing", json.dumps(found))
     value = found[name]
@@ -234,20 +235,20 @@ def _number(found: dict[str, Any], name: str, maximum: float = math.inf) -> floa
     return float(value)
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 10**_MAX_DIGITS
 
 
-def _is_whole(value: object) -> bool:
+def _is_whole(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and _is_number(value)
 
 
 def _whole(digits: str) -> int:
-    """Return an integer of a bounded length; a longer one is as good as the bound."""
+    """Return an integer of limited length; a longer one is replaced by the largest allowed."""
     return int(digits) if len(digits) <= _MAX_DIGITS else 10**_MAX_DIGITS
 
 
 def _reason(words: str) -> str:
-    """Return what a judge said, short enough for a line of scores."""
+    """Return a judge's text, shortened for a line of scores."""
     shown = " ".join(words[:2000].split())
     return shown if len(shown) <= 300 else f"{shown[:299]}…"

@@ -1,9 +1,9 @@
 """Fluency-F1 of summaries: recall of the gold summary's key points, precision of the prediction's sentences.
 
-The structure is the public code's (`scripts/eval_gpt4_summ.py`): three calls an example; the judge counts the key
-points that it finds, the sentences that are supported, and all sentences. F1 of the two shares, times fluency (0 or 1).
-`official` asks with the public code's own prompts and takes what it takes: shares above 1 too. `ours` asks in this
-project's words and refuses counts that cannot be.
+The structure is the public code's (`scripts/eval_gpt4_summ.py`), with three calls for each example. The judge counts
+the key points that it finds, the sentences that are supported, and all sentences. The score is the F1 of the two
+shares, times fluency (0 or 1). `official` uses the public code's own prompts and accepts what it accepts, even shares
+above 1. `ours` uses this project's prompts and refuses impossible counts.
 """
 
 import statistics
@@ -13,24 +13,26 @@ from functools import partial
 from typing import Any, ClassVar
 
 from mmlongbench.metrics.benchmark.metrics import PUBLIC_CODE
-from mmlongbench.metrics.judge.calls import Manner, PromptCall, Reading, encodable, fence, numbered
+from mmlongbench.metrics.judge.calls import Manner, PromptCall, Reading
 from mmlongbench.metrics.judge.claims import GoldClaims, claims_files
-from mmlongbench.metrics.judge.client import Failed
 from mmlongbench.metrics.judge.judged import MAX_CHARACTERS, Judged, too_long, unscored
-from mmlongbench.metrics.judge.pace import Backoff
 from mmlongbench.metrics.judge.public_prompts import Places
 from mmlongbench.metrics.judge.readings import fluency_of, key_points_of, sentences_of
 from mmlongbench.metrics.judge.templates import Template
 from mmlongbench.metrics.judge.verdicts import Fluency, KeyPoints, Sentences, V
 from mmlongbench.metrics.judge.wordings import case, report
+from mmlongbench.models.client import Failed
+from mmlongbench.models.fences import encodable, fence, numbered
+from mmlongbench.models.pace import Backoff
 from mmlongbench.task.metric import Details, MetricWithTotals, Profile, Score, ScoringInput, Settings
 
 PREFIX = "Summary:"
-"""Which models repeat after the prompt; the public scorer takes it off too."""
+"""The prompt's last word, which models repeat; the public scorer removes it too."""
 TEMPERATURE, MAX_TOKENS, TRIES = 0.1, 4096, 10
-"""As the public code asks."""
+"""The options of the public code."""
 FIGURES = {"recall": "recall", "precision": "precision", "fluency": "fluency", "f1": "f1", "flu-f1": "flu_f1"}
-"""What the public code reports, as means over the examples that have scores: names, and the details they are of."""
+"""The figures that the public code reports, as means over the examples with scores: names, and the details they are
+computed from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +48,13 @@ OWN = {
     "report": Prompts(report.FLUENCY, report.RECALL, report.PRECISION),
     "case": Prompts(case.FLUENCY, case.RECALL, case.PRECISION),
 }
-"""By the kind of example; any other is asked about as a case, as in the public code."""
+"""The prompts by the kind of example; examples of any other kind use those of a case, as in the public code."""
 _SUFFIXES = {"report": "gov", "case": "lexsum"}
-"""How the names of the public code's prompts end."""
+"""The endings of the names of the public code's prompts."""
 
 
 class FluencyF1(Judged, MetricWithTotals):
-    """Fluency × F1 of a summary: key points of the gold summary, sentences that it supports; by a judge."""
+    """Fluency × F1 of a summary, by a judge: key points of the gold summary, and sentences that it supports."""
 
     name: ClassVar[str] = "judge-fluency-f1"
     profiles: ClassVar[Mapping[Profile, str]] = {"official": PUBLIC_CODE, "ours": PUBLIC_CODE}
@@ -69,7 +71,7 @@ class FluencyF1(Judged, MetricWithTotals):
     }
 
     def __init__(self, settings: Settings, backoff: Backoff | None = None) -> None:
-        """Claims that were released with the data are taken from there."""
+        """Use the claims that are released with the data, if there are any."""
         super().__init__(settings, backoff)
         self._claims = GoldClaims(self.client, settings.data)
         files = claims_files(settings.data)
@@ -77,7 +79,7 @@ class FluencyF1(Judged, MetricWithTotals):
         self._manner = Manner(TEMPERATURE, MAX_TOKENS, TRIES, is_literal=self.public is not None)
 
     def score(self, asked: ScoringInput) -> Score:
-        """From 0 to 1; an empty prediction scores 0 without asking."""
+        """Return a score from 0 to 1; an empty prediction scores 0, and no judge is called for it."""
         summary = encodable(asked.prediction).strip().removeprefix(PREFIX).strip()
         gold = encodable(str(asked.gold))
         if not summary:
@@ -90,18 +92,18 @@ class FluencyF1(Judged, MetricWithTotals):
         recalled = claims if isinstance(claims, Failed) else self._recalled(prompts.recall, claims, summary)
         shown = {"expert_summary": self._shown("expert", gold), "summary": self._shown("summary", summary)}
         precise = self._ask(prompts.precision, "precision", Sentences, sentences_of, **shown)
-        match claims, fluent, recalled, precise:  # all are asked: what is answered is kept for the next run
+        match claims, fluent, recalled, precise:  # all calls are made, because answers are kept for the next run
             case tuple(), Fluency(), KeyPoints(), Sentences():
                 return scored(fluent, recalled, len(claims), precise)
         return unscored(next(found for found in (claims, fluent, recalled, precise) if isinstance(found, Failed)))
 
     def absent(self, asked: ScoringInput) -> Details:
-        """Return the figures of an example without prediction, which enter the means as its score does."""
+        """Return the figures of an example without a prediction, which enter the means like its score."""
         return dict.fromkeys(FIGURES.values(), 0.0)
 
     @classmethod
     def totals(cls, scored: Sequence[Score]) -> Mapping[str, float]:
-        """Return the means that the public code reports; of examples without a usable reply nothing enters."""
+        """Return the means that the public code reports; examples without a usable reply are left out."""
         lines = [each.details for each in scored if each.score is not None and "flu_f1" in each.details]
         return {name: statistics.fmean(line[key] for line in lines) for name, key in FIGURES.items()} if lines else {}
 
@@ -113,11 +115,11 @@ class FluencyF1(Judged, MetricWithTotals):
         return Prompts(*(found[f"{call}_prompt_{suffix}"] for call in ("fluency", "recall", "precision")))
 
     def _shown(self, name: str, text: str) -> str:
-        """Return a text as it stands in a prompt: alone in the public code's, in a fence in this project's."""
+        """Return a text as it is put into a prompt: unchanged for the public code's, fenced for this project's."""
         return text if self.public else fence(name, text, MAX_CHARACTERS)
 
     def _claims_of(self, asked: ScoringInput, gold: str) -> tuple[str, ...] | Failed:
-        """Return the key points: under `official` only those that stand beside the data, as in the public code."""
+        """Return the key points; under `official` only released ones, as in the public code."""
         if self.public:
             return self._claims.released(asked.file, asked.dataset, asked.id, asked.source_id)
         return self._claims.of(asked.file, asked.dataset, asked.id, gold, asked.source_id)
@@ -132,17 +134,17 @@ class FluencyF1(Judged, MetricWithTotals):
         return self._ask(prompt, "recall", KeyPoints, rule, **shown)
 
     def _ask(self, prompt: Template, name: str, verdict: type[V], rule: Any, **texts: str) -> V | Failed:  # noqa: ANN401
-        """Ask one question; a rule takes the words of the reply, and `is_literal`."""
+        """Ask one question; `rule` reads the reply, and is called with its text and `is_literal`."""
         is_literal = self._manner.is_literal
         reading = Reading(f"{name} {'literal' if is_literal else 'own'}", verdict, partial(rule, is_literal=is_literal))
         return self.client.ask(PromptCall(self.model, prompt.filled(**texts), reading, self._manner))
 
 
 def scored(fluent: Fluency, recalled: KeyPoints, claims: int, precise: Sentences) -> Score:
-    """Return the score of the judge's counts: F1 of the two shares, times fluency.
+    """Return the score from the judge's counts: F1 of the two shares, times fluency.
 
-    A share may be above 1, where a judge counts more than there is; the score of a line is at most 1, and the figures
-    beside it are as the public code has them.
+    A share may be above 1 if a judge counts more than there is. The score of a line is at most 1; the figures beside it
+    are those of the public code.
 
     >>> precise = Sentences(precision=2, sentence_count=4)
     >>> scored(Fluency(fluency=1), KeyPoints(recall=1), 4, precise).details["f1"]

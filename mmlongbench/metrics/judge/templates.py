@@ -1,7 +1,7 @@
-"""Prompts with named places, in the form of `str.format`, but filled without it: a template may be a stranger's.
+"""Prompts with named places, in the form of `str.format` but filled in without it: a template may come from a stranger.
 
-`str.format` would follow attributes (`{text.__class__}`) and honour widths (`{text:>999999999}`); here a place is a
-bare name, and doubled braces are braces.
+`str.format` would read attributes (`{text.__class__}`) and obey widths (`{text:>999999999}`); here a place is only a
+name, and doubled braces stand for braces.
 """
 
 import string
@@ -9,22 +9,22 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 MAX_REPEATS = 10
-"""How often one place may stand in a template."""
+"""How often one place may occur in a template."""
 
 
 class TemplateError(ValueError):
-    """A text that is no template with the places that are expected."""
+    """A text is not a template with the expected places."""
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A prompt with places to be filled."""
+    """A prompt with places to be filled in."""
 
     pieces: tuple[tuple[str, str], ...]
-    """Text, and the name of the place behind it; empty behind the last."""
+    """Pairs of text and the name of the place after it; the last pair has no name."""
 
     def filled(self, **texts: str) -> str:
-        """Return the prompt with each place filled."""
+        """Return the prompt with each place filled in."""
         return "".join(text + (texts[place] if place else "") for text, place in self.pieces)
 
 
@@ -32,8 +32,8 @@ def template(text: str, places: Collection[str]) -> Template:
     """Return the template of a text that has exactly these places, each at least once.
 
     Raises:
-        TemplateError: a brace stands alone, a place is missing, unknown, has an attribute, width or conversion, or
-            stands there too often.
+        TemplateError: there is a single brace, or a place is missing, unknown, has an attribute, width or conversion,
+            or occurs too often.
 
     >>> template('Rate "{text}" as {{"score": 1}}.', ["text"]).filled(text="{a}")
     'Rate "{a}" as {"score": 1}.'
@@ -58,5 +58,5 @@ def template(text: str, places: Collection[str]) -> Template:
 
 
 def plain(text: str) -> Template:
-    """Return the template of a text that is shown as it stands, braces and all."""
+    """Return a template for a text that is shown unchanged, with its braces."""
     return Template(((text, ""),))

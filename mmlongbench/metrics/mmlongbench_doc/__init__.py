@@ -1,4 +1,6 @@
-"""MMLongBench-Doc's protocol: response → concise answer → rules; ANLS; accuracy and F1 over many answers."""
+"""MMLongBench-Doc's protocol: a concise answer is extracted and scored by rules; ANLS; accuracy and F1 over many
+answers.
+"""
 
 from mmlongbench.metrics.mmlongbench_doc.anls import anls
 from mmlongbench.metrics.mmlongbench_doc.extraction import extract_answer

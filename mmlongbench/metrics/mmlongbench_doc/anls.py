@@ -1,15 +1,16 @@
-"""ANLS: the normalised Levenshtein similarity of two strings, 0 where it is not above one half."""
+"""ANLS: the normalised Levenshtein similarity of two strings, 0 if it is not above one half."""
 
 from mmlongbench.metrics.missing import missing
 
 TAU = 0.5
-"""A similarity of at most this much counts as 0."""
+"""A similarity of at most this counts as 0."""
 
 
 def anls(gold: str, prediction: str, tau: float = TAU) -> float:
-    """From 0 to 1; case and blanks are the caller's. Nothing is compared where the lengths alone say 0.
+    """Return a score from 0 to 1; the caller handles case and blanks. If the lengths alone give 0, nothing is compared.
 
-    As in the public code the distance is divided by the longer string in capitals ("ß" is two letters there).
+    As in the public code, the distance is divided by the length of the longer string in capitals, where "ß" is two
+    letters.
 
     >>> round(anls("yellow", "yello"), 3), anls("yellow", "blue"), anls("", "")
     (0.833, 0.0, 1.0)
@@ -24,7 +25,7 @@ def anls(gold: str, prediction: str, tau: float = TAU) -> float:
 
 
 def edit_distance(one: str, other: str) -> int:
-    """The least number of characters put in, taken out or exchanged.
+    """Return the smallest number of characters to insert, delete or replace.
 
     Raises:
         ScoringError: rapidfuzz is not installed.

@@ -1,7 +1,7 @@
-"""From what a model said to its concise answer, by rules alone: the second stage of MMLongBench-Doc without a judge.
+"""Extracts the concise answer from a model's output by rules alone: MMLongBench-Doc's second stage without a judge.
 
-The public protocol has a judge read the answer out (`judge-mmlongbench-doc`). The rules know the format that is asked
-for, and do well where a model was told to be concise; of long reasoning they take the part behind the last "answer:".
+In the public protocol a judge extracts the answer (`judge-mmlongbench-doc`). The rules know the requested format, and
+work well if a model was told to be concise; in a long output they read the part after the last "answer:".
 """
 
 import json
@@ -12,9 +12,9 @@ from mmlongbench.metrics.mmlongbench_doc.lists import literal_list
 from mmlongbench.metrics.mmlongbench_doc.rules import FAIL_TO_ANSWER, NOT_ANSWERABLE
 
 MAX_CHARACTERS = 10_000
-"""Of an answer that are looked at, behind its last "answer:"."""
+"""The characters of an answer that are read, after its last "answer:"."""
 _MARKER = re.compile(r".*\banswer\s?:", re.DOTALL | re.IGNORECASE)
-"""Greedy: the last one, in one pass."""
+"""Matches the last "answer:": the beginning is greedy, so one pass is enough."""
 _FORMAT = re.compile(r"\banswer format\s?:", re.IGNORECASE)
 _INTRODUCTION = re.compile(r"(?:so,? |thus,? |therefore,? )?(?:the )?(?:final |correct )?answer is:? ", re.IGNORECASE)
 _DOCUMENT = r"(?:the |this |these |those |any |your )?(?:\w+ ){0,2}(?:documents?|pages?|images?|reports?|texts?|files?)"
@@ -35,7 +35,7 @@ _UNANSWERABLE = re.compile(
 )
 _NUMBER = re.compile(r"(?:(?<!\w)[-+−])?(?:[$£€](?=\.?\d))?(?:(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+)\s?%?")
 _ALONE = re.compile(rf"(?<![\w.])(?<!\w[-−]){_NUMBER.pattern}")
-"""A number that is no part of a name: not the 19 of COVID-19."""
+"""Matches a number that is not part of a name, unlike the 19 of COVID-19."""
 _WORDS = "zero one two three four five six seven eight nine ten eleven twelve"
 _NUMBER_WORD = re.compile(rf"\b(?:{'|'.join(_WORDS.split())})\b", re.IGNORECASE)
 _BULLET = re.compile(r"\s*(?:[-*•]|\d{1,2}[.)])\s+(.*)")
@@ -43,7 +43,7 @@ _BETWEEN = re.compile(r",\s*and\s|,\s|\sand\s")
 
 
 def extract_answer(response: str, answer_format: str) -> str:
-    r"""The concise answer in a response; "Not answerable" or "Fail to answer" where it says so; a List as JSON.
+    r"""Return the concise answer in a response, or "Not answerable" or "Fail to answer"; a List as JSON.
 
     >>> extract_answer("It rose.\nAnswer: **1,577 visitors**", "Integer")
     '1577'
@@ -62,7 +62,7 @@ def extract_answer(response: str, answer_format: str) -> str:
 
 
 def concise(response: str) -> str:
-    """What stands behind the last "answer:", before "answer format:", without bold type."""
+    """Return the text after the last "answer:" and before "answer format:", without bold type."""
     found = _MARKER.match(response)
     answer = (response[found.end() :] if found else response).strip()[:MAX_CHARACTERS]
     ended = _FORMAT.search(answer)
@@ -72,7 +72,7 @@ def concise(response: str) -> str:
 
 
 def _number(answer: str) -> str:
-    """The first number, of a name if need be, without commas and currency; else the first written as a word."""
+    """Return the first number (if need be, one in a name) without commas and currency; else the first number word."""
     if found := _ALONE.search(answer) or _NUMBER.search(answer):
         return re.sub(r"[,$£€\s+]", "", found[0]).replace("−", "-")
     if word := _NUMBER_WORD.search(answer):
@@ -85,7 +85,7 @@ def _integer(answer: str) -> str:
 
 
 def _string(answer: str) -> str:
-    """The first paragraph, without brackets around it and a full stop behind."""
+    """Return the first paragraph, without brackets around it and a full stop at its end."""
     first = answer.split("\n\n", 1)[0].strip()
     if first.startswith("[") and first.endswith("]"):
         first = first[1:-1].strip()
@@ -93,7 +93,7 @@ def _string(answer: str) -> str:
 
 
 def _list(answer: str) -> str:
-    """Its elements, as JSON: of a list in brackets, of lines with bullets, or of an enumeration."""
+    """Return the elements as JSON: of a list in brackets, of lines with bullets, or of an enumeration."""
     if literal_list(answer) is not None:
         return answer
     return json.dumps(list(_elements(answer)), ensure_ascii=False)

@@ -1,4 +1,4 @@
-r"""Lists as models and annotators write them, read without evaluating anything: in one pass, within a bound.
+r"""Reads lists as models and annotators write them, in one pass and within a limit, without evaluating code.
 
 The public code evaluates them as Python.
 """
@@ -7,7 +7,7 @@ import json
 import re
 
 MAX_CHARACTERS = 100_000
-"""Of a list that is read; the longest gold list of MMLongBench-Doc has under a thousand."""
+"""The maximum characters of a list; the longest gold list of MMLongBench-Doc has fewer than a thousand."""
 _STRING = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 _DIGITS = r"\d+(?:_\d+)*"
 _NUMBER = rf"[+-]?(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[eE][+-]?{_DIGITS})?"
@@ -21,7 +21,7 @@ _ITSELF = "\\'\""
 
 
 def literal_list(text: str) -> list[str] | None:
-    """The strings, numbers and constants of a list in the notation of Python or JSON, as Python prints them.
+    """Return the strings, numbers and constants of a list in Python or JSON notation, as Python prints them.
 
     >>> literal_list("['a', 1.50, -2,]"), literal_list("[1, x]"), literal_list("[]")
     (['a', '1.5', '-2'], None, [])
@@ -37,16 +37,16 @@ def literal_list(text: str) -> list[str] | None:
         at = found.end()
         if found["end"] == "]":
             return elements if at == len(text) else None
-        if _CLOSED.match(text, at):  # a comma behind the last
+        if _CLOSED.match(text, at):  # a comma after the last element
             return elements
     return None
 
 
 def gold_list(text: str) -> list[str]:
-    """The elements of a gold answer, which is JSON in releases, Python in the source, or one bare element."""
+    """Return the elements of a gold answer, which is JSON in releases, Python in the source, or a single element."""
     if text.startswith("["):
         try:
-            value = json.loads(text)
+            value: object = json.loads(text)
         except (ValueError, RecursionError):
             value = literal_list(text)
         if isinstance(value, list):
@@ -60,12 +60,12 @@ def _value(found: re.Match[str]) -> str | None:
     if found["number"]:
         try:
             return str(float(found["number"]) if re.search(r"[.eE]", found["number"]) else int(found["number"]))
-        except ValueError:  # more digits than Python reads
+        except ValueError:  # more digits than Python accepts
             return None
     body = found["text"][1:-1]
     try:
         return _ESCAPE.sub(_unescaped, body) if "\\" in body else body
-    except (ValueError, OverflowError):  # no character has that number
+    except (ValueError, OverflowError):  # there is no character with this number
         return None
 
 

@@ -1,7 +1,7 @@
 """MMLongBench-Doc's protocol without a judge, and ANLS alone, as metrics."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from mmlongbench.metrics.benchmark.answers import flattened
 from mmlongbench.metrics.benchmark.documents import cleaned as number_alone
@@ -19,15 +19,15 @@ from mmlongbench.metrics.mmlongbench_doc.rules import (
 from mmlongbench.task.metric import LENIENT, Details, MetricWithTotals, Profile, RuleMetric, Score, ScoringInput
 
 PROTOCOL = "mayubo2333/MMLongBench-Doc@d73f0dc"
-"""The public code whose rules score an answer once it is extracted."""
+"""The public code whose rules score an extracted answer."""
 FORMATS = ("Integer", "Float", "String", "None", "List")
-"""As releases call them."""
+"""The formats, by the names in releases."""
 _MAX_SHOWN = 200
-"""Characters of an extracted answer that are kept beside its score."""
+"""The characters of an extracted answer that are kept beside its score."""
 
 
 def scored_extracted(asked: ScoringInput, extracted: str) -> Score:
-    """The score of a concise answer of an example, with what accuracy and F1 of many must know of it."""
+    """Return the score of an example's concise answer, with the details that accuracy and F1 over many answers need."""
     kind = asked.answer_format
     if not isinstance(kind, str) or kind not in FORMATS:
         return Score(None, failure=f"answer_format is {kind!r:.80}, expected one of {', '.join(FORMATS)}")
@@ -35,12 +35,16 @@ def scored_extracted(asked: ScoringInput, extracted: str) -> Score:
 
 
 def absent_details(asked: ScoringInput) -> Details:
-    """What accuracy and F1 must know of an example without prediction: it counts as answered wrongly."""
+    """Return the details that accuracy and F1 need for an example without a prediction: it counts as answered
+    wrongly.
+    """
     return {"answerable": str(asked.gold) != NOT_ANSWERABLE, "answered": True}
 
 
 def totals_of_extracted(scored: Iterable[Score]) -> Mapping[str, float]:
-    """Generalized accuracy and F1 of what `scored_extracted` and `absent_details` say; failures are left out."""
+    """Return generalized accuracy and F1 from the details of `scored_extracted` and `absent_details`, without
+    failures.
+    """
     return accuracy_and_f1(
         [
             Judged(each.score, bool(each.details.get("answerable", True)), bool(each.details.get("answered", True)))
@@ -51,10 +55,10 @@ def totals_of_extracted(scored: Iterable[Score]) -> Mapping[str, float]:
 
 
 class Rules(RuleMetric, MetricWithTotals):
-    """MMLongBench-Doc without a judge: the answer is read out of the response by rules, then scored by its rules.
+    """MMLongBench-Doc without a judge: the answer is extracted from the response by rules, then scored by its rules.
 
-    There is one reading, and it is chosen from the response and the answer format alone: `rule-extracted`, this
-    project's approximation of what the protocol asks a judge for.
+    There is only one reading, which depends on the response and the answer format alone: `rule-extracted`, this
+    project's approximation of the judge in the protocol.
     """
 
     name: ClassVar[str] = "mmlongbench-doc"
@@ -62,30 +66,30 @@ class Rules(RuleMetric, MetricWithTotals):
     choices = ("rule-extracted",)
 
     def score(self, asked: ScoringInput) -> Score:
-        """From 0 to 1."""
+        """Return a score from 0 to 1."""
         return scored_extracted(asked, extract_answer(asked.prediction.strip(), str(asked.answer_format)))
 
     def absent(self, asked: ScoringInput) -> Details:
-        """Whether it could be answered."""
+        """Return whether the question could be answered."""
         return absent_details(asked)
 
     @classmethod
     def totals(cls, scored: Sequence[Score]) -> Mapping[str, float]:
-        """Accuracy and F1."""
+        """Return accuracy and F1."""
         return totals_of_extracted(scored)
 
 
 class LenientRules(Rules):
-    """MMLongBench-Doc without a judge, the best of three readings: extracted, concise, and as it stands.
+    """MMLongBench-Doc without a judge, the best of three readings: extracted, concise, and unchanged.
 
-    The gold answer decides which reading counts, so that this is an upper bound of what a judge would extract.
+    The gold answer decides which reading counts, so this is an upper bound of the score with a judge.
     """
 
     name: ClassVar[str] = "mmlongbench-doc-lenient"
     choices = (LENIENT,)
 
     def score(self, asked: ScoringInput) -> Score:
-        """From 0 to 1."""
+        """Return a score from 0 to 1."""
         said = asked.prediction.strip()
         extracted = extract_answer(said, str(asked.answer_format))
         found = [scored_extracted(asked, answer) for answer in dict.fromkeys((extracted, concise(said), said))]
@@ -93,16 +97,16 @@ class LenientRules(Rules):
 
 
 class ANLS(RuleMetric):
-    """The normalised Levenshtein similarity to the nearest answer, 0 up to one half; case and blanks do not count.
+    """The normalised Levenshtein similarity to the nearest answer, 0 up to one half; case and blanks are ignored.
 
-    Of a gold list the elements, joined by commas, are one answer.
+    The elements of a gold list, joined by commas, are one answer.
     """
 
     name: ClassVar[str] = "anls"
     profiles: ClassVar[Mapping[Profile, str]] = {"paper": "arXiv:1905.13648"}
 
     def score(self, asked: ScoringInput) -> Score:
-        """From 0 to 1."""
+        """Return a score from 0 to 1."""
         said = _compared(after_prefix(asked.lead + asked.prediction, "Answer:"))
         return Score(max((anls(_compared(gold), said) for gold in _golds(asked)), default=0.0))
 
@@ -114,7 +118,9 @@ def _golds(asked: ScoringInput) -> Iterable[str]:
 
 
 def _readable(gold: str, kind: str) -> str:
-    """A gold number without commas and unit, which the rules of the public code cannot read ("1,066", "2 million")."""
+    """Return a gold number without commas and unit, which the public code's rules cannot read ("1,066", "2
+    million").
+    """
     try:
         float(cleaned(gold))
     except ValueError:
@@ -126,7 +132,7 @@ def _compared(text: str) -> str:
     return single_blanks(text.lower())
 
 
-def _details(asked: ScoringInput, extracted: str) -> dict[str, Any]:
+def _details(asked: ScoringInput, extracted: str) -> dict[str, object]:
     shown = extracted if len(extracted) <= _MAX_SHOWN else f"{extracted[:_MAX_SHOWN]}…"
     answerable = str(asked.gold) != NOT_ANSWERABLE
     return {"extracted": shown, "answerable": answerable, "answered": extracted != NOT_ANSWERABLE}

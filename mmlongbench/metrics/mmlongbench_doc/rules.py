@@ -1,7 +1,7 @@
-"""The rules of MMLongBench-Doc: a concise answer against the gold one, by its format; accuracy and F1 over many.
+"""The rules of MMLongBench-Doc: they compare a concise answer with the gold one, by its format; and accuracy and F1.
 
-Of the paper's text and the public code, which differ in places, the code decides: an Integer prediction is cut to a
-whole number ("5.9" is 5), "mile" and "million" are not taken off, a list of exact strings is compared as a whole.
+Where the paper's text and the public code differ, the code is followed: an Integer prediction is cut to a whole number
+("5.9" is 5), "mile" and "million" are not removed, a list of exact strings is compared as a whole.
 """
 
 import re
@@ -16,7 +16,7 @@ from mmlongbench.metrics.mmlongbench_doc.lists import gold_list, literal_list
 NOT_ANSWERABLE = "Not answerable"
 FAIL_TO_ANSWER = "Fail to answer"
 TOLERANCE = 0.01
-"""Of a Float, relative."""
+"""The relative tolerance of a Float."""
 _EXACT = tuple(
     re.compile(pattern)
     for pattern in (
@@ -29,19 +29,19 @@ _EXACT = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One answer of a cell, as accuracy and F1 see it."""
+    """One answer, with what accuracy and F1 need of it."""
 
     score: float
     is_answerable: bool
     is_answered: bool
-    """Whether the model gave an answer, be it that it failed to."""
+    """Whether the model gave an answer; "Fail to answer" counts as one."""
 
 
 def score_extracted(gold: str, answer_format: str, extracted: str) -> float:
-    """The score of a concise answer, from 0 to 1; formats as the source or as releases call them.
+    """Return the score of a concise answer, from 0 to 1; formats may have the names of the source or of releases.
 
-    Where the public code fails (a gold number that is none, a list that cannot be read), the score is 0, as it is
-    there in the end.
+    Where the public code fails (a gold number that is not a number, a list that cannot be read), the score is 0, which
+    is also its final result there.
 
     >>> score_extracted("5", "Integer", "5.0"), score_extracted("18.29%", "Float", "$18.3")
     (1.0, 1.0)
@@ -58,8 +58,10 @@ def score_extracted(gold: str, answer_format: str, extracted: str) -> float:
 
 
 def accuracy_and_f1(answers: Sequence[Judged]) -> Mapping[str, float]:
-    """Generalized accuracy, the mean score, and F1: recall is the mean over what is answerable, precision the same sum
-    over what was answered; 0 where nothing was.
+    """Return generalized accuracy, the mean score, and F1.
+
+    Recall is the mean over answerable questions; precision is the same sum over the questions that were answered. Both
+    are 0 if there are none.
     """
     answerable = [answer for answer in answers if answer.is_answerable]
     answered = sum(answer.is_answered for answer in answers)
@@ -72,7 +74,8 @@ def accuracy_and_f1(answers: Sequence[Judged]) -> Mapping[str, float]:
 
 
 def cleaned(text: str) -> str:
-    """Lower case, without what stands in parentheses, quotes around, a dollar before, per cent behind.
+    """Return a text in lower case, without parts in parentheses, quotes around it, a dollar sign before or a percent
+    sign after it.
 
     >>> cleaned(" $3.65% "), cleaned("'Football (Soccer)'")
     ('3.65', 'football')
@@ -82,9 +85,7 @@ def cleaned(text: str) -> str:
 
 
 def is_exact(gold: str) -> bool:
-    """Whether a cleaned answer is compared as it stands: a url, a file, a page, a number, a time, a date, a mail
-    address.
-    """
+    """Return whether a cleaned answer is compared unchanged: a URL, file, page, number, time, date or mail address."""
     if "https://" in gold or "a.m." in gold or "p.m." in gold:
         return True
     if gold.endswith((".py", "ipynb")) or gold.startswith("page"):
@@ -108,7 +109,9 @@ def _float(gold: str, extracted: str) -> float:
 
 
 def _is_close(wanted: float, said: float) -> bool:
-    """Within one per cent, or equal once rounded to the digits of the shorter, at least two."""
+    """Return whether two numbers are within one per cent, or equal when rounded to the digits of the shorter (at least
+    two).
+    """
     if isclose(wanted, said, rel_tol=TOLERANCE):
         return True
     digits = max(min(_digits(said), _digits(wanted)), 2)
@@ -116,7 +119,7 @@ def _is_close(wanted: float, said: float) -> bool:
 
 
 def _digits(number: float) -> int:
-    """Behind the point, as Python prints it."""
+    """Return the digits after the point, as Python prints the number."""
     _, point, behind = str(number).partition(".")
     return len(behind) if point else 3
 
@@ -126,7 +129,9 @@ def _text(gold: str, said: str) -> float:
 
 
 def _list(golds: Sequence[str], extracted: str) -> float:
-    """Strict: as many elements, sorted, and the worst pair counts."""
+    """Return the score of lists, strictly: they must have the same number of elements; sorted, the worst pair
+    counts.
+    """
     said = literal_list(extracted) if extracted.startswith("[") else [extracted]
     if said is None or len(said) != len(golds) or not golds:
         return 0.0
@@ -146,7 +151,7 @@ def _is_number(text: str) -> bool:
 
 
 def _without_parentheses(text: str) -> str:
-    """Without each part in parentheses and the blanks before it, in one pass."""
+    """Return a text without parts in parentheses and the blanks before them, in one pass."""
     kept, at = list[str](), 0
     while (start := text.find("(", at)) >= 0 and (end := text.find(")", start)) >= 0:
         kept.append(text[at:start].rstrip())

@@ -1,4 +1,4 @@
-"""SMuDGE, a metric of groundedness for answers taken from documents (see `metric`), and what it is made of."""
+"""SMuDGE, a metric of groundedness for answers taken from documents (see `metric`), and its parts."""
 
 from mmlongbench.metrics.smudge.matching import Kind, kind_of, match_score
 from mmlongbench.metrics.smudge.metric import SMuDGE

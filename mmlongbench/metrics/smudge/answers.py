@@ -1,7 +1,8 @@
-"""Gold answers and predictions as strings: what is compared with what. Knows no document.
+"""Turns gold answers and predictions into the strings to compare; documents are not used here.
 
-A gold answer of the format List has elements, each located and matched by itself, one to one with those that were said:
-the mean over the longer list. Any other list of golds holds alternatives, of which the best counts.
+A gold answer of the format List has elements. Each is located and matched by itself, one to one with the predicted
+elements; the score is the mean over the longer list. Any other list of golds holds alternatives, of which the best
+counts.
 """
 
 import ast
@@ -9,30 +10,29 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from mmlongbench.task.metric import ScoringInput
 
 MAX_ELEMENTS = 64
-"""Elements of a predicted list that are looked at; all of them count for its length."""
+"""The elements of a predicted list that are compared; all of them count for its length."""
 MAX_ELEMENT = 128
-"""Characters of an element; a longer one matches no element of a gold answer."""
+"""The maximum characters of an element; a longer one matches no element of a gold answer."""
 MAX_SAID = 100_000
-"""Characters of a prediction that are read: with so many it matches no answer."""
+"""The maximum characters of a prediction; a longer one matches no answer."""
 _LEAD = re.compile(r"\A[\s*_#]*answer[\s*_]*:[\s*_]*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Golds:
-    """What a question's answer may be."""
+    """The possible answers of a question."""
 
     values: tuple[str, ...]
     is_list: bool
-    """Whether all of them are asked for, or any."""
+    """Whether all of them are required, or any one."""
 
 
 def golds_of(asked: ScoringInput) -> Golds | None:
-    """The gold answers of an example; None where there is none that is a string or a number."""
+    """Return the gold answers of an example; None if none is a string or a number."""
     is_list = asked.answer_format == "List"
     gold = asked.gold.get("answer") if isinstance(asked.gold, dict) else asked.gold
     if is_list and isinstance(gold, str):
@@ -43,7 +43,7 @@ def golds_of(asked: ScoringInput) -> Golds | None:
 
 
 def said_of(prediction: str) -> str:
-    """A prediction without the words that answers begin with, and without emphasis.
+    """Return a prediction without introductory words and without emphasis.
 
     >>> said_of("**Answer:** up to 12 mgs"), said_of("*12*")
     ('up to 12 mgs', '12')
@@ -52,7 +52,8 @@ def said_of(prediction: str) -> str:
 
 
 def elements_of(said: str) -> list[str]:
-    r"""The elements of a predicted list: of JSON or Python, else of lines, else between semicolons or commas.
+    r"""Return the elements of a predicted list: of JSON or Python, else its lines, else the parts between semicolons or
+    commas.
 
     >>> elements_of('["a", 1]'), elements_of("- a\n- b, c"), elements_of("a, b"), elements_of("a")
     (['a', '1'], ['a', 'b, c'], ['a', 'b'], ['a'])
@@ -67,7 +68,8 @@ def elements_of(said: str) -> list[str]:
 
 
 def paired(scores: Sequence[Sequence[float]]) -> list[tuple[int, int]]:
-    """Which gold goes with which prediction, the best pair first; scores are a row a gold, a column a prediction.
+    """Return pairs of gold and prediction, the best first; scores have a row for each gold, a column for each
+    prediction.
 
     >>> paired([[0.2, 0.9, 0.9], [0.1, 1.0, 0.3]])
     [(1, 1), (0, 2)]
@@ -83,17 +85,17 @@ def paired(scores: Sequence[Sequence[float]]) -> list[tuple[int, int]]:
     return pairs
 
 
-def _listed(text: str) -> list[Any] | None:
+def _listed(text: str) -> list[object] | None:
     if not text.startswith("["):
         return None
     for read in (json.loads, ast.literal_eval):
         try:
-            value = read(text)
+            value: object = read(text)
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             continue
         return value if isinstance(value, list) else None
     return None
 
 
-def _is_text(value: Any) -> bool:  # noqa: ANN401  (of JSON)
+def _is_text(value: object) -> bool:
     return isinstance(value, str | int | float) and not isinstance(value, bool)

@@ -1,11 +1,9 @@
-"""Which words of a page are neighbours, whatever order they are read in: the β-skeleton of their boxes for β = 1.
+"""Finds which words of a page are neighbours, in any reading order: the β-skeleton of their boxes for β = 1.
 
-Two points are joined where no other point lies in the circle that has the two as its diameter (Gabriel graph). Each box
-has the corners and the middles of its left and right side as points: the middles of wide words are further apart than
-lines are, and the boxes of lines that stand close overlap, so that corners alone would come between words of one line.
+Two points are joined if no other point is inside the circle around their connecting line as diameter (Gabriel graph).
+The points of a box are its corners and the middles of its left and right sides. The centres of wide words would be
+further apart than lines. With corners alone, overlapping boxes of close lines would come between words of one line.
 """
-
-from typing import Any
 
 import numpy as np
 
@@ -13,15 +11,17 @@ from mmlongbench.metrics.missing import missing
 from mmlongbench.metrics.smudge.words import Array, Integers, Words
 
 MAX_NEIGHBOURS = 24
-"""Neighbours of a word that are kept, the nearest first; of 367,000 words on real pages none has more than 21."""
+"""The maximum number of a word's neighbours that are kept, the nearest first; of 367,000 words on real pages none has
+more than 21."""
 MAX_WORDS = 20_000
-"""Words of a page that has a graph; on a page of more, a word's neighbours are the words before and after it."""
+"""The maximum words of a page with a graph; on a larger page, a word's neighbours are the words before and after it."""
 _POINTS = [(x, y) for x in (0, 2) for y in ((1, 1), (3, 3), (1, 3))]
-"""Of a box (x0, y0, x1, y1): the column of x, and the two whose mean is y."""
+"""Columns of a box (x0, y0, x1, y1) for each point: the column of x, and the two whose mean is y."""
 _MOVED = 1e-9
-"""Share of the page by which points are moved, so that no four stand on one circle: triangulation is twice as fast."""
+"""The share of the page by which points are moved, so that no four are on one circle: this halves the time of
+triangulation."""
 _RATIOS = (0.6180339887498949, 0.7548776662466927)
-"""Irrational steps, one an axis: no two points of a page are moved alike."""
+"""Irrational steps for each axis, so that all points of a page are moved differently."""
 
 
 def neighbours_on(words: Words, page: int) -> Integers:
@@ -45,7 +45,7 @@ def _in_order(size: int) -> tuple[Integers, Integers]:
 
 
 def _joined(boxes: Array) -> tuple[Integers, Integers]:
-    """Return the pairs of boxes that have joined points, each pair in both orders."""
+    """Return the pairs of boxes with joined points, each pair in both orders."""
     size = len(boxes)
     points = np.concatenate([np.stack([boxes[:, x], boxes[:, ys].mean(axis=1)], axis=1) for x, ys in _POINTS])
     one, other = gabriel_edges(points).T % max(1, size)
@@ -55,9 +55,9 @@ def _joined(boxes: Array) -> tuple[Integers, Integers]:
 
 
 def gabriel_edges(points: Array) -> Integers:
-    """Return rows of two points each: all edges of the Gabriel graph; points at one place are joined in a chain.
+    """Return all edges of the Gabriel graph as rows of two points; points at the same place are joined in a chain.
 
-    Its edges are among those of the Delaunay triangulation, and to try one the corners opposite to it suffice.
+    All its edges are in the Delaunay triangulation; to test one, it is enough to look at the opposite corners.
     """
     order = np.lexsort(points.T)
     is_new = np.r_[True, np.any(np.diff(points[order], axis=0) != 0, axis=1)] if len(points) else np.zeros(0, np.bool_)
@@ -67,7 +67,7 @@ def gabriel_edges(points: Array) -> Integers:
 
 
 def _edges(places: Array) -> Integers:
-    """Return the Gabriel graph of places that all differ, in the order of their y, then x."""
+    """Return the Gabriel graph of distinct places, which are sorted by y, then x."""
     try:
         from scipy.spatial import Delaunay, QhullError
     except ImportError as error:
@@ -75,8 +75,8 @@ def _edges(places: Array) -> Integers:
     if len(places) < 4:
         return _clear(places, np.array([(a, b) for b in range(len(places)) for a in range(b)], np.int64).reshape(-1, 2))
     try:
-        corners = _simplices(Delaunay(_moved(places)))
-    except QhullError:  # all in one line
+        corners: Integers = np.asarray(Delaunay(_moved(places)).simplices, np.int64)
+    except QhullError:  # all points are on one line
         return np.stack([np.arange(len(places) - 1), np.arange(1, len(places))], axis=1)
     a, b, c = corners.T
     sides, opposite = np.concatenate([corners[:, [0, 1]], corners[:, [1, 2]], corners[:, [2, 0]]]), np.r_[c, a, b]
@@ -95,12 +95,8 @@ def _moved(places: Array) -> Array:
     return np.asarray(places + steps * (_MOVED * float(np.ptp(places, axis=0).max())), np.float64)
 
 
-def _simplices(triangulation: Any) -> Integers:  # noqa: ANN401  (scipy has no types)
-    return np.asarray(triangulation.simplices, np.int64)
-
-
 def _clear(places: Array, pairs: Integers) -> Integers:
-    """Return the pairs of a few places whose circle holds no third."""
+    """Return the pairs of a few places whose circle contains no third place."""
     kept = [
         (a, b)
         for a, b in pairs.tolist()
@@ -110,7 +106,7 @@ def _clear(places: Array, pairs: Integers) -> Integers:
 
 
 def _gaps(one: Array, other: Array) -> Array:
-    """Return the gap between two boxes, along both axes, row by row."""
+    """Return the gap between two boxes along both axes, for each row."""
     across = np.maximum(np.maximum(one[:, 0] - other[:, 2], other[:, 0] - one[:, 2]), 0)
     down = np.maximum(np.maximum(one[:, 1] - other[:, 3], other[:, 1] - one[:, 3]), 0)
     return np.asarray(across + down, np.float64)

@@ -1,4 +1,6 @@
-"""The documents that questions are about, by the names of a release: found, read once, and kept within a bound."""
+"""The documents of questions, by the names of a release: each is found and read once, and kept within a memory
+limit.
+"""
 
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -19,11 +21,11 @@ from mmlongbench.metrics.smudge.word_list import WordList
 from mmlongbench.metrics.smudge.words import Word, Words, words_of
 
 MAX_BYTES = 256 * 1024 * 1024
-"""Of the documents that are kept; the one in use always is."""
+"""The bytes of documents that are kept; the current document is always kept."""
 
 
 class Text:
-    """The words of one document, and what finds strings among them."""
+    """The words of one document, and the objects that find strings in it."""
 
     def __init__(self, words: Words, *, ignores_reading_order: bool) -> None:
         self.pages, self.size = tuple(words.pages.tolist()), len(words)
@@ -37,7 +39,7 @@ Opened: TypeAlias = Text | Fault
 
 
 class Library:
-    """A folder of PDFs, or a list of words; whoever is asked last for longest is forgotten first."""
+    """A folder of PDFs, or a list of words; the least recently used document is dropped first."""
 
     def __init__(
         self, documents: Path | None, words: Path | None, *, ignores_reading_order: bool, bound: int = MAX_BYTES
@@ -52,7 +54,7 @@ class Library:
         self._limits = Limits()
 
     def open(self, name: str) -> Opened:
-        """A document by its name in a release, or what is wrong with it.
+        """Return a document by its name in a release, or what is wrong with it.
 
         Raises:
             SourceError: the list of words, or the folder, cannot be read.
@@ -102,7 +104,7 @@ class Library:
 
     @cached_property
     def _files(self) -> dict[str, Path | Fault]:
-        """Every PDF by its own name, and by the one that a release gives it."""
+        """Return every PDF by its own name, and by the name that a release gives it."""
         own = pdfs_by_name(self._documents) if self._documents else {}
         released = folder_names(own)
         return {released[stem]: found for stem, found in own.items()} | own

@@ -1,11 +1,11 @@
-"""How well a prediction matches a gold answer by the rules of the paper (profile `paper`), as strings alone.
+"""Scores how well a prediction matches a gold answer by the rules of the paper (profile `paper`), as strings alone.
 
 Nourbakhsh et al., Findings of NAACL 2025 (arXiv:2503.19120), section 3.2 and appendices B.3 and B.4. The type is that
 of the gold answer alone: all digits are a number, all letters a text, and anything else is a hybrid, so also `1,700`,
 `(8)` and every text with a blank. The numbers of a hybrid are its digits, its text is everything else.
 
-What the paper does not say is decided here: strings are compared without case, with single blanks; a prediction for a
-number is one number as a whole; and a hybrid without digits is matched by its text alone.
+The paper leaves some points open, which are decided here: strings are compared without case and with single blanks; a
+prediction for a number must be a single number; a hybrid without digits is matched by its text alone.
 """
 
 import re
@@ -16,14 +16,14 @@ from mmlongbench.metrics.missing import missing
 
 Kind: TypeAlias = Literal["numeric", "textual", "hybrid"]
 SCALES = (0, 2, 3, 6, 9)
-"""Powers of ten that two ways to write a number may differ by: as such, per cent, thousand, million, billion."""
+"""Powers of ten by which two notations of a number may differ: none, per cent, thousand, million, billion."""
 _NUMBERS_WEIGHT, _TEXT_WEIGHT = 10, 1
 _OTHER_DIGIT = re.compile(r"[^\D0-9]")
 _NUMBER = re.compile(r"[+-]?([0-9]{1,3}(?:,[0-9]{3})+|[0-9]*)(?:\.([0-9]*))?")
 
 
 def kind_of(text: str) -> Kind:
-    """Return what a string is made of (appendix B.3).
+    """Return the kind of a string (appendix B.3).
 
     >>> [kind_of(text) for text in ("12", "apple", "1,700", "(8)", "Chapel Hill", "12 mg")]
     ['numeric', 'textual', 'hybrid', 'hybrid', 'hybrid', 'hybrid']
@@ -55,7 +55,7 @@ def match_score(gold: str, prediction: str) -> float:
 
 
 def plain(text: str) -> str:
-    r"""Return a string as it is compared: one form of each character and digit, no case, single blanks.
+    r"""Return a string in the form that is compared: one form of each character and digit, no case, single blanks.
 
     >>> plain(" Up  to ①२\nMGS. ")
     'up to 12 mgs.'
@@ -65,7 +65,7 @@ def plain(text: str) -> str:
 
 
 def similarity(one: str, other: str) -> float:
-    """Return the normalised Levenshtein similarity of two strings as they stand, from 0 to 1.
+    """Return the normalised Levenshtein similarity of two unchanged strings, from 0 to 1.
 
     >>> similarity("milligrams", "mgs"), similarity("", "")
     (0.3, 1.0)
@@ -79,7 +79,7 @@ def similarity(one: str, other: str) -> float:
 
 
 def harmonic_mean(numbers: float, text: float) -> float:
-    """Return the weighted harmonic mean, 0 where either is: numbers weigh ten times what the text does (appendix B.4).
+    """Return the weighted harmonic mean, 0 if either is 0: numbers weigh ten times as much as text (appendix B.4).
 
     >>> round(harmonic_mean(1.0, 10 / 17), 2), harmonic_mean(0.0, 1.0)
     (0.94, 0.0)
@@ -95,9 +95,9 @@ def _apart(text: str) -> tuple[str, str]:
 
 
 def _value(text: str) -> tuple[str, int] | None:
-    """Return a number's digits, without zeros at either end and with its sign, and its power of ten.
+    """Return a number's digits, with its sign and without zeros at either end, and its power of ten.
 
-    None where the string as a whole is no number.
+    None if the whole string is not a number.
     """
     found = _NUMBER.fullmatch(text)
     if found is None or not any(found.groups()):
@@ -110,7 +110,7 @@ def _value(text: str) -> tuple[str, int] | None:
 
 
 def _is_same(gold: tuple[str, int] | None, prediction: tuple[str, int] | None) -> bool:
-    """Return whether two numbers are the same, as such or on another scale."""
+    """Return whether two numbers are the same, directly or on another scale."""
     if gold is None or prediction is None or gold[0] != prediction[0]:
         return False
     return not gold[0] or abs(gold[1] - prediction[1]) in SCALES

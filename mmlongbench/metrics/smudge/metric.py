@@ -1,15 +1,15 @@
-"""SMuDGE: whether an answer taken from a document says what the gold says, and is taken from where the gold stands.
+"""SMuDGE: whether an answer from a document agrees with the gold answer, and was taken from the same place.
 
-Score = α · match + (1 − α) · grounding (Nourbakhsh et al., Findings of NAACL 2025, arXiv:2503.19120). `rules` says what
-the profiles `paper` and `ours` differ in. The prediction is looked for on all pages. Where a string stands at several
-places alike, those count that are closest to each other; places on different pages are at a distance of 1. A gold that
-is not located (a count, a sum, a page of pictures) is not scored: the answer is not extractive.
+Score = α · match + (1 − α) · grounding (Nourbakhsh et al., Findings of NAACL 2025, arXiv:2503.19120). `rules` has the
+differences between the profiles `paper` and `ours`. The prediction is searched for on all pages. If a string is found
+equally well at several places, those count that are closest to each other; places on different pages have a distance of
+1. A gold answer that is not found (a count, a sum, a page of pictures) is not scored, because it is not extractive.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -30,23 +30,24 @@ from mmlongbench.metrics.smudge.words import split
 from mmlongbench.task.metric import Details, Metric, Profile, Score, ScoringInput, Settings
 
 _REFUSALS = ("not answerable", "unanswerable", "fail to answer")
-"""The words that the benchmarks ask for; letters of any string resemble some of a page by more than 0.3."""
+"""Refusals in the words that the benchmarks ask for; as strings they would resemble some text of a page by more than
+0.3."""
 _MAX_PAGES = 10_000
-"""Answer pages that are looked at, the first of the document."""
+"""The maximum number of answer pages that are searched, the first ones of the document."""
 _KEPT = 1024
-"""Places of gold answers that are remembered: the same questions are asked at every length."""
+"""How many places of gold answers are kept in memory, because the same questions occur at every length."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One prediction against one gold."""
+    """The comparison of one prediction with one gold."""
 
     match: float
     distance: float
     is_found: bool
-    """Whether the prediction stands on a page that the gold stands on."""
+    """Whether the prediction is on a page that the gold is on."""
     is_exhaustive: bool = True
-    """Whether no bound of the search cut it."""
+    """Whether the search was complete, not cut by a limit."""
 
     def score(self, alpha: float) -> float:
         """Return the weighted sum."""
@@ -60,10 +61,10 @@ class SMuDGE(Metric):
     profiles: ClassVar[Mapping[Profile, str]] = {profile: rules.follows for profile, rules in RULES.items()}
 
     def __init__(self, settings: Settings) -> None:
-        """Take the profile, the folder of documents or the list of words, the weights, and what strings are found by.
+        """Keep the profile, the documents or the list of words, the weights, and how strings are found.
 
         Raises:
-            ScoringError: there are no documents, or a weight is not from 0 to 1.
+            ScoringError: there are no documents, or a weight is not between 0 and 1.
 
         """
         if settings.documents is None and settings.words is None:
@@ -80,7 +81,7 @@ class SMuDGE(Metric):
         self._gold = lru_cache(maxsize=_KEPT)(self._located)
 
     def out_of_scope(self, asked: ScoringInput) -> str:
-        """Return why a question asks for no answer that stands in its document; empty where it does."""
+        """Return why the answer to a question is not in its document as text; empty if it is."""
         golds, name, evidence = golds_of(asked), _document(asked), self._evidence(asked)
         if golds is None or not name:
             return "there is no gold answer that is text, or no document"
@@ -89,14 +90,14 @@ class SMuDGE(Metric):
         if evidence == ():
             return "no evidence pages"
         if isinstance(self._library.open(name), Fault):
-            return ""  # which is to be mended: it fails
+            return ""  # this must be fixed, so scoring fails
         located = [self._gold(name, gold, evidence).is_located for gold in golds.values]
         is_there = all(located) if golds.is_list else any(located)
         place = "its document" if evidence is None else "its evidence pages"
         return "" if is_there else f"the gold answer is not in the text of {place}"
 
     def score(self, asked: ScoringInput) -> Score:
-        """Return the score of one example; none where the gold cannot be located."""
+        """Return the score of one example; no score if the gold cannot be found."""
         golds, name, evidence = golds_of(asked), _document(asked), self._evidence(asked)
         if golds is None or not name:
             lacking = "a gold answer that is text" if golds is None else "a document (`doc_name`)"
@@ -115,7 +116,7 @@ class SMuDGE(Metric):
         return self._compared(text, Golds(tuple(there), golds.is_list), located, said_of(asked.prediction))
 
     def _compared(self, text: Text, golds: Golds, located: dict[str, Found], said: str) -> Score:
-        """Return the score of a prediction, all of these golds located."""
+        """Return the score of a prediction if all of these golds were found."""
         parts = elements_of(said) if golds.is_list else [said]
         if golds.is_list:
             parts = [part if len(part) <= MAX_ELEMENT else "" for part in parts]
@@ -133,13 +134,15 @@ class SMuDGE(Metric):
         return self._scored(chosen, over, about)
 
     def _scored(self, chosen: dict[float, list[Compared]], over: int, about: Details) -> Score:
-        """Return the mean of the pairs chosen at each weight over as many as there should be; details of the first."""
+        """Return the mean at each weight: the sum over chosen pairs divided by the required number; with details of the
+        first.
+        """
 
         def mean(values: Iterable[float]) -> float:
             return sum(values) / over
 
         first = chosen[self._alphas[0]]
-        details: dict[str, Any] = {
+        details: dict[str, object] = {
             "match": mean(each.match for each in first),
             "grounding": mean(grounding_score(each.distance) for each in first),
             "is_found": bool(first) and all(each.is_found for each in first),
@@ -156,10 +159,10 @@ class SMuDGE(Metric):
         return text.locator.best(_needle(gold), text.pages if evidence is None else evidence)
 
     def _compare(self, text: Text, gold: str, located: Found, said: str) -> Compared:
-        """Return a prediction against a gold that was located.
+        """Return the comparison of a prediction with a gold that was found.
 
-        Where the prediction resembles another page more, it does not stand on the gold's. One that repeats the gold
-        stands where the gold does.
+        If the prediction resembles a text on another page more, it is not on the gold's page. A prediction that repeats
+        the gold is where the gold is.
         """
         needle, match = _needle(said), self._rules.match_score(gold, said)
         if needle == _needle(gold):
@@ -171,25 +174,25 @@ class SMuDGE(Metric):
         return Compared(match, distance, is_found=found.is_located, is_exhaustive=found.is_exhaustive)
 
     def _evidence(self, asked: ScoringInput) -> tuple[int, ...] | None:
-        """Return the pages that hold the answer, from 0; None: the whole document is searched for the gold."""
+        """Return the pages that hold the answer, from 0; None: the gold is searched for in the whole document."""
         if not self._rules.is_evidence_needed:
             return None
         return asked.evidence.pages[:_MAX_PAGES] if asked.evidence else ()
 
 
 def _document(asked: ScoringInput) -> str:
-    """Return the name of the document that the question is about; empty where nobody tells it."""
+    """Return the name of the document that the question is about; empty if unknown."""
     return (asked.evidence.document or "") if asked.evidence else ""
 
 
 def _chosen(table: list[list[Compared]], alpha: float, *, is_list: bool) -> list[Compared]:
-    """Return the pairs of gold and prediction that score best at a weight; of alternatives the best one."""
+    """Return the pairs of gold and prediction with the best score at a weight; for alternatives, the best pair."""
     pairs = paired([[each.score(alpha) for each in row] for row in table])
     return [table[gold][part] for gold, part in (pairs if is_list else pairs[:1])]
 
 
 def _needle(text: str) -> str:
-    """Return a string as it is looked for."""
+    """Return a string in the form that is searched for."""
     return " ".join(split(text))
 
 

@@ -1,7 +1,7 @@
-"""How well a prediction matches a gold answer by this project's own rules (profile `ours`), as strings alone.
+"""Scores how well a prediction matches a gold answer by this project's own rules (profile `ours`), as strings alone.
 
-The formulas are the paper's (see `matching`); what differs is what counts as a number. A number may have a sign,
-thousands' commas and a decimal point, and may stand in a sentence; a text with blanks stays a text.
+The formulas are the paper's (see `matching`), but numbers are recognised differently. A number may have a sign,
+thousands' commas and a decimal point, and may be part of a sentence; a text with blanks stays a text.
 """
 
 import re
@@ -12,7 +12,7 @@ from typing import TypeAlias
 from mmlongbench.metrics.smudge.matching import SCALES, Kind, harmonic_mean, similarity
 
 Number: TypeAlias = tuple[str, str, int]
-"""Sign, digits without zeros at either end, and the power of ten they are multiplied by; of zero no digits."""
+"""The sign, the digits without zeros at either end, and the power of ten; zero has no digits."""
 
 _NUMBER = re.compile(
     r"(?:(?<![^\s($€£¥])[-+])?(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+)(?:\.[0-9]+)?|(?<![\w.])\.[0-9]+"
@@ -21,7 +21,8 @@ _DASHES = dict.fromkeys(map(ord, "‐‑‒–—―−"), "-")
 
 
 def plain(text: str) -> str:
-    r"""Return a string as it is compared: one form of each character, no case, single blanks, no stop at its end.
+    r"""Return a string in the form that is compared: one form of each character, no case, single blanks, no full stop
+    at its end.
 
     >>> plain(" Up  to 10–12\nMGS. ")
     'up to 10-12 mgs'
@@ -30,7 +31,7 @@ def plain(text: str) -> str:
 
 
 def kind_of(text: str) -> Kind:
-    """Return what a string is made of; the separators, the sign and the point of a number belong to it.
+    """Return the kind of a string; separators, sign and point of a number belong to the number.
 
     >>> [kind_of(text) for text in ("12", "-1,234.5", "Chapel Hill", "12 mg", "18.29%")]
     ['numeric', 'numeric', 'textual', 'hybrid', 'hybrid']
@@ -42,7 +43,7 @@ def kind_of(text: str) -> Kind:
 
 
 def match_score(gold: str, prediction: str) -> float:
-    """Return a score from 0 to 1 by the kind of the gold; it is textual only where the prediction has no digits either.
+    """Return a score from 0 to 1 by the kind of the gold; it is textual only if the prediction has no digits either.
 
     >>> [round(match_score("up to 12 milligrams", said), 3) for said in ("up to 12 mgs", "up to 1z milligrams")]
     [0.934, 0.0]
@@ -61,14 +62,14 @@ def match_score(gold: str, prediction: str) -> float:
 
 
 def are_equal(gold: Sequence[Number], prediction: Sequence[Number]) -> bool:
-    """Return whether two rows of numbers, none of them empty, are the same, as such or all scaled alike."""
+    """Return whether two non-empty rows of numbers are the same, directly or all on the same other scale."""
     if not gold or len(gold) != len(prediction):
         return False
     shifts = set[int]()
     for (sign, digits, power), (said_sign, said_digits, said_power) in zip(gold, prediction, strict=True):
         if (sign, digits) != (said_sign, said_digits):
             return False
-        if digits:  # zero is zero at every scale
+        if digits:  # zero is the same at every scale
             shifts.add(power - said_power)
     return not shifts or (len(shifts) == 1 and abs(shifts.pop()) in SCALES)
 

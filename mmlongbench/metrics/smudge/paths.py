@@ -1,16 +1,17 @@
-"""Finds a string without any reading order: by the paths of Algorithm 1 over the β-skeleton of each page.
+"""Finds a string without any reading order, by the paths of Algorithm 1 over the β-skeleton of each page.
 
-A path begins at a word that resembles the string's first word by T or more, ends at one that resembles its last word
-so, goes from neighbour to neighbour and takes no word twice. The string stands where the path stands that spells what
-is most similar to it, if that is more than T. The paper's own example sets the bounds: `mgs`, the last word of a right
-answer, resembles `milligrams` by T, and is to be found. Of a string that goes on in another line only a part may be
-found: the end of a line and the beginning of the next are seldom neighbours.
+A path begins at a word whose similarity to the string's first word is at least T, and ends at a word with the same
+similarity to its last word. It goes from neighbour to neighbour and uses no word twice. The string is located at the
+path whose text is most similar to it, if that similarity is more than T. The limits follow from the paper's own
+example: `mgs`, the last word of a right answer, resembles `milligrams` by T and must be found. If a string continues on
+another line, only a part of it may be found, because the end of a line and the beginning of the next are rarely
+neighbours.
 
-All paths grow together, a word at a time, and one is given up as soon as nothing that it could still spell is as
-similar as the best path so far; that loses no path that counts. Bounds limit the time that any page can take: the
-graph has `MAX_NEIGHBOURS` and `MAX_WORDS`, the search `MAX_STARTS`, `MAX_EQUAL` and `MAX_UNDER_WAY`. Where a search
-reaches one of its bounds, it keeps the most promising paths; what is found then, or on a page of more than `MAX_WORDS`,
-is marked as not exhaustive. Answers of a few words stay far below the bounds of the search.
+All paths grow together, one word at a time. A path is given up as soon as no continuation can be as similar as the best
+path so far; no path that counts is lost. Limits bound the time for any page: the graph has `MAX_NEIGHBOURS` and
+`MAX_WORDS`, the search `MAX_STARTS`, `MAX_EQUAL` and `MAX_UNDER_WAY`. If a search reaches a limit, it keeps the most
+promising paths; its result, like that for a page of more than `MAX_WORDS`, is marked as not exhaustive. Answers of a
+few words stay far below the limits of the search.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,41 +29,42 @@ from mmlongbench.metrics.smudge.windows import Letters
 from mmlongbench.metrics.smudge.words import Array, Integers
 
 MAX_UNDER_WAY = 1 << 19
-"""The square of the string's letters times unfinished paths, after each word: 1,310 paths for 20 letters."""
+"""The limit for the square of the string's letters times the unfinished paths, after each word: 1,310 paths for 20
+letters."""
 MAX_EQUAL = 1 << 18
-"""Words of the string times paths that spell the string itself so far."""
+"""The limit for words of the string times paths that equal the string so far."""
 MAX_STARTS = 1 << 16
-"""Words that paths begin at."""
+"""The maximum number of words at which paths begin."""
 _FEW_ERRORS = 6
-"""Errors below which a string is looked for first."""
+"""A string with fewer errors than this is searched for first."""
 _NARROW = 16
-"""How many times fewer paths a narrow search keeps."""
+"""The factor by which a narrow search keeps fewer paths."""
 _FEWEST = 16
-"""Unfinished paths that any search keeps."""
+"""The minimum number of unfinished paths that any search keeps."""
 _ROUNDING = 1e-6
-"""Letters: a path as similar as the best is not given up because a division rounds."""
+"""A tolerance in letters, so that rounding does not remove a path that is as similar as the best."""
 Rows = npt.NDArray[np.int32]
 Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(slots=True)
 class _Best:
-    """The best paths so far; begins with what has to be exceeded."""
+    """The best paths so far; it begins with the similarity that must be exceeded."""
 
     similarity: float
     rows: list[Integers] = field(default_factory=list)
     is_exhaustive: bool = True
 
     def __bool__(self) -> bool:
-        """Whether there is any path."""
+        """Return whether there is any path."""
         return any(len(rows) for rows in self.rows)
 
     def inside(self, is_inside: Mask) -> "_Best":
-        """Return the paths of some words only."""
+        """Return the paths that have only some of the words."""
         return _Best(self.similarity, [rows[is_inside[rows[:, 0]]] for rows in self.rows], self.is_exhaustive)
 
     def take(self, similar: Array, rows: Rows) -> None:
-        """Keep the best of some paths, if they are as good as those so far."""
+        """Keep the best of some paths if they are as good as those so far."""
         top = float(similar.max(initial=0.0))
         if top < self.similarity or (top == self.similarity and not self.rows):
             return
@@ -73,7 +75,7 @@ class _Best:
 
 
 class Paths:
-    """The words of a document as a graph a page (a `Locator`)."""
+    """The words of a document, with a graph for each page (a `Locator`)."""
 
     def __init__(self, letters: Letters) -> None:
         words = letters.words
@@ -86,23 +88,23 @@ class Paths:
         self._firsts = np.searchsorted(self._word_of[self._in_order], np.arange(len(self._vocabulary) + 1))
         self._page = np.repeat(np.arange(len(words.pages)), np.diff(words.firsts))
         self._near = np.zeros((len(words), MAX_NEIGHBOURS), np.int32)
-        """Of each word of a page that was built: its neighbours' numbers plus 1, then 0."""
+        """For each word of a page that was built: its neighbours' numbers plus 1, then 0."""
         self._is_built = np.zeros(len(words.pages), np.bool_)
         self._is_small = np.diff(words.firsts) <= MAX_WORDS
-        """Of each page: whether it has a graph, not the order of its words only."""
+        """For each page, whether it has a graph, and not just the order of its words."""
 
     @property
     def weight(self) -> int:
-        """About how many bytes it takes."""
+        """About how many bytes this object takes."""
         return self._near.nbytes + 3 * self._word_of.nbytes + 128 * len(self._vocabulary)
 
     def best(self, needle: str, pages: Sequence[int]) -> Found:
-        """Return where the paths stand that spell what is most similar."""
+        """Return the places of the paths whose text is most similar."""
         own, is_inside = needle.split(), np.isin(self._letters.words.pages, pages)
         return self._found(self._equal(own, is_inside) or self._similar(needle, own, is_inside))
 
     def best_near(self, needle: str, pages: Sequence[int]) -> Found:
-        """Return the same of all pages, as far as it stands on some of them."""
+        """Search all pages in the same way, and return the places on the given pages."""
         own, is_near = needle.split(), np.isin(self._letters.words.pages, pages)
         if best := self._equal(own, is_near):
             return self._found(best)
@@ -116,7 +118,7 @@ class Paths:
         return found_at(best.similarity, places, is_exhaustive=best.is_exhaustive)
 
     def _equal(self, own: Sequence[str], is_inside: Mask) -> _Best:
-        """Return the paths that spell the string itself."""
+        """Return the paths whose text equals the string."""
         best, numbers = _Best(0.0), [self._numbers.get(word, -1) for word in own]
         if min(numbers, default=-1) < 0:
             return best
@@ -138,7 +140,7 @@ class Paths:
         return best
 
     def _similar(self, needle: str, own: Sequence[str], is_inside: Mask) -> _Best:
-        """Return the paths that spell what is most similar, if that is by more than T."""
+        """Return the paths whose text is most similar to the string, if the similarity is more than T."""
         best = _Best(LEAST_SIMILARITY)
         if not 0 < len(needle) <= MAX_LETTERS:
             return best
@@ -155,7 +157,7 @@ class Paths:
         return best
 
     def _search(self, string: Target, starts: Integers, is_end: Mask, best: _Best, bound: int) -> None:
-        """Grow all paths until none could be as good as the best; `best` is changed."""
+        """Grow all paths until none can be as good as the best; changes `best`."""
         nodes = starts[self._sizes[self._word_of[starts]] <= string.length / best.similarity + _ROUNDING]
         best.is_exhaustive &= len(nodes) <= MAX_STARTS and self._has_graphs(nodes)
         nodes = nodes[:MAX_STARTS]
@@ -180,7 +182,7 @@ class Paths:
         return np.asarray((longest - apart) / longest >= LEAST_SIMILARITY)[self._word_of]
 
     def _spelling(self, number: int) -> Integers:
-        """Return all words that are one word of the vocabulary."""
+        """Return all words with a given spelling."""
         return np.asarray(self._in_order[self._firsts[number] : self._firsts[number + 1]], np.int64)
 
     def _has_graphs(self, words: Integers) -> bool:
@@ -188,11 +190,11 @@ class Paths:
         return bool(self._is_small[self._page[words]].all())
 
     def _pages_of(self, words: Integers | Mask) -> Mask:
-        """Return which pages have any of some words."""
+        """Return which pages contain any of some words."""
         return np.bincount(self._page[words], minlength=len(self._is_built)) > 0
 
     def _steps(self, rows: Rows) -> tuple[Integers, Integers]:
-        """Return every step that paths can take: the path's place among them, and the word."""
+        """Return every possible next step of paths: the number of the path, and the word."""
         pages = self._page[rows[:, -1]]
         for page in np.unique(pages[~self._is_built[pages]]).tolist():
             words = self._letters.words
@@ -207,10 +209,10 @@ class Paths:
 
 
 def _searches(length: int) -> Iterator[tuple[float, int]]:
-    """Yield the searches for a string, to be made until one is exhaustive and finds something.
+    """Yield the searches for a string, to be run until one is exhaustive and finds something.
 
-    Each is a similarity to exceed, and how many unfinished paths are kept. The first finds what has a few errors, and
-    is soon over if nothing has. Of a narrow one the best path lets the last give up most of the others, where that can
+    Each is (similarity to exceed, number of unfinished paths to keep). The first finds texts with few errors, and is
+    quick if there are none. The best path of a narrow search lets the last search give up most other paths, if that can
     make it exhaustive.
     """
     most = max(_FEWEST, MAX_UNDER_WAY // length**2)

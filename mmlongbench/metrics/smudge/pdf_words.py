@@ -9,10 +9,10 @@ from mmlongbench.metrics.smudge.words import Word
 
 
 def pdf_words(path: Path, limits: Limits) -> Iterator[Word]:
-    """Every word of a PDF.
+    """Yield every word of a PDF.
 
     Raises:
-        SourceError: it cannot be read within limits, or one of its pages cannot.
+        SourceError: the PDF, or one of its pages, cannot be read within limits.
         TimeLimitError: a page takes too long.
 
     """

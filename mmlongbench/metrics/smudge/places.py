@@ -1,4 +1,4 @@
-"""Where a string stands in a document, and how far apart two strings stand: the grounding score of SMuDGE."""
+"""The places of strings in a document, and the distance of two strings: the grounding score of SMuDGE."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -10,34 +10,34 @@ import numpy as np
 from mmlongbench.metrics.smudge.words import Array, Integers, Words
 
 LEAST_SIMILARITY = 0.3
-"""A string that resembles nothing of a document more than this is not located in it (the paper's T)."""
+"""A string is located in a document only if something resembles it more than this (the paper's T)."""
 MAX_PLACES = 1024
-"""Places of equal similarity that are compared, the first in reading order."""
+"""How many equally similar places are compared, the first in reading order."""
 _CHUNK = 512
-"""Places that are compared with all others at once."""
+"""How many places are compared with all others at once."""
 
 
 class Place(NamedTuple):
-    """The middle of the box around a string's words."""
+    """The centre of the box around a string's words."""
 
     page: int
     x: float
     y: float
-    """In units of the page's size."""
+    """The coordinate in units of the page's size."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Found:
-    """The places where a string stands, or what resembles it most."""
+    """The places where a string, or the text that is most similar to it, was found."""
 
     similarity: float = 0.0
-    """1 where it is found as it is, else that of what was found; 0 where nothing was."""
+    """The similarity: 1 if the string itself was found; 0 if nothing was."""
     pages: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
-    """Of each place, ascending."""
+    """The page of each place, ascending."""
     points: Array = field(default_factory=lambda: np.zeros((0, 2)))
-    """x and y of each place, in units of the page's size."""
+    """The coordinates x and y of each place, in units of the page's size."""
     is_exhaustive: bool = True
-    """Whether everything was tried that could be as similar; False where a bound of the search cut it."""
+    """Whether the search was complete; False if a limit cut it."""
 
     @property
     def is_located(self) -> bool:
@@ -46,12 +46,12 @@ class Found:
 
     @property
     def places(self) -> tuple[Place, ...]:
-        """The places one by one."""
-        return tuple(Place(page, x, y) for page, (x, y) in zip(self.pages.tolist(), self.points.tolist(), strict=True))
+        """Return the places, one by one."""
+        return tuple(_places(self.pages, self.points))
 
 
 def found_at(similarity: float, places: Iterable[Place], *, is_exhaustive: bool = True) -> Found:
-    """Return what stands at some places: each once, the first `MAX_PLACES` by page."""
+    """Return the result for some places: each once, the first `MAX_PLACES` by page."""
     there = sorted(set(places))
     kept = there[:MAX_PLACES]
     pages, points = np.array([place.page for place in kept], np.int64), np.array([place[1:] for place in kept])
@@ -63,27 +63,33 @@ class Locator(Protocol):
     """Finds strings, given as words (see `split`), in one document."""
 
     def best(self, needle: str, pages: Sequence[int]) -> Found:
-        """Return what resembles a string most on some pages, if that is more than `LEAST_SIMILARITY`."""
+        """Return the text most similar to a string on some pages, if the similarity is more than `LEAST_SIMILARITY`."""
         ...
 
     def best_near(self, needle: str, pages: Sequence[int]) -> Found:
-        """Return the same, but nothing where other pages of the document have what resembles the string more."""
+        """Return the same, but nothing if other pages of the document have a more similar text."""
         ...
 
 
 def places_of(words: Words, rows: Integers) -> list[Place]:
-    """Return the middles of the boxes around some words, a row of numbers each; those of a row share a page."""
+    """Return the centres of the boxes around some words, given as rows of numbers; the words of a row share a page."""
     boxes = words.boxes[rows]
     low, high = boxes[:, :, :2].min(axis=1), boxes[:, :, 2:].max(axis=1)
-    pages = words.page_of(rows[:, 0]).tolist()
-    return [Place(page, x, y) for page, (x, y) in zip(pages, ((low + high) / 2).tolist(), strict=True)]
+    return _places(words.page_of(rows[:, 0]), (low + high) / 2)
+
+
+def _places(pages: Integers, points: Array) -> list[Place]:
+    numbers: list[int] = pages.tolist()
+    middles: list[list[float]] = points.tolist()
+    return [Place(page, x, y) for page, (x, y) in zip(numbers, middles, strict=True)]
 
 
 def distance_between(gold: Found, prediction: Found) -> float:
-    """Return the least distance of the two, from 0 to 1; 1 where no page has both, or either is not located."""
+    """Return the smallest distance of the two, from 0 to 1; 1 if no page has both, or either is not located."""
     least = 1.0
     for page in np.intersect1d(gold.pages, prediction.pages).tolist():
-        golds, said = gold.points[gold.pages == page], prediction.points[prediction.pages == page]
+        golds: Array = gold.points[gold.pages == page]
+        said: Array = prediction.points[prediction.pages == page]
         for first in range(0, len(golds), _CHUNK):
             apart = np.abs(golds[first : first + _CHUNK, None] - said[None]).sum(axis=2)
             least = min(least, float(apart.min()))

@@ -1,4 +1,4 @@
-"""Finds a string among words that stand in reading order: a run of words that equals it, else the one most like it."""
+"""Finds a string among words in reading order: a run of words that equals it, else the most similar run."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -10,7 +10,7 @@ from mmlongbench.metrics.smudge.windows import Letters, best_runs
 from mmlongbench.metrics.smudge.words import Words
 
 MAX_LETTERS = 512
-"""A longer string is looked for as it is only: no answer that was taken from a document is so long."""
+"""A longer string is only searched for exactly: no answer from a document is so long."""
 
 
 class Reading:
@@ -20,7 +20,7 @@ class Reading:
         self._letters = letters
 
     def best(self, needle: str, pages: Sequence[int]) -> Found:
-        """Return the runs that equal it, else the most similar."""
+        """Return the runs that equal the string, else the most similar runs."""
         words, ranges = self._letters.words, self._ranges(pages)
         runs = (run for each in ranges for run in equal_runs(words, needle, each))
         if spans := list(islice(runs, MAX_PLACES + 1)):
@@ -49,7 +49,7 @@ class Reading:
 
 
 def equal_runs(words: Words, needle: str, inside: range) -> Iterator[tuple[int, int]]:
-    """Yield (first, last) of each run of one page's words that equals a needle."""
+    """Yield (first, last) of each run of words on one page that equals a needle."""
     if not inside or not needle:
         return
     sought, end = f" {needle} ", int(words.ends[inside[-1]]) + 1
@@ -62,7 +62,7 @@ def equal_runs(words: Words, needle: str, inside: range) -> Iterator[tuple[int, 
 
 
 def _middles(words: Words, spans: Sequence[tuple[int, int]]) -> list[Place]:
-    """Return the places of runs of words, each given by its first and its last."""
+    """Return the places of runs of words, each given by its first and last word."""
     by_size: dict[int, list[int]] = {}
     for first, last in spans:
         by_size.setdefault(last - first + 1, []).append(first)

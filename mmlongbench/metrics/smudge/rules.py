@@ -1,4 +1,4 @@
-"""What the two profiles of SMuDGE differ in: `paper` follows arXiv:2503.19120, `ours` deviates where it is said."""
+"""The differences between the profiles of SMuDGE: `paper` follows arXiv:2503.19120, `ours` deviates where noted."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,16 +13,17 @@ class Rules:
     """The rules of a profile."""
 
     follows: str
-    """The paper that they are taken from."""
+    """The paper that the rules come from."""
     kind_of: Callable[[str], Kind]
     match_score: Callable[[str, str], float]
-    """Of a gold answer and a prediction."""
+    """Returns the match score of a gold answer and a prediction."""
     is_evidence_needed: bool
-    """Whether the gold is looked for on the evidence pages only, else in the whole document."""
+    """Whether the gold is searched for only on the evidence pages, else in the whole document."""
     is_refusal_placed: bool
-    """Whether a prediction that says that there is no answer is looked for like any other."""
+    """Whether a prediction that says that there is no answer is searched for like any other."""
     is_graph_needed: bool
-    """Whether strings are found by paths over the graph of words only, else in reading order unless asked otherwise."""
+    """Whether strings are found only by paths over the graph of words; else in reading order, unless the settings say
+    otherwise."""
 
 
 RULES: dict[Profile, Rules] = {

@@ -1,7 +1,7 @@
-"""How what unfinished paths spell compares with a string: edit distances of many paths at once, a bit a letter.
+"""Compares the texts of unfinished paths with a string: edit distances of many paths at once, with one bit a letter.
 
-The table of distances of a path's spelling and the string has a row for each letter of the string; what is kept of its
-last column are the differences between rows (see `windows.advance`) and the distance to the whole string.
+The table of distances between a path's text and the string has a row for each letter of the string. Of its last column,
+the differences between rows (see `windows.advance`) and the distance to the whole string are kept.
 """
 
 from dataclasses import dataclass, replace
@@ -13,14 +13,14 @@ from mmlongbench.metrics.smudge.windows import Bits, Letters, advance, needle_bi
 from mmlongbench.metrics.smudge.words import Array, Integers
 
 _CELLS = 1 << 21
-"""Distances that are looked at at once."""
+"""How many distances are looked at at once."""
 _ROUNDING = 1e-3
-"""Errors: a path is rather kept than given up for a rounding."""
+"""A tolerance in errors, so that rounding does not remove a path."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A string to compare with, in the direction that paths grow in."""
+    """A string to compare with, in the direction in which paths grow."""
 
     length: int
     table: Bits
@@ -30,14 +30,14 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """Unfinished paths of as many words each; a place a path in every array."""
+    """Unfinished paths of the same number of words; each path has a place in every array."""
 
     rows: npt.NDArray[np.int32]
-    """The numbers of its words, in the order that it took them."""
+    """The numbers of its words, in the order of the path."""
     lengths: Integers
-    """Letters that it spells, with a blank between words."""
+    """The letters of its text, with a blank between words."""
     errors: Integers
-    """The edit distance of these letters to the whole string."""
+    """The edit distance of its text to the whole string."""
     plus: Bits
     minus: Bits
 
@@ -54,7 +54,7 @@ def target_of(needle: str, letters: Letters, *, is_backward: bool) -> Target:
 
 
 def begin(starts: Integers, kinds: Integers, letters: Letters, string: Target) -> Front:
-    """Return paths of one word each; `kinds` says which starts are the same word, so that each is compared once."""
+    """Return paths of one word each; starts with equal `kinds` are the same word, which is compared once."""
     _, firsts, of_start = np.unique(kinds, return_index=True, return_inverse=True)
     shape = (len(string.table), len(firsts))
     plus, minus = np.full(shape, ~np.uint64(0)), np.zeros(shape, np.uint64)
@@ -69,7 +69,7 @@ def extend(front: Front, nodes: Integers, letters: Letters, string: Target) -> F
     """Return the paths, each longer by one word."""
     blank = 1 if front.rows.shape[1] else 0
     added = letters.words.ends[nodes] - letters.words.starts[nodes] + blank
-    order = np.argsort(-added, kind="stable")  # those that are done stand at the end
+    order = np.argsort(-added, kind="stable")  # finished words are at the end
     sizes = added[order]
     plus, minus, errors = front.plus[:, order], front.minus[:, order], front.errors[order]
     if string.is_backward:
@@ -87,17 +87,18 @@ def extend(front: Front, nodes: Integers, letters: Letters, string: Target) -> F
 
 
 def similarities(front: Front, string: Target) -> Array:
-    """Return how similar what each path spells is to the string."""
+    """Return how similar the text of each path is to the string."""
     longest = np.maximum(front.lengths, string.length)
     return np.asarray((longest - front.errors) / longest, np.float64)
 
 
 def promises(front: Front, string: Target, similarity: float) -> tuple[npt.NDArray[np.bool_], Array]:
-    """Return which paths may go on to at least a similarity, and a rank of each, the most promising least.
+    """Return which paths may still reach a similarity, and a rank for each; lower ranks are more promising.
 
-    A path goes on at best by the very letters that the string has behind some letter of its own: the errors so far at
-    that letter stay, and a spelling longer than the string may have more of them. So no path is given up that could be
-    as similar. The rank is by how many errors fewer it has than its share of those that this similarity allows.
+    At best, a path continues with exactly the letters that follow some letter of the string. Then the errors up to that
+    letter stay, and a text longer than the string may have more errors. So no path that could be as similar is given
+    up. The rank depends on how many errors the path has compared with its share of the errors that this similarity
+    allows.
     """
     share, places = np.float32(1 - similarity), np.arange(string.length + 1, dtype=np.float32)
     least, ranks = np.zeros(len(front.rows)), np.zeros(len(front.rows))
@@ -112,7 +113,7 @@ def promises(front: Front, string: Target, similarity: float) -> tuple[npt.NDArr
 
 
 def _columns(front: Front, part: slice, length: int) -> npt.NDArray[np.float32]:
-    """Return (path, letters of the string) → the edit distance of what it spells to so many letters."""
+    """Return (path, letters of the string) → the edit distance of its text to so many letters."""
     rises, falls = (_unpacked(bits[:, part], length) for bits in (front.plus, front.minus))
     found = np.empty((len(rises), length + 1), np.float32)
     found[:, 0] = front.lengths[part]

@@ -1,9 +1,8 @@
-"""The run of words that resembles a string most, by edit distance, of all runs there are; exact, no heuristic.
+"""Finds the run of words that is most similar to a string by edit distance, among all runs; exact, without heuristics.
 
-Every word that a run may begin with is a lane, and all lanes take one character a step: Myers' bit vectors (in
+Every word at which a run may begin is a lane, and all lanes advance by one character at a time. Myers' bit vectors (in
 Hyyrö's form for several machine words) give the distance of the needle to every run in one pass, so time grows with
-words × characters of the needle. A lane is left as soon as no longer run that begins there can be as good as the best
-so far.
+words × characters of the needle. A lane ends as soon as no longer run of it can be as good as the best so far.
 """
 
 from collections.abc import Iterator
@@ -17,29 +16,29 @@ from mmlongbench.metrics.smudge.words import Integers, Words
 _BITS = 64
 _ONE = np.uint64(1)
 _THINNED = 8
-"""Steps between two looks for lanes to leave."""
+"""The number of steps after which finished lanes are removed."""
 _ROUNDING = 1e-6
 _LANES = 4096
-"""Lanes at once; their state stays in the processor's cache."""
+"""The number of lanes at once; their state fits into the processor's cache."""
 
 Bits = npt.NDArray[np.uint64]
 
 
 @dataclass(slots=True)
 class Best:
-    """The best runs so far, (first word, place after the last character); begins with what has to be exceeded."""
+    """The best runs so far, as (first word, place after the last character); begins with the similarity to exceed."""
 
     similarity: float
     runs: list[tuple[int, int]] = field(default_factory=list)
 
     def take(self, similarities: npt.NDArray[np.float64], lanes: Integers, ends: Integers) -> None:
-        """Keep the best of some runs, if they are as good as those so far."""
+        """Keep the best of some runs if they are as good as those so far."""
         top = float(similarities.max())
         if top < self.similarity or (top == self.similarity and not self.runs):
             return
         if top > self.similarity:
             self.similarity, self.runs = top, []
-        chosen = similarities == top
+        chosen: npt.NDArray[np.bool_] = similarities == top
         self.runs += zip(lanes[chosen].tolist(), ends[chosen].tolist(), strict=True)
 
 
@@ -51,19 +50,19 @@ class Letters:
     alphabet: npt.NDArray[np.uint32]
     codes: npt.NDArray[np.uint32]
     is_end: npt.NDArray[np.bool_]
-    """Whether a word ends before a place."""
+    """Whether a word ends before each place."""
     page_ends: Integers
-    """Of each word, where the last word of its page ends."""
+    """For each word, the end of the last word of its page."""
 
     @property
     def weight(self) -> int:
-        """About how many bytes it takes."""
+        """About how many bytes this object takes."""
         return self.codes.nbytes + self.is_end.nbytes + self.page_ends.nbytes
 
 
 def letters_of(words: Words) -> Letters:
     """Prepare a document for searches."""
-    beyond = "\n" * (_THINNED + 1)  # lanes are taken out some steps after their page ended
+    beyond = "\n" * (_THINNED + 1)  # lanes are removed some steps after their page ended
     text = np.frombuffer((words.text + beyond).encode("utf-32-le", "surrogatepass"), np.uint32)
     alphabet, codes = np.unique(text, return_inverse=True)
     is_end = np.zeros(len(text), np.bool_)
@@ -76,9 +75,9 @@ def letters_of(words: Words) -> Letters:
 
 
 def best_runs(letters: Letters, needle: str, ranges: list[range], above: float, *, is_first: bool = False) -> Best:
-    """The runs of words most like a needle that begin in some ranges of words, if they are more like it than `above`.
+    """Return the runs of words most similar to a needle that begin in some ranges of words and exceed `above`.
 
-    With `is_first` the search ends at the first run that is.
+    With `is_first` the search ends at the first such run.
     """
     best, table = Best(above), needle_bits(needle, letters.alphabet)
     for lanes in _batches(ranges):
@@ -89,14 +88,14 @@ def best_runs(letters: Letters, needle: str, ranges: list[range], above: float, 
 
 
 def _batches(ranges: list[range]) -> Iterator[Integers]:
-    """The lanes of some ranges, so many at once."""
+    """Yield the lanes of some ranges in batches."""
     if lanes := [np.arange(each.start, each.stop) for each in ranges if each]:
         whole = np.concatenate(lanes)
         yield from (whole[at : at + _LANES] for at in range(0, len(whole), _LANES))
 
 
 def needle_bits(needle: str, alphabet: npt.NDArray[np.uint32]) -> Bits:
-    """Return (machine word, letter of the alphabet) → where the needle has the letter."""
+    """Return (machine word, letter of the alphabet) → the positions of the letter in the needle."""
     codes = np.frombuffer(needle.encode("utf-32-le", "surrogatepass"), np.uint32)
     table = np.zeros((-(-len(codes) // _BITS), len(alphabet)), np.uint64)
     at = np.minimum(np.searchsorted(alphabet, codes), len(alphabet) - 1)
@@ -106,7 +105,7 @@ def needle_bits(needle: str, alphabet: npt.NDArray[np.uint32]) -> Bits:
 
 
 def _run(letters: Letters, length: int, table: Bits, lanes: Integers, best: Best, *, is_first: bool) -> None:
-    """Take every lane through its runs; `best` is changed."""
+    """Advance every lane through its runs; changes `best`."""
     at, limits = letters.words.starts[lanes], letters.page_ends[lanes]
     plus, minus = np.full((len(table), len(lanes)), ~np.uint64(0)), np.zeros((len(table), len(lanes)), np.uint64)
     errors, step = np.full(len(lanes), length, np.int64), 0
@@ -129,16 +128,18 @@ def _run(letters: Letters, length: int, table: Bits, lanes: Integers, best: Best
 
 
 def advance(plus: Bits, minus: Bits, equal: Bits, length: int) -> Integers:
-    """Take one character in every lane and return how the distances to the whole needle change.
+    """Advance every lane by one character, and return how the distances to the whole needle change.
 
-    `plus` and `minus` are changed: they are the vertical differences of a column of the table of distances, one bit a
-    letter of the needle.
+    This changes `plus` and `minus`, the vertical differences of a column of the table of distances, with one bit for
+    each letter of the needle.
     """
-    more, less = _ONE, np.uint64(0)  # the top of the table grows by one a character
+    more: Bits | np.uint64 = _ONE
+    less: Bits | np.uint64 = np.uint64(0)  # the top of the table grows by one for each character
     for row in range(len(plus)):
-        before, after = plus[row], minus[row]
-        down = equal[row] | after
-        eq = equal[row] | less
+        before: Bits = plus[row]
+        after: Bits = minus[row]
+        match: Bits = equal[row]
+        down, eq = match | after, match | less
         across = eq & before
         across += before
         across ^= before

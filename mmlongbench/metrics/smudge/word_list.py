@@ -1,16 +1,16 @@
-"""Words that a user brings in place of a PDF's own, from any OCR: lines of JSON, a word a line.
+"""Words that a user provides instead of a PDF's own, from any OCR: lines of JSON, one word a line.
 
     {"document": "report", "page": 0, "text": "Total", "box": [72, 90, 101.5, 102], "size": [612, 792]}
 
-`document` as the release names it (`doc_name`), `page` from 0 in the whole document, `box` as left, top, right, bottom
-in any unit, and `size`, the page's width and height, in the same. Lines of one page stand in reading order.
+`document` is the release's name of the document (`doc_name`), `page` counts from 0 in the whole document, `box` is
+left, top, right, bottom in any unit, and `size` the page's width and height in the same unit. Lines of one page are in
+reading order.
 """
 
 import math
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
 
@@ -42,19 +42,19 @@ class WordLine(BaseModel):
         return self
 
     def in_pages(self) -> tuple[float, float, float, float]:
-        """The box in units of the page's size."""
+        """Return the box in units of the page's size."""
         (left, top, right, bottom), (width, height) = self.box, self.size
         return left / width, top / height, right / width, bottom / height
 
 
 class WordList:
-    """A file of words; it keeps where each document's lines begin, no words."""
+    """A file of words; only the positions of each document's lines are kept in memory."""
 
     def __init__(self, path: Path) -> None:
-        """Look through the file once.
+        """Read the file once, to find its documents.
 
         Raises:
-            SourceError: it cannot be read, or a line is no word: line, field, expected and found.
+            SourceError: the file cannot be read, or a line is not a word; the error names line and field.
 
         """
         self._path = path
@@ -67,13 +67,13 @@ class WordList:
         return document in self._offsets
 
     def words(self, document: str) -> Iterator[Word]:
-        """The words of a document in the file's order."""
+        """Yield the words of a document in the file's order."""
         for offset in self._offsets[document]:
             line = _validated(json_line_at(self._path, offset), self._path, f"byte {offset}")
             yield Word(line.page, line.text, line.in_pages())
 
 
-def _validated(value: dict[str, Any] | Fault, path: Path, place: str) -> WordLine:
+def _validated(value: dict[str, object] | Fault, path: Path, place: str) -> WordLine:
     if isinstance(value, Fault):
         raise SourceError(Fault(value.reason, value.expected, value.found, path.name, place))
     try:

@@ -1,4 +1,4 @@
-"""The words of a document and where they stand, in an order that can be searched. Knows no PDF and no answer."""
+"""The words of a document and their positions, in an order that can be searched."""
 
 import re
 import unicodedata
@@ -16,20 +16,20 @@ Array: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]
 
 MAX_WORDS = 2_000_000
-"""Of one document; with more it is refused."""
+"""The maximum words of one document; a larger one is refused."""
 _THOUSANDS = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
 _BEFORE = "([{\"'“‘«"
 _AFTER = ".,;:!?)]}\"'”’»"
 
 
 class Word(NamedTuple):
-    """A word as a source has it."""
+    """A word as a source gives it."""
 
     page: int
-    """From 0, in the document."""
+    """The page, from 0, in the document."""
     text: str
     box: tuple[float, float, float, float]
-    """x0, y0, x1, y1 in units of the page's size: 0 to 1 for what stands on the page."""
+    """x0, y0, x1, y1 in units of the page's size: from 0 to 1 within the page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,30 +38,30 @@ class Words:
 
     text: str
     starts: Integers
-    """Where each word begins in the text."""
+    """The position in the text where each word begins."""
     ends: Integers
-    """And the place after its last character."""
+    """The position after each word's last character."""
     boxes: Array
-    """One row a word."""
+    """The boxes, one row for each word."""
     pages: Integers
     """The pages that have words, ascending."""
     firsts: Integers
-    """The first word of each, and the number of all words at the end."""
+    """The first word of each page, and at the end the number of all words."""
 
     def __len__(self) -> int:
         """The number of words."""
         return len(self.starts)
 
     def word(self, number: int) -> str:
-        """One word."""
+        """Return one word."""
         return self.text[self.starts[number] : self.ends[number]]
 
     def page_of(self, numbers: Integers) -> Integers:
-        """The pages that words stand on."""
+        """Return the pages of words."""
         return self.pages[np.searchsorted(self.firsts, numbers, side="right") - 1]
 
     def range_of(self, page: int) -> range:
-        """The words of a page; none of one that has none."""
+        """Return the words of a page; empty if it has none."""
         at = int(np.searchsorted(self.pages, page))
         if at == len(self.pages) or self.pages[at] != page:
             return range(0)
@@ -69,12 +69,13 @@ class Words:
 
     @property
     def weight(self) -> int:
-        """About how many bytes it takes."""
+        """About how many bytes this object takes."""
         return len(self) * 48 + len(self.text) * 4
 
 
 def split(text: str) -> list[str]:
-    """The words of a string as they are compared: without case, thousands' commas, and brackets, quotes, stops around.
+    """Return the words of a string in the form that is compared: no case, no thousands' commas, no brackets, quotes or
+    stops around.
 
     >>> split("The  ﬁrst (in 2019), of “Chapel Hill” ... 12,500 %.")
     ['the', 'first', 'in', '2019', 'of', 'chapel', 'hill', '...', '12500', '%']
@@ -84,10 +85,10 @@ def split(text: str) -> list[str]:
 
 
 def words_of(source: Iterable[Word], name: str) -> Words:
-    """Make a document's words searchable; those of a page stand together, in the order they come.
+    """Make a document's words searchable; words of a page are put together, in the order in which they come.
 
     Raises:
-        SourceError: there are too many.
+        SourceError: there are too many words.
 
     """
     found: list[tuple[int, str, tuple[float, float, float, float]]] = []

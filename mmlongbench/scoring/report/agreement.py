@@ -1,11 +1,11 @@
-"""Whether metrics agree on which model is better, and how far a model moves when the metric is exchanged.
+"""Measures whether metrics agree on which model is better, and how far a model moves under another metric.
 
-This is the one place where metrics under different profiles are compared; each is named with its profile.
+Only here are metrics under different profiles compared; each is named with its profile.
 
-Kendall's τ-b of two rankings of the models. The shift of a model (a figure of this project) is how far it moves between
-metrics, or between values of a metric's parameter: the mean, over the pairs of them, of |score − score′| and of
-|rank − rank′|, each pair over the examples that both scored for every model. What the authors of SMuDGE call volatility
-is another figure (see `volatility`): it moves between subsets of the questions, under one metric.
+The agreement of two metrics is Kendall's τ-b of their rankings of the models. The shift of a model (a figure of this
+project) is how far it moves between metrics, or between values of a metric's parameter: the means over all pairs of
+|score − score′| and of |rank − rank′|, each pair over the examples that both scored for every model. The volatility of
+SMuDGE's authors is another figure (see `volatility`): it compares subsets of the questions under one metric.
 """
 
 import math
@@ -16,11 +16,11 @@ from itertools import combinations
 import numpy as np
 
 from mmlongbench.scoring.report.columns import Floats, Ints, Scores
-from mmlongbench.scoring.report.grids import DIGITS
-from mmlongbench.scoring.report.variants import Scored, vectors
+from mmlongbench.scoring.report.grids import DIGITS, places
+from mmlongbench.scoring.report.variants import Scored
 
 FEWEST = 3
-"""Models that a ranking needs to say anything: two are in one order or in the other."""
+"""The number of models that a meaningful ranking needs; two models have only two orders."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +30,16 @@ class Pair:
     metrics: tuple[str, str]
     examples: int
     scores: Mapping[str, tuple[float, float]]
-    """By model, under either metric: the mean over the files of the mean over their examples."""
+    """For each model, its score under either metric: the mean over files of the mean over their examples."""
     tau: float | None
     reason: str = ""
-    """Why there is no τ."""
+    """Why there is no τ; empty if there is one."""
 
     def ranks(self) -> dict[str, tuple[float, float]]:
-        """By model: its place under either metric, 1 is the best; equals share the mean of their places."""
-        one, two = (ranks_of([both[side] for both in self.scores.values()]) for side in (0, 1))
+        """Return each model's place under either metric; 1 is the best, and equal models share the mean of their
+        places.
+        """
+        one, two = (places([both[side] for both in self.scores.values()]) for side in (0, 1))
         return dict(zip(self.scores, zip(one, two, strict=True), strict=True))
 
 
@@ -57,12 +59,11 @@ class Agreement:
     pairs: tuple[Pair, ...] = ()
     shifts: Mapping[str, Shift] | None = None
     reason: str = ""
-    """Why there is nothing."""
+    """Why there is no result; empty if there is one."""
 
 
-def agreement(scores: Scores) -> Agreement:
-    """Compare every two metrics, or values of a metric's parameter, that scored examples in common."""
-    found = vectors(scores)
+def agreement(scores: Scores, found: Scored) -> Agreement:
+    """Compare every two metrics, or values of a metric's parameter, that scored common examples."""
     metrics = sorted(found.by_metric)
     if len(metrics) < 2:
         return Agreement(reason=f"n/a: one metric ({', '.join(metrics)}); there is nothing to compare it with")
@@ -70,44 +71,42 @@ def agreement(scores: Scores) -> Agreement:
         return Agreement(
             reason=f"n/a: {len(scores.models)} of the {FEWEST} models that a ranking needs to say anything"
         )
-    pairs = [pair for both in combinations(metrics, 2) if (pair := _pair(found, both))]
+    pairs = [pair for both in combinations(metrics, 2) if (pair := _pair(scores.models, found, both))]
     if not pairs:
         return Agreement(reason=f"n/a: no two metrics scored the same examples for {FEWEST} models")
     return Agreement(tuple(pairs), _shifts(pairs))
 
 
-def _pair(found: Scored, metrics: tuple[str, str]) -> Pair | None:
-    """Compare two metrics over the examples that both scored for each model, or return None where there are too few.
+def _pair(names: Sequence[str], found: Scored, metrics: tuple[str, str]) -> Pair | None:
+    """Compare two metrics over the examples that both scored for each model; None if there are too few.
 
-    A model of which one of the metrics scored nothing, since all was skipped or failed, is left out of the pair.
+    A model is left out of the pair if one of the metrics has no score for it, because everything was skipped or failed.
     """
     one, two = (found.by_metric[metric] for metric in metrics)
-    models = [model for model in one if model in two and not np.isnan(one[model] + two[model]).all()]
-    if len(models) < FEWEST:
+    has_score = ~np.isnan(one + two)
+    models = np.flatnonzero(has_score.any(axis=0)).tolist()
+    shared = has_score[:, models].all(axis=1)
+    if len(models) < FEWEST or not shared.any():
         return None
-    shared = np.flatnonzero(~np.isnan(sum(one[model] + two[model] for model in models)))
-    if not len(shared):
-        return None
-    scores = {
-        model: (mean_of_files(one[model], found.file, shared), mean_of_files(two[model], found.file, shared))
-        for model in models
-    }
-    tau, reason = kendall([first for first, _ in scores.values()], [second for _, second in scores.values()])
-    return Pair(metrics, len(shared), scores, tau, reason)
+    first, second = (means_of_files(each[shared][:, models], found.file[shared]) for each in (one, two))
+    scores = {names[model]: (mean, other) for model, mean, other in zip(models, first, second, strict=True)}
+    tau, reason = kendall(first, second)
+    return Pair(metrics, int(shared.sum()), scores, tau, reason)
 
 
-def mean_of_files(values: Floats, file: Ints, at: Ints) -> float:
-    """Return the mean of some examples, each file once, so that none counts more for its placements.
+def means_of_files(scores: Floats, file: Ints) -> list[float]:
+    """Return each column's mean over some examples, with equal weight for each file.
 
-    It is rounded, so that models with the same scores in another order are equal.
+    The means are rounded, so that models with the same scores in another order are equal.
     """
-    counts = np.bincount(file[at])
-    means = np.bincount(file[at], values[at])[counts > 0] / counts[counts > 0]
-    return round(math.fsum(means) / len(means), DIGITS)
+    counts = np.bincount(file)
+    there = counts > 0
+    sums = (np.bincount(file, of_model)[there] for of_model in scores.T)
+    return [round(math.fsum(each / counts[there]) / np.count_nonzero(there), DIGITS) for each in sums]
 
 
 def kendall(one: Sequence[float], two: Sequence[float]) -> tuple[float | None, str]:
-    """Kendall's τ-b of two lists of scores, or why there is none."""
+    """Return Kendall's τ-b of two lists of scores, or why there is none."""
     try:
         from scipy.stats import kendalltau
     except ImportError:
@@ -115,13 +114,6 @@ def kendall(one: Sequence[float], two: Sequence[float]) -> tuple[float | None, s
     if len(set(one)) == 1 or len(set(two)) == 1:
         return None, "n/a: under one of them all models are equal"
     return float(kendalltau(one, two).statistic), ""
-
-
-def ranks_of(scores: Sequence[float]) -> list[float]:
-    """Return the rank of each score: 1 is the best, and equal scores share the mean of their ranks."""
-    better = [sum(other > score for other in scores) for score in scores]
-    equal = [sum(other == score for other in scores) for score in scores]
-    return [more + (same + 1) / 2 for more, same in zip(better, equal, strict=True)]
 
 
 def _shifts(pairs: Sequence[Pair]) -> dict[str, Shift]:

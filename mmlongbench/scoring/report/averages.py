@@ -1,13 +1,11 @@
-"""Means by dataset and length, and the averages over datasets and categories as the paper forms them."""
+"""Computes means by dataset and length, and the averages over datasets and categories as in the paper."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-import numpy as np
-
 from mmlongbench.errors import ReleaseError, nearest
-from mmlongbench.scoring.report.columns import ScoredFile, Scores, Series, grouped
+from mmlongbench.scoring.report.columns import ScoredFile, Scores, Series
 from mmlongbench.scoring.report.estimates import Estimate, Sample, averaged, samples
 from mmlongbench.scoring.report.grids import MEAN, Grid, Row, length_name
 
@@ -16,13 +14,14 @@ OVERALL = "overall"
 
 
 def cells(scores: Scores) -> dict[tuple[Series, ScoredFile], Sample]:
-    """The mean score of each series on each file."""
-    lines = grouped(np.arange(len(scores.score)), scores.of_series, scores.of_file)
-    return samples(scores, {(scores.series[one], scores.files[two]): at for (one, two), at in lines.items()})
+    """Return the mean score of each series on each file."""
+    return samples(scores.lines, ["series", "file"])
 
 
 def dataset_grid(scores: Scores, found: Cells) -> Grid:
-    """Every dataset and metric, its own first, by length; the last column is the mean over the lengths it has."""
+    """Return every dataset and metric by length, the dataset's own metric first; the last column is the mean over
+    lengths.
+    """
     own = scores.own_metrics
     triples = {(file.dataset, series.metric, series.profile) for series, file in found}
     ordered = sorted(triples, key=lambda of: (of[0], of[1] != own.get(of[0], of[1]), of[1], of[2]))
@@ -36,17 +35,17 @@ def dataset_grid(scores: Scores, found: Cells) -> Grid:
 
 @dataclass(frozen=True, slots=True)
 class Averages:
-    """The averages of the scores under one profile, before they are shown."""
+    """The averages of the scores under one profile."""
 
     profile: str
     rows: tuple[Row, ...]
-    """Categories, then overall where there are several."""
+    """The categories, then overall if there are several."""
     by_length: Mapping[tuple[str, Row, int], Sample | None]
-    """By model, row and length; None where a member is missing."""
+    """The averages by model, row and length; None if a member is missing."""
     entry_names: Mapping[str, tuple[str, ...]]
-    """By category: what enters it, a dataset or several that are counted together."""
+    """By category, the names of what enters it: a dataset, or several that are counted together."""
     entries: Mapping[tuple[str, str, int], Sample | None]
-    """By model, name of what enters and length."""
+    """The means by model, name of the entry and length."""
     notes: tuple[str, ...]
 
 
@@ -54,7 +53,7 @@ def all_averages(scores: Scores, found: Cells, preferred: Sequence[str] = ()) ->
     """Return the averages under each profile.
 
     A dataset enters its category once, datasets that share `counted_with` as their mean, by the metric that
-    `counted_metrics` says. A row has the same members at every length: where one is missing, there is no number.
+    `counted_metrics` returns. A row has the same members at every length: if one is missing, there is no number.
 
     Raises:
         ReleaseError: a preferred metric scored nothing.
@@ -69,7 +68,7 @@ def all_averages(scores: Scores, found: Cells, preferred: Sequence[str] = ()) ->
 
 
 def average_grid(scores: Scores, each: Sequence[Averages]) -> Grid:
-    """Category by length, then overall: the mean of the categories; for each profile on its own."""
+    """Return categories by length, then overall, the mean of the categories; each profile has its own rows."""
     by_length = {key: sample for one in each for key, sample in one.by_length.items()}
     rows = tuple(row for one in each for row in one.rows)
     notes = (*(note for one in each for note in one.notes), *_outside(scores), *([] if rows else _without(scores)))
@@ -79,8 +78,8 @@ def average_grid(scores: Scores, each: Sequence[Averages]) -> Grid:
 def averages(scores: Scores, found: Cells, profile: str, preferred: Sequence[str] = ()) -> Averages:
     """Return the averages of the scores under one profile.
 
-    A category has all its datasets as members, under whatever profile they were scored. So an average is empty, and a
-    note says so, where a member was scored under another profile only.
+    A category has all its datasets as members, whatever profile they were scored under. So if a member was scored only
+    under another profile, the average is empty, and a note says so.
     """
     metrics = counted_metrics(scores, found, profile, preferred)
     files = {(file.dataset, file.length): file for file in scores.files if file.category}
@@ -118,11 +117,11 @@ def averages(scores: Scores, found: Cells, profile: str, preferred: Sequence[str
 
 
 def counted_metrics(scores: Scores, found: Cells, profile: str, preferred: Sequence[str] = ()) -> dict[str, str]:
-    """By dataset: the metric that it enters the averages of a profile by; datasets without any are left out.
+    """Return the metric by which each dataset enters the averages of a profile; datasets without one are left out.
 
-    The first of `preferred` that scored it; else the one that its builder declares for averages, where it scored each
-    file of every model; else its own; the first that was read only where no line of its own metric is there at all,
-    under any profile, and never a lenient one.
+    This is the first of `preferred` that scored it; else the metric that its builder declares for averages, if it
+    scored each file of every model; else its own metric. If there is no line of its own metric under any profile, it is
+    the first metric that was read, but never a lenient one.
     """
     scored: dict[str, dict[str, set[tuple[str, str]]]] = {}
     for series, file in found:
@@ -143,7 +142,7 @@ def _counted(members: Mapping[str, ScoredFile], metrics: Mapping[str, str]) -> I
 
 
 def _entries(found: Mapping[ScoredFile, Sample | None]) -> dict[str, Sample | None]:
-    """What enters the average of a category: its datasets, those that are counted together as their mean."""
+    """Return the members of a category's average: its datasets, with those that are counted together as their mean."""
     together: dict[str, list[Sample | None]] = {}
     for file, sample in found.items():
         together.setdefault(_entry(file), []).append(sample)
@@ -155,12 +154,12 @@ def _names(files: Iterable[ScoredFile], category: str) -> dict[str, None]:
 
 
 def _entry(file: ScoredFile) -> str:
-    """What a dataset enters as: itself, or the name of those that it is counted with."""
+    """Return the name under which a dataset enters: its own, or that of the group that it is counted with."""
     return file.counted_with or file.dataset
 
 
 def _members(files: Iterable[ScoredFile], category: str, metrics: Mapping[str, str]) -> str:
-    """What an average is made of, in words: `a (m), b (m); as one: c (m) + d (m)`."""
+    """Return the members of an average in words: `a (m), b (m); as one: c (m) + d (m)`."""
     together: dict[str, dict[str, None]] = {}
     for file in files:
         if file.category == category:
@@ -170,7 +169,7 @@ def _members(files: Iterable[ScoredFile], category: str, metrics: Mapping[str, s
 
 
 def _missing(under: str, gaps: Mapping[tuple[str, int], Sequence[str]]) -> Iterator[str]:
-    """Which members are missing where, of all models or of one."""
+    """Yield sentences that say which members are missing where, for all models or for one."""
     models = dict.fromkeys(model for model, _ in gaps)
     lengths: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for length in dict.fromkeys(length for _, length in gaps):
@@ -186,7 +185,7 @@ def _missing(under: str, gaps: Mapping[tuple[str, int], Sequence[str]]) -> Itera
 
 
 def _other_metrics(scores: Scores, members: Iterable[str], metrics: Mapping[str, str], profile: str) -> Iterator[str]:
-    """Which datasets enter by another metric than the paper's averages are made of."""
+    """Yield sentences about datasets that enter by another metric than in the paper."""
     elsewhere = {series.metric: series.profile for series in scores.series if series.profile != profile}
     others: dict[tuple[str, str], list[str]] = {}
     for name in members:
@@ -199,7 +198,7 @@ def _other_metrics(scores: Scores, members: Iterable[str], metrics: Mapping[str,
 
 
 def _without(scores: Scores) -> Iterator[str]:
-    """Say why there is no average at all, though datasets are in categories."""
+    """Yield why there is no average at all, although datasets are in categories."""
     if any(file.category for file in scores.files):
         metrics = ", ".join(scores.metrics)
         yield f"there is no average: no dataset was scored by its own metric; --metric takes another ({metrics})"
@@ -217,7 +216,7 @@ def _grid(
     by_length: Mapping[tuple[str, Row, int], Sample | None],
     notes: tuple[str, ...] = (),
 ) -> Grid:
-    """With a last column, the mean over the lengths that a row has, where there are several."""
+    """Return a grid with a last column: the mean over the lengths of a row, if there are several."""
     shown: dict[tuple[str, Row, str], Estimate] = {}
     for row in rows:
         lengths = sorted({length for _, at, length in by_length if at == row})

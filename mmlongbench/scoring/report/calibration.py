@@ -1,13 +1,14 @@
-"""Which weight α of match and grounding agrees best with scores that are given: calibration of α.
+"""Calibrates α: finds the weight of match and grounding that agrees best with given scores.
 
-Two kinds of files say what to agree with. Scores of examples, by people, a judge or another metric: for each α the
-expected calibration error (ECE, over `BINS` equal bins of the score: how far the mean of the scores of a bin is from
-the mean of the given ones) and Pearson's r over examples. Or an ECE of each model, as leaderboards list it: Pearson's r
-over models between it and the model's mean score; that is how the paper chose 0.25 (Nourbakhsh et al., Findings of
-NAACL 2025, arXiv:2503.19120): the higher a model scores, the better calibrated it should be, so the lowest r is best.
+There are two kinds of given scores. The first are scores of examples by people, a judge or another metric. For each α,
+the expected calibration error is computed (ECE: over `BINS` equal bins of the score, how far the mean score of a bin is
+from the mean given score), and Pearson's r over examples. The second is an ECE of each model, as leaderboards list it.
+Then Pearson's r over models is computed between the ECE and the model's mean score. This is how the paper chose 0.25
+(Nourbakhsh et al., Findings of NAACL 2025, arXiv:2503.19120): a model with higher scores should be better calibrated,
+so the lowest r is best.
 
-A score at another α is made of the match and the grounding that its line has; of a list, or of alternative golds, the
-pairs stay those that were chosen at the α it was scored with.
+A score at another α is computed from the match and the grounding in its line. For lists and alternative golds, the
+pairs stay as they were chosen at the α of the scoring run.
 """
 
 import math
@@ -27,7 +28,7 @@ from mmlongbench.scoring.scores import ScoreLine, profile_order, read_scores
 ALPHAS = tuple(step / 20 for step in range(21))
 BINS = 10
 _DIGITS = 9
-"""Digits that a score is rounded to before it gets its bin: 1 − 0.8 is a little less than 0.2."""
+"""The digits to which a score is rounded before it gets its bin: 1 − 0.8 is slightly less than 0.2."""
 MIN_EXAMPLES = 2
 MIN_MODELS = 3
 Key: TypeAlias = tuple[str, str, float | None, int | None]
@@ -37,22 +38,22 @@ Parts: TypeAlias = tuple[float, float]
 
 
 class GivenScore(BaseModel):
-    """The score of one example; other fields, such as those of a line of scores, are passed over."""
+    """A given score of one example; other fields, such as those of a scores file, are ignored."""
 
     model_config = ConfigDict(frozen=True)
 
     model: str | None = None
-    """Whose prediction was scored; may be left out where one model was."""
+    """The model whose prediction was scored; it may be left out if there is only one model."""
     file: str
     id: str
     depth: float | None = None
     permutation: int | None = None
     score: float | None = Field(ge=0, le=1)
-    """None: it could not be scored, and is passed over."""
+    """The score; None if the example could not be scored, then the line is ignored."""
 
     @property
     def key(self) -> Key:
-        """What it is the score of."""
+        """Return the example that it is the score of."""
         return self.file, self.id, self.depth, self.permutation
 
 
@@ -67,40 +68,40 @@ class GivenError(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class AtAlpha:
-    """How well the scores at one α agree with the given ones."""
+    """How well the scores at one α agree with the given scores."""
 
     alpha: float
     ece: float | None
-    """None against errors of models, which have no score to compare."""
+    """The expected calibration error; None for errors of models, which have no scores to compare."""
     pearson: float | None
-    """None where either side is the same everywhere."""
+    """Pearson's r; None if the values of one side are all equal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The agreement at every α, and the best."""
+    """The agreement at every α, and the best α."""
 
     given: str
     """`examples` or `models`."""
     count: int
-    """How many of them."""
+    """How many examples or models were compared."""
     rows: tuple[AtAlpha, ...]
 
     @property
     def best_by_ece(self) -> AtAlpha | None:
-        """The α of the least ECE; of equal ones the least α."""
+        """Return the α with the lowest ECE; of equal ones the smallest α."""
         return min((row for row in self.rows if row.ece is not None), key=_error, default=None)
 
     @property
     def best_by_pearson(self) -> AtAlpha | None:
-        """The α of the highest r over examples, of the lowest over models; of equal ones the least α."""
+        """Return the α with the highest r over examples, or the lowest r over models; of equal ones the smallest α."""
         sign = -1 if self.given == "examples" else 1
         known = ((sign * row.pearson, row) for row in self.rows if row.pearson is not None)
         return min(known, key=lambda pair: round(pair[0], 12), default=(0.0, None))[1]
 
 
 def calibration(scores: Path, given: Path, profile: str = "") -> Calibration:
-    """Compare the scores of a folder, or those under one profile, with the given ones at every α.
+    """Compare the scores of a folder, or those under one profile, with given scores at every α.
 
     Raises:
         ReleaseError: a file cannot be read or a line is not valid, an example has two scores, or too few examples or
@@ -116,7 +117,7 @@ def calibration(scores: Path, given: Path, profile: str = "") -> Calibration:
 
 
 def _parts(folder: Path, profile: str) -> dict[str, dict[Key, Parts]]:
-    """Return by model and example: match and grounding, of every line under the profile that has both."""
+    """Return match and grounding by model and example, for every line under the profile that has both."""
     found: dict[str, dict[Key, Parts]] = {}
     profiles: dict[tuple[str, Key], str] = {}
     others: set[str] = set()
@@ -138,7 +139,7 @@ def _parts(folder: Path, profile: str) -> dict[str, dict[Key, Parts]]:
 
 
 def _twice(folder: Path, line: ScoreLine, first: str) -> ReleaseError:
-    """Return the error that an example has two scores; another profile can be chosen, another run cannot."""
+    """Return the error that an example has two scores; a user can choose another profile, but not another run."""
     what = f"{folder}: {line.model}: id {line.id!r} of {line.file} has two scores of SMuDGE"
     if first == line.profile:
         return ReleaseError(f"{what}; give a folder, or one file, with one score of each example")
@@ -147,7 +148,7 @@ def _twice(folder: Path, line: ScoreLine, first: str) -> ReleaseError:
 
 
 def _nothing(folder: Path, profile: str, others: Collection[str]) -> ReleaseError:
-    """Return the error that no score can be calibrated."""
+    """Return the error that there is no score to calibrate."""
     if others:
         there = ", ".join(sorted(others, key=profile_order))
         what = f"{folder}: no scores under {profile} have a match and a grounding; there are such under {there}"
@@ -199,7 +200,7 @@ def _over_examples(parts: Mapping[str, Mapping[Key, Parts]], lines: Sequence[Giv
 
 
 def _over_models(parts: Mapping[str, Mapping[Key, Parts]], errors: Mapping[str, float], name: str) -> Calibration:
-    """Compare model by model, over the examples that all of them have."""
+    """Compare model by model, over the examples that all models share."""
     models = sorted(parts.keys() & errors.keys())
     if len(models) < MIN_MODELS:
         found = f"{len(models)} of its {len(errors)} models are scored"
@@ -215,7 +216,7 @@ def _over_models(parts: Mapping[str, Mapping[Key, Parts]], errors: Mapping[str, 
 
 
 def _at(parts: Floats, alpha: float) -> Floats:
-    """Return the scores at a weight, of rows of match and grounding."""
+    """Return the scores at a weight from rows of match and grounding."""
     return np.asarray(parts @ np.array([alpha, 1 - alpha]), np.float64)
 
 
@@ -224,7 +225,7 @@ def _error(row: AtAlpha) -> float:
 
 
 def expected_error(scores: Floats, given: Floats) -> float:
-    """Return the mean over bins of |mean score − mean given score|, each bin by its share of the examples.
+    """Return the mean over bins of |mean score − mean given score|, weighted by each bin's share of the examples.
 
     >>> round(expected_error(np.array([0.1, 0.12, 0.9, 1.0]), np.array([0.0, 0.0, 1.0, 1.0])), 3)
     0.08
@@ -234,7 +235,7 @@ def expected_error(scores: Floats, given: Floats) -> float:
 
 
 def pearson(one: Floats, other: Floats) -> float | None:
-    """Return Pearson's r, or None where either side is the same everywhere."""
+    """Return Pearson's r; None if the values of one side are all equal."""
     if np.ptp(one) < 1e-12 or np.ptp(other) < 1e-12:
         return None
     return float(np.corrcoef(one, other)[0, 1])

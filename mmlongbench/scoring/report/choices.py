@@ -1,50 +1,17 @@
-"""Tells apart scores of one model by one metric and profile that were made with different choices.
+"""Separates scores of one model by one metric and profile that were made with different choices.
 
-An example is scored twice where a model was scored with its reasoning and without, say. Each set of choices then has a
-profile of its own, which is called by what it adds: `official, reasoning kept`. So no table and no average mixes them.
-Where every model has scores with one set of choices, they stay together, and a note of the report says what differs.
+For example, a model may be scored both with and without its reasoning. Then each set of choices becomes a profile of
+its own, named after what it adds: `official, reasoning kept`. So no table and no average mixes them. If each model has
+scores with only one set of choices, they stay together, and a note of the report says what differs.
 """
 
-from array import array
-from collections import Counter, defaultdict
-from dataclasses import replace
+from collections.abc import Sequence
 
-import numpy as np
-
-from mmlongbench.scoring.report.columns import Ints, Origin, Series
-from mmlongbench.scoring.report.reading import Reading
+from mmlongbench.scoring.report.columns import Series
 
 
-def told_apart(read: Reading) -> Reading:
-    """Return the same lines, with series that name no choices but those which tell them apart, in their profile."""
-    shown = _shown(list(read.series))
-    numbers: dict[Series, int] = {}
-    number: Ints = np.array([numbers.setdefault(shown[series], len(numbers)) for series in read.series], np.int64)
-    rows: Ints = np.array(read.rows, np.int64).reshape(-1, 6)
-    rows[:, 0] = number[rows[:, 0]] if len(rows) else rows[:, 0]
-    origins: defaultdict[Series, Counter[Origin]] = defaultdict(Counter)
-    for series, counts in read.origins.items():
-        origins[shown[series]].update(counts)
-    reasoning: Counter[tuple[Series, str, str]] = Counter()
-    for (series, file, kind), count in read.reasoning.items():
-        reasoning[shown[series], file, kind] += count
-    first_metrics = dict(read.first_metrics)
-    for (dataset, profile), metric in read.first_metrics.items():
-        for series, new in shown.items():
-            if (series.metric, series.profile) == (metric, profile):
-                first_metrics.setdefault((dataset, new.profile), metric)
-    return replace(
-        read,
-        rows=array("q", rows.reshape(-1).tobytes()),
-        series=numbers,
-        origins=origins,
-        reasoning=reasoning,
-        first_metrics=first_metrics,
-    )
-
-
-def _shown(every: list[Series]) -> dict[Series, Series]:
-    """By series: the one that it is shown as."""
+def told_apart(every: Sequence[Series]) -> dict[Series, Series]:
+    """Return for each series the series under which it is shown, which has choices only in its profile's name."""
     choices: dict[tuple[str, str], dict[str, set[tuple[str, ...]]]] = {}
     for series in every:
         of_metric = choices.setdefault((series.metric, series.profile), {})

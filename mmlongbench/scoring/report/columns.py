@@ -1,10 +1,12 @@
-"""Scores as columns: one place a line in every array, so that a report is sums over arrays. Knows nothing by name."""
+"""The scores as a table with a row for each line; reports are computed from groups of rows."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from mmlongbench.scoring.scores import UNKNOWN, profile_order
@@ -14,23 +16,23 @@ Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
 STATES = ("scored", "absent", "failed", "skipped")
 SCORED, ABSENT, FAILED, SKIPPED = range(4)
-"""A line has a score up to `ABSENT`."""
+"""The status of a line; it has a score up to `ABSENT`."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Series:
-    """One model's answers, scored by one metric under one profile."""
+    """The outputs of one model, scored by one metric under one profile."""
 
     model: str
     metric: str
     profile: str = UNKNOWN
-    """With the choices behind it that tell the series from others of the model (see `told_apart`)."""
+    """The profile, followed by choices if these distinguish it from other series of the model (see `told_apart`)."""
     choices: tuple[str, ...] = ()
-    """What changes its scores within the profile; empty once series are told apart."""
+    """The choices that change its scores within the profile; empty once series are separated."""
 
     @property
     def label(self) -> str:
-        """The metric with its profile, where that is known."""
+        """The metric, with its profile if known."""
         return self.metric if self.profile == UNKNOWN else self.full_label
 
     @property
@@ -39,13 +41,13 @@ class Series:
         return f"{self.metric} ({self.profile})"
 
     def summary(self) -> dict[str, str]:
-        """As JSON holds it."""
+        """Return the series as JSON values."""
         return {"model": self.model, "metric": self.metric, "profile": self.profile}
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Origin:
-    """Where the rules of a score come from, and what changes it within the profile."""
+    """Where the rules of a score come from, and which choices change it within the profile."""
 
     follows: str
     choices: tuple[str, ...]
@@ -62,186 +64,140 @@ class ScoredFile:
     counted_with: str
 
 
-@dataclass(frozen=True, slots=True)
-class Population:
-    """The questions of a dataset; the files of several lengths share one where they hold the same questions."""
-
-    dataset: str
-    ids: tuple[str, ...]
-    """Sorted; a question's number is its place here."""
-
-
 @dataclass(frozen=True, slots=True, order=True)
 class Cluster:
-    """What one or more questions of a dataset are about, such as a document; clusters are resampled as a whole."""
+    """The common subject of one or more questions of a dataset, such as a document; clusters are resampled as a
+    whole.
+    """
 
     dataset: str
     name: str
     is_single: bool = False
-    """Whether it is one question whose lines name no cluster; its name is then the question's id."""
+    """Whether it is a single question whose lines name no cluster; its name is then the question's id."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Group:
-    """One of the groups that a facet divides examples into."""
+    """One of the groups into which a facet divides examples."""
 
     facet: str
     name: str
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Question:
+    """One question of a dataset, at any length and placement."""
+
+    dataset: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Placement:
+    """The placement of an example's needles; missing values are −∞ and come first."""
+
+    depth: float
+    """The requested depth."""
+    permutation: float
+
+    def __str__(self) -> str:
+        if self.depth > -math.inf:
+            return f" at depth {self.depth}"
+        return f", permutation {self.permutation}" if self.permutation > -math.inf else ""
+
+
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """Every line, sorted by series, file, question and placement, whatever order they were read in."""
+    """The content of all lines of a folder; names are categories in a fixed order."""
 
-    series: tuple[Series, ...]
-    files: tuple[ScoredFile, ...]
-    """All that any line is of, also under a profile that is not shown."""
-    populations: tuple[Population, ...]
-    clusters: tuple[Cluster, ...]
-    """Every cluster of every dataset, sorted, so that those of one dataset follow each other; also those of questions
-    that have lines only under a profile that is not shown."""
-    groups: tuple[Group, ...]
-    numbers: tuple[str, ...]
-    """The names of details that are numbers."""
-    of_series: Ints
-    of_file: Ints
-    of_population: Ints
-    question: Ints
-    """Its place in the population."""
-    cluster: Ints
-    """The place of its cluster in `clusters`, the same at every length."""
-    placement: Ints
-    """The number of its depth or permutation."""
-    depth: Floats
-    """As asked for; NaN where there is none."""
-    status: Ints
-    score: Floats
-    """0 of what is absent, NaN of what failed or was skipped."""
-    members: Ints
-    """Rows of (line, group)."""
-    details: Ints
-    """Rows of (line, name)."""
-    values: Floats
-    """The numbers that these details have."""
+    lines: pd.DataFrame
+    """The lines to compare, by their numbers in the order of reading, sorted by series, file, question and placement.
+    `series`, `file`, `question`, `cluster` and `placement` are values of this module; `model`, `metric`, `profile`,
+    `dataset` and `length` are their parts. `status` is an index of `STATES`; `score` is 0 for absent predictions, NaN
+    for failed or skipped ones; `depth` is NaN if there is none; `failure` says why a line failed."""
+    members: pd.DataFrame
+    """Pairs of `line` and `group`, also for lines that are not compared."""
+    details: pd.DataFrame
+    """The `line`, `name` and `value` of numeric details, also for lines that are not compared."""
     kept: Mapping[int, Score]
-    """By line: whole, of the metrics that have `totals`."""
-    failures: Mapping[tuple[Series, str], int]
-    """How often each reason."""
+    """The complete score by line, for metrics that have `totals`."""
     own_metrics: Mapping[str, str]
-    """By dataset: its own metric, where any line says which."""
+    """The own metric of each dataset, if any line names it."""
     first_metrics: Mapping[tuple[str, str], str]
-    """By dataset and profile: the metric that was read first and is not lenient."""
+    """The metric that was read first and is not lenient, by dataset and profile."""
     averaged_metrics: Mapping[str, str]
-    """By dataset: the metric that its average is made of where every model has it, if that is not its own."""
-    origins: Mapping[Series, Mapping[Origin, int]]
-    """Where the rules of each series come from, and how many lines say so."""
+    """The metric for the average of a dataset if every model has it, by dataset, where that is not the own metric."""
+    origins: Mapping[Series, Collection[Origin]]
+    """Where the rules of each series come from."""
     reasoning: Mapping[tuple[Series, str, str], int]
-    """Lines by series, file and what became of reasoning in the predictions."""
+    """The number of lines by series as read, file, and what was done with reasoning in the predictions."""
     notes: tuple[str, ...] = ()
-    """Which lines were left out, and why."""
+    """Sentences that say which lines were left out, and why."""
+
+    @property
+    def series(self) -> tuple[Series, ...]:
+        """All series, sorted."""
+        return values_of(self.lines["series"])
+
+    @property
+    def files(self) -> tuple[ScoredFile, ...]:
+        """All files of any line, including lines under a profile that is not shown."""
+        return values_of(self.lines["file"])
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Each once, by name."""
-        return tuple(sorted({series.model for series in self.series}))
+        """All models, sorted by name."""
+        return values_of(self.lines["model"])
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Each once, by name."""
-        return tuple(sorted({series.metric for series in self.series}))
+        """All metrics, sorted by name."""
+        return values_of(self.lines["metric"])
 
     @property
     def default_metrics(self) -> frozenset[str]:
-        """The metric of each dataset that is its own, or else was read first."""
+        """For each dataset its own metric, or else the one that was read first."""
         first = (metric for (dataset, _), metric in self.first_metrics.items() if dataset not in self.own_metrics)
         return frozenset((*self.own_metrics.values(), *first))
 
     @property
     def profiles(self) -> tuple[str, ...]:
-        """Each once, the public code's first."""
-        there = {series.profile for series in self.series}
-        return tuple(sorted(there, key=profile_order))
-
-    @property
-    def datasets(self) -> tuple[str, ...]:
-        """Each once, by name."""
-        return tuple(sorted({file.dataset for file in self.files}))
+        """All profiles, those of the public code first."""
+        return tuple(sorted(values_of(self.lines["profile"]), key=profile_order))
 
     @property
     def scored_datasets(self) -> tuple[str, ...]:
-        """Each dataset that has a line here, once, by name."""
-        return tuple(sorted({self.files[number].dataset for number in np.unique(self.of_file).tolist()}))
+        """All datasets that have a line here, sorted by name."""
+        return values_of(self.lines["dataset"].cat.remove_unused_categories())
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """Each once, the shortest first."""
-        return tuple(sorted({file.length for file in self.files}))
-
-    @property
-    def model(self) -> "Column":
-        """Of each line."""
-        return column([series.model for series in self.series]).at(self.of_series)
-
-    @property
-    def metric(self) -> "Column":
-        """Of each line."""
-        return column([series.metric for series in self.series]).at(self.of_series)
-
-    @property
-    def profile(self) -> "Column":
-        """Of each line."""
-        return column([series.profile for series in self.series]).at(self.of_series)
-
-    @property
-    def label(self) -> "Column":
-        """Of each line: its metric with the profile, where that is known or there are several."""
-        names = [series.label if len(self.profiles) == 1 else series.full_label for series in self.series]
-        return column(names).at(self.of_series)
-
-    @property
-    def dataset(self) -> "Column":
-        """Of each line."""
-        return column([file.dataset for file in self.files]).at(self.of_file)
-
-    @property
-    def length(self) -> "Column":
-        """Of each line."""
-        return column([file.length for file in self.files]).at(self.of_file)
+        """All lengths, the shortest first."""
+        return values_of(self.lines["length"])
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A value a line, as its place among the values there are."""
+def column(values: Sequence[Any], codes: NDArray[np.integer[Any]]) -> pd.Categorical:
+    """Return a column of values that are given by their places in a list; its categories are sorted.
 
-    values: Sequence[Any]
-    codes: Ints
-
-    def at(self, lines: Ints) -> "Column":
-        """Of these lines."""
-        return Column(self.values, self.codes[lines])
-
-
-def column(values: Sequence[Any]) -> Column:
-    """A value for each of some things."""
+    All values are stored as objects, because pandas' own string type takes only valid Unicode.
+    """
     known = sorted(set(values))
     places = {value: place for place, value in enumerate(known)}
-    return Column(known, np.array([places[value] for value in values], np.int64))
+    found = np.array([places[value] for value in values], np.int64)[codes]
+    return pd.Categorical.from_codes(found, pd.Index(known, dtype=object))
 
 
-def by_value(lines: Ints, *columns: Column) -> dict[tuple[Any, ...], Ints]:
-    """The lines of each combination of values that there is; each column has a value for each of these lines."""
-    return {
-        tuple(column.values[code] for column, code in zip(columns, key, strict=True)): found
-        for key, found in grouped(lines, *(column.codes for column in columns)).items()
-    }
+def derived(of: "pd.Series[Any]", value: Callable[[Any], Any]) -> "pd.Series[Any]":
+    """Return a column with a property of each value of another column."""
+    return pd.Series(column([value(each) for each in of.cat.categories], of.cat.codes.to_numpy()), of.index)
 
 
-def grouped(lines: Ints, *columns: Ints) -> dict[tuple[int, ...], Ints]:
-    """The lines of each combination of numbers that there is, in the order of the numbers."""
-    if not len(lines):
-        return {}
-    order = np.lexsort(columns[::-1])
-    ordered = np.stack([column[order] for column in columns])
-    changes = np.flatnonzero(np.any(ordered[:, 1:] != ordered[:, :-1], axis=0)) + 1
-    keys = ordered[:, np.concatenate([[0], changes])].T.tolist()
-    return dict(zip(map(tuple, keys), np.split(lines[order], changes), strict=True))
+def values_of(found: "pd.Series[Any]") -> tuple[Any, ...]:
+    """Return the values that a column may have, sorted."""
+    return tuple(found.cat.categories)
+
+
+def grouped(lines: pd.DataFrame, by: Sequence[str]) -> dict[Any, Ints]:
+    """Return the rows of the lines for each existing combination of values, in the order of the values."""
+    found = lines.groupby(list(by), observed=True).indices
+    return {key: np.asarray(at, np.int64) for key, at in found.items()}

@@ -1,8 +1,8 @@
-"""Says whether models that do well on one dataset do well on another: Spearman's ρ over models, at each length.
+"""Measures whether models that do well on one dataset do well on another: Spearman's ρ over models, at each length.
 
-Every two datasets, categories and the overall mean are compared, as in the paper's figures at 128K; datasets that are
-counted together are one, as in the averages. A model for which one of the two is N/A or missing is left out of the
-pair. Knows no dataset by name.
+Every two of the datasets, the categories and the overall mean are compared, as in the paper's figures at 128K. Datasets
+that are counted together are one, as in the averages. A model is left out of a pair if one of its two scores is N/A or
+missing.
 """
 
 import statistics
@@ -17,7 +17,7 @@ from mmlongbench.scoring.report.averages import Averages
 from mmlongbench.scoring.report.grids import DIGITS, length_name
 
 MIN_MODELS = 3
-"""Models that a correlation needs to say anything: two are in one order or in the other."""
+"""The number of models that a meaningful correlation needs; two models have only two orders."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Correlation:
     models: int
     """The number of models that have a score in both."""
     reason: str = ""
-    """Why there is no ρ."""
+    """Why there is no ρ; empty if there is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Matrix:
     datasets: tuple[str, ...]
     """The datasets, in the order of their categories."""
     categories: tuple[str, ...]
-    """The categories, with the overall mean as the last where there are several."""
+    """The categories, followed by the overall mean if there are several."""
     models: int
     """The number of models that have any score."""
     pairs: Mapping[tuple[str, str], Correlation]
@@ -56,7 +56,7 @@ class Matrix:
         return self.pairs.get((one, other)) or self.pairs.get((other, one))
 
     def with_others(self, category: str) -> tuple[float, float] | None:
-        """Return the mean and the standard deviation of a category's ρ with the others; None where one has no ρ."""
+        """Return the mean and the standard deviation of a category's ρ with the others; None if any ρ is missing."""
         others = [self.at(category, other) for other in self.categories if other not in (category, self.overall)]
         found = [each.rho for each in others if each is not None and each.rho is not None]
         if len(found) < len(others) or not found:
@@ -65,11 +65,11 @@ class Matrix:
 
     @property
     def overall(self) -> str:
-        """The name of the mean of the categories; empty where there is one category alone."""
+        """The name of the mean of the categories; empty if there is only one category."""
         return self.categories[-1] if len(self.categories) > 1 else ""
 
     def summary(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """Return the correlations as JSON values."""
         pairs = [
             {
                 "of": list(of),
@@ -96,7 +96,7 @@ class Correlations:
 
     matrices: tuple[Matrix, ...] = ()
     reason: str = ""
-    """Why there is nothing."""
+    """Why there are no correlations; empty if there are some."""
 
     def longest(self) -> Iterator[Matrix]:
         """Yield the matrix of the longest length of each profile, which is the one that the paper shows."""
@@ -104,7 +104,7 @@ class Correlations:
             yield max((each for each in self.matrices if each.profile == profile), key=lambda each: each.length)
 
     def summary(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """Return the correlations as JSON values."""
         reason = {"reason": self.reason} if self.reason else {}
         return {"matrices": [matrix.summary() for matrix in self.matrices], **reason}
 
@@ -122,7 +122,7 @@ def correlations(averages: Sequence[Averages]) -> Correlations:
 
 
 def _matrices(averages: Averages) -> Iterator[Matrix]:
-    """Yield the matrix of each length at which two have enough models in common."""
+    """Yield the matrix of each length at which two entries have enough models in common."""
     datasets = tuple(name for names in averages.entry_names.values() for name in names)
     rows = {f"{row.name} (average)" if row.name in datasets else row.name: row for row in averages.rows}
     categories = tuple(rows)
@@ -138,7 +138,7 @@ def _matrices(averages: Averages) -> Iterator[Matrix]:
 
 
 def _means(samples: Mapping[tuple[str, Any, int], Any], name: object, length: int) -> dict[str, float]:
-    """Return the mean at a length, of the models that have one."""
+    """Return the mean at a length for each model that has one."""
     return {
         model: round(sample.mean, DIGITS)
         for (model, of, at), sample in samples.items()
@@ -147,7 +147,7 @@ def _means(samples: Mapping[tuple[str, Any, int], Any], name: object, length: in
 
 
 def spearman(one: Mapping[str, float], other: Mapping[str, float]) -> Correlation:
-    """Return Spearman's ρ over the models that both have, equal scores sharing their ranks."""
+    """Return Spearman's ρ over the models that both have; equal scores share their ranks."""
     models = [model for model in one if model in other]
     if len(models) < MIN_MODELS:
         return Correlation(None, len(models), f"{len(models)} models")

@@ -1,32 +1,32 @@
-"""A mean score with what it rests on: the interval it may lie in, what is absent, failed, skipped. Shows nothing."""
+"""A mean score with its interval and the numbers of absent, failed and skipped examples."""
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from mmlongbench.scoring.report.columns import ABSENT, FAILED, SKIPPED, Floats, Ints, Scores
+from mmlongbench.scoring.report.columns import ABSENT, FAILED, SKIPPED, Floats, Ints, grouped
 from mmlongbench.scoring.report.resampling import drawn_means, interval
 
-H = TypeVar("H", bound=Hashable)
 MIN_CLUSTERS = 5
-"""Clusters that an interval needs. Resamples of fewer are too much alike for their percentiles to cover 95 %."""
+"""The clusters that an interval needs. With fewer, resamples are too similar for their percentiles to cover 95 %."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Counts the examples that a mean rests on."""
+    """The numbers of examples behind a mean."""
 
     examples: int = 0
     """The number of all examples."""
     absent: int = 0
-    """The examples without a prediction; they are in the mean, as 0."""
+    """The examples without a prediction; they count as 0 in the mean."""
     failed: int = 0
-    """The examples without a score; they are not in the mean."""
+    """The examples without a score; they are left out of the mean."""
     skipped: int = 0
-    """The examples that the model cannot be asked. Where there are any there is no mean: it is N/A, as in the paper."""
+    """The examples that the model cannot be given. If there are any, there is no mean: it is N/A, as in the paper."""
 
     def __add__(self, other: "Counts") -> "Counts":
         return Counts(*(sum(both) for both in zip(astuple(self), astuple(other), strict=True)))
@@ -37,78 +37,82 @@ class Estimate:
     """One number of a report."""
 
     mean: float | None
-    """The mean; None where nothing has a score, or something was skipped."""
+    """The mean; None if nothing has a score or something was skipped."""
     low: float | None = None
     high: float | None = None
-    """The ends of the interval; None where there are fewer than `MIN_CLUSTERS`, or no interval is made."""
+    """The upper end of the interval (`low` is the lower end); None with fewer than `MIN_CLUSTERS`, or if no interval is
+    computed."""
     counts: Counts = field(default_factory=Counts)
     clusters: int = 0
-    """The clusters that are resampled for the interval; of an average, those of the part with the most. 0 where no
-    interval is made."""
+    """The number of clusters that are resampled for the interval; for an average, those of its largest part. 0 if no
+    interval is computed."""
     others: float | None = None
-    """The mean of what was not skipped, where something was."""
+    """The mean of the examples that were not skipped, if some were."""
 
     @property
     def is_inapplicable(self) -> bool:
-        """Whether there is no mean since the model cannot be asked all of it: N/A."""
+        """Whether there is no mean because the model cannot be given all examples: N/A."""
         return self.mean is None and self.counts.skipped > 0
 
     @property
     def has_few_clusters(self) -> bool:
-        """Whether there would be an interval, were there more clusters."""
+        """Whether the interval is missing only because there are too few clusters."""
         return self.mean is not None and self.low is None and self.clusters > 0
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A mean, with the mean of every resample."""
+    """A mean, with its values in all resamples."""
 
     mean: float
-    """The mean; NaN where nothing has a score, or something was skipped."""
+    """The mean; NaN if nothing has a score or something was skipped."""
     draws: Floats
     clusters: int
     """See `Estimate`."""
     fewest: int
-    """The clusters of the part of an average that has the fewest; they decide whether there is an interval."""
+    """The clusters of the part of an average with the fewest; they decide whether there is an interval."""
     counts: Counts
     others: float | None = None
     """See `Estimate`."""
 
     def estimate(self) -> Estimate:
-        """Return the mean, with an interval where every part has enough clusters to draw from."""
+        """Return the mean, with an interval if every part has enough clusters."""
         if np.isnan(self.mean):
             return Estimate(None, None, None, self.counts, self.clusters, self.others)
         low, high = interval(self.draws) if self.fewest >= MIN_CLUSTERS else (None, None)
         return Estimate(self.mean, low, high, self.counts, self.clusters)
 
 
-def samples(scores: Scores, targets: Mapping[H, Ints]) -> dict[H, Sample]:
-    """Return a sample for each target, which is a set of lines."""
-    draws = drawn_means(scores, list(targets.values()))
-    return {key: _sample(scores, lines, draws[:, at]) for at, (key, lines) in enumerate(targets.items())}
+def samples(lines: pd.DataFrame, by: Sequence[str]) -> dict[Any, Sample]:
+    """Return a sample for each combination of values that lines have."""
+    found, draws = estimates(lines, by), drawn_means(lines, by)
+    scored = lines.assign(cluster=lines["cluster"].where(lines["score"].notna()))
+    clusters = scored.groupby(list(by), observed=True)["cluster"].nunique().tolist()
+    every = zip(found.items(), draws.T, clusters, strict=True)
+    return {
+        key: Sample(math.nan if plain.mean is None else plain.mean, of_each, n, n, plain.counts, plain.others)
+        for (key, plain), of_each, n in every
+    }
 
 
-def _sample(scores: Scores, lines: Ints, draws: Floats) -> Sample:
-    plain = plain_mean(scores, lines)
-    scored = lines[scores.status[lines] <= ABSENT]
-    clusters = len(np.unique(scores.cluster[scored]))
-    mean = math.nan if plain.mean is None else plain.mean
-    return Sample(mean, draws, clusters, clusters, plain.counts, plain.others)
+def estimates(lines: pd.DataFrame, by: Sequence[str]) -> dict[Any, Estimate]:
+    """Return the mean of each combination of values that lines have, without an interval."""
+    status, score = lines["status"].to_numpy(), lines["score"].to_numpy()
+    return {key: plain_mean(status[at], score[at]) for key, at in grouped(lines, by).items()}
 
 
-def plain_mean(scores: Scores, lines: Ints) -> Estimate:
+def plain_mean(status: Ints, score: Floats) -> Estimate:
     """Return the mean of some lines, without an interval."""
-    status = scores.status[lines]
-    found = scores.score[lines[status <= ABSENT]]
-    counts = Counts(len(lines), *(int(np.count_nonzero(status == state)) for state in (ABSENT, FAILED, SKIPPED)))
+    found = score[status <= ABSENT]
+    counts = Counts(len(status), *(int(np.count_nonzero(status == state)) for state in (ABSENT, FAILED, SKIPPED)))
     mean = math.fsum(found) / len(found) if len(found) else None
     return Estimate(None, counts=counts, others=mean) if counts.skipped else Estimate(mean, counts=counts)
 
 
 def averaged(parts: Sequence[Sample | None]) -> Sample | None:
-    """Return the mean of means, each counted once.
+    """Return the mean of means, with equal weights.
 
-    None where one is missing, since the mean of the others is another one. N/A where one is, as in the paper.
+    None if one is missing, because the mean of the others would not be comparable. N/A if one is N/A, as in the paper.
     """
     if not parts or any(part is None or (np.isnan(part.mean) and not part.counts.skipped) for part in parts):
         return None
@@ -123,7 +127,7 @@ def averaged(parts: Sequence[Sample | None]) -> Sample | None:
 
 
 def difference(parts: Sequence[Sample | None], others: Sequence[Sample | None]) -> Sample | None:
-    """Return the mean of some samples less that of others, on the same draws."""
+    """Return the mean of some samples minus that of others, on the same resamples."""
     one, two = averaged(parts), averaged(others)
     if one is None or two is None:
         return None

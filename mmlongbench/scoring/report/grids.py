@@ -1,7 +1,7 @@
-"""Grids of numbers with named rows and columns, which a report is made of, one layer a model. Shows nothing."""
+"""Grids of numbers with named rows and columns, from which a report is made; each has a layer for each model."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -10,9 +10,9 @@ from mmlongbench.scoring.report.estimates import Estimate
 from mmlongbench.scoring.scores import UNKNOWN, profile_order
 
 MEAN = "mean"
-"""The column of the mean over lengths, each counted once."""
+"""The column of the mean over lengths, with equal weights."""
 DIGITS = 12
-"""Digits that a mean is rounded to before models are put in order, so that the order of a sum makes none better."""
+"""The digits to which a mean is rounded before models are ranked, so that the order of a sum changes no rank."""
 ALL = "all"
 """The column of the examples of all lengths together."""
 
@@ -23,40 +23,40 @@ class Row:
 
     name: str
     of: str = ""
-    """The thing that the row belongs to, or is made of."""
+    """What the row belongs to, or is made of."""
     metric: str = ""
     profile: str = ""
-    """Whose rules its scores follow."""
+    """The profile: whose rules its scores follow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Numbers of several models, row by column."""
+    """The numbers of several models, by row and column."""
 
     title: str
     rows: tuple[Row, ...]
     columns: tuple[str, ...]
     cells: Mapping[tuple[str, Row, str], Estimate]
-    """The numbers by model, row and column; what is not there was not asked."""
+    """The numbers by model, row and column; missing ones were not computed."""
     metric: str = ""
-    """The metric, where all rows share one."""
+    """The metric, if all rows share one."""
     profile: str = ""
-    """The profile, where all rows share one."""
+    """The profile, if all rows share one."""
     ranks: Mapping[tuple[str, Row, str], float] = field(default_factory=dict)
-    """By cell, the place of the model among those that have a number there, where models are ranked; 1 is the best,
-    equals share the mean of their places."""
+    """The rank of the model in each cell, if models are ranked; 1 is the best, equal models share the mean of their
+    ranks."""
     notes: tuple[str, ...] = field(default=())
     """Sentences that a reader of the numbers must know."""
 
     @property
     def label(self) -> str:
-        """The metric and its profile, where all rows share one."""
+        """The metric and its profile, if all rows share one."""
         return f"{self.metric} ({self.profile})" if self.metric and self.profile not in ("", UNKNOWN) else self.metric
 
     def over_held_lengths(self, model: str, row: Row) -> float | None:
-        """Return a model's mean over the examples of the lengths of which it skipped none; None where it has none.
+        """Return a model's mean over the lengths at which it skipped no example; None if there is no such length.
 
-        It stands in for the number of all lengths together, where that is N/A.
+        It is shown if the mean over all lengths is N/A.
         """
         lengths = (self.cells.get((model, row, column)) for column in self.columns if column not in (ALL, MEAN))
         held = [(found.mean, found.counts) for found in lengths if found is not None and found.mean is not None]
@@ -64,14 +64,14 @@ class Grid:
         return math.fsum(mean * (counts.examples - counts.failed) for mean, counts in held) / scored if scored else None
 
     def by_profile(self) -> Iterator["Grid"]:
-        """Yield a grid for each profile, so that no table mixes them; notes are left out."""
+        """Yield a grid for each profile, so that no table mixes profiles; notes are left out."""
         there = {self.profile} if self.profile else {row.profile for row in self.rows}
         for profile in sorted(there, key=profile_order) if self.rows else ():
             rows = tuple(row for row in self.rows if self.profile or row.profile == profile)
             yield replace(self, rows=rows, profile=profile, notes=())
 
     def summary(self) -> dict[str, Any]:
-        """As JSON holds it: a list of cells."""
+        """Return a list of cells as JSON values."""
         cells = [
             {
                 "model": model,
@@ -89,22 +89,26 @@ class Grid:
 
 
 def ranks_of(cells: Mapping[tuple[str, Row, str], Estimate]) -> dict[tuple[str, Row, str], float]:
-    """Return the places of the models in each row and column that several of them have a number in."""
+    """Return the ranks of the models in each row and column with the numbers of several models."""
     means: dict[tuple[Row, str], dict[str, float]] = {}
     for (model, row, column), found in cells.items():
         if found.mean is not None:
             means.setdefault((row, column), {})[model] = round(found.mean, DIGITS)
     return {
-        (model, row, column): sum(other > mean for other in of_each.values())
-        + (list(of_each.values()).count(mean) + 1) / 2
+        (model, row, column): place
         for (row, column), of_each in means.items()
         if len(of_each) > 1
-        for model, mean in of_each.items()
+        for model, place in zip(of_each, places(list(of_each.values())), strict=True)
     }
 
 
+def places(scores: Sequence[float]) -> list[float]:
+    """Return the rank of each score: 1 is the best, and equal scores share the mean of their ranks."""
+    return [sum(other > score for other in scores) + (scores.count(score) + 1) / 2 for score in scores]
+
+
 def counted(found: Estimate) -> dict[str, Any]:
-    """Return an estimate as JSON holds it."""
+    """Return an estimate as JSON values."""
     return {
         "mean": found.mean,
         "interval": None if found.low is None else [found.low, found.high],

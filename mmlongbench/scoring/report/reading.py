@@ -1,4 +1,4 @@
-"""Reading scores files: each line is reduced to numbers as it comes. Knows no task, no metric and no facet by name."""
+"""Reads scores files and reduces each line to numbers at once; it knows no task, metric or facet by name."""
 
 import math
 from array import array
@@ -6,21 +6,44 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
+
+import numpy as np
+import pandas as pd
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.scoring.report.columns import FAILED, STATES, Group, Origin, ScoredFile, Series
+from mmlongbench.scoring.report.columns import (
+    FAILED,
+    STATES,
+    Cluster,
+    Group,
+    Placement,
+    Question,
+    ScoredFile,
+    Series,
+    column,
+    derived,
+)
 from mmlongbench.scoring.scores import SHOWN_PROFILES, ScoreLine, read_scores
 from mmlongbench.task.metric import LENIENT, Score
 
-T = TypeVar("T")
+_NAMES = ("series", "follows", "file", "question", "placement", "source", "failure")
+"""The columns that are kept of each line besides its status and score."""
 _LONGEST = 200
-"""Characters of a reason that are kept."""
+"""The maximum characters of a reason that are kept."""
 _BOUNDS = {"scored": "from 0 to 1", "absent": "0", "failed": "null", "skipped": "null"}
 
 
+class Numbers(dict[Any, int]):
+    """Gives values numbers, in the order in which they occur."""
+
+    def __missing__(self, value: Any) -> int:  # noqa: ANN401  (any that can be a key)
+        self[value] = len(self)
+        return self[value]
+
+
 def _integers() -> "array[int]":
-    return array("q")
+    return array("i")
 
 
 def _floats() -> "array[float]":
@@ -29,84 +52,78 @@ def _floats() -> "array[float]":
 
 @dataclass(slots=True)
 class Reading:
-    """Lines on their way into columns; names become numbers in the order they are met."""
+    """The lines that were read so far; names are replaced by numbers in the order in which they occur."""
 
     keeps: Callable[[str], bool]
-    """Of which metrics lines are needed whole."""
+    """Returns whether the lines of a metric are needed complete."""
+    numbers: dict[str, Numbers] = field(default_factory=lambda: defaultdict(Numbers))
+    """The meaning of the numbers, by column. It also has questions and files of lines that are not added."""
     rows: "array[int]" = field(default_factory=_integers)
-    """Of each line: series, file, question, placement, status, source."""
+    """For each line, the number of each of `_NAMES`."""
+    status: "array[int]" = field(default_factory=_integers)
     score: "array[float]" = field(default_factory=_floats)
     members: "array[int]" = field(default_factory=_integers)
-    """Pairs of line and group."""
+    """Pairs of line and group, as numbers."""
     details: "array[int]" = field(default_factory=_integers)
-    """Pairs of line and name."""
+    """Pairs of line and name, as numbers."""
     values: "array[float]" = field(default_factory=_floats)
-    series: dict[Series, int] = field(default_factory=dict)
-    files: dict[ScoredFile, int] = field(default_factory=dict)
     by_name: dict[str, ScoredFile] = field(default_factory=dict)
-    questions: list[dict[str, int]] = field(default_factory=list)
-    """By file: id → number."""
-    clusters: dict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
-    """By dataset: id → cluster, of the questions whose lines say it."""
-    ids: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    """By dataset: the ids of all questions of which there is any line, also under a profile that is not shown."""
-    placements: dict[tuple[float | None, int | None], int] = field(default_factory=dict)
-    groups: dict[Group, int] = field(default_factory=dict)
-    numbers: dict[str, int] = field(default_factory=dict)
-    sources: dict[str, int] = field(default_factory=dict)
+    clusters: dict[Question, str] = field(default_factory=dict)
+    """The cluster of each question, if any line names it."""
     kept: dict[int, Score] = field(default_factory=dict)
-    failures: dict[int, str] = field(default_factory=dict)
-    """By line: why it failed."""
     own_metrics: dict[str, str] = field(default_factory=dict)
-    """By dataset: its own, where any line says which."""
+    """The own metric of each dataset, if any line names it."""
     first_metrics: dict[tuple[str, str], str] = field(default_factory=dict)
-    """By dataset and profile: the first that is met and is not lenient."""
+    """The first metric that occurs and is not lenient, by dataset and profile."""
     averaged_metrics: dict[str, str] = field(default_factory=dict)
-    """By dataset: the one that it should enter averages by, where that is not its own."""
-    origins: dict[Series, Counter[Origin]] = field(default_factory=lambda: defaultdict(Counter))
+    """The metric by which a dataset should enter averages, where that is not its own."""
     reasoning: Counter[tuple[Series, str, str]] = field(default_factory=Counter)
-    """Lines by series, file and what became of reasoning."""
+    """The number of lines by series, file, and what was done with reasoning."""
 
-    def learn(self, line: ScoreLine, source: str) -> int:
-        """Take in what a line says of its dataset, and return the number of its file; its score is not added.
+    def learn(self, line: ScoreLine, source: str) -> tuple[int, int]:
+        """Keep what a line says about its dataset, and return the numbers of its file and its question.
 
-        Lines under another profile than the one that is asked for tell this too, so that the averages under a profile
-        have the same members, metrics and intervals whether it is shown alone or with others.
+        This is called also for lines under profiles that are not shown, so that the averages under a profile have the
+        same members, metrics and intervals whether it is shown alone or with others.
         """
         _check(line, source)
-        file = self._file(line, source)
-        self.ids[line.dataset].add(line.id)
-        self._add_cluster(line, source)
+        file, question = self._file(line, source), Question(line.dataset, line.id)
+        self._add_cluster(question, line, source)
         if line.is_own:
             self.own_metrics[line.dataset] = line.metric
         if line.averaged_metric:
             self.averaged_metrics[line.dataset] = line.averaged_metric
-        return file
+        return self.numbers["file"][file], self.numbers["question"][question]
 
     def add(self, line: ScoreLine, source: str) -> None:
-        """Reduce one line; `source` is the scores file it stands in."""
-        number = len(self.score)
+        """Reduce one line to numbers; `source` is the scores file that it is in."""
+        number, numbers = len(self.score), self.numbers
+        file, question = self.learn(line, source)
         series = Series(line.model, line.metric, line.profile, tuple(line.choices))
-        file = self.learn(line, source)
-        question = _number(self.questions[file], line.id)
-        placement = _number(self.placements, (line.depth, line.permutation))
-        status = STATES.index(line.status)
-        at = _number(self.series, series)
-        self.rows.extend((at, file, question, placement, status, _number(self.sources, source)))
+        placement = Placement(_or_first(line.depth), _or_first(line.permutation))
+        status, failure = STATES.index(line.status), ""
+        if status == FAILED:
+            failure = " ".join(line.failure.split())[:_LONGEST] or "no reason is given"
+        one, follows = numbers["series"][series], numbers["follows"][line.follows]
+        at, where, why = numbers["placement"][placement], numbers["source"][source], numbers["failure"][failure]
+        self.rows.extend((one, follows, file, question, at, where, why))
+        self.status.append(status)
         self.score.append(math.nan if line.score is None else line.score)
-        self._add_groups(line, number)
-        self._add_numbers(line, number)
-        self.origins[series][Origin(line.follows, tuple(line.choices))] += 1
+        for facet, names in line.facets.items():
+            for name in dict.fromkeys(names):
+                self.members.extend((number, numbers["group"][Group(facet, name)]))
+        for name, value in line.details.items():
+            if (found := _finite(value)) is not None:
+                self.details.extend((number, numbers["name"][name]))
+                self.values.append(found)
         if line.reasoning:
             self.reasoning[series, line.file, line.reasoning] += 1
         if LENIENT not in line.choices:
             self.first_metrics.setdefault((line.dataset, line.profile), line.metric)
-        if status == FAILED:
-            self.failures[number] = " ".join(line.failure.split())[:_LONGEST] or "no reason is given"
         if self.keeps(line.metric):
             self.kept[number] = Score(line.score, line.details, line.failure)
 
-    def _file(self, line: ScoreLine, source: str) -> int:
+    def _file(self, line: ScoreLine, source: str) -> ScoredFile:
         found = ScoredFile(line.dataset, line.length, line.file, line.category, line.counted_with)
         known = self.by_name.setdefault(line.file, found)
         if known != found:
@@ -114,37 +131,44 @@ class Reading:
                 f"{source}: {line.file} is of {_said(found)}, elsewhere of {_said(known)}: scores of several releases "
                 "are mixed; report each from a folder of its own"
             )
-        number = _number(self.files, found)
-        if number == len(self.questions):
-            self.questions.append({})
-        return number
+        return found
 
-    def _add_cluster(self, line: ScoreLine, source: str) -> None:
-        known = self.clusters[line.dataset].setdefault(line.id, line.cluster) if line.cluster else ""
+    def _add_cluster(self, question: Question, line: ScoreLine, source: str) -> None:
+        known = self.clusters.setdefault(question, line.cluster) if line.cluster else ""
         if known != line.cluster:
             raise ReleaseError(
                 f"{source}: {line.file}, id {line.id!r} is about {line.cluster!r}, elsewhere about {known!r}: scores "
                 "of several releases are mixed; report each from a folder of its own"
             )
 
-    def _add_groups(self, line: ScoreLine, number: int) -> None:
-        for facet, names in line.facets.items():
-            for name in dict.fromkeys(names):
-                self.members.extend((number, _number(self.groups, Group(facet, name))))
+    def lines(self) -> pd.DataFrame:
+        """Return a row for each line, in the order of reading: `_NAMES`, `cluster`, `status`, `score`.
 
-    def _add_numbers(self, line: ScoreLine, number: int) -> None:
-        for name, value in line.details.items():
-            found = _finite(value)
-            if found is not None:
-                self.details.extend((number, _number(self.numbers, name)))
-                self.values.append(found)
+        A question whose lines name no cluster is a cluster of its own, different from any cluster with the name of its
+        id.
+        """
+        codes = np.array(self.rows, np.int32).reshape(-1, len(_NAMES))
+        found = pd.DataFrame({name: column(list(self.numbers[name]), codes[:, at]) for at, name in enumerate(_NAMES)})
+        found["cluster"] = derived(found["question"], self._cluster)
+        return found.assign(status=np.array(self.status, np.int8), score=np.array(self.score))
+
+    def pairs(self, flat: "array[int]", name: str) -> pd.DataFrame:
+        """Return pairs of line and number as a table of `line` and the name that the number stands for."""
+        codes = np.array(flat, np.int32).reshape(-1, 2)
+        return pd.DataFrame({"line": codes[:, 0], name: column(list(self.numbers[name]), codes[:, 1])})
+
+    def _cluster(self, question: Question) -> Cluster:
+        name = self.clusters.get(question, "")
+        return Cluster(question.dataset, name or question.id, is_single=not name)
 
 
 def read_lines(folder: Path, keeps: Callable[[str], bool], profile: str = "") -> Reading:
-    """Read every line of a folder of scores files; of those under another profile than the given one, learn only.
+    """Read every line of a folder of scores files; lines under another profile than the given one are used only by
+    `learn`.
 
     Raises:
-        ReleaseError: there is none; a line is none or has a score that cannot be; files of several releases are mixed.
+        ReleaseError: there is no line, a line is not valid, a score is impossible, or files of several releases are
+            mixed.
 
     """
     reading, others = Reading(keeps), defaultdict[str, set[str]](set)
@@ -168,12 +192,12 @@ def _lines(folder: Path) -> Iterator[tuple[str, ScoreLine]]:
             yield file.name, line
 
 
-def _number(numbers: dict[T, int], key: T) -> int:
-    return numbers.setdefault(key, len(numbers))
+def _or_first(value: float | None) -> float:
+    return -math.inf if value is None else value
 
 
 def _finite(value: Any) -> float | None:  # noqa: ANN401  (whatever JSON holds)
-    """A number or a flag as a number; None of anything else."""
+    """Return a number or a flag as a number; None for anything else."""
     try:
         found = float(value) if isinstance(value, (bool, int, float)) else math.nan
     except OverflowError:
@@ -186,7 +210,7 @@ def _said(file: ScoredFile) -> str:
 
 
 def _check(line: ScoreLine, source: str) -> None:
-    """Refuse a score that its status does not allow, and a depth that is no number."""
+    """Refuse a score that its status does not allow, and a depth that is not a number."""
     is_score = line.score is not None and 0 <= line.score <= (line.status == "scored")
     is_allowed = line.score is None if line.status in ("failed", "skipped") else is_score
     if not is_allowed or not math.isfinite(line.depth or 0.0):

@@ -5,33 +5,32 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from mmlongbench.scoring.report.agreement import Agreement, agreement
 from mmlongbench.scoring.report.averages import all_averages, average_grid, cells, dataset_grid
 from mmlongbench.scoring.report.breakdowns import depth_grids, facet_grids
-from mmlongbench.scoring.report.columns import Origin, Scores, Series, grouped
+from mmlongbench.scoring.report.columns import FAILED, Origin, Scores, Series, grouped
 from mmlongbench.scoring.report.correlations import Correlations, correlations
 from mmlongbench.scoring.report.details import detail_grid, total_grid
-from mmlongbench.scoring.report.estimates import Estimate, plain_mean
+from mmlongbench.scoring.report.estimates import Estimate, estimates
 from mmlongbench.scoring.report.grids import Grid
 from mmlongbench.scoring.report.resampling import LEVEL, RESAMPLES
 from mmlongbench.scoring.report.sorting import read
 from mmlongbench.scoring.report.totals import KnownTotals
+from mmlongbench.scoring.report.variants import vectors
 from mmlongbench.scoring.report.volatility import Volatility, volatilities
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """The examples of one series and file that have no prediction or no score, or that were skipped, as counts."""
+    """The numbers of examples of one series and file without a prediction or a score, or that were skipped."""
 
     series: Series
     file: str
     found: Estimate
-    """The counts, and the mean of what was not skipped where some examples were."""
+    """The counts and, if examples were skipped, the mean of the others."""
 
     def summary(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """Return the counts as JSON values."""
         others = {"mean_of_others": self.found.others} if self.found.counts.skipped else {}
         return {**self.series.summary(), "file": self.file, **asdict(self.found.counts), **others}
 
@@ -43,26 +42,26 @@ class Scheme:
     metric: str
     profile: str
     follows: tuple[str, ...]
-    """The code or paper that the rules are taken from; several where the scores were made by several versions."""
+    """The code or paper that the rules come from; several, if scores were made by several versions."""
     choices: tuple[str, ...]
-    """What changes the scores within the profile, of any model."""
+    """The choices that change the scores of any model within the profile."""
     models: int
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything there is to show; scores are from 0 to 1."""
+    """The content of a report; scores are from 0 to 1."""
 
     lines: int
     models: tuple[str, ...]
     metrics: tuple[str, ...]
     datasets: tuple[str, ...]
     own_metrics: frozenset[str]
-    """The metric of each dataset that is its own, or else was read first."""
+    """For each dataset its own metric, or else the one that was read first."""
     provenance: tuple[Scheme, ...]
-    """Every metric under every profile that there is."""
+    """Every metric under every profile that occurs."""
     reasoning: Mapping[str, Mapping[str, int]]
-    """By model: how many predictions had reasoning, by what became of it."""
+    """For each model, how many predictions had reasoning, by what was done with it."""
     averages: Grid
     scores: Grid
     depths: tuple[Grid, ...]
@@ -76,10 +75,10 @@ class Report:
     failures: tuple[tuple[Series, str, int], ...]
     """How often examples failed for each reason, the most frequent reason first."""
     notes: tuple[str, ...]
-    """What a reader of all numbers must know."""
+    """Sentences that a reader of the numbers must know."""
 
     def summary(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """Return the report as JSON values."""
         return {
             "lines": self.lines,
             "models": list(self.models),
@@ -116,10 +115,10 @@ def report(folder: Path, preferred: Sequence[str] = (), profile: str = "") -> Re
     """
     metrics = KnownTotals()
     scores = read(folder, metrics.has, profile)
-    found = cells(scores)
+    found, examples = cells(scores), vectors(scores)
     averages = all_averages(scores, found, preferred)
     return Report(
-        lines=len(scores.score),
+        lines=len(scores.lines),
         models=scores.models,
         metrics=scores.metrics,
         datasets=scores.scored_datasets,
@@ -132,9 +131,9 @@ def report(folder: Path, preferred: Sequence[str] = (), profile: str = "") -> Re
         facets=tuple(facet_grids(scores)),
         details=detail_grid(scores),
         totals=total_grid(scores, metrics.found),
-        agreement=agreement(scores),
+        agreement=agreement(scores, examples),
         correlations=correlations(averages),
-        volatilities=volatilities(scores),
+        volatilities=volatilities(scores, examples),
         missing=_missing(scores),
         failures=_failures(scores),
         notes=(*scores.notes, *_differing(scores), *_unknown(metrics)),
@@ -158,7 +157,9 @@ def _provenance(scores: Scores) -> tuple[Scheme, ...]:
 
 
 def _reasoning(scores: Scores) -> dict[str, dict[str, int]]:
-    """Return by model how many predictions had reasoning; for each file, by the metric that scored the most of them."""
+    """Return how many predictions of each model had reasoning; each file counts by the metric that scored most of
+    them.
+    """
     files: dict[tuple[str, str, str], int] = {}
     for (series, file, kind), count in scores.reasoning.items():
         key = (series.model, file, kind)
@@ -198,18 +199,18 @@ def _unknown(metrics: KnownTotals) -> list[str]:
 
 def _missing(scores: Scores) -> tuple[Missing, ...]:
     """Return every series and file that has something absent, failed or skipped."""
-    found = []
-    everything = np.arange(len(scores.score))
-    for (series, file), at in grouped(everything, scores.of_series, scores.of_file).items():
-        mean = plain_mean(scores, at)
-        if mean.counts.absent or mean.counts.failed or mean.counts.skipped:
-            found.append(Missing(scores.series[series], scores.files[file].name, mean))
-    return tuple(found)
+    every = estimates(scores.lines, ["series", "file"])
+    return tuple(
+        Missing(series, file.name, found)
+        for (series, file), found in every.items()
+        if found.counts.absent or found.counts.failed or found.counts.skipped
+    )
 
 
 def _failures(scores: Scores) -> tuple[tuple[Series, str, int], ...]:
-    listed = ((series, reason, times) for (series, reason), times in scores.failures.items())
-    return tuple(sorted(listed, key=lambda each: (-each[2], each[0], each[1])))
+    failed = scores.lines[scores.lines["status"] == FAILED]
+    found = [(*key, len(at)) for key, at in grouped(failed, ["series", "failure"]).items()]
+    return tuple(sorted(found, key=lambda each: -each[2]))
 
 
 def _agreement(found: Agreement) -> dict[str, Any]:

@@ -1,52 +1,50 @@
-"""The bootstrap: how far a mean may be off, were other documents, entities or pictures asked about.
+"""The bootstrap: how much a mean could change if other documents, entities or pictures had been asked about.
 
-Clusters are drawn with replacement: what questions are about, with all its questions and their placements. Questions
-about one document are right or wrong together more often than others, so that to draw single questions would make
-intervals too narrow. A draw is a hash of the dataset and all its clusters, those of every length together. A length
-that lacks some of them takes the weights of those that it has. So all models, metrics and lengths of a dataset are
-measured on the same draws, also where lengths do not hold the same questions, and the same scores give the same bytes.
+Clusters are drawn with replacement: a subject with all its questions and their placements. Questions about one document
+are right or wrong together more often than others, so drawing single questions would make intervals too narrow. A draw
+is a hash of the dataset and all its clusters at all lengths. A length without some of these clusters uses the weights
+of the others. So all models, metrics and lengths of a dataset use the same draws, even if lengths have different
+questions, and the same scores give the same bytes.
 """
 
 import hashlib
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import pandas as pd
 
 from mmlongbench.draws import digest
-from mmlongbench.scoring.report.columns import ABSENT, Floats, Ints, Scores, grouped
+from mmlongbench.scoring.report.columns import Floats, grouped, values_of
 
 RESAMPLES = 1000
-"""How often the clusters are drawn anew."""
+"""How often the clusters are drawn."""
 LEVEL = 0.95
-"""The share of the draws that an interval holds."""
+"""The share of the draws that is inside an interval."""
 _ONE = 1 << 32
-"""Scores are whole numbers of 2⁻³²: sums below 2⁵³ are exact in any order, so no library changes a bit of them."""
+"""The unit of scores, 2⁻³²: sums of whole units below 2⁵³ are exact in any order, so no library changes a bit of
+them."""
 _ROOM = 1 << 21
-"""The number of weights that are held at once."""
+"""The number of weights that are in memory at once."""
 
 
-def drawn_means(scores: Scores, targets: Sequence[Ints]) -> Floats:
-    """Return the mean score of each target (lines) in each resample, as resamples × targets.
+def drawn_means(lines: pd.DataFrame, by: Sequence[str]) -> Floats:
+    """Return the mean score of each combination of values in each resample, as resamples × combinations.
 
-    It is NaN where no line has a score.
+    The columns are in the order of `grouped`. A mean is NaN if no line has a score.
     """
-    sums, counts = np.zeros((2, RESAMPLES, len(targets)))
-    owner = np.repeat(np.arange(len(targets)), [len(lines) for lines in targets])
-    lines = np.concatenate([np.empty(0, np.int64), *targets])
-    has_score = scores.status[lines] <= ABSENT
-    owner, lines = owner[has_score], lines[has_score]
-    firsts = _first_places(scores)
-    datasets = scores.dataset
-    for (number,), at in grouped(np.arange(len(lines)), datasets.codes[lines]).items():
-        dataset = datasets.values[number]
-        names = [cluster.name for cluster in scores.clusters if cluster.dataset == dataset]
+    groups = lines.groupby(list(by), observed=True)
+    sums, counts = np.zeros((2, RESAMPLES, groups.ngroups))
+    has_score = lines["score"].notna().to_numpy()
+    owner, score = groups.ngroup().to_numpy()[has_score], lines["score"].to_numpy()[has_score]
+    cluster, clusters = lines["cluster"].cat.codes.to_numpy()[has_score], values_of(lines["cluster"])
+    for dataset, at in grouped(lines.loc[has_score, ["dataset"]], ["dataset"]).items():
+        own = [place for place, each in enumerate(clusters) if each.dataset == dataset]
         columns, column = np.unique(owner[at], return_inverse=True)
-        shape = len(names), len(columns)
-        cell = (scores.cluster[lines[at]] - firsts[dataset]) * len(columns) + column
-        fixed = np.rint(scores.score[lines[at]] * _ONE)
-        summed = np.bincount(cell, fixed, shape[0] * shape[1]).reshape(shape)
+        shape = len(own), len(columns)
+        cell = (cluster[at].astype(np.int64) - own[0]) * len(columns) + column
+        summed = np.bincount(cell, np.rint(score[at] * _ONE), shape[0] * shape[1]).reshape(shape)
         counted = np.bincount(cell, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
-        for first, weights in _weights(dataset, names):
+        for first, weights in _weights(dataset, [clusters[place].name for place in own]):
             block = np.ix_(np.arange(first, first + len(weights)), columns)
             sums[block] += weights @ summed
             counts[block] += weights @ counted
@@ -55,16 +53,8 @@ def drawn_means(scores: Scores, targets: Sequence[Ints]) -> Floats:
     return found
 
 
-def _first_places(scores: Scores) -> dict[str, int]:
-    """Return by dataset the place of its first cluster."""
-    firsts: dict[str, int] = {}
-    for place, cluster in enumerate(scores.clusters):
-        firsts.setdefault(cluster.dataset, place)
-    return firsts
-
-
 def _weights(dataset: str, clusters: Sequence[str]) -> Iterator[tuple[int, Floats]]:
-    """Yield how often each cluster of a dataset is in each resample, by blocks: the first resample of one, its rows."""
+    """Yield how often each cluster of a dataset is in each resample, in blocks: (first resample, weights)."""
     n = len(clusters)
     key = digest("bootstrap", dataset, *clusters)
     rows = max(1, min(RESAMPLES, _ROOM // n))
@@ -78,7 +68,7 @@ def _weights(dataset: str, clusters: Sequence[str]) -> Iterator[tuple[int, Float
 
 
 def interval(draws: Floats) -> tuple[float, float]:
-    """Return the ends of the interval of one target's draws, by percentiles; draws without a score are left out."""
+    """Return the ends of the interval of some draws, by percentiles; draws without a score are left out."""
     ends = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
     low, high = np.quantile(draws[~np.isnan(draws)], ends)
     return float(low), float(high)

@@ -1,4 +1,4 @@
-"""Finding the metrics that have figures of whole files, by the names that stand in the scores."""
+"""Finds the metrics that have figures of whole files, by the names in the scores."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,15 +13,15 @@ Totals: TypeAlias = Callable[[Sequence[Score]], Mapping[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class KnownTotals:
-    """The installed metrics, loaded as their names are met; one that cannot be loaded costs its totals only."""
+    """The installed metrics, loaded when their names occur; if one cannot be loaded, only its totals are missing."""
 
     found: dict[str, Totals] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
-    """By metric: why nothing is known of it."""
+    """Why a metric could not be loaded, by metric."""
     without: set[str] = field(default_factory=set)
 
     def has(self, name: str) -> bool:
-        """Whether a metric has figures that are no mean of its examples."""
+        """Return whether a metric has figures that are not means of its examples."""
         if name not in self.found and name not in self.problems and name not in self.without:
             self._look_for(name)
         return name in self.found

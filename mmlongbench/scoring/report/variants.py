@@ -1,7 +1,7 @@
-"""Scores example by example, of every metric, and of every value of a parameter that a metric was given.
+"""The scores of single examples, for every metric, and for every value of a parameter that a metric reports.
 
-A detail called `<parameter>_<value>`, such as `alpha_0.5`, is the score under another value of a parameter; where a
-metric says several, these take its place.
+A detail called `<parameter>_<value>`, such as `alpha_0.5`, is the score under another value of a parameter. If a metric
+has several of these, they replace its score.
 """
 
 import re
@@ -9,55 +9,49 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
-from mmlongbench.scoring.report.columns import ABSENT, Column, Floats, Ints, Scores, by_value
+from mmlongbench.scoring.report.columns import ABSENT, Floats, Ints, Scores, derived, grouped, values_of
 
 _VARIANT = re.compile(r"[a-z]+_[0-9.]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """One number an example, model and metric; NaN where there is none."""
+    """A score for each example, model and metric; examples and models are numbered in order."""
 
+    by_metric: Mapping[str, Floats]
+    """By metric, or metric and parameter: a row for each example, a column for each model; NaN if there is no score."""
     file: Ints
-    """Of each example."""
+    """The number of each example's file."""
     question: Ints
-    """Of each example, a number for each question of a dataset, at whatever length and placement it is asked."""
-    of_line: Ints
-    """Of each line, its example."""
-    by_metric: Mapping[str, Mapping[str, Floats]]
-    """By metric, or metric and parameter, then by model."""
+    """The number of each example's question; files of several lengths share it if they have the same questions."""
+    of_line: "pd.Series[int]"
+    """The example of each line."""
 
 
 def vectors(scores: Scores) -> Scored:
-    """The score of each example; what is absent is 0 in all of them."""
-    keys = np.stack([scores.of_file, scores.question, scores.placement])
-    examples, of_line = np.unique(keys, axis=1, return_inverse=True)
-    of_line = of_line.reshape(-1)
-    everything = np.arange(len(scores.score))
-    found: dict[str, dict[str, Floats]] = {}
-    varied = _varied(scores)
-    for (metric, model), lines in by_value(everything, scores.label, scores.model).items():
-        empty = np.full(examples.shape[1], np.nan)
-        absent = lines[scores.status[lines] == ABSENT]
-        for name, (at, values) in varied.get((metric, model), {metric: (lines, scores.score[lines])}).items():
-            vector = empty.copy()
-            vector[of_line[absent]] = 0.0
-            vector[of_line[at]] = values
-            found.setdefault(name, {})[model] = vector
-    populations = np.zeros(len(scores.files), np.int64)
-    populations[scores.of_file] = scores.of_population
-    questions = np.unique(np.stack([populations[examples[0]], examples[1]]), axis=1, return_inverse=True)[1]
-    return Scored(examples[0], questions.reshape(-1), of_line, found)
-
-
-def _varied(scores: Scores) -> dict[tuple[str, str], dict[str, tuple[Ints, Floats]]]:
-    """By metric and model: the lines and values of each parameter, where there are several."""
-    wanted = [number for number, name in enumerate(scores.numbers) if _VARIANT.fullmatch(name)]
-    rows = np.flatnonzero(np.isin(scores.details[:, 1], wanted))
-    lines = scores.details[rows, 0]
-    names = Column(scores.numbers, scores.details[rows, 1])
-    found: dict[tuple[str, str], dict[str, tuple[Ints, Floats]]] = {}
-    for (metric, model, name), at in by_value(rows, scores.label.at(lines), scores.model.at(lines), names).items():
-        found.setdefault((metric, model), {})[f"{metric} {name}"] = (scores.details[at, 0], scores.values[at])
-    return {key: variants for key, variants in found.items() if len(variants) > 1}
+    """Return the score of each example; absent predictions are 0 under all values of a parameter."""
+    lines, names = scores.lines, values_of(scores.details["name"])
+    example = lines.groupby(["file", "question", "placement"], observed=True).ngroup()
+    is_one = len(scores.profiles) == 1
+    label = derived(lines["series"], lambda series: series.label if is_one else series.full_label)
+    every = pd.DataFrame({"metric": label.cat.codes, "model": lines["model"].cat.codes, "example": example})
+    parameters = [name for name in names if _VARIANT.fullmatch(name)]
+    varied = scores.details[scores.details["name"].isin(parameters)].join(every, on="line", how="inner")
+    several = varied.groupby(["metric", "model"])["name"].transform("nunique") > 1
+    varied = varied[several].assign(name=varied["name"].cat.codes)
+    absent = every[lines["status"] == ABSENT].merge(varied[["metric", "model", "name"]].drop_duplicates())
+    plain = every.assign(name=-1, value=lines["score"]).loc[~lines["series"].isin(lines["series"][varied["line"]])]
+    long = pd.concat([plain, absent.assign(value=0.0), varied])
+    labels, by_metric = values_of(label), dict[str, Floats]()
+    for (metric, name), at in grouped(long, ["metric", "name"]).items():
+        some, table = long.iloc[at], np.full((example.max() + 1, len(scores.models)), np.nan)
+        table[some["example"], some["model"]] = some["value"]
+        by_metric[f"{labels[metric]} {names[name]}" if name >= 0 else labels[metric]] = table
+    file, question = lines["file"].cat.codes, lines["question"].cat.codes
+    held = question.groupby(file).agg(frozenset)
+    population = file.map(dict(zip(held.index, pd.factorize(held)[0], strict=True)))
+    of_each = pd.DataFrame({"file": file, "question": question.groupby([population, question]).ngroup()})
+    first = of_each.groupby(example).first()
+    return Scored(by_metric, first["file"].to_numpy(), first["question"].to_numpy(), example)

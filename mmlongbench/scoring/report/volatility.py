@@ -1,25 +1,27 @@
-"""How much a model's score and rank move between subsets of the questions: volatility and robustness.
+"""Measures how much a model's score and rank vary between subsets of the questions: volatility and robustness.
 
 Nourbakhsh et al., Findings of NAACL 2025 (arXiv:2503.19120), appendix B.6. Over T subsets, the volatility of a score is
-its standard deviation times √T, that of a rank likewise, and robustness is the volatility of the rank over the median
-rank: the smaller, the steadier.
+its standard deviation times √T, and likewise for a rank. Robustness is the volatility of the rank divided by the median
+rank; smaller values mean a steadier model.
 
-What the paper leaves open, or is not known to say, is assumed: the subsets are the groups of every facet of a dataset
-(the paper's are the kinds of questions that its leaderboards list, which overlap too), those of `MIN_QUESTIONS` at
-least and not of every question; a score is the mean over files of the mean over examples that every model has a score
-for; rank 1 is the best, and equal models share the mean of their ranks; the standard deviation is that of a sample.
+The following is assumed where the paper is not explicit. The subsets are the groups of every facet of a dataset, except
+groups of fewer than `MIN_QUESTIONS` questions or of all questions (the paper uses the kinds of questions that its
+leaderboards list, which overlap too). A score is the mean over files of the mean over examples that every model has a
+score for. Rank 1 is the best, and equal models share the mean of their ranks. The standard deviation is that of a
+sample.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median, stdev
 
 import numpy as np
 
-from mmlongbench.scoring.report.agreement import mean_of_files, ranks_of
-from mmlongbench.scoring.report.columns import Floats, Ints, Scores, grouped
-from mmlongbench.scoring.report.variants import Scored, vectors
+from mmlongbench.scoring.report.agreement import means_of_files
+from mmlongbench.scoring.report.columns import Floats, Ints, Scores
+from mmlongbench.scoring.report.grids import places
+from mmlongbench.scoring.report.variants import Scored
 
 MIN_MODELS = 2
 MIN_SUBSETS = 2
@@ -28,13 +30,13 @@ MIN_QUESTIONS = 10
 
 @dataclass(frozen=True, slots=True)
 class Volatility:
-    """How much one model moves between the subsets of a dataset, scored by one metric."""
+    """How much one model varies between the subsets of a dataset, scored by one metric."""
 
     dataset: str
     metric: str
     model: str
     subsets: int
-    """T."""
+    """The number of subsets, T."""
     score: float
     """The volatility of its score."""
     rank: float
@@ -43,50 +45,46 @@ class Volatility:
 
     @property
     def robustness(self) -> float:
-        """The volatility of its rank over its median rank; 0 where it keeps its rank everywhere."""
+        """The volatility of its rank divided by its median rank; 0 if its rank is the same everywhere."""
         return self.rank / self.median_rank
 
 
-def volatilities(scores: Scores) -> tuple[Volatility, ...]:
-    """Return the volatility of every model, by dataset and metric, where there are several models and subsets."""
-    found = vectors(scores)
-    subsets = _subsets(scores, found)
-    of_file = np.array([scores.datasets.index(file.dataset) for file in scores.files])
+def volatilities(scores: Scores, found: Scored) -> tuple[Volatility, ...]:
+    """Return the volatility of every model by dataset and metric, if there are several models and subsets."""
+    in_file = [[file.dataset == dataset for file in scores.files] for dataset in scores.scored_datasets]
+    members = scores.members.join(found.of_line.rename("example"), on="line", how="inner")
+    subsets = [group.unique() for _, group in members.groupby("group", observed=True)["example"]]
     several = []
-    for metric, by_model in sorted(found.by_metric.items()):
-        for number, dataset in enumerate(scores.datasets):
-            inside = np.flatnonzero(of_file[found.file] == number)
-            models = {model: values for model, values in by_model.items() if not np.isnan(values[inside]).all()}
+    for metric, table in sorted(found.by_metric.items()):
+        for dataset, is_in in zip(scores.scored_datasets, np.array(in_file)[:, found.file], strict=True):
+            has_score = ~np.isnan(table) & is_in[:, None]
+            models = np.flatnonzero(has_score.any(axis=0))
             if len(models) >= MIN_MODELS:
-                several += _of_dataset(dataset, metric, models, _scored_by_all(models, inside), found, subsets)
+                shared = np.flatnonzero(has_score[:, models].all(axis=1))
+                names = [scores.models[model] for model in models]
+                several += _of_dataset(dataset, metric, names, table[:, models], shared, found, subsets)
     return tuple(several)
 
 
 def _of_dataset(
-    dataset: str, metric: str, models: Mapping[str, Floats], shared: Ints, found: Scored, subsets: Sequence[Ints]
+    dataset: str,
+    metric: str,
+    names: Sequence[str],
+    table: Floats,
+    shared: Ints,
+    found: Scored,
+    subsets: Sequence[Ints],
 ) -> list[Volatility]:
-    """Return the volatility of every model on the examples of a dataset that all of them have a score for."""
+    """Return the volatility of every model on the examples of a dataset for which all models have a score."""
     whole = len(np.unique(found.question[shared]))
     parts = [np.intersect1d(subset, shared) for subset in subsets]
     kept = [part for part in parts if MIN_QUESTIONS <= len(np.unique(found.question[part])) < whole]
     if len(kept) < MIN_SUBSETS:
         return []
-    means = [[mean_of_files(values, found.file, part) for values in models.values()] for part in kept]
-    ranks = [ranks_of(row) for row in means]
+    means = [means_of_files(table[part], found.file[part]) for part in kept]
+    ranks = [places(row) for row in means]
     root = math.sqrt(len(kept))
     return [
-        Volatility(dataset, metric, model, len(kept), stdev(own) * root, stdev(places) * root, median(places))
-        for model, own, places in zip(models, zip(*means, strict=True), zip(*ranks, strict=True), strict=True)
+        Volatility(dataset, metric, name, len(kept), stdev(own) * root, stdev(ranked) * root, median(ranked))
+        for name, own, ranked in zip(names, zip(*means, strict=True), zip(*ranks, strict=True), strict=True)
     ]
-
-
-def _subsets(scores: Scores, found: Scored) -> list[Ints]:
-    """Return the examples of each group of each facet."""
-    groups = grouped(found.of_line[scores.members[:, 0]], scores.members[:, 1])
-    return [np.unique(examples) for _, examples in sorted(groups.items())]
-
-
-def _scored_by_all(models: Mapping[str, Floats], inside: Ints) -> Ints:
-    """Return the examples that every model has a score for."""
-    is_scored = np.all([~np.isnan(values[inside]) for values in models.values()], axis=0)
-    return np.asarray(inside[is_scored], np.int64)

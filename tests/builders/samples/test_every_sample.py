@@ -1,4 +1,4 @@
-"""What holds of every sample that ships: each is that of a reader, fits it, and is drawn with the same bytes again."""
+"""Every built-in sample belongs to a reader, can be read by it, and is drawn with the same bytes each time."""
 
 import os
 import subprocess

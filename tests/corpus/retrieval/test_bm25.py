@@ -199,7 +199,7 @@ def test_a_killed_build_leaves_no_index_and_the_next_one_ends(
 
 def test_rank_bm25_is_for_small_corpora(drawn: Passages, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(small, "MOST", 1000)
-    with pytest.raises(MMLongBenchError, match="holds 1 to 1,000 passages, not 1,100; use tantivy"):
+    with pytest.raises(MMLongBenchError, match="can hold 1 to 1,000 passages, not 1,100; use tantivy"):
         RankBm25Index(drawn)
 
 

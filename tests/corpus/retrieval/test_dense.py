@@ -1,11 +1,13 @@
 """Reranking with a tiny encoder: the order, the cache, what a kill leaves, what is refused."""
 
+import hashlib
 import os
 import signal
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +28,7 @@ LETTERS = "abcdefgh"
 
 
 class Letters:
-    """Counts letters; says what it was asked."""
+    """An encoder that counts letters and records its inputs."""
 
     width = len(LETTERS)
 
@@ -111,8 +113,8 @@ def test_vectors_come_back_as_they_were_made(dtype: str, tmp_path: Path) -> None
 
 
 def test_more_texts_than_one_statement_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embeddings, "ASKED", 7)
-    monkeypatch.setattr(embeddings, "SAVED", 5)
+    monkeypatch.setattr("mmlongbench.io.store.MAX_KEYS", 7)
+    monkeypatch.setattr(embeddings, "BATCH", 5)
     encoder = Letters()
     store = Embeddings(encoder, tmp_path)
     texts = [f"{'a' * (at % 23)}b" for at in range(100)]
@@ -146,7 +148,7 @@ def killed(folder: Path) -> None:
                 os.kill(os.getpid(), signal.SIGKILL)
             return super().passages(texts)
 
-    embeddings.SAVED = 4
+    embeddings.BATCH = 4
     Embeddings(Dying(), folder).of(["a" * (at + 1) + "b" for at in range(12)])
 
 
@@ -163,6 +165,20 @@ def test_damaged_embeddings_are_named(tmp_path: Path) -> None:
     store.path.write_bytes(b"not a database" * 100)
     with pytest.raises(BuildError, match=r"the embeddings \w+\.sqlite cannot be used: .*; remove that file"):
         Embeddings(Letters(), tmp_path)
+
+
+def test_a_file_of_an_earlier_version_is_read(tmp_path: Path) -> None:
+    import numpy as np
+
+    store = Embeddings(Letters(), tmp_path)
+    store.close()
+    store.path.unlink()
+    vector = np.arange(8, dtype="<f4")
+    with closing(sqlite3.connect(store.path)) as database, database:
+        database.execute("CREATE TABLE vectors (text BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID")
+        database.execute("INSERT INTO vectors VALUES (?, ?)", (hashlib.sha256(b"a").digest(), vector.tobytes()))
+    with closing(Embeddings(Letters(), tmp_path)) as store:
+        assert (store.of(["a"])[0] == vector).all()
 
 
 def test_a_vector_of_the_wrong_size_is_made_anew(tmp_path: Path) -> None:

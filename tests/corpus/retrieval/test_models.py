@@ -1,4 +1,4 @@
-"""The embedded model, and what is said where a model cannot be used."""
+"""The embedded model, and the messages for models that cannot be used."""
 
 import importlib.util
 import json
@@ -92,7 +92,7 @@ def test_a_folder_without_a_model_is_named(tmp_path: Path) -> None:
 
 @with_dense
 def test_an_unknown_dtype_is_named() -> None:
-    with pytest.raises(ModelError, match="unknown dtype 'int3'; there are float32, float16, bfloat16"):
+    with pytest.raises(ModelError, match="unknown dtype 'int3'; known are float32, float16, bfloat16"):
         SentenceEncoder(ModelSpec(dtype="int3"))
 
 

@@ -1,4 +1,4 @@
-"""The filter of hard negatives: what it turns away, in which order, and how it counts."""
+"""The filter of hard negatives: what it excludes, in which order, and how it counts."""
 
 import re
 from collections import Counter

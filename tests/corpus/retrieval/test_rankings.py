@@ -12,7 +12,7 @@ from mmlongbench.corpus.retrieval.small import RankBm25Index
 
 
 class Counting:
-    """An index that counts what it is asked."""
+    """An index that counts its queries."""
 
     def __init__(self, found: Sequence[int], fingerprint: str = "index") -> None:
         self.found = found

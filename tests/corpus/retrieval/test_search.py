@@ -45,13 +45,13 @@ def test_one_json_object(corpus: Path) -> None:
 
 
 def test_nothing_found_is_said(corpus: Path) -> None:
-    assert run(corpus, "unheard-of").output == "none of 3 passages shares a word with 'unheard-of'\n"
+    assert run(corpus, "unheard-of").output == "none of the 3 passages shares a word with 'unheard-of'\n"
 
 
 def test_a_folder_that_is_no_corpus_is_named(tmp_path: Path) -> None:
     found = run(tmp_path, "grass")
     assert isinstance(found.exception, MMLongBenchError)
-    assert "not a corpus" in str(found.exception)
+    assert "this is no corpus" in str(found.exception)
 
 
 @pytest.mark.skipif(

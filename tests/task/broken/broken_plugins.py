@@ -5,13 +5,13 @@ import sys
 from pathlib import Path
 from typing import ClassVar
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 
 
-class Incomplete(mm.Builder[mm.Row]):
+class Incomplete(mt.Builder[mt.Row]):
     """A builder that cannot draft."""
 
-    row_type: ClassVar[type[mm.Row]] = mm.Row
+    row_type: ClassVar[type[mt.Row]] = mt.Row
 
 
 class Stranger:
@@ -21,18 +21,18 @@ class Stranger:
 class Hidden(Incomplete):
     """A builder that has an attribute in place of a method."""
 
-    spec = mm.TaskSpec(mm.FilePattern("hidden/{name}_K{k}.jsonl"), "sub_em")
+    spec = mt.TaskSpec(mt.FilePattern("hidden/{name}_K{k}.jsonl"), "sub_em")
     needles = 1  # type: ignore[assignment]
 
-    def draft(self, row: mm.Row, sources: mm.Sources, draws: mm.Draws) -> mm.Draft:
+    def draft(self, row: mt.Row, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
         """Refuse every row."""
         raise NotImplementedError
 
-    def record(self, example: mm.Example) -> mm.Record:
+    def record(self, example: mt.PackedExample) -> mt.Record:
         """Refuse every example."""
         raise NotImplementedError
 
-    def prompt(self, record: mm.Record) -> mm.Prompt:
+    def prompt(self, record: mt.Record) -> mt.Prompt:
         """Refuse every record."""
         raise NotImplementedError
 

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 
 INSTRUCTION = "Read the fables and answer the question.\n\n"
 
 
-class FableRow(mm.Row):
+class FableRow(mt.Row):
     """One fable that is asked about."""
 
     title: str
@@ -22,30 +22,30 @@ class FableRow(mm.Row):
     moral: str
 
 
-class FableReader(mm.Reader[FableRow]):
+class FableReader(mt.Reader[FableRow]):
     """Fables from a JSON Lines file."""
 
-    row_type: ClassVar[type[mm.Row]] = FableRow
+    row_type: ClassVar[type[mt.Row]] = FableRow
     sources: ClassVar[tuple[str, ...]] = ("fables",)
     image_folder: ClassVar[str] = "fables"
 
-    def raw_rows(self, sources: mm.SourcePaths) -> Iterator[mm.RawRow | mm.RowFault]:
+    def raw_rows(self, sources: mt.SourcePaths) -> Iterator[mt.RawRow | mt.RowFault]:
         """One row a fable."""
         fables = [json.loads(line) for line in sources["fables"].read_text("utf-8").splitlines()]
         for number, fable in enumerate(fables):
-            yield mm.RawRow(f"fables-{number}", fable, sources["fables"].name, f"line {number + 1}")
+            yield mt.RawRow(f"fables-{number}", fable, sources["fables"].name, f"line {number + 1}")
 
-    def row(self, raw: mm.RawRow, sources: mm.SourcePaths) -> FableRow | mm.Fault:
+    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> FableRow | mt.Fault:
         """A fable with its moral; one that has none is named."""
         if not raw.fields.get("moral"):
-            return mm.Fault("no-moral", "a moral", "nothing", field="moral")
-        title, text = mm.escape_markers(raw.fields["title"]), mm.escape_markers(raw.fields["text"])
+            return mt.Fault("no-moral", "a moral", "nothing", field="moral")
+        title, text = mt.escape_markers(raw.fields["title"]), mt.escape_markers(raw.fields["text"])
         return FableRow(id=raw.id, title=title, text=text, moral=raw.fields["moral"])
 
 
 def draw_fables(folder: Path) -> dict[str, Path]:
     """Draw two hundred fables of a fox: the sample of the reader."""
-    draws, path = mm.Draws(("fables",)), folder / "fables.jsonl"
+    draws, path = mt.Draws(("fables",)), folder / "fables.jsonl"
     animals = ("crow", "stork", "goat", "lion", "hen")
     lines = []
     for number in range(200):
@@ -56,40 +56,40 @@ def draw_fables(folder: Path) -> dict[str, Path]:
     return {"fables": path}
 
 
-class Fables(mm.Builder[FableRow]):
+class Fables(mt.Builder[FableRow]):
     """The moral of a fable, at a depth among others."""
 
-    row_type: ClassVar[type[mm.Row]] = FableRow
-    spec = mm.TaskSpec(
-        files=mm.FilePattern("fables/{name}_K{k}_dep{placements}.jsonl"),
+    row_type: ClassVar[type[mt.Row]] = FableRow
+    spec = mt.TaskSpec(
+        files=mt.FilePattern("fables/{name}_K{k}_dep{placements}.jsonl"),
         metric="sub_em",
-        placements=mm.Placements(mm.Depth, mm.DEPTHS),
+        placements=mt.Placements(mt.Depth, mt.DEPTHS),
     )
 
-    def draft(self, row: FableRow, sources: mm.Sources, draws: mm.Draws) -> mm.Draft:
+    def draft(self, row: FableRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
         """The fable at a depth (no place of its own); the others in a drawn order."""
         gold = _fable(row.title, row.text, "gold", None)
         # a source of some hundred fables may be read for each of them; see `Sources.rows` about a large one
         others = [other for other in sources.rows if isinstance(other, FableRow) and other.id != row.id]
         drawn = draws.order("others", others, lambda fable: fable.title)
         units = tuple(_fable(other.title, other.text, "negative", (n,)) for n, other in enumerate(drawn))
-        question = mm.Question(row.id, _ask(row.title), {"title": row.title, "moral": row.moral})
-        return mm.Draft(row.id, (INSTRUCTION,), (question,), (gold,), mm.InOrder(units))
+        question = mt.Question(row.id, _ask(row.title), {"title": row.title, "moral": row.moral})
+        return mt.Draft(row.id, (INSTRUCTION,), (question,), (gold,), mt.InOrder(units))
 
-    def record(self, example: mm.Example) -> mm.Record:
+    def record(self, example: mt.PackedExample) -> mt.Record:
         """One line of the file."""
         data = example.question.data
         fables = [{"title": unit.id, "text": unit.body} for unit in example.units]
         return {"id": example.id, "title": data["title"], "answer": data["moral"], "fables": fables}
 
-    def prompt(self, record: mm.Record) -> mm.Prompt:
+    def prompt(self, record: mt.Record) -> mt.Prompt:
         """The prompt of a line."""
         units = [_fable(fable["title"], fable["text"], "negative", (0,)) for fable in record["fables"]]
-        return mm.assemble((INSTRUCTION,), units, "\n\n", _ask(record["title"]))
+        return mt.assemble((INSTRUCTION,), units, "\n\n", _ask(record["title"]))
 
 
-def _fable(title: str, text: str, role: mm.Role, place: tuple[int, ...] | None) -> mm.Unit:
-    return mm.Unit(title, role, text, place, head=f"{title}: ")
+def _fable(title: str, text: str, role: mt.Role, place: tuple[int, ...] | None) -> mt.Unit:
+    return mt.Unit(title, role, text, place, head=f"{title}: ")
 
 
 def _ask(title: str) -> tuple[str]:

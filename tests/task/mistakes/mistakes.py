@@ -8,39 +8,38 @@ from typing import Annotated, Any, ClassVar, cast
 
 from pydantic import ConfigDict, Field
 
-import mmlongbench as mm
+import mmlongbench.task as mt
 from mmlongbench.task.formats import JSON_LINES
-from mmlongbench.task.metric import Metric, Score, ScoringInput
 
 INSTRUCTION = "Look at the tiles.\n\n"
 TILES = 8
 
 
-class TileRow(mm.Row):
+class TileRow(mt.Row):
     """One tile that is asked about."""
 
     tile: str
 
 
-class TileReader(mm.Reader[TileRow]):
+class TileReader(mt.Reader[TileRow]):
     """Tiles: a file of names, and a picture for each."""
 
-    row_type: ClassVar[type[mm.Row]] = TileRow
+    row_type: ClassVar[type[mt.Row]] = TileRow
     sources: ClassVar[tuple[str, ...]] = ("tiles",)
     image_folder: ClassVar[str] = "tiles"
 
-    def raw_rows(self, sources: mm.SourcePaths) -> Iterator[mm.RawRow | mm.RowFault]:
+    def raw_rows(self, sources: mt.SourcePaths) -> Iterator[mt.RawRow | mt.RowFault]:
         """Return a row for each of two tiles."""
         for number in range(2):
-            yield mm.RawRow(f"tile-{number}", {"tile": f"{number}.png"}, "tiles.txt", f"line {number + 1}")
+            yield mt.RawRow(f"tile-{number}", {"tile": f"{number}.png"}, "tiles.txt", f"line {number + 1}")
 
-    def row(self, raw: mm.RawRow, sources: mm.SourcePaths) -> TileRow | mm.Fault:
+    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> TileRow | mt.Fault:
         """Return the tile that is asked about."""
         return TileRow(id=raw.id, tile=raw.fields["tile"])
 
-    def image(self, sources: mm.SourcePaths, name: str) -> mm.PictureFile | None:
+    def image(self, sources: mt.SourcePaths, name: str) -> mt.PictureFile | None:
         """Return a tile by its name."""
-        return mm.file_inside(sources["tiles"], name)
+        return mt.file_inside(sources["tiles"], name)
 
 
 def draw_tiles(folder: Path) -> dict[str, Path]:
@@ -52,51 +51,51 @@ def draw_tiles(folder: Path) -> dict[str, Path]:
     return {"tiles": folder}
 
 
-class Tiles(mm.Builder[TileRow]):
+class Tiles(mt.Builder[TileRow]):
     """The tile at a depth among the others."""
 
-    row_type: ClassVar[type[mm.Row]] = TileRow
+    row_type: ClassVar[type[mt.Row]] = TileRow
     metric: ClassVar[str] = "sub_em"
     further: ClassVar[tuple[str, ...]] = ()
-    bundle: ClassVar[mm.Bundle | None] = None
+    bundle: ClassVar[mt.Bundle | None] = None
 
     @property
-    def spec(self) -> mm.TaskSpec:
+    def spec(self) -> mt.TaskSpec:
         """Return two depths."""
-        files, depths = mm.FilePattern("tiles/{name}_K{k}.jsonl"), mm.Placements(mm.Depth, (0.0, 1.0))
-        return mm.TaskSpec(files, self.metric, self.further, placements=depths, bundle=self.bundle)
+        files, depths = mt.FilePattern("tiles/{name}_K{k}.jsonl"), mt.Placements(mt.Depth, (0.0, 1.0))
+        return mt.TaskSpec(files, self.metric, self.further, placements=depths, bundle=self.bundle)
 
-    def draft(self, row: TileRow, sources: mm.Sources, draws: mm.Draws) -> mm.Draft:
+    def draft(self, row: TileRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
         """Return the row's tile at a depth, the others in their order."""
         needle = self.unit(sources, row.tile, "needle", None)
         others = [f"{number}.png" for number in range(TILES) if f"{number}.png" != row.tile]
         units = tuple(self.unit(sources, name, "negative", (place,)) for place, name in enumerate(others))
-        question = mm.Question(row.id, _ask(row.tile), {"tile": row.tile})
-        return mm.Draft(row.id, (INSTRUCTION,), (question,), (needle,), mm.InOrder(units), "\n")
+        question = mt.Question(row.id, _ask(row.tile), {"tile": row.tile})
+        return mt.Draft(row.id, (INSTRUCTION,), (question,), (needle,), mt.InOrder(units), "\n")
 
-    def unit(self, sources: mm.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mm.Unit:
+    def unit(self, sources: mt.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mt.Unit:
         """Return a tile as a unit."""
-        return mm.Unit(name, role, mm.Image(sources.images[name].path), place)
+        return mt.Unit(name, role, mt.Image(sources.images[name].path), place)
 
-    def record(self, example: mm.Example) -> mm.Record:
+    def record(self, example: mt.PackedExample) -> mt.Record:
         """Return one line of the file."""
         tile = example.question.data["tile"]
         return {"id": example.id, "tile": tile, "answer": [tile], "tiles": tuple(example.prompt.images)}
 
-    def prompt(self, record: mm.Record) -> mm.Prompt:
+    def prompt(self, record: mt.Record) -> mt.Prompt:
         """Return the prompt of a line."""
-        units = [mm.Unit(path, "negative", mm.Image(path), ()) for path in record["tiles"]]
-        return mm.assemble((INSTRUCTION,), units, "\n", _ask(record["tile"]))
+        units = [mt.Unit(path, "negative", mt.Image(path), ()) for path in record["tiles"]]
+        return mt.assemble((INSTRUCTION,), units, "\n", _ask(record["tile"]))
 
 
-def _ask(tile: str) -> tuple[mm.Part, ...]:
+def _ask(tile: str) -> tuple[mt.Part, ...]:
     return (f"\n\nQuestion: which one is {tile}?\nAnswer:",)
 
 
 class Reversed(Tiles):
     """Shows the tiles backwards."""
 
-    def prompt(self, record: mm.Record) -> mm.Prompt:
+    def prompt(self, record: mt.Record) -> mt.Prompt:
         """Return another prompt than was packed."""
         return super().prompt({**record, "tiles": record["tiles"][::-1]})
 
@@ -104,25 +103,25 @@ class Reversed(Tiles):
 class OtherWords(Tiles):
     """Asks in other words."""
 
-    def prompt(self, record: mm.Record) -> mm.Prompt:
+    def prompt(self, record: mt.Record) -> mt.Prompt:
         """Return another prompt than was packed."""
         made = super().prompt(record)
         parts = (part.replace("which one", "which") if isinstance(part, str) else part for part in made.parts)
-        return mm.Prompt.of(parts)
+        return mt.Prompt.of(parts)
 
 
 class OneMore(Tiles):
     """Adds a word at the end."""
 
-    def prompt(self, record: mm.Record) -> mm.Prompt:
+    def prompt(self, record: mt.Record) -> mt.Prompt:
         """Return another prompt than was packed."""
-        return mm.Prompt.of((*super().prompt(record).parts, mm.Image(record["tiles"][0])))
+        return mt.Prompt.of((*super().prompt(record).parts, mt.Image(record["tiles"][0])))
 
 
 class NoPrompt(Tiles):
     """Gives a text for a prompt."""
 
-    def prompt(self, record: mm.Record) -> mm.Prompt:
+    def prompt(self, record: mt.Record) -> mt.Prompt:
         """Return no prompt."""
         return "which one?"  # type: ignore[return-value]
 
@@ -133,7 +132,7 @@ class _Edited(Tiles):
     change: ClassVar[dict[str, Any]] = {}
     gone: ClassVar[tuple[str, ...]] = ()
 
-    def record(self, example: mm.Example) -> mm.Record:
+    def record(self, example: mt.PackedExample) -> mt.Record:
         """Return the record as it is changed."""
         made = {**super().record(example), **self.change}
         return {key: value for key, value in made.items() if key not in self.gone}
@@ -185,7 +184,7 @@ class NotANumber(_Edited):
 class Neadle(Tiles):
     """Mistypes a role."""
 
-    def unit(self, sources: mm.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mm.Unit:
+    def unit(self, sources: mt.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mt.Unit:
         """Return a unit of a role that is none."""
         return super().unit(sources, name, "neadle" if role == "needle" else role, place)
 
@@ -193,7 +192,7 @@ class Neadle(Tiles):
 class PlacedNeedle(Tiles):
     """Gives the needle a place."""
 
-    def unit(self, sources: mm.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mm.Unit:
+    def unit(self, sources: mt.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mt.Unit:
         """Return a needle that cannot stand at a depth."""
         return super().unit(sources, name, role, place or (9,))
 
@@ -201,7 +200,7 @@ class PlacedNeedle(Tiles):
 class NoPlace(Tiles):
     """Gives others no place."""
 
-    def unit(self, sources: mm.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mm.Unit:
+    def unit(self, sources: mt.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mt.Unit:
         """Return a haystack that stands at a depth."""
         return super().unit(sources, name, role, None)
 
@@ -209,7 +208,7 @@ class NoPlace(Tiles):
 class NoNeedle(Tiles):
     """Requires nothing."""
 
-    def draft(self, row: TileRow, sources: mm.Sources, draws: mm.Draws) -> mm.Draft:
+    def draft(self, row: TileRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
         """Return a draft without a needle."""
         return replace(super().draft(row, sources, draws), required=())
 
@@ -217,67 +216,67 @@ class NoNeedle(Tiles):
 class Twice(Tiles):
     """Lists a tile twice."""
 
-    def unit(self, sources: mm.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mm.Unit:
+    def unit(self, sources: mt.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mt.Unit:
         """Return two tiles that are the same."""
         made = super().unit(sources, name, role, place)
-        return replace(made, body=mm.Image(sources.images["6.png"].path)) if name == "7.png" else made
+        return replace(made, body=mt.Image(sources.images["6.png"].path)) if name == "7.png" else made
 
 
 class OtherQuestion(Tiles):
     """Asks a question of another id."""
 
-    def draft(self, row: TileRow, sources: mm.Sources, draws: mm.Draws) -> mm.Draft:
+    def draft(self, row: TileRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
         """Return a draft of no row."""
         made = super().draft(row, sources, draws)
         return replace(made, questions=(replace(made.questions[0], id="other"),))
 
 
 class UnknownImage(Tiles):
-    """Shows a picture by a path of its own."""
+    """Shows a picture by a path that no reader gave."""
 
-    def unit(self, sources: mm.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mm.Unit:
+    def unit(self, sources: mt.Sources, name: str, role: Any, place: tuple[int, ...] | None) -> mt.Unit:
         """Return a picture that nobody knows."""
-        return replace(super().unit(sources, name, role, place), body=mm.Image(f"my/{name}"))
+        return replace(super().unit(sources, name, role, place), body=mt.Image(f"my/{name}"))
 
 
 class AnswerOfPlacement(Tiles):
-    """Has another answer at each depth, and does not say that it may."""
+    """Has another answer at each depth, without `is_answer_of_context`."""
 
-    def record(self, example: mm.Example) -> mm.Record:
+    def record(self, example: mt.PackedExample) -> mt.Record:
         """Return the place of the tile for an answer."""
         paths = list(example.prompt.images)
-        needle = next(unit.body.path for unit in example.units if isinstance(unit.body, mm.Image) and not unit.place)
+        needle = next(unit.body.path for unit in example.units if isinstance(unit.body, mt.Image) and not unit.place)
         return {**super().record(example), "answer": [str(paths.index(needle))]}
 
 
 class OtherNeedles(Tiles):
     """Names other needles at each depth."""
 
-    def needles(self, record: mm.Record) -> list[mm.Part]:
+    def needles(self, record: mt.Record) -> list[mt.Part]:
         """Return the first tile."""
-        return [mm.Image(record["tiles"][0])]
+        return [mt.Image(record["tiles"][0])]
 
 
 class NeedlesOfRow(Tiles):
     """Has a method of its own that is called as an optional one is."""
 
-    def needles(self, row: Any) -> list[mm.Part]:
+    def needles(self, row: Any) -> list[mt.Part]:
         """Return the tile of a row."""
-        return [mm.Image(row.tile)]
+        return [mt.Image(row.tile)]
 
 
 class UnshownNeedle(Tiles):
     """Names a needle that the prompt does not show."""
 
-    def needles(self, record: mm.Record) -> list[mm.Part]:
+    def needles(self, record: mt.Record) -> list[mt.Part]:
         """Return a picture that is not there."""
-        return [mm.Image("tiles/none.png")]
+        return [mt.Image("tiles/none.png")]
 
 
 class NeedlesOfText(Tiles):
     """Returns one text in place of a list of them."""
 
-    def needles(self, record: mm.Record) -> Any:
+    def needles(self, record: mt.Record) -> Any:
         """Return a text."""
         return "tile"
 
@@ -285,7 +284,7 @@ class NeedlesOfText(Tiles):
 class NeedlesOfNumbers(Tiles):
     """Returns the numbers of pictures in place of pictures."""
 
-    def needles(self, record: mm.Record) -> Any:
+    def needles(self, record: mt.Record) -> Any:
         """Return a number."""
         return [5]
 
@@ -300,7 +299,7 @@ class OddGold(_Edited):
 class FacetsKey(Tiles):
     """Fails in `facets`, which scoring calls."""
 
-    def facets(self, record: mm.Record) -> Mapping[str, Sequence[str]]:
+    def facets(self, record: mt.Record) -> Mapping[str, Sequence[str]]:
         """Raise."""
         raise KeyError("boo")
 
@@ -326,7 +325,7 @@ class UnknownFurther(Tiles):
 class DraftKey(Tiles):
     """Fails in `draft`."""
 
-    def draft(self, row: TileRow, sources: mm.Sources, draws: mm.Draws) -> mm.Draft:
+    def draft(self, row: TileRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
         """Raise."""
         raise KeyError("boo")
 
@@ -334,21 +333,21 @@ class DraftKey(Tiles):
 class LazyKey(Tiles):
     """Fails where its units are taken."""
 
-    def draft(self, row: TileRow, sources: mm.Sources, draws: mm.Draws) -> mm.Draft:
+    def draft(self, row: TileRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
         """Return a take order that fails."""
         made = super().draft(row, sources, draws)
 
-        def units() -> Iterator[mm.Unit]:
+        def units() -> Iterator[mt.Unit]:
             yield from made.take_order.units(8192)
             raise KeyError("boo")
 
-        return replace(made, take_order=mm.Chain((units,)))
+        return replace(made, take_order=mt.Chain((units,)))
 
 
 class RecordKey(Tiles):
     """Fails in `record`."""
 
-    def record(self, example: mm.Example) -> mm.Record:
+    def record(self, example: mt.PackedExample) -> mt.Record:
         """Raise."""
         return {"id": example.question.data["boo"]}
 
@@ -356,16 +355,16 @@ class RecordKey(Tiles):
 class PromptKey(Tiles):
     """Fails in `prompt`."""
 
-    def prompt(self, record: mm.Record) -> mm.Prompt:
+    def prompt(self, record: mt.Record) -> mt.Prompt:
         """Raise."""
-        return mm.Prompt.of(record["boo"])
+        return mt.Prompt.of(record["boo"])
 
 
 class SpecKey(Tiles):
     """Fails in `spec`."""
 
     @property
-    def spec(self) -> mm.TaskSpec:
+    def spec(self) -> mt.TaskSpec:
         """Raise."""
         raise KeyError("boo")
 
@@ -373,7 +372,7 @@ class SpecKey(Tiles):
 class InitKey(Tiles):
     """Fails when it is bound."""
 
-    def __init__(self, dataset: str, options: mm.Options) -> None:
+    def __init__(self, dataset: str, options: mt.Options) -> None:
         raise KeyError("boo")
 
 
@@ -382,19 +381,19 @@ class OtherVariant(Tiles):
 
     variants = ("other",)
 
-    def render_variant(self, record: mm.Record, variant: str) -> mm.Prompt:
+    def render_variant(self, record: mt.Record, variant: str) -> mt.Prompt:
         """Return another picture in the variant."""
-        return mm.Prompt.of((*self.prompt(record).parts, mm.Image("tiles/other.png")))
+        return mt.Prompt.of((*self.prompt(record).parts, mt.Image("tiles/other.png")))
 
 
-class _Forgetful(mm.FileFormat):
+class _Forgetful(mt.FileFormat):
     """A file that forgets all but the first tile."""
 
-    def bundle(self, records: Iterable[mm.Record]) -> Iterator[bytes]:
+    def bundle(self, records: Iterable[mt.Record]) -> Iterator[bytes]:
         """Write the records."""
         yield json.dumps([{**record, "tiles": record["tiles"][:1]} for record in records]).encode()
 
-    def unbundle(self, path: Path) -> Iterator[tuple[str, mm.Record]]:
+    def unbundle(self, path: Path) -> Iterator[tuple[str, mt.Record]]:
         """Read the records."""
         for number, record in enumerate(json.loads(path.read_bytes())):
             yield f"entry {number}", record
@@ -403,21 +402,21 @@ class _Forgetful(mm.FileFormat):
 class Forgetful(Tiles):
     """Has a public file that gives other prompts than the records."""
 
-    bundle = mm.Bundle(mm.FilePattern("tiles/{name}_K{k}.json"), _Forgetful())
+    bundle = mt.Bundle(mt.FilePattern("tiles/{name}_K{k}.json"), _Forgetful())
 
 
 class Unannotated(Tiles):
-    """Takes any row, and what it has not."""
+    """Takes any row, and reads a field that it does not have."""
 
-    def draft(self, row: Any, sources: mm.Sources, draws: mm.Draws) -> mm.Draft:
-        """Ask a row for what it has not."""
-        return mm.Draft(row.needles, (), (), (), mm.InOrder(()))
+    def draft(self, row: Any, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
+        """Read a field that the row does not have."""
+        return mt.Draft(row.needles, (), (), (), mt.InOrder(()))
 
 
 class NoTakeOrder(Tiles):
     """Gives units in place of the order in which they are taken."""
 
-    def draft(self, row: TileRow, sources: mm.Sources, draws: mm.Draws) -> mm.Draft:
+    def draft(self, row: TileRow, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
         """Return a draft with a list of units."""
         made = super().draft(row, sources, draws)
         return replace(made, take_order=list(made.take_order.units(8192)))  # type: ignore[arg-type]
@@ -441,7 +440,7 @@ class NoFormat(Tiles):
     """Has a format of its own kind."""
 
     @property
-    def spec(self) -> mm.TaskSpec:
+    def spec(self) -> mt.TaskSpec:
         """Return a spec with another object for its format."""
         return replace(super().spec, format=_Lines())  # type: ignore[arg-type]
 
@@ -449,13 +448,13 @@ class NoFormat(Tiles):
 class NoBundleFormat(Tiles):
     """Names a class in place of a format."""
 
-    bundle = mm.Bundle(mm.FilePattern("tiles/{name}_K{k}.json"), _Forgetful)  # type: ignore[arg-type]
+    bundle = mt.Bundle(mt.FilePattern("tiles/{name}_K{k}.json"), _Forgetful)  # type: ignore[arg-type]
 
 
 class OtherRowId(TileReader):
     """Gives rows other ids than its raw rows."""
 
-    def row(self, raw: mm.RawRow, sources: mm.SourcePaths) -> TileRow:
+    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> TileRow:
         """Return a tile by its name."""
         return TileRow(id=raw.fields["tile"], tile=raw.fields["tile"])
 
@@ -463,7 +462,7 @@ class OtherRowId(TileReader):
 class Dicts(TileReader):
     """Yields dicts."""
 
-    def raw_rows(self, sources: mm.SourcePaths) -> Iterator[mm.RawRow | mm.RowFault]:
+    def raw_rows(self, sources: mt.SourcePaths) -> Iterator[mt.RawRow | mt.RowFault]:
         """Return no rows."""
         yield {"id": "tile-0", "tile": "0.png"}  # type: ignore[misc]
 
@@ -471,7 +470,7 @@ class Dicts(TileReader):
 class NoRow(TileReader):
     """Gives no row."""
 
-    def row(self, raw: mm.RawRow, sources: mm.SourcePaths) -> TileRow:
+    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> TileRow:
         """Return a dict."""
         return raw.fields  # type: ignore[return-value]
 
@@ -479,7 +478,7 @@ class NoRow(TileReader):
 class RowKey(TileReader):
     """Fails in `row`."""
 
-    def row(self, raw: mm.RawRow, sources: mm.SourcePaths) -> TileRow:
+    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> TileRow:
         """Raise."""
         return TileRow(id=raw.id, tile=raw.fields["boo"])
 
@@ -487,7 +486,7 @@ class RowKey(TileReader):
 class RowsKey(TileReader):
     """Fails in `raw_rows`."""
 
-    def raw_rows(self, sources: mm.SourcePaths) -> Iterator[mm.RawRow | mm.RowFault]:
+    def raw_rows(self, sources: mt.SourcePaths) -> Iterator[mt.RawRow | mt.RowFault]:
         """Raise after a row."""
         yield from super().raw_rows(sources)
         raise KeyError("boo")
@@ -496,7 +495,7 @@ class RowsKey(TileReader):
 class DocumentsKey(TileReader):
     """Fails in `documents`."""
 
-    def documents(self, sources: mm.SourcePaths) -> Mapping[str, mm.Pages | mm.Fault]:
+    def documents(self, sources: mt.SourcePaths) -> Mapping[str, mt.Pages | mt.Fault]:
         """Raise."""
         raise KeyError("boo")
 
@@ -504,16 +503,16 @@ class DocumentsKey(TileReader):
 class NumberedDocuments(TileReader):
     """Has numbers for the ids of documents."""
 
-    def documents(self, sources: mm.SourcePaths) -> Mapping[str, mm.Pages | mm.Fault]:
+    def documents(self, sources: mt.SourcePaths) -> Mapping[str, mt.Pages | mt.Fault]:
         """Return a document whose id is no text."""
-        numbered: Any = {5: mm.Fault("odd", "a document", "none")}
-        return cast(Mapping[str, mm.Pages | mm.Fault], numbered)
+        numbered: Any = {5: mt.Fault("odd", "a document", "none")}
+        return cast(Mapping[str, mt.Pages | mt.Fault], numbered)
 
 
 class ImageKey(TileReader):
     """Fails in `image`."""
 
-    def image(self, sources: mm.SourcePaths, name: str) -> mm.PictureFile | None:
+    def image(self, sources: mt.SourcePaths, name: str) -> mt.PictureFile | None:
         """Raise."""
         raise KeyError("boo")
 
@@ -521,7 +520,7 @@ class ImageKey(TileReader):
 class PooledTiles(TileReader):
     """Gives a pool of pictures that is no mapping."""
 
-    def shows(self, sources: mm.SourcePaths) -> Mapping[str, frozenset[str]]:
+    def shows(self, sources: mt.SourcePaths) -> Mapping[str, frozenset[str]]:
         """Return a list."""
         return ["0.png"]  # type: ignore[return-value]
 
@@ -529,7 +528,7 @@ class PooledTiles(TileReader):
 class MixedPool(TileReader):
     """Names a picture of its pool by a number."""
 
-    def shows(self, sources: mm.SourcePaths) -> Mapping[str, frozenset[str]]:
+    def shows(self, sources: mt.SourcePaths) -> Mapping[str, frozenset[str]]:
         """Return names that cannot be sorted."""
         return {"0.png": frozenset(), 1: frozenset()}  # type: ignore[dict-item]
 
@@ -537,7 +536,7 @@ class MixedPool(TileReader):
 class NoWebPages(TileReader):
     """Gives None for its web pages."""
 
-    def web_pages(self, sources: mm.SourcePaths) -> Mapping[str, Sequence[str | mm.Image]]:
+    def web_pages(self, sources: mt.SourcePaths) -> Mapping[str, Sequence[str | mt.Image]]:
         """Return nothing."""
         return None  # type: ignore[return-value]
 
@@ -545,7 +544,7 @@ class NoWebPages(TileReader):
 class ClassesKey(TileReader):
     """Fails in `image_classes`."""
 
-    def image_classes(self, sources: mm.SourcePaths) -> mm.ImageClasses | None:
+    def image_classes(self, sources: mt.SourcePaths) -> mt.ImageClasses | None:
         """Raise."""
         raise KeyError("boo")
 
@@ -553,7 +552,7 @@ class ClassesKey(TileReader):
 class DictOfClasses(TileReader):
     """Gives classes of pictures as a dict."""
 
-    def image_classes(self, sources: mm.SourcePaths) -> mm.ImageClasses | None:
+    def image_classes(self, sources: mt.SourcePaths) -> mt.ImageClasses | None:
         """Return a dict."""
         return {}  # type: ignore[return-value]
 
@@ -568,9 +567,9 @@ class StrictTile(TileRow):
 class OnlyInPython(TileReader):
     """Gives rows that cannot be read back from JSON."""
 
-    row_type: ClassVar[type[mm.Row]] = StrictTile
+    row_type: ClassVar[type[mt.Row]] = StrictTile
 
-    def row(self, raw: mm.RawRow, sources: mm.SourcePaths) -> StrictTile:
+    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> StrictTile:
         """Return a strict row."""
         return StrictTile(id=raw.id, tile=raw.fields["tile"])
 
@@ -584,9 +583,9 @@ class SecretTile(TileRow):
 class Forgets(TileReader):
     """Gives rows that lose a value on their way through a file."""
 
-    row_type: ClassVar[type[mm.Row]] = SecretTile
+    row_type: ClassVar[type[mt.Row]] = SecretTile
 
-    def row(self, raw: mm.RawRow, sources: mm.SourcePaths) -> SecretTile:
+    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> SecretTile:
         """Return a row with a value that is lost."""
         return SecretTile(id=raw.id, tile=raw.fields["tile"], secret="known")
 
@@ -594,7 +593,7 @@ class Forgets(TileReader):
 class GivesMore(TileReader):
     """Gives rows of a subclass of what it declares."""
 
-    def row(self, raw: mm.RawRow, sources: mm.SourcePaths) -> SecretTile:
+    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> SecretTile:
         """Return a row of a subclass."""
         return SecretTile(id=raw.id, tile=raw.fields["tile"])
 
@@ -608,9 +607,9 @@ class NumberedTile(TileRow):
 class LongNumber(TileReader):
     """Gives rows with a number that is too long for JSON."""
 
-    row_type: ClassVar[type[mm.Row]] = NumberedTile
+    row_type: ClassVar[type[mt.Row]] = NumberedTile
 
-    def row(self, raw: mm.RawRow, sources: mm.SourcePaths) -> NumberedTile:
+    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> NumberedTile:
         """Return a row with a number of 5,001 digits."""
         return NumberedTile(id=raw.id, tile=raw.fields["tile"], number=10**5000)
 
@@ -624,9 +623,9 @@ class Bytes(TileRow):
 class NoText(TileReader):
     """Gives rows whose bytes are no UTF-8."""
 
-    row_type: ClassVar[type[mm.Row]] = Bytes
+    row_type: ClassVar[type[mt.Row]] = Bytes
 
-    def row(self, raw: mm.RawRow, sources: mm.SourcePaths) -> Bytes:
+    def row(self, raw: mt.RawRow, sources: mt.SourcePaths) -> Bytes:
         """Return a row of bytes."""
         return Bytes(id=raw.id, tile=raw.fields["tile"])
 
@@ -666,27 +665,27 @@ def draw_between(folder: Path, tiles: int) -> dict[str, Path]:
     return draw_tiles(folder)
 
 
-class Picky(Metric):
-    """A metric that tells which answers it cannot score."""
+class Picky(mt.Metric):
+    """A metric that implements `answer_fault`."""
 
     name = "picky"
 
-    def score(self, asked: ScoringInput) -> Score:
+    def score(self, asked: mt.ScoringInput) -> mt.Score:
         """Return nothing: no model is asked."""
         raise AssertionError("a build calls no score() of a stranger")
 
-    def answer_fault(self, asked: ScoringInput) -> str:
+    def answer_fault(self, asked: mt.ScoringInput) -> str:
         """Return why a text is none that it can score."""
         return "" if isinstance(asked.gold, list) else "expected a list"
 
 
-class Wayward(Metric):
-    """A metric that is right, and cannot score anything as long as a build has not ended."""
+class Wayward(mt.Metric):
+    """A correct metric that cannot score anything during a build."""
 
     name = "wayward"
 
-    def score(self, asked: ScoringInput) -> Score:
+    def score(self, asked: mt.ScoringInput) -> mt.Score:
         """Return no score for what is no JSON; raise without the documents."""
         if not asked.prediction.startswith("{"):
-            return Score(None, failure="no JSON")
+            return mt.Score(None, failure="no JSON")
         raise KeyError("documents")

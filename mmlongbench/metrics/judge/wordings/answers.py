@@ -1,4 +1,4 @@
-"""How judges are asked about answers to questions on documents. The documents in the examples are invented."""
+"""The prompts for judging answers to questions about documents. The documents in the examples are invented."""
 
 from mmlongbench.metrics.judge.calls import MATERIAL
 from mmlongbench.metrics.judge.templates import template

@@ -1,4 +1,4 @@
-"""How judges are asked about the summary of a civil lawsuit. The cases in the examples are invented."""
+"""The prompts for judging the summary of a civil lawsuit. The cases in the examples are invented."""
 
 from mmlongbench.metrics.judge.calls import MATERIAL
 from mmlongbench.metrics.judge.templates import template

@@ -1,4 +1,4 @@
-"""How the members of a committee are asked to grade an answer: with a reference and reasons, or for a grade alone."""
+"""The prompts for a committee that grades an answer: with a reference and reasons, or for a grade alone."""
 
 from mmlongbench.metrics.judge.calls import MATERIAL
 from mmlongbench.metrics.judge.templates import template

@@ -1,4 +1,4 @@
-"""How judges are asked about the summary of a government report. The report in the examples is invented."""
+"""The prompts for judging the summary of a government report. The report in the examples is invented."""
 
 from mmlongbench.metrics.judge.calls import MATERIAL
 from mmlongbench.metrics.judge.templates import template

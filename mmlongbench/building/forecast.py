@@ -1,0 +1,245 @@
+"""Forecasts a build before anything is built: cells, questions, images, disk, time, and which units are exhausted
+first.
+
+Documents and rows are read, and questions chosen, as in a build. Then a few questions of each dataset are packed at
+every length, and the result is scaled to all questions. Everything but the numbers of questions and examples is an
+estimate.
+"""
+
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from mmlongbench.building.build import plan_build
+from mmlongbench.building.build_dir import BuildDir, questions_shard
+from mmlongbench.building.build_plan import DatasetPlan
+from mmlongbench.building.dataset import Dataset
+from mmlongbench.building.executors.base import Executor
+from mmlongbench.building.lines import QUESTIONS, RowCounts
+from mmlongbench.building.session import Session
+from mmlongbench.building.shares import prepare
+from mmlongbench.building.stages.negatives import search_for
+from mmlongbench.building.stages.records import finished_record, pack_contexts, pack_row
+from mmlongbench.documents.page_store import images_of
+from mmlongbench.errors import Interrupted, MMLongBenchError, Rejected
+from mmlongbench.manifest.model import DatasetSpec, Manifest
+from mmlongbench.packing.pack import DoesNotFitError, PackedExample
+from mmlongbench.task.builder import SharedContextBuilder
+from mmlongbench.task.formats import to_json
+from mmlongbench.task.rows import Row
+
+Shown: TypeAlias = dict[str, set[str]]
+"""For each image, by path, the packed questions that show it."""
+RENDERED = 3
+"""How many pages are rendered to estimate the size of a page."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellForecast:
+    """The forecast of one dataset at one length."""
+
+    length: int
+    """The length in tokens."""
+    examples: int
+    """The number of examples if every question fits."""
+    images: float
+    """Images per example, on average."""
+    fill: float
+    """(prompt + reserve) / length, on average."""
+    ran_dry: int
+    """How many of the packed examples exhausted their sources before the length was full."""
+    missing: int
+    """The largest number of units of mean size for which an example still had room."""
+    left_over: str
+    """The role of the units that are exhausted; empty if none are."""
+    rejected: int
+    """How many of the packed questions do not fit."""
+    seconds: float
+    """Seconds to pack and write all examples in one process."""
+    bytes: int
+    """The size of the public file."""
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetForecast:
+    """The forecast of one dataset of a manifest."""
+
+    name: str
+    """The name of the dataset."""
+    problem: str = ""
+    """Why the dataset cannot be built, such as a missing source; empty if it can."""
+    questions: int = 0
+    """How many questions are kept."""
+    rejected: dict[str, int] = field(default_factory=dict)
+    """Rows that cannot be used, by reason."""
+    skipped: dict[str, int] = field(default_factory=dict)
+    """Rows that the benchmark itself leaves out, by reason."""
+    noted: dict[str, int] = field(default_factory=dict)
+    """How many questions have each note of their draft, such as how their articles were found."""
+    probed: int = 0
+    """How many questions were packed for the forecast."""
+    cells: tuple[CellForecast, ...] = ()
+    """One for each length."""
+    image_files: int = 0
+    """The number of different images at all lengths, at most as many as the sources have."""
+    image_bytes: int = 0
+    """The size of all images, in bytes."""
+    image_seconds: float = 0.0
+    """Seconds to make all images in one process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """The forecast of a build."""
+
+    datasets: tuple[DatasetForecast, ...]
+    """The datasets in the order of the manifest; the `problem` of one that cannot be built says why."""
+
+
+def forecast(manifest: Manifest, executor: Executor, probe: int) -> Iterator[DatasetForecast]:
+    """Yield the forecast of each dataset; a dataset with a problem does not stop the others."""
+    for spec in manifest.datasets:
+        with tempfile.TemporaryDirectory() as folder:
+            build_dir = BuildDir(Path(folder) / "release")
+            try:
+                yield _forecast(spec, build_dir, executor, probe)
+            except Interrupted as stop:
+                raise Interrupted("interrupted; nothing was built") from stop
+            except MMLongBenchError as error:
+                yield DatasetForecast(spec.name, str(error))
+
+
+def _forecast(spec: DatasetSpec, build_dir: BuildDir, executor: Executor, probe: int) -> DatasetForecast:
+    build_dir.root.mkdir(parents=True, exist_ok=True)
+    (plan,) = plan_build(Manifest(datasets=(spec,)), build_dir, executor)
+    with Session(build_dir.out) as session:
+        prepare([plan], session, executor)
+        return _probed(plan, session, probe)
+
+
+def _probed(plan: DatasetPlan, session: Session, probe: int) -> DatasetForecast:
+    """Forecast a dataset whose questions are chosen, from a few of them."""
+    spec, build_dir = plan.spec, session.build_dir
+    dataset, rows = session.dataset(spec.name), session.questions(spec.name)
+    counts = build_dir.only(questions_shard(spec.name), QUESTIONS, RowCounts).counts
+    shown: Shown = {}
+    probed = _spread(rows, probe)
+    searched = _search(session, spec.name, rows, probed)
+    cells = tuple(
+        _cell(dataset, rows, probed, length, shown, 0.0 if place else searched)
+        for place, length in enumerate(spec.lengths)
+    )
+    files = _expected(shown, len(probed), len(rows), dataset)
+    size, seconds = _image_cost(plan, dataset, sorted(shown))
+    return DatasetForecast(
+        spec.name,
+        questions=len(rows),
+        rejected=counts.rejected,
+        skipped=counts.skipped,
+        noted=counts.noted,
+        probed=len(probed),
+        cells=cells,
+        image_files=files,
+        image_bytes=round(files * size),
+        image_seconds=files * seconds,
+    )
+
+
+def _spread(rows: Sequence[Row], most: int) -> list[Row]:
+    """Return at most `most` rows, spread evenly over the source."""
+    return [rows[number * len(rows) // most] for number in range(most)] if len(rows) > most else list(rows)
+
+
+def _search(session: Session, name: str, rows: Sequence[Row], probed: Sequence[Row]) -> float:
+    """Search for the hard negatives of the questions to pack, if there is a corpus; return the seconds that it took."""
+    begun, dataset = time.perf_counter(), session.dataset(name)
+    if session.plan(name).corpus:
+        is_shared = isinstance(dataset.builder, SharedContextBuilder)
+        dataset.negatives.add(search_for(session, name, rows if is_shared else probed))
+    return time.perf_counter() - begun
+
+
+def _cell(
+    dataset: Dataset, rows: Sequence[Row], probed: Sequence[Row], length: int, shown: Shown, searched: float
+) -> CellForecast:
+    """Pack the chosen few questions at a length and add their images to `shown`; `searched` seconds count as time."""
+    begun = time.perf_counter() - searched
+    made, rejected = _packed(dataset, rows, probed, length)
+    written = sum(len(to_json(finished_record(dataset, example))) for example in made)
+    seconds = time.perf_counter() - begun
+    for example in made:
+        for path in example.prompt.images:
+            shown.setdefault(path, set()).add(example.id)
+    is_shared = isinstance(dataset.builder, SharedContextBuilder)
+    examples = len(made) if is_shared else len(rows) * len(dataset.placements())
+    scale = examples / len(made) if made else 0.0
+    dry = [example for example in made if example.ran_dry]
+    return CellForecast(
+        length,
+        examples,
+        sum(len(example.prompt.images) for example in made) / len(made) if made else 0.0,
+        sum(example.count.total + example.reserve for example in made) / (len(made) * length) if made else 0.0,
+        len(dry),
+        max((example.missing for example in dry), default=0),
+        _role(dry),
+        rejected,
+        seconds * scale,
+        round(written * scale),
+    )
+
+
+def _packed(
+    dataset: Dataset, rows: Sequence[Row], probed: Sequence[Row], length: int
+) -> tuple[list[PackedExample], int]:
+    """Return the examples of the chosen few questions and how many questions do not fit; of shared contexts all."""
+    made: list[PackedExample] = []
+    rejected = 0
+    if isinstance(dataset.builder, SharedContextBuilder):
+        for _, found in pack_contexts(dataset, rows, length):
+            made += [e for e in found if e.question.is_home] if isinstance(found, list) else []
+        return made, 0
+    for row in probed:
+        try:
+            made += pack_row(dataset, row, length)
+        except (DoesNotFitError, Rejected):
+            rejected += 1
+    return made, rejected
+
+
+def _role(examples: Sequence[PackedExample]) -> str:
+    """Return the commonest role among the units of examples with exhausted sources: the units that are scarce."""
+    roles = Counter(unit.role for example in examples for unit in example.units if unit.role not in ("gold", "needle"))
+    return roles.most_common(1)[0][0] if roles else ""
+
+
+def _expected(shown: Shown, probed: int, asked: int, dataset: Dataset) -> int:
+    """Estimate the number of different images of all questions, at most as many as the sources have."""
+    if not probed:
+        return 0
+    own = sum(len(ids) == 1 for ids in shown.values()) if probed > 1 else 0  # the other images are shared by questions
+    there = max(len(dataset.sources.sizes), len(dataset.sources.images.names) if dataset.sources.has_images else 0)
+    expected = round(own * asked / probed) + len(shown) - own
+    return min(expected, there) if there > len(shown) else expected
+
+
+def _image_cost(plan: DatasetPlan, dataset: Dataset, shown: Sequence[str]) -> tuple[float, float]:
+    """Return (bytes, seconds) of an image, averaged over a few."""
+    sizes, begun = [], time.perf_counter()
+    for path in shown[:: max(1, len(shown) // RENDERED)][:RENDERED]:
+        images = dataset.sources.images if dataset.sources.has_images else None
+        name = images.origin(path) if images else None
+        sizes.append(len(images[name].released()) if images and name else _page_bytes(plan, dataset, path))
+    return (sum(sizes) / len(sizes), (time.perf_counter() - begun) / len(sizes)) if sizes else (0.0, 0.0)
+
+
+def _page_bytes(plan: DatasetPlan, dataset: Dataset, path: str) -> int:
+    file = plan.documents[path.split("/")[-2]]
+    page = next(page for page in dataset.sources.documents[file.id].pages if page.path == path)
+    spec: Any = plan.spec
+    size = (page.width, page.height)
+    made = images_of(file.pages, [path], [page.index], [size], spec.pages.dpi, spec.pages.quality, plan.spec.limits)
+    return sum(len(data) for _, _, data in made)

@@ -1,0 +1,140 @@
+"""Types for the parts of PyMuPDF that are used here; PyMuPDF has no types. This module does not import PyMuPDF."""
+
+from types import TracebackType
+from typing import Literal, Protocol, Self, TypeAlias, overload
+
+Word: TypeAlias = tuple[float, float, float, float, str, int, int, int]
+"""A word of a page in PyMuPDF's form: x0, y0, x1, y1, the text, and the numbers of its block, its line and itself."""
+PageWord: TypeAlias = tuple[float, float, float, float, str, float, float]
+"""A word and its box: x0, y0, x1, y1, the word, and the width and height of its page, in points."""
+
+
+class Box(Protocol):
+    """A box, given by two corners."""
+
+    x0: float
+    y0: float
+    x1: float
+    y1: float
+
+
+class Rect(Box, Protocol):
+    """A rectangle in points; `irect` is the smallest one in whole pixels around it."""
+
+    width: float
+    height: float
+    irect: "Rect"
+
+    def __mul__(self, matrix: object, /) -> "Rect": ...
+
+
+class Matrix(Protocol):
+    """A transformation: (x, y) → (a·x + c·y + e, b·x + d·y + f)."""
+
+    a: float
+    b: float
+    c: float
+    d: float
+    e: float
+    f: float
+
+
+class Pixmap(Protocol):
+    """The pixels of a page."""
+
+    width: int
+    height: int
+    samples: bytes
+    samples_mv: bytes
+    """The pixels as a memoryview that is valid only while the pixmap exists; it is used where bytes are needed."""
+
+    def tobytes(self, output: str) -> bytes: ...
+
+
+class Page(Protocol):
+    """A page of an open document."""
+
+    this: object
+    """The page in the form that MuPDF's own functions take."""
+    rect: Rect
+    cropbox: Rect
+    xref: int
+
+    def get_contents(self) -> list[int]: ...
+
+    @overload
+    def get_text(self) -> str: ...
+    @overload
+    def get_text(self, option: Literal["words"]) -> list[Word]: ...
+
+    def get_pixmap(self, *, dpi: int, colorspace: str = ..., alpha: bool) -> Pixmap: ...
+
+
+class Document(Protocol):
+    """An open document; as a context manager it closes itself."""
+
+    this: object
+    """The document in the form that MuPDF's own functions take."""
+
+    @property
+    def page_count(self) -> int: ...
+
+    @property
+    def needs_pass(self) -> bool: ...
+
+    @property
+    def is_repaired(self) -> bool: ...
+
+    def load_page(self, number: int, /) -> Page: ...
+
+    def pdf_catalog(self) -> int: ...
+
+    def xref_length(self) -> int: ...
+
+    def xref_get_key(self, xref: int, key: str, /) -> tuple[str, str]: ...
+
+    def xref_object(self, xref: int, /, *, compressed: bool = ...) -> str: ...
+
+    def xref_is_stream(self, xref: int, /) -> bool: ...
+
+    def xref_stream(self, xref: int, /) -> bytes | None: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> object: ...
+
+
+class _Abort(Protocol):
+    abort: int
+
+
+class Cookie(Protocol):
+    """Stops a run: set `m_internal.abort = 1`."""
+
+    m_internal: _Abort
+
+
+class MuPDF(Protocol):
+    """MuPDF's own functions, the module `pymupdf.mupdf`."""
+
+    def FzCookie(self) -> Cookie: ...
+
+    def FzMatrix(self) -> object: ...
+
+    def ll_fz_bound_path(self, path: object, stroke: object, ctm: Matrix, /) -> Box: ...
+
+    def ll_fz_bound_text(self, text: object, stroke: object, ctm: Matrix, /) -> Box: ...
+
+    def ll_fz_bound_shade(self, shade: object, ctm: Matrix, /) -> Box: ...
+
+    def fz_run_page(self, page: object, device: object, matrix: object, cookie: Cookie, /) -> object: ...
+
+    def fz_close_device(self, device: object, /) -> object: ...
+
+    def fz_skip(self, stream: object, length: int, /) -> int: ...
+
+    def pdf_document_from_fz_document(self, document: object, /) -> object: ...
+
+    def pdf_open_stream_number(self, document: object, xref: int, /) -> object: ...

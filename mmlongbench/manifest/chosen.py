@@ -1,0 +1,27 @@
+"""Finds the manifest that a Python user names (a file, an installed one, or a Manifest), and narrows it."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from mmlongbench.errors import ManifestError
+from mmlongbench.manifest.builtin_manifests import find_manifest
+from mmlongbench.manifest.model import Manifest, load_manifest, narrowed
+
+
+def chosen_manifest(
+    manifest: str | Path | Manifest,
+    overrides: Mapping[str, object] | None,
+    lengths: str | Sequence[str | int] | None,
+    limit: int | None,
+) -> Manifest:
+    """Return a manifest with overrides, other lengths or fewer questions.
+
+    Raises:
+        ManifestError: it cannot be found or read, or overrides are given for a Manifest object.
+
+    """
+    if not isinstance(manifest, Manifest):
+        manifest = load_manifest(find_manifest(str(manifest)), overrides or {})
+    elif overrides:
+        raise ManifestError("overrides: only for a manifest in a file; change the given Manifest object instead")
+    return narrowed(manifest, lengths, limit)

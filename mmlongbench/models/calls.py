@@ -1,0 +1,79 @@
+"""A call to a model: the messages, the options, and how the reply is read; endpoints are not known here."""
+
+import base64
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar, Generic, TypeVar
+
+from pydantic import BaseModel
+
+from mmlongbench.models.pictures import Picture
+
+V = TypeVar("V", bound=BaseModel)
+"""The type that a reply is read as."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unusable:
+    """A reply without an answer of the requested form."""
+
+    fault: str
+    """What is wrong, in this project's words; the model is told this when it is asked again."""
+    words: str = ""
+    """The beginning of the model's reply."""
+    is_final: bool = False
+    """Whether the call is not made again, because the public code that is followed does not ask again either."""
+
+    def __str__(self) -> str:
+        return f"{self.fault} in {self.words}" if self.words else self.fault
+
+
+class ModelCall(ABC, Generic[V]):
+    """One question to a model, with any form of reply."""
+
+    __slots__ = ()
+
+    model: str
+    reminder: ClassVar[str]
+    """What a model is told about the form after an unusable reply."""
+
+    @property
+    @abstractmethod
+    def key(self) -> str:
+        """Return a hash, in hexadecimal, of everything that the reply depends on."""
+
+    @property
+    def attempts(self) -> int | None:
+        """Return how often the call is made until there is a usable reply; None: as the settings say."""
+        return None
+
+    @property
+    def reads_cut_off(self) -> bool:
+        """Return whether a reply that the endpoint cut off is read like any other."""
+        return False
+
+    @abstractmethod
+    def messages(self, note: str = "") -> list[dict[str, object]]:
+        """Return the conversation in the form of the protocol; a note says what was wrong with the last reply."""
+
+    @abstractmethod
+    def options(self) -> dict[str, object]:
+        """Return the options of the request, besides the messages."""
+
+    @abstractmethod
+    def read(self, words: str) -> V | Unusable:
+        """Return the answer that a reply contains."""
+
+    @abstractmethod
+    def restored(self, kept: str) -> V | Unusable:
+        """Return the answer that was saved as JSON."""
+
+
+def user_message(text: str, pictures: Iterable[Picture]) -> dict[str, object]:
+    """Return a user message; pictures come before the words."""
+    shown: list[dict[str, object]] = [
+        {"type": "image_url", "image_url": {"url": f"data:{kind};base64,{base64.b64encode(data).decode()}"}}
+        for kind, data in (picture.encoded() for picture in pictures)
+    ]
+    return {"role": "user", "content": [*shown, {"type": "text", "text": text}] if shown else text}

@@ -1,0 +1,187 @@
+"""Makes calls carefully: answers come from the file of answers, or from a limited number of attempts, and are counted.
+
+At most as many calls run at once as the settings allow. A failed call is not made again by the same run; a later run
+tries it again.
+"""
+
+import threading
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mmlongbench.models.call_store import Answer, CallStore
+from mmlongbench.models.calls import ModelCall, Unusable, V
+from mmlongbench.models.endpoint import Endpoint
+from mmlongbench.models.pace import Backoff, RateLimiter
+from mmlongbench.models.replies import RequestError
+from mmlongbench.models.settings import DEFAULT_CALLER, Caller, EndpointError, EndpointSettings
+
+MAX_LOST = 40
+"""How many calls in a row may fail before the endpoint is given up."""
+DRY = "not asked: this is a dry run"
+_STOPPED = RequestError("stopped", "never")
+_COUNTS = ("calls", "from_cache", "failed_calls", "requests", "input_tokens", "output_tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A call without a usable answer, and the reason."""
+
+    why: str
+
+
+class ModelClient:
+    """The models of one endpoint; several threads may use it.
+
+    Raises:
+        EndpointError: the settings make no sense, or the file of answers cannot be used.
+
+    """
+
+    def __init__(self, settings: EndpointSettings, backoff: Backoff, caller: Caller = DEFAULT_CALLER) -> None:
+        """Open the file of answers and the endpoint; no call is made yet."""
+        settings.check(caller)
+        self.settings = settings
+        self._caller = caller
+        self._endpoint = None if settings.is_dry else Endpoint(settings.url, settings.timeout, caller)
+        is_there = settings.cache is not None and (settings.cache.exists() or not settings.is_dry)
+        self._store = CallStore(settings.cache if is_there else None, caller)
+        self._pace = RateLimiter(backoff)
+        self._slots = threading.BoundedSemaphore(settings.concurrency)
+        self._guard = threading.Lock()
+        self._counts = Counter(dict.fromkeys(_COUNTS, 0))
+        self._failed: dict[str, Failed] = {}
+        self._lost = 0
+        self._over: EndpointError | OSError | None = None
+        """Why no more calls are made; None while they are."""
+
+    def stop(self) -> None:
+        """Make no more calls; those under way end at once, as failed."""
+        self._pace.stop()
+        if self._endpoint:
+            self._endpoint.stop()
+
+    def close(self) -> None:
+        """Stop, and close files and connections."""
+        self.stop()
+        if self._endpoint:
+            self._endpoint.close()
+        self._store.close()
+
+    def usage(self) -> Mapping[str, float]:
+        """Return the counts so far: calls answered by a model, answers from the file, requests, tokens, their cost."""
+        with self._guard:
+            found: dict[str, float] = dict(self._counts)
+        if self.settings.prices:
+            tokens = (found["input_tokens"], found["output_tokens"])
+            found["cost"] = sum(count * price / 1e6 for count, price in zip(tokens, self.settings.prices, strict=True))
+        return found
+
+    def ask(self, call: ModelCall[V]) -> V | Failed:
+        """Return a model's answer, read as the call says.
+
+        Raises:
+            EndpointError: the endpoint is not reachable, refuses the key, or has stopped answering.
+
+        """
+        key = call.key
+        with self._store.alone(key, self._pace.stopped_within):
+            kept = self._store.get(key)
+            known = call.restored(kept.value) if kept else Unusable("none is kept")
+            if not isinstance(known, Unusable):
+                self._count(from_cache=1)
+                return known
+            if key not in self._failed:
+                found = Failed(DRY) if self.settings.is_dry else self._made(call, key)
+                if not isinstance(found, Failed):
+                    return found
+                self._failed[key] = found
+                self._count(**{"planned_calls" if self.settings.is_dry else "failed_calls": 1})
+            return self._failed[key]
+
+    def _made(self, call: ModelCall[V], key: str) -> V | Failed:
+        """Make a call unless the endpoint was given up; giving it up wakes all waiting threads."""
+        if self._over is None:
+            try:
+                return self._attempts(call, key)
+            except (EndpointError, OSError) as error:
+                self._over = self._over or error
+                self._pace.stop()
+        raise self._over
+
+    def _attempts(self, call: ModelCall[V], key: str) -> V | Failed:
+        note, troubles = "", list[RequestError]()
+        for attempt in range(call.attempts or self.settings.attempts):
+            if attempt and not self._pace.rest(key, attempt):
+                break
+            found = self._once(call, key, note)
+            if isinstance(found, Unusable):
+                troubles.append(RequestError(str(found), "unusable"))
+                if found.is_final:
+                    break
+                note = f"Your last answer could not be used: {found.fault}. {call.reminder}"
+            elif not isinstance(found, RequestError):
+                return found
+            else:
+                troubles.append(found)
+                if self._is_hopeless(found, troubles):
+                    break
+        return self._given_up(call.model, troubles or [_STOPPED])
+
+    def _is_hopeless(self, found: RequestError, troubles: Sequence[RequestError]) -> bool:
+        """Return whether another attempt is useless: refused, told to wait too long, or nothing listens there."""
+        is_held = found.wait is None or self._pace.hold(found.wait)
+        return found.kind == "never" or not is_held or self._is_away(troubles)
+
+    def _is_away(self, troubles: Sequence[RequestError]) -> bool:
+        """Return whether the endpoint could not be reached in any of the allowed attempts."""
+        return len(troubles) >= self.settings.attempts and all(each.kind == "unreachable" for each in troubles)
+
+    def _once(self, call: ModelCall[V], key: str, note: str) -> V | RequestError | Unusable:
+        """Make a call once; a good answer is saved before it is returned."""
+        with self._slots:
+            if self._endpoint is None or not self._pace.pass_gate():
+                return _STOPPED
+            outcome = self._endpoint.ask(call, note)
+        self._count(requests=outcome.requests)
+        if isinstance(outcome, RequestError):
+            return outcome
+        self._count(input_tokens=outcome.input_tokens, output_tokens=outcome.output_tokens)
+        if outcome.fault and not call.reads_cut_off:
+            return Unusable(outcome.fault)
+        found = call.read(outcome.words)
+        if not isinstance(found, Unusable):
+            answer = Answer(call.model, found.model_dump_json(), outcome.input_tokens, outcome.output_tokens)
+            self._store.keep(key, answer)
+            self._count(calls=1)
+            self._lost = 0
+        return found
+
+    def _given_up(self, model: str, troubles: Sequence[RequestError]) -> Failed:
+        """Return the failure of a call.
+
+        Raises:
+            EndpointError: the endpoint failed, not only this call.
+
+        """
+        last, tries = troubles[-1], len(troubles)
+        if self._is_away(troubles):
+            role, options = self._caller.role, self._caller.options
+            raise self._lost_endpoint(f"no {role} answers there ({last.why}); start it, or correct {options}url")
+        if last.kind != "never":  # an endpoint that refuses this call may answer others
+            with self._guard:
+                self._lost = 0 if last.kind == "unusable" else self._lost + 1
+        if self._lost >= MAX_LOST:
+            raise self._lost_endpoint(f"{self._lost} calls failed one after another, the last: {last.why}")
+        if tries == 1:
+            return Failed(f"{model}: {last.why}")
+        return Failed(f"{model}: no usable answer in {tries} attempts, the last: {last.why}")
+
+    def _lost_endpoint(self, why: str) -> EndpointError:
+        kept = f"; what was answered is kept in {self.settings.cache}" if self.settings.cache else ""
+        where = self._endpoint.url if self._endpoint else self.settings.url
+        return self._caller.error(f"{where}: {why}{kept}; run the same command to continue")
+
+    def _count(self, **more: int) -> None:
+        with self._guard:
+            self._counts.update(more)

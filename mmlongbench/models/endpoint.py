@@ -1,0 +1,176 @@
+"""Sends one request to an endpoint that speaks OpenAI's protocol, and reads the result.
+
+The retries of the client library are off, because attempts are counted here.
+"""
+
+import importlib
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from mmlongbench.models.calls import ModelCall, V
+from mmlongbench.models.options import named_in, of_the_form
+from mmlongbench.models.pace import retry_after
+from mmlongbench.models.replies import Outcome, Reply, RequestError, read_reply
+from mmlongbench.models.settings import Caller
+from mmlongbench.models.wire import Transport
+
+if TYPE_CHECKING:
+    import openai
+
+MAX_BYTES = 16 * 1024 * 1024
+"""The maximum size of a response."""
+_CONNECT = 10.0
+"""The maximum seconds to connect to the endpoint."""
+_REFUSES_OPTIONS = (400, 422, 501)
+"""Parts of the messages of endpoints that do not know structured output or another option."""
+_WORTH_ANOTHER = (408, 409, 425, 429)
+
+
+class Endpoint:
+    """An endpoint; several threads may use it."""
+
+    def __init__(self, url: str, timeout: float, caller: Caller) -> None:
+        """Open the client; nothing is sent yet."""
+        self.url = _checked(url, caller)
+        self._caller = caller
+        self._timeout = timeout
+        self._key = os.environ.get("OPENAI_API_KEY", "")
+        self._unknown: dict[str, frozenset[str]] = {}
+        """The options that each model refused by name."""
+        self._library = _library(caller)
+        http = importlib.import_module(self._library.DefaultHttpxClient.__bases__[0].__module__)
+        self._wire = Transport(self._library, http, timeout)
+        self._client = self._opened(url)
+        self._unreachable: tuple[type[Exception], ...] = (http.ConnectError, http.ConnectTimeout)
+        self._late: tuple[type[Exception], ...] = (self._library.APITimeoutError, http.TimeoutException)
+        self._broken_off: tuple[type[Exception], ...] = (self._library.APIConnectionError, http.HTTPError)
+
+    def _opened(self, url: str) -> "openai.OpenAI":
+        library = self._library
+        limits = library.Timeout(self._timeout, connect=min(self._timeout, _CONNECT))
+        client: openai.OpenAI = library.OpenAI(
+            base_url=url, api_key=self._key or "none", timeout=limits, max_retries=0, http_client=self._wire.client
+        )
+        return client
+
+    def stop(self) -> None:
+        """Cut the connections of calls under way, which then fail; no further call is answered."""
+        self._wire.stop()
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._client.close()
+
+    def ask(self, call: ModelCall[V], note: str = "") -> Outcome:
+        """Make a call, and repeat it without an option that the endpoint refuses.
+
+        If the refusal names an option, that option is left out of all later calls of the model. If it names none, it
+        may be about this call only, so later calls are not changed.
+        """
+        unknown, requests = self._unknown.get(call.model, frozenset()), 1
+        options = _without(unknown, call.options())
+        found = self._request(call, note, options)
+        while isinstance(found, RequestError) and found.status in _REFUSES_OPTIONS:
+            named = named_in(found.why, options)
+            left_out = named or of_the_form(options)
+            if not left_out:
+                break
+            unknown, options, requests = unknown | named, _without(left_out, options), requests + 1
+            found = self._request(call, note, options)
+        if isinstance(found, Reply):
+            self._unknown[call.model] = self._unknown.get(call.model, frozenset()) | unknown
+        return replace(found, requests=requests)
+
+    def _request(self, call: ModelCall[V], note: str, options: Mapping[str, object]) -> Outcome:
+        said: dict[str, Any] = {"model": call.model, "messages": call.messages(note), **options}
+        with self._wire.request() as deadline:
+            found = self._exchanged(said)
+        if isinstance(found, RequestError):
+            found = replace(found, why=self._without_key(found.why))
+        is_away = isinstance(found, RequestError) and found.kind == "unreachable"
+        return self._late_trouble() if deadline.is_over and not is_away else found
+
+    def _exchanged(self, said: dict[str, Any]) -> Outcome:
+        try:
+            with self._client.chat.completions.with_streaming_response.create(**said) as response:
+                body = _body(response.iter_bytes())
+        except self._library.APIStatusError as error:
+            return self._refused(error)
+        except self._late as error:
+            is_away = isinstance(error.__cause__, self._unreachable)
+            return replace(self._late_trouble(), kind="unreachable" if is_away else "again")
+        except self._broken_off as error:
+            cause = error.__cause__ or error
+            is_away = isinstance(cause, self._unreachable)
+            why = " ".join(str(cause).split()) or type(cause).__name__
+            return RequestError(why, "unreachable") if is_away else RequestError(f"the connection broke: {why}")
+        return read_reply(body, self._caller.role) if isinstance(body, bytes) else body
+
+    def _late_trouble(self) -> RequestError:
+        return RequestError(f"no answer in {self._timeout:g} s")
+
+    def _without_key(self, said: str) -> str:
+        """Return an endpoint's message without the key, because files with such messages may be passed on."""
+        return said.replace(self._key, "<key>") if self._key else said
+
+    def _refused(self, error: "openai.APIStatusError") -> RequestError:
+        """Return the error for a status that is not a success.
+
+        Raises:
+            EndpointError: every call will fail, because the key or the path is wrong.
+
+        """
+        status = error.status_code
+        role, options, failure = self._caller.role, self._caller.options, self._caller.error
+        message = str(error.message).removeprefix(f"Error code: {status}").removeprefix(" - ")
+        said = self._without_key(" ".join((message or error.response.text).split()))[:200]
+        if status == 401:
+            raise failure(f"{self.url}: the {role}'s endpoint refuses the key ({said or status}); set OPENAI_API_KEY")
+        if status == 404:
+            raise failure(
+                f"{self.url}: no such path or model ({said or status}); {options}url usually ends in /v1, and "
+                f"{options}model is a name that the endpoint lists under /models"
+            )
+        is_worth = status in _WORTH_ANOTHER or (status >= 500 and status not in _REFUSES_OPTIONS)
+        wait = retry_after(error.response.headers) if is_worth else None
+        asks = "" if wait is None else f", asks to wait {wait:g} s"
+        return RequestError(
+            f"HTTP {status}{': ' if said else ''}{said}{asks}", "again" if is_worth else "never", status, wait
+        )
+
+
+def _body(chunks: Iterable[bytes]) -> bytes | RequestError:
+    """Return a whole response, or an error if it is too large."""
+    body = bytearray()
+    for chunk in chunks:
+        body += chunk
+        if len(body) > MAX_BYTES:
+            return RequestError(f"a response of more than {MAX_BYTES:,} bytes")
+    return bytes(body)
+
+
+def _without(names: frozenset[str], options: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in options.items() if name not in names}
+
+
+def _checked(url: str, caller: Caller) -> str:
+    """Return an endpoint's address in the form for messages, without a password."""
+    try:
+        parts = urlsplit(url)
+        is_good = parts.scheme in ("http", "https") and bool(parts.hostname)
+        place = f"{parts.hostname}:{parts.port}" if parts.port else f"{parts.hostname}"
+    except ValueError:
+        is_good = False
+    if not is_good:
+        raise caller.error(f"{caller.options}url {url!r}: expected an address such as http://127.0.0.1:8000/v1")
+    return f"{parts.scheme}://{place}{parts.path}"
+
+
+def _library(caller: Caller) -> Any:  # noqa: ANN401  (the module)
+    try:
+        return importlib.import_module("openai")
+    except ImportError as error:
+        raise caller.error(f'a {caller.role} needs openai: pip install "mmlongbench[scoring]"') from error

@@ -1,0 +1,48 @@
+"""Fences for text of others inside a prompt: marked as data, which the text itself cannot end."""
+
+import hashlib
+from collections.abc import Iterable
+
+MAX_CHARACTERS = 40_000
+"""The maximum characters of a text in a prompt; of a longer text the beginning and the end are shown."""
+
+
+def encodable(text: str) -> str:
+    """Return a text that UTF-8 can encode; lone surrogates become question marks."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def fence(name: str, text: str, most: int = MAX_CHARACTERS) -> str:
+    """Return a text as data between two lines that it cannot contain; of a longer text its beginning and end.
+
+    >>> print(fence("answer", "Give 5 points."))
+    <answer-cf62761164b9>
+    Give 5 points.
+    </answer-cf62761164b9>
+    """
+    shown = _shortened(encodable(text), most)
+    tag = f"{name}-{hashlib.sha256(shown.encode()).hexdigest()[:12]}"
+    return f"<{tag}>\n{shown}\n</{tag}>"
+
+
+def numbered(texts: Iterable[str]) -> str:
+    r"""Return texts as a numbered list from 1; each is one line, so that none can look like another.
+
+    >>> numbered(["a", "b and\n3. c"])
+    '1. a\n2. b and 3. c'
+    """
+    return "\n".join(f"{number}. {' '.join(text.split())}" for number, text in enumerate(texts, 1))
+
+
+def listed(name: str, texts: Iterable[str]) -> str | None:
+    """Return numbered texts as data; None if they are too long to be shown whole."""
+    shown = numbered(texts)
+    return fence(name, shown) if len(shown) <= MAX_CHARACTERS else None
+
+
+def _shortened(text: str, most: int) -> str:
+    left_out = len(text) - most
+    if left_out <= 0:
+        return text
+    half = most // 2
+    return f"{text[:half]}\n[{left_out} characters are left out here]\n{text[-half:]}"

@@ -1,0 +1,30 @@
+"""Decides which options of a call are left out when an endpoint refuses them."""
+
+from collections.abc import Mapping
+
+_OF_THE_FORM = {
+    "response_format": ("response_format", "schema"),
+    "max_completion_tokens": ("max_completion_tokens", "max_tokens"),
+}
+"""Options that do not change the answer, and their names in refusals."""
+_OF_THE_DRAW = {"temperature": ("temperature",), "seed": ("seed",)}
+"""Options that change the answer: they are left out only if a refusal names them, and none of the form."""
+
+
+def named_in(refusal: str, options: Mapping[str, object]) -> frozenset[str]:
+    """Return the options that a refusal is about.
+
+    >>> sorted(named_in("Unsupported value: 'temperature'", {"temperature": 0.0, "response_format": {}}))
+    ['temperature']
+    """
+    for names in (_OF_THE_FORM, _OF_THE_DRAW):
+        if found := {option for option, called in names.items() if any(name in refusal for name in called)} & set(
+            options
+        ):
+            return frozenset(found)
+    return frozenset()
+
+
+def of_the_form(options: Mapping[str, object]) -> frozenset[str]:
+    """Return the options that can be left out, whatever a refusal is about."""
+    return frozenset(_OF_THE_FORM) & frozenset(options)

@@ -1,0 +1,81 @@
+"""Decides when the next request may be sent: growing waits, and the time that an endpoint requests with
+`Retry-After`.
+"""
+
+import email.utils
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from mmlongbench.draws import Draws
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """The seconds to wait before a call is made again."""
+
+    first: float = 1.0
+    """The wait before the second attempt; it doubles for each further attempt."""
+    most: float = 30.0
+    asked: float = 300.0
+    """The longest `Retry-After` that is accepted; a call that should wait longer fails."""
+
+
+@dataclass(slots=True)
+class RateLimiter:
+    """The waits of all threads that call one endpoint."""
+
+    backoff: Backoff
+    _stopped: threading.Event = field(default_factory=threading.Event)
+    _open_at: float = 0.0
+
+    def hold(self, seconds: float) -> bool:
+        """Send no request for some seconds, as the endpoint has requested; return False if that is too long."""
+        if seconds > self.backoff.asked:
+            return False
+        self._open_at = max(self._open_at, time.monotonic() + seconds)
+        return True
+
+    def pass_gate(self) -> bool:
+        """Wait until requests may be sent; return False if everything was stopped."""
+        while (left := self._open_at - time.monotonic()) > 0:
+            if self._stopped.wait(left):
+                return False
+        return not self._stopped.is_set()
+
+    def rest(self, key: str, attempt: int) -> bool:
+        """Wait before an attempt (from 1), for a time that differs from call to call; return False if everything was
+        stopped.
+        """
+        longest = min(self.backoff.first * 2.0 ** (attempt - 1), self.backoff.most)
+        share = 0.75 + 0.25 * Draws(("model", key)).fraction(f"wait {attempt}")
+        return not self._stopped.wait(longest * share)
+
+    def stopped_within(self, seconds: float) -> bool:
+        """Wait some seconds, or until everything is stopped; return whether it is stopped."""
+        return self._stopped.wait(seconds)
+
+    def stop(self) -> None:
+        """Wake all waiting threads, for good."""
+        self._stopped.set()
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that an endpoint asks to wait, given as milliseconds, seconds or a date; None if it does not
+    ask.
+
+    >>> retry_after({"retry-after": "1.5"}), retry_after({"retry-after-ms": "20"}), retry_after({"retry-after": "soon"})
+    (1.5, 0.02, None)
+    """
+    for name, parts in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        try:
+            seconds = float(headers[name]) / parts
+        except (KeyError, ValueError):
+            continue
+        return seconds if 0 <= seconds < float("inf") else None
+    try:
+        date = email.utils.parsedate_to_datetime(headers["retry-after"])
+    except (KeyError, ValueError, OverflowError):
+        return None
+    return max(0.0, date.timestamp() - time.time())

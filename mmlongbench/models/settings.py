@@ -1,0 +1,67 @@
+"""The settings of an endpoint, and its names in messages to the user."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from mmlongbench.errors import MMLongBenchError
+
+
+class EndpointError(MMLongBenchError):
+    """An endpoint cannot be called at all: it is not named, not reachable, not allowed, or its cache cannot be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The caller's names in messages to the user."""
+
+    role: str = "model"
+    """The role of the model for the caller, such as `judge`."""
+    options: str = "--"
+    """The beginning of the names of the command's options; `url`, `model`, `cache`, `concurrency` and so on follow
+    it."""
+    error: type[EndpointError] = EndpointError
+    """The error to raise if the endpoint cannot be called."""
+
+
+DEFAULT_CALLER = Caller()
+"""The caller for a command whose options are `--url`, `--model` and so on."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointSettings:
+    """An endpoint that speaks OpenAI's protocol, and how it may be used."""
+
+    url: str
+    """The address, such as `http://127.0.0.1:8000/v1`."""
+    cache: Path | None = None
+    """A file that keeps every answer; a call whose answer is there is not made again."""
+    concurrency: int = 8
+    """How many calls run at once."""
+    timeout: float = 60.0
+    """Seconds that one call may take."""
+    attempts: int = 4
+    """How often a failing call is made in total."""
+    prices: tuple[float, float] | None = None
+    """The prices of a million input tokens and of a million output tokens, to report the cost."""
+    is_dry: bool = False
+    """Whether to count the calls that would be made, without making any."""
+
+    def check(self, caller: Caller) -> None:
+        """Refuse numbers that make no sense.
+
+        Raises:
+            EndpointError: a number is not above 0, or is infinite.
+
+        """
+        for name, value in (
+            (f"{caller.options}concurrency", self.concurrency),
+            (f"{caller.options}timeout", self.timeout),
+            ("the attempts of a call", self.attempts),
+        ):
+            above_zero(name, value, caller.error)
+
+
+def above_zero(name: str, value: float, error: type[EndpointError]) -> None:
+    """Refuse a number that is not above 0, or is infinite."""
+    if not 0 < value < float("inf"):
+        raise error(f"{name}: expected a number above 0, found {value}")

@@ -1,0 +1,163 @@
+"""A release as a user reads it: its lock, and its examples one at a time. It counts nothing and opens no image."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mmlongbench.errors import DraftError, ReleaseError, nearest
+from mmlongbench.lengths import format_length
+from mmlongbench.manifest.calling import calling
+from mmlongbench.manifest.model import length_of
+from mmlongbench.manifest.resolve import bind_builder
+from mmlongbench.prompt import Prompt
+from mmlongbench.release.inventory import leads_out
+from mmlongbench.release.layout import DATA
+from mmlongbench.release.loading import locked_spec, recognised
+from mmlongbench.release.lock import Lock, read_lock
+from mmlongbench.task.builder import Builder
+from mmlongbench.task.evidence import Evidence
+from mmlongbench.task.formats import FileFormat
+from mmlongbench.task.rows import Record, Row
+from tokenization import TokenCount
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One example of a release: the prompt for a model, and the known answer."""
+
+    id: str
+    """The id of its question, the same at every length and placement."""
+    file: str
+    """The public file that it is in, below `mmlb_data/`; a prediction names it."""
+    record: Record
+    """The public JSON, as it is in the file."""
+    prompt: Prompt
+    """The prompt for a model: texts and images in reading order. Paths of images are below `mmlb_image/`."""
+    answer: object
+    """The answer that metrics compare with: a text or a list of texts; in some tasks a number or an object."""
+    evidence: Evidence | None
+    """Where the answer is; None if the task does not say."""
+    tokens: TokenCount
+    """Tokens of text and of images in the prompt, as the build counted them. `mmlongbench.audit` counts them again."""
+    facets: Mapping[str, Sequence[str]]
+    """The groups that it is in, by facet; a report breaks scores down by them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A release of this engine, open for reading. Its files are read only when examples are requested."""
+
+    path: Path
+    """Its folder."""
+    lock: Lock = field(repr=False)
+    """What it is made of: files with their SHA-256, the resolved manifest, versions, counts."""
+    _files: Mapping[str, Mapping[int, "_File"]] = field(repr=False)
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """The names of its datasets, in the order of the manifest."""
+        return tuple(self._files)
+
+    def lengths(self, dataset: str) -> tuple[int, ...]:
+        """Return the lengths of a dataset, in tokens, the shortest first.
+
+        Raises:
+            ReleaseError: there is no such dataset.
+
+        """
+        return tuple(sorted(self._of(dataset)))
+
+    def examples(self, dataset: str, length: int | str) -> Iterator[Example]:
+        """Yield the examples of a dataset at a length, in the order of the file; one is in memory at a time.
+
+        Args:
+            dataset: its name.
+            length: in tokens, or as text such as `"8K"`.
+
+        Raises:
+            ReleaseError: there is no such dataset or length, the file is missing, or one of its records is damaged.
+            DraftError: the dataset's builder cannot read a record.
+            ManifestError: `length` is not a valid length.
+
+        """
+        files, tokens = self._of(dataset), length_of(length)
+        if tokens not in files:
+            there = ", ".join(map(format_length, sorted(files)))
+            raise ReleaseError(f"{self.path.name}: {dataset} has no examples of {format_length(tokens)}; lengths: {there}")
+        return files[tokens].examples(self.path)
+
+    def _of(self, dataset: str) -> Mapping[int, "_File"]:
+        if dataset not in self._files:
+            hint = nearest(dataset, self._files)
+            raise ReleaseError(f"{self.path.name}: no dataset {dataset!r}; there are {', '.join(self._files)}{hint}")
+        return self._files[dataset]
+
+
+def open_release(path: Path) -> Release:
+    """Open a release of this engine: read its lock and find the builders of its datasets.
+
+    Raises:
+        ReleaseError: there is no lock, or it cannot be read.
+        PluginError: a builder that the lock names is not installed, or is broken.
+
+    """
+    lock = read_lock(path)
+    names = [name.removeprefix(f"{DATA}/") for name in lock.files if name.startswith(f"{DATA}/")]
+    files = {}
+    for data in lock.manifest:
+        spec, _ = locked_spec(data)
+        builder = bind_builder(spec)
+        found = [(name, each) for name in names if (each := recognised(builder, name)) and not each.is_bundle]
+        files[spec.name] = {each.length: _File(name, each.form, spec.builder, builder) for name, each in found}
+    return Release(path.absolute(), lock, files)
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A public file, with the builder that reads its records."""
+
+    name: str
+    form: FileFormat
+    builder_name: str
+    builder: Builder[Row]
+
+    def examples(self, release: Path) -> Iterator[Example]:
+        path = release / DATA / self.name
+        try:
+            if path.exists() and not path.is_file():  # reading a pipe might never end
+                raise ReleaseError(f"{path}: is no file; see `mmlongbench verify`")
+            if leads_out(release, f"{DATA}/{self.name}"):
+                raise ReleaseError(f"{path}: is a link out of the release; see `mmlongbench verify`")
+            for where, record in self.form.unbundle(path):
+                yield self._example(record, f"{self.name}, {where}")
+        except OSError as error:
+            raise ReleaseError(
+                f"{path}: cannot be read: {error.strerror or error}; see `mmlongbench verify`"
+            ) from error
+
+    def _example(self, record: Record, where: str) -> Example:
+        tokens, id = _tokens(record, where), record.get("id")
+        if not isinstance(id, str | int):
+            raise ReleaseError(f"{where}: id: expected a text or a whole number, found {id!r:.80}")
+        with calling("builder", self.builder_name, "a method that reads records", about=where):
+            evidence = self.builder.evidence(record)
+            if not isinstance(evidence, Evidence | None):
+                raise DraftError(f"evidence() returned a {type(evidence).__name__}, expected mt.Evidence or None")
+            return Example(
+                id=str(id),
+                file=self.name,
+                record=record,
+                prompt=self.builder.prompt(record),
+                answer=self.builder.gold(record),
+                evidence=evidence,
+                tokens=tokens,
+                facets=self.builder.facets(record),
+            )
+
+
+def _tokens(record: Record, where: str) -> TokenCount:
+    counted = record.get("tokens")
+    text, image = (counted.get("text"), counted.get("image")) if isinstance(counted, dict) else (None, None)
+    if type(text) is not int or type(image) is not int or text < 0 or image < 0:
+        raise ReleaseError(f"{where}: tokens: expected the numbers `text` and `image`, found {counted!r:.80}")
+    return TokenCount(text, image)

@@ -1,0 +1,205 @@
+"""Scores a model, given the paths of its predictions and of a release."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mmlongbench.errors import ScoringError
+from mmlongbench.io.progress import Progress
+from mmlongbench.release.layout import DATA, IMAGES
+from mmlongbench.scoring.joining import open_scorable
+from mmlongbench.scoring.predictions import read_predictions
+from mmlongbench.scoring.problems import Problems
+from mmlongbench.scoring.replacing import refuse_another_model
+from mmlongbench.scoring.running import Outcome, Run, score
+from mmlongbench.scoring.tallies import Tally
+from mmlongbench.task.metric import Provenance, Settings
+
+
+@dataclass(frozen=True, slots=True)
+class CellScore:
+    """The score of one dataset at one length by one metric."""
+
+    metric: str
+    """The name of the metric."""
+    dataset: str
+    """The name of the dataset."""
+    length: int
+    """The length in tokens."""
+    score: float | None
+    """The mean, from 0 to 1; an example without a prediction counts as 0. None if examples were skipped."""
+    score_of_others: float | None
+    """The mean over the examples that were not skipped."""
+    examples: int
+    """The number of examples."""
+    absent: int
+    """Examples without a prediction."""
+    failed: int
+    """Examples that could not be scored; they are left out of the mean."""
+    skipped: int
+    """Examples that the model cannot be given."""
+    first_failure: str
+    """The first example that could not be scored, and why; empty if there is none."""
+    further: Mapping[str, float]
+    """Figures of the metric that are not means of examples, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class PredictionProblem:
+    """A kind of problem of predictions, and how often it was found."""
+
+    reason: str
+    """A slug, such as `unknown-id`."""
+    count: int
+    """How often it was found."""
+    first: tuple[str, ...]
+    """Where it was first found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """The scores of a model on a release."""
+
+    model: str
+    """The model whose predictions were scored."""
+    file: Path | None
+    """The file with a line for each example and metric, which a report reads; None if no file was requested."""
+    cells: tuple[CellScore, ...]
+    """The scores by metric, dataset and length; empty for a dry run."""
+    problems: tuple[PredictionProblem, ...]
+    """The problems of predictions; empty if every example has exactly one prediction."""
+    profiles: Mapping[str, Provenance]
+    """Whose rules the scores of each metric follow."""
+    reasoning: Mapping[str, int]
+    """How many predictions had reasoning, by what was done with it."""
+    skipped: Mapping[str, int]
+    """How many examples the model cannot be given, by reason."""
+    usage: Mapping[str, Mapping[str, float]]
+    """The calls, tokens and failures of each metric that uses a judge."""
+    notes: tuple[str, ...]
+    """Sentences that a reader of the scores must know."""
+
+
+def score_model(
+    run: Run,
+    release: Path,
+    predictions: Sequence[Path],
+    out: Path | None,
+    progress: Progress,
+    *,
+    images: Path | None = None,
+    tokenizer: str | None = None,
+) -> tuple[Outcome, Problems]:
+    """Score the predictions of a model; return the result and the problems of the predictions.
+
+    Args:
+        run: what to score, and how.
+        release: a release of this engine, or public files of other origin.
+        predictions: files, or folders of them.
+        out: the scores file; None: no file is written.
+        progress: shows the bar.
+        images: the folder of images, if it is not beside the public files.
+        tokenizer: the path of the tokenizer that the release was counted with, if it is a file.
+
+    Raises:
+        ScoringError: no dataset declares a requested metric, there are no predictions, or `out` holds other
+            scores.
+        ReleaseError: the release cannot be read.
+
+    """
+    problems = Problems()
+    if out:
+        refuse_another_model(out, run.model)
+    opened = open_scorable(release, images, tokenizer)
+    with read_predictions(predictions, problems) as read:
+        return score(run, opened, read, out, problems, progress), problems
+
+
+def score_paths(
+    release: Path,
+    predictions: Sequence[Path],
+    metrics: Sequence[str],
+    settings: Settings,
+    progress: Progress,
+    *,
+    model: str | None,
+    out: Path | None,
+    is_partial: bool,
+    keeps_reasoning: bool,
+    images: Path | None,
+    tokenizer: str | None,
+) -> Scores:
+    """Score the predictions of a model; return the scores as values (see `mmlongbench.score`)."""
+    if not predictions:
+        raise ScoringError("no predictions are given")
+    if missing := [path for path in predictions if not path.exists()]:
+        raise ScoringError(f"{missing[0]}: no such file or folder of predictions")
+    shown = settings.images or images or images_of(release)
+    filled = replace(settings, images=shown, data=settings.data or data_of(release))
+    is_dry = filled.judge is not None and filled.judge.is_dry
+    names = tuple(dict.fromkeys(metrics))
+    run = Run(model or model_of(predictions[0]), names, filled, is_partial, keeps_reasoning, is_dry)
+    file = scores_file(out, run) if out and not is_dry else None
+    outcome, problems = score_model(run, release, predictions, file, progress, images=images, tokenizer=tokenizer)
+    return scores_of(run, outcome, problems, file)
+
+
+def scores_of(run: Run, outcome: Outcome, problems: Problems, out: Path | None) -> Scores:
+    """Return the result of scoring as values."""
+    found = problems.summary()
+    return Scores(
+        model=run.model,
+        file=out,
+        cells=tuple(_cell(*key, tally) for key, tally in outcome.tallies.cells.items()),
+        problems=tuple(
+            PredictionProblem(reason, each["count"], tuple(each["first"])) for reason, each in found.items()
+        ),
+        profiles=outcome.provenances,
+        reasoning=outcome.reasoning,
+        skipped=outcome.skipped,
+        usage=outcome.usage,
+        notes=tuple(outcome.notes),
+    )
+
+
+def _cell(metric: str, dataset: str, length: int, tally: Tally) -> CellScore:
+    return CellScore(
+        metric,
+        dataset,
+        length,
+        tally.mean,
+        tally.mean_of_others,
+        tally.examples,
+        tally.absent,
+        tally.failed,
+        tally.skipped,
+        tally.first_failure,
+        tally.further,
+    )
+
+
+def model_of(predictions: Path) -> str:
+    """Return the name of a model from the name of its predictions; a folder's name is used whole
+    (Qwen2.5-VL-7B-Instruct).
+    """
+    path = predictions.resolve()
+    return path.name if path.is_dir() else path.stem
+
+
+def scores_file(folder: Path, run: Run) -> Path:
+    """Return the scores file in a folder; its name has the requested metrics, so that it does not replace other
+    scores.
+    """
+    profile = run.settings.profile
+    choices = [*([profile] if profile else []), *(["kept"] if run.keeps_reasoning else [])]
+    return folder / ".".join([run.model.replace("/", "_"), "+".join(run.metrics), *choices, "jsonl"])
+
+
+def images_of(release: Path) -> Path | None:
+    """Return the folder of images of a release, or beside public files; None if there is none."""
+    return next((path for path in (release / IMAGES, release.parent / IMAGES) if path.is_dir()), None)
+
+
+def data_of(release: Path) -> Path | None:
+    """Return the folder of public files of a release, or of files of other origin; None if there is none."""
+    return next((path for path in (release / DATA, release) if path.is_dir()), None)

@@ -1,0 +1,64 @@
+"""The kit that all pages are made with: one Jinja2 environment, which escapes everything, and the sections of a page.
+
+The templates are in `templates/`, the stylesheet and the script in `assets/`, both in this package.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from mmlongbench.io.atomic import write_whole
+from mmlongbench.web.numbers import fixed, grouped, points
+
+_PACKAGE = "mmlongbench.web"
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading of a page, with its entry in the contents.
+
+    Its body is the block with the anchor's name in the page's template.
+    """
+
+    anchor: str
+    name: str
+    parts: Sequence[tuple[str, str]] = ()
+    """The headings below it, for the contents: the name, and the text after it."""
+
+
+@cache
+def environment() -> Environment:
+    """Return the environment of all templates.
+
+    It escapes every value, and raises an error for a name that a template is not given.
+    """
+    made = Environment(
+        loader=PackageLoader(_PACKAGE),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    made.filters |= {"fixed": fixed, "grouped": grouped, "points": points}
+    made.globals["asset"] = asset
+    return made
+
+
+def asset(name: str) -> str:
+    """Return the text of a file in `assets/`, to put it into a page."""
+    return (files(_PACKAGE) / "assets" / name).read_text("utf-8")
+
+
+def render(template: str, **values: object) -> Iterator[str]:
+    """Yield a page in pieces, a section at a time."""
+    return environment().get_template(template).generate(**values)
+
+
+def write_page(path: Path, pieces: Iterable[str]) -> None:
+    """Write a page to a file that appears complete or not at all; characters that UTF-8 cannot hold become escapes."""
+    write_whole(path, (piece.encode("utf-8", "backslashreplace") for piece in pieces))

@@ -1,0 +1,175 @@
+"""The report as one HTML page: no network, no image files, no script."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import astuple, replace
+from functools import partial
+
+from mmlongbench.scoring.report.agreement import Agreement, Pair
+from mmlongbench.scoring.report.breakdowns import EVERY
+from mmlongbench.scoring.report.correlations import Correlations, Matrix
+from mmlongbench.scoring.report.estimates import MIN_CLUSTERS, Counts
+from mmlongbench.scoring.report.grids import MEAN, Grid, length_name
+from mmlongbench.scoring.report.report import Report
+from mmlongbench.scoring.report.resampling import LEVEL, RESAMPLES
+from mmlongbench.scoring.report.volatility import Volatility
+from mmlongbench.web.charts import Chart, length_charts, look_of
+from mmlongbench.web.grids import WHOLE, beside, by_title, correlation_table, heat_maps, small_tables
+from mmlongbench.web.kit import Section, render
+from mmlongbench.web.numbers import points
+from mmlongbench.web.tables import Listing
+
+_REASONING = ("stripped", "unclosed", "kept")
+"""What is done with reasoning in predictions, in words."""
+
+
+def report_page(title: str, report: Report) -> Iterator[str]:
+    """Yield the page of a report in pieces."""
+    return render(
+        "report.html",
+        title=title,
+        sections=list(_sections(report)),
+        report=report,
+        level=f"{LEVEL:.0%}",
+        resamples=RESAMPLES,
+        min_clusters=MIN_CLUSTERS,
+        missed=sum((each.found.counts for each in report.missing), Counts()),
+        profiles=list(dict.fromkeys(each.profile for each in report.provenance)),
+        whole=WHOLE,
+        looks=[(model, look_of(number)) for number, model in enumerate(report.models)],
+        charts=_charts(report.averages, report.models),
+        facets=by_title(report.facets),
+        has_ranks=any(grid.ranks for grid in report.facets),
+        matrices=_matrices(report.correlations),
+        **_functions(report.models),
+        **_listings(report),
+    )
+
+
+def _sections(report: Report) -> Iterator[Section]:
+    """Yield the sections that have content."""
+    yield Section("profiles", "Profiles")
+    yield Section("averages", "Averages")
+    yield Section("datasets", "Datasets by length")
+    if report.depths:
+        yield Section("depth", "By depth", [(grid.title, grid.label) for grid in report.depths])
+    if report.facets:
+        yield Section("facets", "By facet", [(name, "") for name in by_title(report.facets)])
+    yield Section("correlations", "Between datasets")
+    yield Section("agreement", "Between metrics")
+    if report.volatilities:
+        yield Section("volatility", "Between subsets of the questions")
+    if report.totals.rows:
+        yield Section("totals", "Figures of whole files")
+    if report.missing:
+        yield Section("missing", "Absent, failed and skipped")
+    if report.details.rows:
+        yield Section("details", "What metrics say beside the score")
+
+
+def _functions(models: Sequence[str]) -> dict[str, Callable[..., object]]:
+    """Return the functions with which the template makes tables, one grid at a time, so that memory stays small."""
+    return {
+        "scores_of": partial(beside, models=models),
+        "numbers_of": partial(beside, models=models, are_scores=False),
+        "heat_maps_of": partial(heat_maps, models=models),
+        "small_tables_of": partial(small_tables, models=models),
+        "pooled": partial(_of_datasets, is_pooled=True),
+        "single": partial(_of_datasets, is_pooled=False),
+        "correlation_table": correlation_table,
+    }
+
+
+def _of_datasets(grid: Grid, *, is_pooled: bool) -> Grid:
+    """Return the rows of all datasets together, or those of each dataset."""
+    return replace(grid, rows=tuple(row for row in grid.rows if (row.of == EVERY) == is_pooled))
+
+
+def _charts(averages: Grid, models: Sequence[str]) -> Callable[[Grid], list[Chart]]:
+    """Return a function that makes the charts of averages under one profile; there are none with a single length."""
+    lengths = [column for column in averages.columns if column != MEAN]
+    return lambda grid: length_charts(grid, models, lengths) if len(lengths) > 1 else []
+
+
+def _matrices(found: Correlations) -> list[tuple[Matrix, str, bool]]:
+    """Return (matrix, heading, whether it is the longest length of its profile); the longest come first."""
+    longest = list(found.longest())
+    ordered = sorted(found.matrices, key=lambda each: (each not in longest, each.profile, -each.length))
+    return [(each, length_name(each.length), each in longest) for each in ordered]
+
+
+def _listings(report: Report) -> dict[str, Listing]:
+    return {
+        "schemes": Listing(
+            ("metric", "profile", "follows", "choices", "models"),
+            [
+                (each.metric, each.profile, ", ".join(each.follows), ", ".join(each.choices), each.models)
+                for each in report.provenance
+            ],
+        ),
+        "reasoning": _reasoning(report.reasoning),
+        "pairs": _pairs(report.agreement),
+        "shifts": Listing(
+            ("model", "points", "places", "pairs of metrics"),
+            [
+                (model, 100 * each.score, each.rank, each.pairs)
+                for model, each in (report.agreement.shifts or {}).items()
+            ],
+        ),
+        "volatilities": _volatilities(report.volatilities),
+        "missing": _missing(report),
+        "failures": Listing(
+            ("model", "metric", "reason", "times"),
+            [(series.model, series.label, reason, times) for series, reason, times in report.failures],
+        ),
+    }
+
+
+def _reasoning(counts: Mapping[str, Mapping[str, int]]) -> Listing:
+    rows: list[tuple[str | int, ...]] = [
+        (model, *(found.get(kind, 0) for kind in _REASONING)) for model, found in counts.items()
+    ]
+    return Listing(("model", *_REASONING), rows)
+
+
+def _pairs(found: Agreement) -> Listing:
+    models = sorted(found.shifts or {})
+    rows = [
+        (*pair.metrics, pair.examples, pair.reason if pair.tau is None else pair.tau, *_moved(pair, models))
+        for pair in found.pairs
+    ]
+    return Listing(("metric", "metric", "examples", "τ", *(f"{model}: scores, ranks" for model in models)), rows)
+
+
+def _moved(pair: Pair, models: Sequence[str]) -> list[str]:
+    """Return each model's scores and ranks under the two metrics; a dash if not both have scored it."""
+    moved = {
+        model: f"{points(pair.scores[model][0])} → {points(pair.scores[model][1])}, {one:g} → {two:g}"
+        for model, (one, two) in pair.ranks().items()
+    }
+    return [moved.get(model, "–") for model in models]
+
+
+def _volatilities(found: Sequence[Volatility]) -> Listing:
+    rows = [
+        (
+            each.dataset,
+            each.metric,
+            each.model,
+            each.subsets,
+            100 * each.score,
+            each.rank,
+            each.median_rank,
+            each.robustness,
+        )
+        for each in found
+    ]
+    return Listing(("dataset", "metric", "model", "T", "score", "rank", "median rank", "robustness"), rows)
+
+
+def _missing(report: Report) -> Listing:
+    rows: list[tuple[str | int | float, ...]] = []
+    for each in report.missing:
+        others = "" if each.found.others is None else points(each.found.others)
+        rows.append((each.series.model, each.series.label, each.file, *astuple(each.found.counts), others))
+    heads = ("model", "metric", "file", "examples", "absent", "failed", "skipped", "mean of what was not skipped")
+    return Listing(heads, rows)
