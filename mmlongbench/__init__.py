@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from mmlongbench.scoring.score_model import CellScore, PredictionProblem, Scores
     from mmlongbench.task.evidence import Evidence
     from mmlongbench.task.metric import Judge, Provenance, Settings
-    from tokenization import TokenCount, TokenizationError
+    from tokenization import TokenCount
 
 __all__ = [
     "AuditLine",
@@ -85,7 +85,6 @@ __all__ = [
     "SpreadFigures",
     "StrictStop",
     "TokenCount",
-    "TokenizationError",
     "Verified",
     "audit",
     "build",
@@ -102,7 +101,7 @@ def build(
     out: str | Path,
     *,
     overrides: Mapping[str, object] | None = None,
-    lengths: str | Sequence[str | int] | None = None,
+    lengths: str | int | Sequence[str | int] | None = None,
     limit: int | None = None,
     strict: bool = False,
     workers: int = 1,
@@ -115,8 +114,9 @@ def build(
         manifest: a file, the name of an installed manifest, or a manifest.
         out: the release's folder: new, or a build to go on with; or a URL that fsspec knows.
         overrides: values that replace those of a manifest's file, by `key` or `dataset.key`, such as
-            `{"source.documents": "pdfs"}`; paths are relative to the current folder.
-        lengths: build these lengths instead of the manifest's: `"8K,32K"`, or `["8K", 32768]`.
+            `{"source.documents": "pdfs"}`, or `{"source": {"documents": "pdfs"}}` for a whole source; paths are
+            relative to the current folder.
+        lengths: build these lengths instead of the manifest's: `8192`, `"8K,32K"`, or `["8K", 32768]`.
         limit: at most so many questions of each dataset, drawn by name.
         strict: stop at the first reject.
         workers: processes; the bytes do not depend on it. With several, a script needs `if __name__ == "__main__":`.
@@ -156,7 +156,7 @@ def plan(
     manifest: "str | Path | Manifest",
     *,
     overrides: Mapping[str, object] | None = None,
-    lengths: str | Sequence[str | int] | None = None,
+    lengths: str | int | Sequence[str | int] | None = None,
     limit: int | None = None,
     probe: int = 5,
     workers: int = 1,
@@ -179,16 +179,19 @@ def plan(
         A forecast of each dataset. One that could not be built has a `problem`.
 
     Raises:
-        ManifestError: the manifest, or an override, cannot be used.
+        ManifestError: the manifest, an override, or `probe` cannot be used.
 
     """
     from contextlib import closing
 
     from mmlongbench.building.executors.local import LocalExecutor
     from mmlongbench.building.forecast import Forecast, forecast
+    from mmlongbench.errors import ManifestError
     from mmlongbench.io.progress import Progress
     from mmlongbench.manifest.chosen import chosen_manifest
 
+    if type(probe) is not int or probe < 1:
+        raise ManifestError(f"probe {probe!r}: expected a whole number of questions, at least 1")
     loaded = chosen_manifest(manifest, overrides, lengths, limit)
     with closing(LocalExecutor(workers, Progress(progress))) as executor:
         return Forecast(tuple(forecast(loaded, executor, probe)))
@@ -210,7 +213,7 @@ def open_release(path: str | Path) -> "Release":
     """
     from mmlongbench.release.opened import open_release as run
 
-    return run(Path(path))
+    return run(_release(path))
 
 
 def audit(
@@ -242,8 +245,7 @@ def audit(
         A line for each file. Nothing is wrong where no line has `problems`.
 
     Raises:
-        ReleaseError: what is to be counted cannot be read, or holds no public file.
-        TokenizationError: a model or a tokenizer is unknown.
+        ReleaseError: what is to be counted cannot be read or holds no public file, or a model is unknown.
 
     """
     from mmlongbench.errors import ReleaseError
@@ -252,7 +254,9 @@ def audit(
     from mmlongbench.release.audit import audit as run
     from mmlongbench.release.models import ask
 
-    listed = _paths(paths)
+    listed = _paths(paths, "the release", ReleaseError)
+    if not listed:
+        raise ReleaseError("no release or public file is given")
     names = models if isinstance(models, str) else ",".join(models)
     asked = ask(names, _pairs(windows), _pairs(text_tokenizers))
     target = Target(listed, Path(images) if images else None, str(tokenizer) if tokenizer else None, variant)
@@ -280,7 +284,7 @@ def verify(release: str | Path, *, workers: int = 1, progress: bool | None = Fal
     from mmlongbench.io.progress import Progress
     from mmlongbench.release.verify import verify as run
 
-    return run(Path(release), Progress(progress), workers)
+    return run(_release(release), Progress(progress), workers)
 
 
 def diff(a: str | Path, b: str | Path, *, limit: int = 5, progress: bool | None = False) -> "ReleaseDifference":
@@ -302,7 +306,7 @@ def diff(a: str | Path, b: str | Path, *, limit: int = 5, progress: bool | None 
     from mmlongbench.io.progress import Progress
     from mmlongbench.release.diff import diff as run
 
-    return run(Path(a), Path(b), Progress(progress), limit)
+    return run(_release(a), _release(b), Progress(progress), limit)
 
 
 def score(
@@ -324,7 +328,8 @@ def score(
     Args:
         release: its folder, or the public files.
         predictions: lines of JSON, output files of the public code, or folders of these.
-        metrics: names of metrics; `default` stands for the benchmark's own, `judge` for all that ask a judge.
+        metrics: names of metrics, such as `"doc_qa,rouge"`; `default` stands for the benchmark's own, `judge` for all
+            that ask a judge.
         settings: the options of metrics, such as the judge and the profile. Folders of the release are filled in.
         model: whose predictions they are; the name of `predictions` by default.
         out: a folder, in which a file with a line for each example and metric is written. None: no file is written.
@@ -339,18 +344,20 @@ def score(
 
     Raises:
         ReleaseError: the release cannot be read.
-        ScoringError: there are no predictions, no dataset declares a metric, or `out` holds other scores.
+        ScoringError: there are no predictions, no metric is named or no dataset declares it, the folder of images is
+            missing, or `out` holds other scores.
         PluginError: a metric is not installed, or is broken.
 
     """
+    from mmlongbench.errors import ScoringError
     from mmlongbench.io.progress import Progress
     from mmlongbench.scoring.score_model import score_paths
     from mmlongbench.task.metric import Settings
 
     return score_paths(
-        Path(release),
-        _paths(predictions),
-        (metrics,) if isinstance(metrics, str) else tuple(metrics),
+        _release(release),
+        _paths(predictions, "predictions", ScoringError),
+        metrics.split(",") if isinstance(metrics, str) else metrics,
         settings or Settings(),
         Progress(progress),
         model=model,
@@ -362,8 +369,20 @@ def score(
     )
 
 
-def _paths(paths: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
-    return (Path(paths),) if isinstance(paths, str | Path) else tuple(map(Path, paths))
+def _release(path: str | Path) -> Path:
+    from mmlongbench.errors import ReleaseError
+
+    (found,) = _paths([path], "the release", ReleaseError)
+    return found
+
+
+def _paths(paths: str | Path | Sequence[str | Path], what: str, error: "type[MMLongBenchError]") -> tuple[Path, ...]:
+    from mmlongbench.io.urls import refuse_url
+
+    listed = (paths,) if isinstance(paths, str | Path) else tuple(paths)
+    for path in listed:
+        refuse_url(path, what, error)
+    return tuple(map(Path, listed))
 
 
 def _pairs(values: Mapping[str, object] | None) -> list[str]:
@@ -389,7 +408,7 @@ _MODULES = {
     "mmlongbench.scoring.score_model": ("CellScore", "PredictionProblem", "Scores"),
     "mmlongbench.task.evidence": ("Evidence",),
     "mmlongbench.task.metric": ("Judge", "Provenance", "Settings"),
-    "tokenization": ("TokenCount", "TokenizationError"),
+    "tokenization": ("TokenCount",),
 }
 """Where the types of the door are defined; a module is imported when a name of it is asked for."""
 
@@ -414,8 +433,8 @@ if not TYPE_CHECKING:  # so that a type checker knows what is here, and what is 
             if name in names:
                 found = globals()[name] = with_field_texts(getattr(import_module(module), name))
                 return found
-        is_module = name.startswith("_") or find_spec(f"{__name__}.{name}") is not None
-        if not is_module and name in import_module("mmlongbench.task").__all__:
+        is_public = name.isidentifier() and not name.startswith("_")
+        if is_public and find_spec(f"{__name__}.{name}") is None and name in import_module("mmlongbench.task").__all__:
             raise ImportError(
                 f"mmlongbench.{name} is for task authors: it is mmlongbench.task.{name} (import mmlongbench.task as mt)"
             )

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -119,8 +120,12 @@ def test_releases_are_counted_checked_and_compared(folder: Path, capfd: pytest.C
     assert mm.audit([folder / "mmlb_data"], images=folder / "mmlb_image")[0].examples == 6
     assert mm.verify(folder).problems == ()
     assert mm.diff(folder, str(folder)).is_same
-    with pytest.raises(mm.TokenizationError, match="qwen-99"):
+    with pytest.raises(mm.ReleaseError, match="qwen-99"):
         mm.audit(folder, models="qwen-99")
+    with pytest.raises(mm.ReleaseError, match="text tokenizer 'nowhere/at/all': there is no such file"):
+        mm.audit(folder, models="qwen2.5-vl", text_tokenizers={"qwen2.5-vl": "nowhere/at/all"})
+    with pytest.raises(mm.ReleaseError, match="no release or public file is given"):
+        mm.audit([])
     for call in (mm.verify, mm.open_release):
         with pytest.raises(mm.ReleaseError):
             call(folder / "nothing")
@@ -128,11 +133,13 @@ def test_releases_are_counted_checked_and_compared(folder: Path, capfd: pytest.C
 
 
 def test_a_forecast_has_what_the_build_then_has(folder: Path) -> None:
-    (dataset,) = mm.plan("vh_single", **SMALL).datasets
+    (dataset,) = mm.plan("vh_single", **{**SMALL, "lengths": 8192}).datasets
     (cell,) = dataset.cells
     assert (dataset.problem, dataset.questions, cell.length, cell.examples) == ("", 1, 8192, 6)
     (missing,) = mm.plan("vh_single", overrides={"source.questions": "nowhere"}, lengths="8K").datasets
     assert "nowhere" in missing.problem
+    with pytest.raises(mm.ManifestError, match="probe 0: expected a whole number of questions, at least 1"):
+        mm.plan("vh_single", **SMALL, probe=0)
 
 
 def test_predictions_are_scored(folder: Path, tmp_path: Path) -> None:
@@ -157,8 +164,32 @@ def test_predictions_are_scored(folder: Path, tmp_path: Path) -> None:
     assert found == {"unknown-file": 1, "absent": 6}
     with pytest.raises(mm.ScoringError, match=r"nothing\.jsonl: no such file"):
         mm.score(folder, tmp_path / "nothing.jsonl")
-    with pytest.raises(mm.ScoringError, match="no dataset here declares it"):
-        mm.score(folder, file, metrics="rouge")
+    with pytest.raises(mm.ScoringError, match="rouge: no dataset here declares it"):
+        mm.score(folder, file, metrics="binary_acc,rouge")
+    with pytest.raises(mm.ScoringError, match="metrics: expected at least one name"):
+        mm.score(folder, file, metrics=[])
+    with pytest.raises(mm.ScoringError, match="nowhere: no such folder of images"):
+        mm.score(folder, file, images=tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("url", ["s3://user:secret@bucket/x", Path("s3://user:secret@bucket/x")], ids=["text", "path"])
+def test_a_url_is_refused_without_being_repeated(folder: Path, url: Any) -> None:
+    calls: tuple[Callable[[], object], ...] = (
+        lambda: mm.open_release(url),
+        lambda: mm.audit([folder, url]),
+        lambda: mm.verify(url),
+        lambda: mm.diff(folder, url),
+        lambda: mm.score(url, folder),
+        lambda: mm.score(folder, [url]),
+        lambda: mm.build(url, folder),
+        lambda: mm.plan("vh_single", overrides={"source.questions": url}),
+        lambda: mm.plan("vh_single", overrides={"source": {"questions": url, "images": "i"}}),
+        lambda: mm.audit(folder, models="qwen2.5-vl", text_tokenizers={"qwen2.5-vl": url}),
+    )
+    for call in calls:
+        with pytest.raises(mm.MMLongBenchError, match=r"found a URL \(s3://…\); download it first$") as found:
+            call()
+        assert "secret" not in str(found.value)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +197,11 @@ def test_predictions_are_scored(folder: Path, tmp_path: Path) -> None:
     [
         ("vh_singel", {}, "no manifest 'vh_singel'.*did you mean 'vh_single'"),
         ("vh_single", {"overrides": {"sead": 7}}, "sead.*did you mean 'seed'"),
-        ("vh_single", {"overrides": {"source.questions": "s3://bucket/x"}}, "the overrides: source.questions: .*URL"),
+        ("vh_single", {"overrides": {"source.questions": "s3://bucket/x"}}, "the override 'source.questions': .*URL"),
+        ("vh_single", {"overrides": {"source.questions": ""}}, "the override 'source.questions': expected a path"),
+        ("vh_single", {"overrides": {"source": {"images": ""}}}, "the override 'source': images: expected a path"),
+        ("vh_single", {"overrides": {7: 7}}, "the override 7: expected a text"),
+        ("v" * 300, {}, "no manifest 'v{100}"),
         ("quickstart", {"overrides": {"seed": 7}}, "the override 'seed': must begin with the name of a dataset"),
         ("vh_single", {"lengths": []}, "lengths: expected at least one"),
         ("vh_single", {"lengths": ["8K", 1000]}, "length"),
@@ -190,5 +225,8 @@ def test_overrides_say_what_settings_of_the_command_line_say(tmp_path: Path, mon
     source = loaded.datasets[0].source
     assert isinstance(source, dict)
     assert (source["questions"], source["images"]) == (tmp_path / "q", tmp_path / "i")
+    whole = {"source": {"questions": "q", "images": Path("i")}, "seed": 7, "options.finish": "prefix"}
+    assert load_manifest(find_manifest("vh_single"), whole) == loaded
+    assert load_manifest(find_manifest("vh_single"), [*typed[2:], "source={questions: q, images: i}"]) == loaded
     with pytest.raises(mm.ManifestError, match="change the given Manifest object"):
         mm.plan(loaded, overrides=overrides)

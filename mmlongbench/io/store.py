@@ -24,6 +24,8 @@ PATIENCE = 60.0
 """The seconds to wait for another process that writes."""
 _PAUSE = 0.01
 """The seconds between two attempts to open a new file that another process opens too."""
+_PRIMARY = 0xFF
+"""The bits of an SQLite error code that say what happened; the others say where."""
 MEMORY = Path(":memory:")
 """Used instead of a file: rows are kept as long as the store is open."""
 Value: TypeAlias = bytes | str | int
@@ -131,7 +133,9 @@ class Store(ABC):
 
     def _fault(self, error: sqlite3.Error | OSError) -> Exception:
         """Return the error to raise for an SQLite error; a full disk gives the same error as for other files."""
-        is_full = getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL
+        is_full = (
+            getattr(error, "sqlite_errorcode", 0) & _PRIMARY == sqlite3.SQLITE_FULL
+        )  # Python's own errors have no code
         return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path)) if is_full else self.unusable(error)
 
 
@@ -152,7 +156,7 @@ def _write_ahead(database: sqlite3.Connection) -> None:
             database.execute("PRAGMA journal_mode=WAL")
             break
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+            if error.sqlite_errorcode & _PRIMARY != sqlite3.SQLITE_BUSY or time.monotonic() > end:
                 raise
         time.sleep(_PAUSE)
 

@@ -1,8 +1,10 @@
 """The manifests that come with the package."""
 
+from contextlib import suppress
 from pathlib import Path
 
 from mmlongbench.errors import ManifestError, nearest
+from mmlongbench.io.urls import refuse_url
 
 _PACKAGE = Path(__file__).parents[1]
 
@@ -16,12 +18,19 @@ def installed_manifests() -> dict[str, Path]:
 
 
 def find_manifest(name: str) -> Path:
-    """Find a manifest by its path, or by the name of an installed one."""
-    if Path(name).is_file():
-        return Path(name)
+    """Find a manifest by its path, or by the name of an installed one.
+
+    Raises:
+        ManifestError: there is none.
+
+    """
+    refuse_url(name, "manifest", ManifestError)
+    with suppress(OSError):  # too long for the name of a file
+        if Path(name).is_file():
+            return Path(name)
     found = installed_manifests()
     if name in found:
         return found[name]
     raise ManifestError(
-        f"no manifest {name!r}: no such file, and installed are {', '.join(found)}{nearest(name, found)}"
+        f"no manifest {name!r:.200}: no such file, and installed are {', '.join(found)}{nearest(name, found)}"
     )

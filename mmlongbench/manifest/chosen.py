@@ -11,7 +11,7 @@ from mmlongbench.manifest.model import Manifest, load_manifest, narrowed
 def chosen_manifest(
     manifest: str | Path | Manifest,
     overrides: Mapping[str, object] | None,
-    lengths: str | Sequence[str | int] | None,
+    lengths: str | int | Sequence[str | int] | None,
     limit: int | None,
 ) -> Manifest:
     """Return a manifest with overrides, other lengths or fewer questions.

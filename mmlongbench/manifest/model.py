@@ -330,7 +330,7 @@ def load_manifest(
     return manifest
 
 
-def narrowed(manifest: Manifest, lengths: str | Sequence[str | int] | None, limit: int | None) -> Manifest:
+def narrowed(manifest: Manifest, lengths: str | int | Sequence[str | int] | None, limit: int | None) -> Manifest:
     """Return the manifest with other lengths (such as `8K,32K`), and with samples of at most `limit` questions.
 
     Raises:
@@ -339,7 +339,7 @@ def narrowed(manifest: Manifest, lengths: str | Sequence[str | int] | None, limi
     """
     if limit is not None and (type(limit) is not int or limit < 1):
         raise ManifestError(f"limit {limit!r}: expected a whole number of questions, at least 1")
-    listed = lengths.split(",") if isinstance(lengths, str) else lengths
+    listed = (lengths,) if isinstance(lengths, int) else lengths.split(",") if isinstance(lengths, str) else lengths
     if listed is not None and not listed:
         raise ManifestError("lengths: expected at least one, such as 8K")
     datasets = []

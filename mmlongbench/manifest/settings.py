@@ -1,16 +1,15 @@
 """Handles the paths of a manifest, and replacements of its values: `--set` of the command line, overrides in Python."""
 
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from mmlongbench.errors import ManifestError
+from mmlongbench.io.urls import refuse_url
 from mmlongbench.io.yaml_text import load_yaml
 
 HUB = "hub:"
 """The beginning of a source that is a dataset of the Hugging Face hub: `hub:owner/name@revision`."""
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 def read_yaml(text: str, where: str) -> Any:  # noqa: ANN401  (YAML)
@@ -26,14 +25,6 @@ def read_yaml(text: str, where: str) -> Any:  # noqa: ANN401  (YAML)
         raise ManifestError(f"{where}: expected YAML, found {' '.join(str(error).split())}") from error
 
 
-def refuse_urls(where: str, key: str, value: object) -> None:
-    """Refuse a URL where a path is expected; the message does not repeat the URL, because it may contain secrets."""
-    if isinstance(value, str) and (scheme := _URL.match(value)):
-        raise ManifestError(
-            f"{where}: {key}: expected a file or folder of this machine, found a URL ({scheme[0]}…); download it first"
-        )
-
-
 def root_paths(dataset: dict[str, Any], path: Path) -> None:
     """Make the paths of a manifest relative to its folder."""
     root = path.parent
@@ -42,12 +33,12 @@ def root_paths(dataset: dict[str, Any], path: Path) -> None:
     if isinstance(counter, dict) and isinstance(tokenizer, str) and (root / tokenizer).is_file():
         dataset["counter"] = {**counter, "tokenizer": str(root / tokenizer)}
     for key in ("corpus", "errata"):
-        refuse_urls(str(path), key, dataset.get(key))
+        refuse_url(dataset.get(key), f"{path}: {key}", ManifestError)
         if isinstance(dataset.get(key), str):
             dataset[key] = str(root / dataset[key])
     if isinstance(dataset.get("source"), dict):
         for name, value in dataset["source"].items():
-            refuse_urls(str(path), f"source.{name}", value)
+            refuse_url(value, f"{path}: source.{name}", ManifestError)
         local = {k: isinstance(v, str) and not v.startswith(HUB) for k, v in dataset["source"].items()}
         dataset["source"] = {k: str(root / v) if local[k] else v for k, v in dataset["source"].items()}
 
@@ -61,17 +52,17 @@ def apply_setting(setting: str, datasets: list[dict[str, Any]], here: Path) -> N
     target, path = _named(where, key, datasets)
     if _is_path(path) and not text.strip():
         raise ManifestError(f"{where}: expected a path after the =, found nothing")
-    if _is_path(path):
-        refuse_urls("--set", key.strip(), text.strip())
-    _replace(target, path, text if _is_path(path) else read_yaml(text, where), here)
+    value = text if _is_path(path) else read_yaml(text, where)
+    _replace(target, path, _joined(f"--set {key.strip()}", path, value, here))
 
 
 def apply_override(key: str, value: object, datasets: list[dict[str, Any]], here: Path) -> None:
     """Replace the value that `dataset.key` names by a Python value."""
-    target, path = _named(f"the override {key!r}", key, datasets)
-    if _is_path(path):
-        refuse_urls("the overrides", key, value)
-    _replace(target, path, str(value) if isinstance(value, Path) else value, here)
+    where = f"the override {key!r}"
+    if not isinstance(key, str):
+        raise ManifestError(f"{where}: expected a text, such as 'source.documents'")
+    target, path = _named(where, key, datasets)
+    _replace(target, path, _joined(where, path, str(value) if isinstance(value, Path) else value, here))
 
 
 def _named(where: str, key: str, datasets: list[dict[str, Any]]) -> tuple[dict[str, Any], list[str]]:
@@ -90,10 +81,19 @@ def _is_path(path: Sequence[str]) -> bool:
     return path in (["corpus"], ["errata"]) or (path[0] == "source" and len(path) > 1)
 
 
-def _replace(target: dict[str, Any], path: list[str], value: object, here: Path) -> None:
-    """Replace one value of a dataset; a path is relative to `here`."""
-    if _is_path(path) and isinstance(value, str) and not value.startswith(HUB):
-        value = str(here / value)
+def _joined(where: str, path: list[str], value: object, here: Path) -> object:
+    """Return the value of a key; a path, and each path of a whole source, is relative to `here`."""
+    if path == ["source"] and isinstance(value, Mapping):
+        return {name: _joined(f"{where}: {name}", [*path, str(name)], inner, here) for name, inner in value.items()}
+    if not _is_path(path) or not isinstance(value, str | Path):
+        return value
+    if not str(value):
+        raise ManifestError(f"{where}: expected a path, found an empty text")
+    refuse_url(str(value).strip(), where, ManifestError)
+    return str(value) if str(value).startswith(HUB) else str(here / value)
+
+
+def _replace(target: dict[str, Any], path: list[str], value: object) -> None:
     for step in path[:-1]:
         inner = target.get(step)
         target[step] = dict(inner) if isinstance(inner, dict) else {}

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from functools import cache
 
 from mmlongbench.errors import ReleaseError
+from mmlongbench.io.urls import refuse_url
 from mmlongbench.manifest.model import length_of
-from tokenization import TextTokenizer, VisionRule, load_tokenizer, vision_rule, vision_rules
+from tokenization import TextTokenizer, TokenizationError, VisionRule, load_tokenizer, vision_rule, vision_rules
 
 ALL = "all"
 """The name for every model family, each with its usual setting."""
@@ -51,17 +52,20 @@ def ask(names: str, windows: Sequence[str] = (), tokenizers: Sequence[str] = ())
         tokenizers: texts such as `model=PATH` or `model=hub id`.
 
     Raises:
-        ReleaseError: a window or a tokenizer is given for a model that is not among the names.
-        TokenizationError: a name is unknown; the nearest are listed.
+        ReleaseError: a name is unknown (the nearest are listed), or a window or a tokenizer is given for a model that
+            is not among the names.
 
     """
     listed = [name.strip() for name in names.split(",") if name.strip()]
     if listed == [ALL]:
         listed = [name for name, rule in vision_rules().items() if not rule.variant_of]
-    window = _by_model("--window", windows, listed)
-    tokenizer = _by_model("--text-tokenizer", tokenizers, listed)
+    window = _by_model("window", windows, listed)
+    tokenizer = _by_model("text tokenizer", tokenizers, listed)
     for name in listed:
-        vision_rule(name)
+        try:
+            vision_rule(name)
+        except TokenizationError as error:
+            raise ReleaseError(str(error)) from error
     lengths = {name: _window(name, text) for name, text in window.items()}
     return tuple(ModelOptions(name, lengths.get(name), tokenizer.get(name)) for name in dict.fromkeys(listed))
 
@@ -73,7 +77,7 @@ def _by_model(option: str, given: Sequence[str], names: Sequence[str]) -> Mappin
         if not equals or not value.strip():
             raise ReleaseError(f"{option} {each!r}: expected MODEL=VALUE, such as qwen2.5-vl=128K")
         if name not in names:
-            raise ReleaseError(f"{option} {each!r}: {name!r} is not among --models ({', '.join(names) or 'none'})")
+            raise ReleaseError(f"{option} {each!r}: {name!r} is not among the models ({', '.join(names) or 'none'})")
         found[name] = value.strip()
     return found
 
@@ -85,9 +89,13 @@ def _window(name: str, text: str) -> int:
     try:
         return length_of(text)
     except Exception as error:
-        raise ReleaseError(f"--window {name}={text}: expected tokens, such as 128000 or 128K") from error
+        raise ReleaseError(f"window {name}={text}: expected tokens, such as 128000 or 128K") from error
 
 
 @cache
 def _tokenizer(name: str) -> TextTokenizer:
-    return load_tokenizer(name)
+    refuse_url(name, "text tokenizer", ReleaseError)
+    try:
+        return load_tokenizer(name)
+    except TokenizationError as error:
+        raise ReleaseError(f"text {error}") from error

@@ -83,7 +83,9 @@ class Release:
         files, tokens = self._of(dataset), length_of(length)
         if tokens not in files:
             there = ", ".join(map(format_length, sorted(files)))
-            raise ReleaseError(f"{self.path.name}: {dataset} has no examples of {format_length(tokens)}; lengths: {there}")
+            raise ReleaseError(
+                f"{self.path.name}: {dataset} has no examples of {format_length(tokens)}; lengths: {there}"
+            )
         return files[tokens].examples(self.path)
 
     def _of(self, dataset: str) -> Mapping[int, "_File"]:

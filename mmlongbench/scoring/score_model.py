@@ -134,10 +134,14 @@ def score_paths(
         raise ScoringError("no predictions are given")
     if missing := [path for path in predictions if not path.exists()]:
         raise ScoringError(f"{missing[0]}: no such file or folder of predictions")
+    names = tuple(dict.fromkeys(stripped for name in metrics if (stripped := name.strip())))
+    if not names:
+        raise ScoringError("metrics: expected at least one name, such as 'default'")
+    if images and not images.is_dir():
+        raise ScoringError(f"{images}: no such folder of images")
     shown = settings.images or images or images_of(release)
     filled = replace(settings, images=shown, data=settings.data or data_of(release))
     is_dry = filled.judge is not None and filled.judge.is_dry
-    names = tuple(dict.fromkeys(metrics))
     run = Run(model or model_of(predictions[0]), names, filled, is_partial, keeps_reasoning, is_dry)
     file = scores_file(out, run) if out and not is_dry else None
     outcome, problems = score_model(run, release, predictions, file, progress, images=images, tokenizer=tokenizer)
