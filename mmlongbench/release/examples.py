@@ -92,7 +92,7 @@ class Units:
 
         names = _Names()
         try:
-            with pq.ParquetFile(self._path) as file:
+            with self._path.open("rb") as opened, pq.ParquetFile(opened) as file:
                 rows = (row for batch in file.iter_batches(_ROWS) for row in batch.to_pylist())
                 for _, group in groupby(rows, key=lambda row: (row["id"], row["placement"])):
                     units = list(group)

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import groupby, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NotRequired, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, NotRequired, TypeAlias, cast
 
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
@@ -112,18 +112,22 @@ class Items:
         path = self._root / ITEMS / Path(file.name).with_suffix(".parquet")
         if not path.is_file():
             return
-        table, most = pq.ParquetFile(path, read_dictionary=_text_columns(path)), _MAX_UNITS * file.length
+        with path.open("rb") as opened:  # pyarrow takes no path that is not UTF-8
+            table = pq.ParquetFile(opened, read_dictionary=_text_columns(opened, path.name))
+            yield from self._examples_of(table, path.name, _MAX_UNITS * file.length)
+
+    def _examples_of(self, table: "pq.ParquetFile", name: str, most: int) -> Iterator[tuple[_Key, list[_Row]]]:
         rows = table.metadata.num_rows
         size = sum(table.metadata.row_group(number).total_byte_size for number in range(table.metadata.num_row_groups))
         if self._examples is not None and rows > (bound := most * self._examples):
-            raise ReleaseError(f"{path.name}: {rows:,} rows, {self._examples:,} examples have at most {bound:,}")
+            raise ReleaseError(f"{name}: {rows:,} rows, {self._examples:,} examples have at most {bound:,}")
         if size > (bound := _MAX_FIRST + rows * _MAX_ROW):
-            raise ReleaseError(f"{path.name}: {size:,} bytes unpacked, {rows:,} rows have at most {bound:,}")
-        units = (row for batch in _batches(table, path) for row in _rows(batch))
+            raise ReleaseError(f"{name}: {size:,} bytes unpacked, {rows:,} rows have at most {bound:,}")
+        units = (row for batch in _batches(table, name) for row in _rows(batch))
         for key, group in groupby(units, key=lambda row: (row["id"], row["placement"])):
             found = list(islice(group, most + 1))
             if len(found) > most:
-                raise ReleaseError(f"{path.name}: {key[0]}, {key[1]}: more than {most:,} units")
+                raise ReleaseError(f"{name}: {key[0]}, {key[1]}: more than {most:,} units")
             yield key, found
 
 
@@ -146,7 +150,7 @@ def _checked(rows: list[_Row]) -> list[Item]:
         raise NoItemError(f"unit {row}: {'.'.join(map(str, field))}: {problem['msg']}") from error
 
 
-def _text_columns(path: Path) -> list[str]:
+def _text_columns(file: BinaryIO, name: str) -> list[str]:
     """Return the text columns of a table of items.
 
     Raises:
@@ -157,18 +161,18 @@ def _text_columns(path: Path) -> list[str]:
     import pyarrow.types as types
 
     found = []
-    for field in pq.read_schema(path):
+    for field in pq.read_schema(file):
         kind = field.type.value_type if types.is_dictionary(field.type) else field.type
         is_text, is_number = types.is_string(kind) or types.is_large_string(kind), types.is_integer(kind)
         if field.name in _TEXTS and is_text:
             found.append(field.name)
         is_known = is_text if field.name in _TEXTS else is_number or types.is_floating(kind)
         if field.name in (*_TEXTS, *_NUMBERS) and not is_known and not types.is_null(kind):
-            raise ReleaseError(f"{path.name}: {field.name} is {field.type}, expected a text or a number")
+            raise ReleaseError(f"{name}: {field.name} is {field.type}, expected a text or a number")
     return found
 
 
-def _batches(table: "pq.ParquetFile", path: Path) -> "Iterator[pa.RecordBatch]":
+def _batches(table: "pq.ParquetFile", file: str) -> "Iterator[pa.RecordBatch]":
     """Yield the rows of a table of items in batches, without other columns.
 
     Raises:
@@ -185,7 +189,7 @@ def _batches(table: "pq.ParquetFile", path: Path) -> "Iterator[pa.RecordBatch]":
             texts = None if coded is None else cast("pa.StringArray", coded.dictionary)
             longest = 0 if texts is None else pc.max(pc.binary_length(texts)).as_py() or 0
             if longest > _MAX_TEXT:
-                raise ReleaseError(f"{path.name}: {name}: a text of {longest:,} bytes, at most {_MAX_TEXT:,} are read")
+                raise ReleaseError(f"{file}: {name}: a text of {longest:,} bytes, at most {_MAX_TEXT:,} are read")
         yield batch
 
 

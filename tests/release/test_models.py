@@ -1,7 +1,9 @@
 """What a release costs on models: windows, limits, tokenizers, the costliest examples, rows, how far to shrink."""
 
 import csv
+import io
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -477,6 +479,19 @@ def test_items_that_cannot_be_read_are_a_finding_also_where_they_are_asked_for(
         audited = command("audit", release, "-q", *options)
         assert audited.code == 1
         assert "the items of the file cannot be read" in audited.err
+
+
+def test_a_release_in_a_folder_whose_name_is_no_utf_8_is_read_like_any_other(finished: Path, tmp_path: Path) -> None:
+    release = tmp_path / os.fsdecode(b"caf\xe9")
+    shutil.copytree(finished, release)
+    audited = command("audit", release, "-q", "--items", tmp_path / "units.jsonl")
+    assert (audited.code, audited.err) == (0, "")
+    assert all(row["role"] for row in read_rows(tmp_path / "units.jsonl"))
+    for each in (release / "items").rglob("*.parquet"):
+        table = pq.read_table(io.BytesIO(each.read_bytes()))
+        with each.open("wb") as file:
+            pq.write_table(table, file, compression="none")
+    assert "the same values, written otherwise" in command("diff", finished, release).out
 
 
 def test_whole_numbers_of_an_audit_are_printed_as_such(finished: Path) -> None:
