@@ -7,7 +7,7 @@ length has no length in its key.
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -23,12 +23,15 @@ def digest(*parts: KeyPart) -> bytes:
     >>> digest(1) == digest("1")
     False
     """
-    sha = hashlib.sha256()
+    return hashlib.sha256(_tagged(parts)).digest()
+
+
+def _tagged(parts: Iterable[KeyPart]) -> bytes:
+    tagged = b""
     for part in parts:
         data = f"{type(part).__name__}:{part!r}".encode("utf-8", "surrogatepass")
-        sha.update(len(data).to_bytes(8, "big"))
-        sha.update(data)
-    return sha.digest()
+        tagged += len(data).to_bytes(8, "big") + data
+    return tagged
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,15 @@ class Draws:
 
     key: tuple[KeyPart, ...]
     """The values that every draw depends on besides its name: seed, dataset, question."""
+    _tagged_key: bytes = field(init=False, repr=False, compare=False)
+    """The key as it is hashed, made once: some questions have thousands of draws."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_tagged_key", _tagged(self.key))
+
+    def _digest(self, *parts: KeyPart) -> bytes:
+        """Return the same bytes as `digest(*self.key, *parts)`."""
+        return hashlib.sha256(self._tagged_key + _tagged(parts)).digest()
 
     def at(self, *parts: KeyPart) -> "Draws":
         """Return the draws under a narrower key, such as one permutation."""
@@ -46,11 +58,11 @@ class Draws:
         """Return a drawn whole number n with low <= n <= high."""
         if high < low:
             raise ValueError(f"draw {name!r}: no integer between {low} and {high}")
-        return low + int.from_bytes(digest(*self.key, name)) % (high - low + 1)
+        return low + int.from_bytes(self._digest(name)) % (high - low + 1)
 
     def fraction(self, name: str) -> float:
         """Return a drawn number in [0, 1), with 53 bits."""
-        return (int.from_bytes(digest(*self.key, name)[:8]) >> 11) / (1 << 53)
+        return (int.from_bytes(self._digest(name)[:8]) >> 11) / (1 << 53)
 
     def choice(self, name: str, items: Sequence[T]) -> T:
         """Return a drawn item. The result depends on the order of the items, so give them in a fixed order."""
@@ -60,7 +72,7 @@ class Draws:
 
     def rank(self, name: str, id: str) -> int:
         """Return the position of an id in the drawn order called `name`, as a 63-bit number to sort by."""
-        return int.from_bytes(digest(*self.key, name, id)[:8]) >> 1
+        return int.from_bytes(self._digest(name, id)[:8]) >> 1
 
     def order(self, name: str, items: Iterable[T], id: Callable[[T], str] = str) -> list[T]:
         """Return the items in a drawn order, by the hash of each item's id; the input order does not matter."""
@@ -78,6 +90,6 @@ class Draws:
         for start in range(1 << 2 * half):
             left, right = start >> half, start & mask
             for turn in range(4):
-                left, right = right, left ^ (int.from_bytes(digest(*self.key, name, turn, right)[:8]) & mask)
+                left, right = right, left ^ (int.from_bytes(self._digest(name, turn, right)[:8]) & mask)
             if (number := left << half | right) < n:
                 yield number
