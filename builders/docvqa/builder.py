@@ -12,19 +12,27 @@ from functools import partial
 from typing import ClassVar
 
 import mmlongbench.task as mt
+from builders.common import pages as page_units
 from builders.common.pages import text_unit, with_text
-from builders.docvqa.anchors import choose_anchor
-from builders.docvqa.checks import check_answer, evidence_keys, pages_asked, span_of
+from builders.docvqa.answers import count_words
+from builders.docvqa.contexts import Padding, choose_anchor, evidence_keys, pages_asked, span_of
 from builders.docvqa.evidence import evidence_of
 from builders.docvqa.facets import METRICS, facets_of
 from builders.docvqa.options import DocVQAOptions
-from builders.docvqa.padding import Padding
 from builders.docvqa.paths import NAMES_PAGE, evidence_positions, page_index, runs_between
 from builders.docvqa.rows import DocumentQuestion
 from builders.docvqa.suspects import find_suspects
-from builders.docvqa.template import INSTRUCTION, TEXT_INSTRUCTION, page_unit, question_parts
 from builders.docvqa.texts import text_fields
 
+_ASK = (
+    "Answer the question as concisely as you can, using a single phrase or sentence if possible. If the question "
+    "cannot be answered based on the information in the article, write 'Not answerable.' Write your answer in the "
+    "following format:\nAnswer: [answer]\n\n"
+)
+INSTRUCTION = f"You are given a document with text and images, and a question. {_ASK}"
+TEXT_INSTRUCTION = f"You are given a document, and a question. {_ASK}"
+_LABELS = {"none": "", "index": " (page {0})", "printed": " (page {1})"}
+"""Where a page is labelled with its number, from 0 and from 1."""
 PAPER_IMAGES = {"mmlongdoc": (3.3, 6.9, 13.8, 28.0, 56.4), "slidevqa": (7.5, 16.2, 33.2, 67.2, 135.2)}
 """The images per example in Table 3 of the paper."""
 
@@ -147,3 +155,29 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
 
     def _padding(self, documents: mt.Documents, document: mt.Document) -> list[mt.Unit]:
         return [self._page(documents, document, page, "padding") for page in document.pages]
+
+
+def page_unit(path: str, index: int, label: str, role: mt.Role) -> mt.Unit:
+    """Return a page as an image, after the line that names its document; `index` counts from 0."""
+    return page_units.page_unit(path, index, role, (0, index), _LABELS[label].format(index, index + 1))
+
+
+def question_parts(document: str, question: str) -> tuple[mt.Part, ...]:
+    """Return the text after the pages."""
+    asked = f"Based on Document {mt.label(document)}, answer the following question. {question}"
+    return (f"\n\nQuestion: {asked}\nAnswer:",)
+
+
+def check_answer(row: DocumentQuestion, options: DocVQAOptions) -> None:
+    """Refuse a long-form answer (Rejected): a string or a list with more words than the options allow."""
+    bound, how = options.max_answer_words, options.answer_words
+    if row.answer_format not in ("String", "List") or (words := count_words(row.answer, how)) <= bound:
+        return
+    if row.answer_format == "String":
+        expected, found = f"at most {bound} words", f"{row.answer[0]!r}"
+    elif how == "whole":
+        expected, found = f"at most {bound} words in all elements together", f"{words} in {list(row.answer)!r}"
+    else:
+        expected = f"at most {bound} words in each element"
+        found = repr(max(row.answer, key=lambda value: len(value.split())))
+    raise mt.Rejected(mt.Fault("long-form-answer", expected, found, field="answer"))

@@ -11,8 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import ClassVar
 
-from builders.docvqa.cleaning import clean, strings_of, texts_in
-from builders.docvqa.rows import DocumentQuestion
+from builders.docvqa.rows import DocumentQuestion, clean, strings_of, texts_in
 from mmlongbench.task import (
     Fault,
     PageImages,

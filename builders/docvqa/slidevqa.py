@@ -11,8 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
 from builders.docvqa.answers import format_of
-from builders.docvqa.cleaning import clean, strings_of
-from builders.docvqa.rows import DocumentQuestion
+from builders.docvqa.rows import DocumentQuestion, clean, strings_of
 from mmlongbench.task import (
     Fault,
     PageImages,

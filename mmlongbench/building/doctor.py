@@ -14,8 +14,8 @@ from mmlongbench.documents.page_store import sizes_of, texts_of
 from mmlongbench.errors import ManifestError, SourceError
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.calling import calling
-from mmlongbench.manifest.errata import cleaned, raw_rows
 from mmlongbench.manifest.model import Manifest
+from mmlongbench.manifest.reading import cleaned, raw_rows
 from mmlongbench.manifest.registry import reader_type
 from mmlongbench.manifest.resolve import bind_builder
 from mmlongbench.task.builder import ExaminingBuilder

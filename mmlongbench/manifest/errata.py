@@ -10,19 +10,15 @@ drop: true
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
-from mmlongbench.errors import Fault, ManifestError, Rejected, SourceError
+from mmlongbench.errors import Fault, ManifestError, SourceError
 from mmlongbench.io.safe_read import read_whole
 from mmlongbench.io.yaml_text import load_yaml
-from mmlongbench.manifest.calling import broken, calling
-from mmlongbench.task.reader import Reader
-from mmlongbench.task.rows import RawRow, Row, RowFault, SourcePaths, placed
 
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})(?:\.\d{1,17})?")
 REPAIR = "corrected-by-errata"
@@ -82,98 +78,15 @@ def load_errata(path: Path) -> Errata:
         raise ManifestError(f"errata {path.name}: {where}: {problem['msg'].removeprefix('Value error, ')}") from error
 
 
-def read_rows(
-    reader: Reader[Row], sources: SourcePaths, errata: Errata | None = None, name: str = ""
-) -> Iterator[Row | RowFault]:
-    """Yield every row of a source, corrected and cleaned, or what is wrong with it.
-
-    Args:
-        reader: reads the source.
-        sources: the files and folders of the source, by the reader's names.
-        errata: the corrections, by the id of a row.
-        name: the reader's name in the manifest, for errors of the reader itself.
-
-    Raises:
-        SourceError: the source cannot be read, or an erratum is about a row that the source does not have.
-        PluginCallError: the reader fails, or yields something else than rows and faults.
-
-    """
-    left = dict(errata or {})
-    for raw in raw_rows(reader, sources, name):
-        yield _row(reader, sources, raw, left.pop(raw.id, None), name)
-    if left:
-        expected = "ids of rows of the source"
-        raise SourceError(Fault("erratum-without-row", expected, ", ".join(sorted(left)[:5]), todo="take it out"))
-
-
-def raw_rows(reader: Reader[Row], sources: SourcePaths, name: str = "") -> Iterator[RawRow | RowFault]:
-    """Yield every row of a source without corrections.
-
-    Raises:
-        PluginCallError: the reader fails, or yields something else than raw rows and faults.
-
-    """
-    with calling("reader", name, "raw_rows()"):
-        for number, found in enumerate(reader.raw_rows(sources), 1):
-            if not isinstance(found, RawRow | RowFault):
-                fault = f"item {number} is a {type(found).__name__}, expected RawRow or RowFault"
-                raise broken("reader", name, "raw_rows()", fault)
-            yield found
-
-
-def cleaned(reader: Reader[Row], sources: SourcePaths, raw: RawRow, name: str = "") -> Row | RowFault:
-    """Return the row or fault that the reader makes of a raw row, with the raw row's position.
-
-    Raises:
-        PluginCallError: the reader fails, or returns something else than a row of its type or a fault.
-
-    """
-    at = ", ".join(part for part in (raw.file, raw.place) if part)
-    about = f"row {raw.id!r}{f' ({at})' if at else ''}"
-    with calling("reader", name, "row()", about=about):
-        try:
-            found = reader.row(raw, sources)
-        except Rejected as refused:
-            found = refused.fault
-    if type(found) is not reader.row_type and not isinstance(found, Fault):
-        fault = f"returned a {type(found).__name__}, expected {reader.row_type.__name__} (`row_type`) or Fault"
-        raise broken("reader", name, "row()", fault, about=about)
-    if isinstance(found, Row) and found.id != raw.id:
-        raise broken("reader", name, "row()", f"the row's id must be the raw row's, found {found.id!r}", about=about)
-    return placed(found, raw)
-
-
-def _row(
-    reader: Reader[Row], sources: SourcePaths, raw: RawRow | RowFault, erratum: Erratum | None, name: str
-) -> Row | RowFault:
-    """Return one row cleaned, after applying its erratum."""
-    if erratum and erratum.drop:
-        fault = Fault("dropped-by-errata", "a row that can be asked", erratum.source)
-        if isinstance(raw, RawRow):
-            return placed(fault, raw)
-        return RowFault(raw.id, replace(fault, file=raw.fault.file, place=raw.fault.place))
-    if isinstance(raw, RowFault):
-        return raw
-    if erratum is None:
-        return cleaned(reader, sources, raw, name)
-    if unfit := _unfit(erratum, raw):
-        return placed(unfit, raw)
-    corrected = {field: _like(value, raw.fields.get(field)) for field, value in erratum.set.items()}
-    row = cleaned(reader, sources, replace(raw, fields={**raw.fields, **corrected}), name)
-    is_other = any(corrected[field] != raw.fields[field] for field in corrected)
-    return row.model_copy(update={"repairs": (*row.repairs, REPAIR)}) if isinstance(row, Row) and is_other else row
-
-
-def _unfit(erratum: Erratum, raw: RawRow) -> Fault | None:
-    """Return why an erratum does not fit a row of the source; None if it fits."""
-    fields = raw.fields
+def corrected(fields: Mapping[str, object], erratum: Erratum) -> dict[str, object] | Fault:
+    """Return the fields of a row with the values of an erratum, or why the erratum does not fit the row."""
     if unknown := [field for field in (*erratum.set, *erratum.was) if field not in fields]:
         return Fault("erratum-of-no-field", f"one of {', '.join(fields)}", unknown[0], todo="mend the erratum")
     for field, value in erratum.was.items():
         if fields.get(field) != _like(value, fields.get(field)):
             expected, found = repr(value)[:120], repr(fields.get(field))[:120]
             return Fault("erratum-of-another-version", expected, found, field=field, todo="check the erratum")
-    return None
+    return {**fields, **{field: _like(value, fields.get(field)) for field, value in erratum.set.items()}}
 
 
 def _like(value: object, other: object) -> object:

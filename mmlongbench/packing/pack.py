@@ -52,7 +52,7 @@ class Packed:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class PlacedUnit:
     """A unit with its position in a prompt."""
 
     unit: Unit
@@ -85,7 +85,7 @@ class PackedExample:
     """The released id of the question."""
     question: Question
     """The question, with the wording that was chosen for these units."""
-    items: tuple[Item, ...]
+    items: tuple[PlacedUnit, ...]
     """The units in the order of the prompt, each with its position in tokens."""
     prompt: Prompt
     """The finished prompt."""
@@ -336,7 +336,7 @@ def _worded(draft: Draft, question: Question, units: Sequence[Unit]) -> Question
 
 
 def _needles(
-    packed: Packed, standing: Standing, items: Sequence[Item], counts: Mapping[str, TokenCount], pricer: Pricer
+    packed: Packed, standing: Standing, items: Sequence[PlacedUnit], counts: Mapping[str, TokenCount], pricer: Pricer
 ) -> Iterator[PlacedNeedle]:
     """Yield the position of each needle, in the order of the draft."""
     starts = {item.unit.id: item.start for item in items if item.unit.place is None}
@@ -353,7 +353,7 @@ def _needles(
 
 def _items(
     standing: Standing, counts: Mapping[str, TokenCount], at: int, separator: int
-) -> tuple[tuple[Item, ...], TokenCount]:
+) -> tuple[tuple[PlacedUnit, ...], TokenCount]:
     """Return the placed units with their positions, and the tokens that they add to the instruction and the question.
 
     The first unit begins at token `at`.
@@ -361,7 +361,7 @@ def _items(
     items = []
     for unit in standing.units:
         count = counts[unit.id]
-        items.append(Item(unit, at, count))
+        items.append(PlacedUnit(unit, at, count))
         at += count.total + separator
     gaps = TokenCount(separator * max(0, len(items) - 1), 0)
     return tuple(items), total([item.count for item in items]) + gaps if items else NOTHING

@@ -16,7 +16,7 @@ from mmlongbench.prompt import Image
 from mmlongbench.task.rows import RawRow, Row, RowFault, SourcePaths
 from mmlongbench.task.sources import ImageClasses
 
-ReadRow = TypeVar("ReadRow", bound=Row, covariant=True)
+RowT = TypeVar("RowT", bound=Row, covariant=True)
 SampleFunction: TypeAlias = Callable[[Path], dict[str, Path]]
 """Draws a miniature of a reader's sources into a folder, in their raw format, and returns their paths by name.
 
@@ -26,7 +26,7 @@ sources it may return a `corpus` of articles, for a builder that searches one.
 """
 
 
-class Reader(ABC, Generic[ReadRow]):
+class Reader(ABC, Generic[RowT]):
     """Reads the raw files of one dataset. Subclasses define `row_type`, `sources`, `image_folder`, `raw_rows` and
     `row`.
 
@@ -56,7 +56,7 @@ class Reader(ABC, Generic[ReadRow]):
         """Yield every row as the source has it, in its order; or the fault of a row that cannot be read at all."""
 
     @abstractmethod
-    def row(self, raw: RawRow, sources: SourcePaths) -> ReadRow | Fault:
+    def row(self, raw: RawRow, sources: SourcePaths) -> RowT | Fault:
         """Return the cleaned row of a raw row, or the fault in it. It may raise `Rejected` instead of returning a
         fault.
         """

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 import mmlongbench.task as mt
 from builders.docvqa import DocVQA, DocVQAOptions
+from builders.docvqa.builder import page_unit
 from builders.docvqa.options import PageLabel
 from builders.docvqa.paths import NAMES_PAGE, page_index
 from builders.docvqa.rows import DocumentQuestion
-from builders.docvqa.template import page_unit
 from mmlongbench.lengths import TokenBudget
 from mmlongbench.packing.pack import DoesNotFitError, examples
 from mmlongbench.packing.pricing import Pricer

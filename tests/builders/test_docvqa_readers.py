@@ -19,8 +19,8 @@ from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.errors import ManifestError, MMLongBenchError
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K
-from mmlongbench.manifest.errata import read_rows
 from mmlongbench.manifest.model import DatasetSpec, Manifest
+from mmlongbench.manifest.reading import read_rows
 
 pytestmark = pytest.mark.slow
 

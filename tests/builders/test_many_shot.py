@@ -19,8 +19,8 @@ from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.documents.pixels import is_like_any, likeness
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K
-from mmlongbench.manifest.errata import read_rows
 from mmlongbench.manifest.model import DatasetSpec, Manifest
+from mmlongbench.manifest.reading import read_rows
 from mmlongbench.release.audit import audit_release
 
 pytestmark = pytest.mark.slow

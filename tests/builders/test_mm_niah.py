@@ -16,8 +16,8 @@ from builders.mm_niah.haystack import Haystack
 from mmlongbench.building.build import build
 from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.io.progress import Progress
-from mmlongbench.manifest.errata import read_rows
 from mmlongbench.manifest.model import Manifest
+from mmlongbench.manifest.reading import read_rows
 
 pytestmark = pytest.mark.slow
 

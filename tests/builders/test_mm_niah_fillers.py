@@ -19,8 +19,8 @@ from mmlongbench.building.build import build
 from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.documents.pictures import Pictures
 from mmlongbench.io.progress import Progress
-from mmlongbench.manifest.errata import read_rows
 from mmlongbench.manifest.model import Manifest
+from mmlongbench.manifest.reading import read_rows
 
 pytestmark = pytest.mark.slow
 

@@ -30,8 +30,8 @@ from mmlongbench.building.stages.records import finished_record, pack_row
 from mmlongbench.errors import StrictStop
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K
-from mmlongbench.manifest.errata import read_rows
 from mmlongbench.manifest.model import Manifest
+from mmlongbench.manifest.reading import read_rows
 from mmlongbench.task.rows import Row
 
 pytestmark = pytest.mark.slow

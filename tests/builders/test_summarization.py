@@ -34,8 +34,8 @@ from mmlongbench.documents.pdf import ocr_version
 from mmlongbench.documents.pdf_reader import end_readers
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K
-from mmlongbench.manifest.errata import read_rows
 from mmlongbench.manifest.model import DatasetSpec, Manifest
+from mmlongbench.manifest.reading import read_rows
 from mmlongbench.release.audit import audit_release
 
 pytestmark = pytest.mark.slow

@@ -16,7 +16,7 @@ from builders.visual_haystacks import Photographs, VisualHaystack, VisualHaystac
 from builders.visual_haystacks.rows import PhotographQuestion
 from mmlongbench.documents.pictures import Pictures
 from mmlongbench.lengths import K, TokenBudget
-from mmlongbench.manifest.errata import read_rows
+from mmlongbench.manifest.reading import read_rows
 from mmlongbench.packing.pack import examples
 from mmlongbench.packing.pricing import Pricer
 from mmlongbench.task import Draws, Images, PackedExample, Rejected, Sources

@@ -27,8 +27,8 @@ from mmlongbench.io.atomic import sha256_of
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K
 from mmlongbench.manifest.builtin_manifests import find_manifest
-from mmlongbench.manifest.errata import read_rows
 from mmlongbench.manifest.model import Manifest, load_manifest, narrowed
+from mmlongbench.manifest.reading import read_rows
 from mmlongbench.manifest.registry import installed, metric_type
 from mmlongbench.packing.pack import NothingAskedError, PackedExample
 from mmlongbench.release.audit import audit_release

@@ -15,7 +15,7 @@ from mmlongbench.errors import Fault, ReleaseError, SourceError
 from mmlongbench.io.folders import pdfs_by_name
 from mmlongbench.io.json_lines import json_lines, load_json
 from mmlongbench.io.safe_read import bounded_lines
-from mmlongbench.manifest.errata import read_rows
+from mmlongbench.manifest.reading import read_rows
 from mmlongbench.manifest.registry import installed, reader_type
 from mmlongbench.task.formats import JSON_LINES
 from mmlongbench.task.reader import Reader

@@ -16,7 +16,7 @@ from builders.mm_niah.own_pages import _PICTURE
 from builders.visual_haystacks.fields import asked_objects
 from builders.vrag.viquae import named_apart
 from mmlongbench.errors import Fault, SourceError
-from mmlongbench.manifest.errata import read_rows
+from mmlongbench.manifest.reading import read_rows
 from mmlongbench.manifest.registry import reader_type
 from mmlongbench.task.rows import RowFault
 

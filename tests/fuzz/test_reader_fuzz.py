@@ -15,7 +15,7 @@ from mmlongbench.documents.page_images import PageImages
 from mmlongbench.documents.page_store import Pages, keys_of, sizes_of, texts_of
 from mmlongbench.documents.pictures import Pictures
 from mmlongbench.errors import Fault, Rejected
-from mmlongbench.manifest.errata import read_rows
+from mmlongbench.manifest.reading import read_rows
 from mmlongbench.manifest.registry import installed, reader_type, sample_function
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import Row, RowFault

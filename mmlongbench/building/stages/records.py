@@ -128,10 +128,10 @@ def pack_row(dataset: Dataset, row: Row, length: int) -> list[PackedExample]:
         return _packed(dataset, draft, draws, length)
 
 
-Packed = tuple[Draft, list[PackedExample] | DoesNotFitError]
+PackedContext = tuple[Draft, list[PackedExample] | DoesNotFitError]
 
 
-def pack_contexts(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[Packed]:
+def pack_contexts(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[PackedContext]:
     """Yield each shared context at a length with its examples, or why it has none; contexts of one family show the same
     groups.
     """

@@ -11,7 +11,8 @@ from mmlongbench.building.rejects import reject_row
 from mmlongbench.building.session import Session
 from mmlongbench.errors import DraftError, Fault
 from mmlongbench.manifest.calling import calling
-from mmlongbench.manifest.errata import load_errata, read_rows
+from mmlongbench.manifest.errata import load_errata
+from mmlongbench.manifest.reading import read_rows
 from mmlongbench.manifest.registry import reader_type
 from mmlongbench.task.formats import to_json
 from mmlongbench.task.rows import Row, RowFault

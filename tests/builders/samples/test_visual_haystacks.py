@@ -13,7 +13,7 @@ from builders.visual_haystacks.fields import asked_objects
 from builders.visual_haystacks.rows import PhotographQuestion
 from mmlongbench.documents.pixels import header_size
 from mmlongbench.io.atomic import sha256_of
-from mmlongbench.manifest.errata import read_rows
+from mmlongbench.manifest.reading import read_rows
 
 pytestmark = pytest.mark.slow
 

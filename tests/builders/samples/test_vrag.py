@@ -27,7 +27,7 @@ from mmlongbench.corpus.cutting import Cut, cut
 from mmlongbench.corpus.retrieval.negatives import Facts, negatives, unfilterable_answer
 from mmlongbench.corpus.retrieval.text import contains
 from mmlongbench.corpus.rows import article_of
-from mmlongbench.manifest.errata import read_rows
+from mmlongbench.manifest.reading import read_rows
 from mmlongbench.task import Row
 
 pytestmark = pytest.mark.slow

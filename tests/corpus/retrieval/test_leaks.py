@@ -16,7 +16,7 @@ from builders.vrag.rows import EntityQuestion
 from mmlongbench.corpus import Corpus, build_corpus
 from mmlongbench.corpus.retrieval.negatives import Facts, negatives
 from mmlongbench.corpus.sources import find_source
-from mmlongbench.manifest.errata import read_rows
+from mmlongbench.manifest.reading import read_rows
 
 pytestmark = pytest.mark.slow
 

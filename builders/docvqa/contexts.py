@@ -1,0 +1,124 @@
+"""The pages of a context: which pages of the own document may be shown, which page it is cut around, what is put
+beside it.
+
+A document is cut around its anchor: its answer pages or, without an answer, a page of the same kind. If questions
+without an answer always showed the middle of the document, readers could tell them from others, because fewer words of
+the question occur there than around an answer. So an unanswerable question shows the page that matches it best, just as
+an answerable one shows the page that answers it.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+import mmlongbench.task as mt
+from builders.docvqa.options import DocVQAOptions, UnanswerableAnchor
+from builders.docvqa.rows import DocumentQuestion
+
+
+def pages_asked(row: DocumentQuestion, document: mt.Document, options: DocVQAOptions) -> tuple[mt.Page, ...]:
+    """Return the pages of the document that may be shown for a question.
+
+    Raises:
+        Rejected: an answer page or the window is not in the document; an answer page is not in the window; only
+            answer pages are to be shown, and there are none.
+
+    """
+    count = len(document.pages)
+    if row.pages and row.pages[-1] >= count:
+        expected, found = f"pages from 1 to {count} of {document.id}", f"page {row.pages[-1] + 1}"
+        raise mt.Rejected(mt.Fault("answer-page-out-of-range", expected, found, field=row.pages_field))
+    if options.context == "oracle":
+        if not row.pages:
+            raise mt.Rejected(mt.Fault("no-answer-pages", "pages to show alone", "none", field=row.pages_field))
+        return tuple(document.pages[page] for page in row.pages)
+    if options.span == "document" or row.window is None:
+        return document.pages
+    first, last = row.window
+    if last >= count:
+        expected, found = f"a window within pages 1 to {count} of {document.id}", f"{first + 1} to {last + 1}"
+        raise mt.Rejected(mt.Fault("window-out-of-range", expected, found, field="start_end_idx"))
+    if row.pages and not first <= row.pages[0] <= row.pages[-1] <= last:
+        expected, found = f"pages from {first + 1} to {last + 1}", f"page {row.pages[0] + 1} to {row.pages[-1] + 1}"
+        raise mt.Rejected(mt.Fault("answer-page-outside-window", expected, found, field=row.pages_field))
+    return document.pages[first : last + 1]
+
+
+def span_of(row: DocumentQuestion, document: mt.Document, options: DocVQAOptions) -> str:
+    """Return the range of pages that a question is about, from 0, such as `41-70`."""
+    is_window = options.span == "window" and row.window is not None
+    first, last = row.window if is_window and row.window else (0, len(document.pages) - 1)
+    return f"{first}-{last}"
+
+
+Rule: TypeAlias = Literal["answer", "best_match", "drawn", "middle"]
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """The pages that every context of a question shows."""
+
+    rule: Rule
+    """How the pages were chosen: `drawn` replaces `best_match` if no page shares a word with the question."""
+    pages: tuple[int, ...]
+    """The numbers of the pages in the document, from 0."""
+
+    @property
+    def noted(self) -> tuple[str, ...]:
+        """The phrases that the lock counts: the rule of an unanswerable question."""
+        return () if self.rule == "answer" else (f"unanswerable anchor {self.rule}",)
+
+
+def choose_anchor(
+    row: DocumentQuestion, pages: Sequence[mt.Page], rule: UnanswerableAnchor, documents: mt.Documents, draws: mt.Draws
+) -> Anchor:
+    """Return the anchor of a question among the pages that may be shown: its answer pages if it has any."""
+    if row.pages:
+        return Anchor("answer", row.pages)
+    if rule == "middle":
+        return Anchor("middle", (pages[(len(pages) - 1) // 2].index,))
+    texts = documents.page_texts(row.doc)
+    if found := mt.rank_texts(row.question, [texts[page.index] for page in pages]):
+        return Anchor("best_match", (pages[found[0]].index,))
+    return Anchor("drawn", (draws.choice("anchor", pages).index,))
+
+
+@dataclass(frozen=True, slots=True)
+class Padding:
+    """Documents left and right of the document that is asked about; those that may not be shown are excluded."""
+
+    own: mt.Document
+    evidence: frozenset[str]
+    """The keys of the answer pages."""
+    others: tuple[mt.Document, ...]
+    """The documents, in the order in which they are taken."""
+    units: Callable[[mt.Document], list[mt.Unit]]
+
+    def __call__(self) -> Iterator[mt.Unit]:
+        """Yield the pages of documents, alternately left and right; the pages of an excluded document have a reason."""
+        return mt.alternate_sides(self._documents())
+
+    def _documents(self) -> Iterator[list[mt.Unit]]:
+        labels, contents = {mt.label(self.own.name)}, {self.own.sha256}
+        for other in self.others:
+            if reason := self._reason(other, labels, contents):
+                yield [replace(unit, excluded=reason) for unit in self.units(other)]
+            else:
+                labels.add(mt.label(other.name))
+                contents.add(other.sha256)
+                yield self.units(other)
+
+    def _reason(self, other: mt.Document, labels: set[str], contents: set[str]) -> str:
+        """Return why a document may not be in the context; empty if it may."""
+        if other.sha256 in contents:
+            return "page of a document that stands there already"
+        if mt.label(other.name) in labels:
+            return "page of a document with another one's label"
+        if not self.evidence.isdisjoint(other.keys):
+            return "page of a document that repeats an answer page"
+        return ""
+
+
+def evidence_keys(row: DocumentQuestion, document: mt.Document) -> frozenset[str]:
+    """Return the keys of the answer pages that are not blank."""
+    return frozenset(key for page, key in enumerate(document.keys) if page in row.pages and key)
