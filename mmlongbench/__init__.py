@@ -297,7 +297,7 @@ def diff(a: str | Path, b: str | Path, *, limit: int = 5, progress: bool | None 
         progress: see `build`.
 
     Returns:
-        What differs; `is_same` where nothing does.
+        The differences; `is_same` is true if there are none.
 
     Raises:
         ReleaseError: one of them is no release.

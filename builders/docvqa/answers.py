@@ -7,11 +7,12 @@ import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from builders.docvqa.options import AnswerWords
-from builders.docvqa.rows import AnswerFormat
 from mmlongbench.task import Fault
 
+AnswerFormat: TypeAlias = Literal["Integer", "Float", "String", "List", "None"]
 NOT_ANSWERABLE = "Not answerable"
 _FORMATS: dict[str, AnswerFormat] = {
     "Int": "Integer",

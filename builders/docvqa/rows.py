@@ -1,13 +1,10 @@
 """The row that every reader of document questions makes for the builder, and how it is made of a raw row."""
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, TypeAlias
 
 from builders.common.fields import is_unicode, not_unicode
-from builders.docvqa.answers import literal_list, normalise
+from builders.docvqa.answers import AnswerFormat, literal_list, normalise
 from mmlongbench.task import Fault, Row, escape_markers
-
-AnswerFormat: TypeAlias = Literal["Integer", "Float", "String", "List", "None"]
 
 
 class DocumentQuestion(Row):

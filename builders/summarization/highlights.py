@@ -112,7 +112,7 @@ def letters(text: str) -> str:
 
 
 def grams(text: str) -> frozenset[str]:
-    """Return the word 5-grams of a text; for a shorter text, all its words."""
+    """Return the runs of five words of a text. A text of fewer words gives one run of all its words."""
     joined = _HYPHEN.sub("", unicodedata.normalize("NFKC", text).casefold())
     words = re.findall(r"\w+", joined)
     count = max(1, len(words) - SIZE + 1) if words else 0

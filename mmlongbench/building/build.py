@@ -244,9 +244,9 @@ def _same(before: _Manifest, now: _Manifest, out: Path, changed: Sequence[Path] 
     if before == now:
         return
     if changed and [{**data, **_SOURCES} for data in before] == [{**data, **_SOURCES} for data in now]:
-        more = f", and {len(changed) - 1:,} more files," if len(changed) > 1 else ""
+        more = f" and {len(changed) - 1:,} more files differ" if len(changed) > 1 else " differs"
         raise BuildError(
-            f"--out {out}: holds an unfinished build of other sources: {changed[0]}{more} differs; restore the old "
+            f"--out {out}: holds an unfinished build of other sources: {changed[0]}{more}; restore the old "
             "files, give another folder, or remove this one"
         )
     named = {str(data.get("name")): data for data in before}

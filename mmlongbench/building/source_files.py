@@ -31,7 +31,7 @@ SETTLED = 2_000_000_000
 SOURCE_FILES = "sources.sqlite"
 """The name of the file in the working folder that has the fingerprints."""
 _OURS = b"\0"
-"""The beginning of the saved name of a file that is in the working folder."""
+"""A saved name that begins with this byte is a path relative to the working folder."""
 _READ = "WHERE length(sha256) = 64"
 """Excludes documents that could not be read or were too large; they have words instead of a hash."""
 

@@ -42,7 +42,7 @@ def print_table(table: RichTable, folds: int = 0) -> None:
 
 
 def print_narrow_table(table: RichTable, usual: int) -> None:
-    """Print a table as wide as the terminal, or as the usual width; wider if numbers would be cut."""
+    """Print a table as wide as the terminal, or `usual` columns if there is none; wider if numbers would be cut."""
     console = _console()
     needed = console.measure(table, options=console.options.update(max_width=_ANY_WIDTH)).minimum
     console.size = ConsoleDimensions(max(console.width if console.is_terminal else usual, needed), console.height)

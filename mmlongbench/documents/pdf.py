@@ -183,7 +183,7 @@ def _recognised(path: Path, number: int, page: "Page", seconds: float) -> str:
 
 
 def _run(command: Sequence[str], given: bytes, seconds: float) -> "subprocess.CompletedProcess[bytes]":
-    """Run a program that ends with this process, because nothing else would end it."""
+    """Run a program with a time limit. On Linux it is killed if this process dies; otherwise it would go on alone."""
     return subprocess.run(
         command,
         input=given,

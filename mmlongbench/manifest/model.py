@@ -238,7 +238,7 @@ class DatasetSpec(_Model):
     reader: str
     """The name of an installed reader: the format of the source."""
     source: dict[str, Location] | Literal["sample"]
-    """Paths by the reader's names for the sources; `sample` draws a small example source."""
+    """The path of each source, under the name that the reader gives it; or `sample`, which draws small sources."""
     corpus: Location | None = None
     """A corpus built by `corpus build`, or an input of that command; by default that of the sample."""
     retrieval: RetrievalSpec = RetrievalSpec()

@@ -273,7 +273,7 @@ def test_totals() -> None:
     assert RULES["idefics2"].total(sizes, adjacent=2) == 3 * 326 - 2
     assert RULES["qwen2.5-vl"].total(iter(sizes), adjacent=2) == 393 + 6 + 393
     assert RULES["nvila"].total([]) == 0
-    with pytest.raises(TokenizationError, match="3 of 3 images follow another: give 0 to one less than all"):
+    with pytest.raises(TokenizationError, match="adjacent: expected 0 to 2 of 3 images, found 3"):
         RULES["idefics2"].total(sizes, adjacent=3)
 
 

@@ -178,7 +178,10 @@ def test_a_strangers_rule(strangers: VisionRules) -> None:
         ("gone", r"'gone' \(stranger_rules:gone of stranger\) is broken: AttributeError: .*no attribute 'gone'"),
         ("nowhere", r"'nowhere' \(stranger_nowhere:rule of stranger\) is broken: ModuleNotFoundError: .*stranger_nowh"),
         ("number", r"'number' \(stranger_rules:number of stranger\) is broken: it is 5, not a VisionRule"),
-        ("unlike", r"'unlike' \(.*\) is broken: the rule calls itself 'other-name'; give both one name"),
+        (
+            "unlike",
+            r"'unlike' \(.*\) is broken: the entry point is named 'unlike', its rule 'other-name'; give both the same name",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_strangers_rule(strangers: VisionRules, name: str, message: str) -> None:

@@ -94,7 +94,9 @@ def _load(points: list[EntryPoint]) -> VisionRule:
     if not isinstance(rule, VisionRule):
         raise TokenizationError(f"{broken}it is {rule!r}, not a VisionRule")
     if fold(rule.name) != fold(points[0].name):
-        raise TokenizationError(f"{broken}the rule calls itself {rule.name!r}; give both one name")
+        raise TokenizationError(
+            f"{broken}the entry point is named {points[0].name!r}, its rule {rule.name!r}; give both the same name"
+        )
     return rule
 
 

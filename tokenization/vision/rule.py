@@ -114,7 +114,8 @@ class VisionRule:
         """
         listed = list(sizes)
         if not 0 <= adjacent <= max(0, len(listed) - 1):
-            raise TokenizationError(f"{adjacent} of {len(listed)} images follow another: give 0 to one less than all")
+            most = max(0, len(listed) - 1)
+            raise TokenizationError(f"adjacent: expected 0 to {most} of {len(listed)} images, found {adjacent}")
         if self.by_place:
             tokens = sum(self.tokens(*size, place) for place, size in enumerate(listed, 1))
         else:

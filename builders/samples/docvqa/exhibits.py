@@ -91,8 +91,8 @@ class Pen:
         colour: Colour = INK,
         align: float = 0,
     ) -> float:
-        """Write lines below y and return where they end; with align 0 x is their start, with 0.5 their centre, with 1
-        their end.
+        """Write lines below y, and return the y where the last one ends. `align` says what x is: 0 is the start of each
+        line, 0.5 its centre, 1 its end.
         """
         font, size = self.bold if bold else self.regular, size or self.size
         for line in [text] if isinstance(text, str) else text:

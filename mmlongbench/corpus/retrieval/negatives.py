@@ -170,6 +170,6 @@ class _Needles:
 
 
 def _telling(name: str) -> Iterator[str]:
-    """Yield the needles of a name, except those in `STOP_WORDS`, unless the name itself is one."""
+    """Yield the texts by which a name is found in a passage. Stop words are left out, unless the whole name is one."""
     bare = normalise(name)
     return (needle for needle in needles(name) if needle.strip() == bare or needle.strip() not in STOP_WORDS)

@@ -157,7 +157,7 @@ def _words(text: str) -> Iterator[Decimal]:
 
 
 def _runs(text: str) -> Iterator[list[str]]:
-    """Yield number words in a row, with the words that link them."""
+    """Yield each unbroken run of number words as a list; words such as `and`, `to` and `a` may be in a run."""
     run: list[str] = []
     for word in (*_WORD.findall(text), ""):
         if word in _FIRST or (run and word in _VOCABULARY):
