@@ -2,9 +2,10 @@
 built-in ones.
 """
 
+import sys
 from dataclasses import dataclass
-from functools import partial
-from importlib.metadata import EntryPoint, entry_points
+from functools import cache, partial
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import Any
 
 from mmlongbench.errors import PluginError, nearest
@@ -64,25 +65,35 @@ def metric_type(name: str) -> type[Metric]:
 
 def described(kind: str, name: str) -> str:
     """Return how messages name a plug-in, such as `builder 'fables' (fables:Fables of mmlongbench-fables)`."""
-    origins = sorted({f"{point.value} of {_origin(point)}" for point in entry_points(group=GROUPS[kind], name=name)})
+    origins = sorted({f"{point.value} of {_origin(point)}" for point in _points(kind).select(name=name)})
     return f"{kind} {name!r}{f' ({origins[0]})' if origins else ''}"
 
 
 def is_installed(kind: str, name: str) -> bool:
     """Return whether a plug-in of this name is installed, without loading it."""
-    return bool(entry_points(group=GROUPS[kind], name=name))
+    return bool(_points(kind).select(name=name))
 
 
 def installed(kind: str) -> list[Plugin]:
     """Return every plug-in of a kind, after trying to load it; a broken one has its problem."""
-    points = sorted(entry_points(group=GROUPS[kind]), key=lambda point: (point.name, point.value))
+    points = sorted(_points(kind), key=lambda point: (point.name, point.value))
     return [_try(kind, point, points) for point in points]
 
 
+def _points(kind: str) -> EntryPoints:
+    return _points_on(kind, tuple(sys.path))
+
+
+@cache
+def _points_on(kind: str, path: tuple[str, ...]) -> EntryPoints:
+    """Return the entry points of a kind, read once for each import path: a build looks hundreds of names up."""
+    return entry_points(group=GROUPS[kind])
+
+
 def _load(kind: str, name: str) -> Any:  # noqa: ANN401  (a class or a function, typed by the callers)
-    points = entry_points(group=GROUPS[kind], name=name)
+    points = _points(kind).select(name=name)
     if not points:
-        names = sorted({point.name for point in entry_points(group=GROUPS[kind])})
+        names = sorted({point.name for point in _points(kind)})
         raise PluginError(f"no {kind} {name!r} is installed (there are: {', '.join(names)}){nearest(name, names)}")
     if len(origins := sorted({f"{point.value} of {_origin(point)}" for point in points})) > 1:
         raise PluginError(f"two {kind}s are called {name!r}: {' and '.join(origins)}; uninstall one")

@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -29,7 +29,7 @@ from mmlongbench.lengths import K
 from mmlongbench.manifest.builtin_manifests import find_manifest
 from mmlongbench.manifest.model import Manifest, load_manifest, narrowed
 from mmlongbench.manifest.reading import read_rows
-from mmlongbench.manifest.registry import installed, metric_type
+from mmlongbench.manifest.registry import installed, metric_type, sample_function
 from mmlongbench.packing.pack import NothingAskedError, PackedExample
 from mmlongbench.release.audit import audit_release
 from mmlongbench.release.images import ImageSizes
@@ -51,6 +51,10 @@ pytestmark = pytest.mark.slow
 def quickstart(limit: int) -> Manifest:
     manifest = load_manifest(find_manifest("quickstart"))
     return narrowed(manifest, "8K,16K,32K", limit)
+
+
+Drawn = dict[str, dict[str, Path]]
+"""The sources and the corpus of each dataset."""
 
 
 NAMES = [dataset.name for dataset in quickstart(1).datasets]
@@ -90,12 +94,31 @@ def is_shared(dataset: Dataset) -> bool:
 
 
 @pytest.fixture(scope="session")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    out = tmp_path_factory.mktemp("conformance") / "release"
-    with run_stages(quickstart(12), out) as session:
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> Drawn:
+    """The samples of the readers, each drawn once."""
+    folder, samples = tmp_path_factory.mktemp("samples"), Drawn()
+    for dataset in quickstart(1).datasets:
+        if dataset.reader not in samples:
+            (folder / dataset.reader).mkdir()
+            samples[dataset.reader] = dict(sample_function(dataset.reader)(folder / dataset.reader))
+    return {dataset.name: samples[dataset.reader] for dataset in quickstart(1).datasets}
+
+
+@pytest.fixture(scope="session")
+def world(drawn: Drawn, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    out, manifest = tmp_path_factory.mktemp("conformance") / "release", quickstart(12)
+    given = (_sources(drawn, dataset.name) for dataset in manifest.datasets)
+    datasets = tuple(each.model_copy(update=more) for each, more in zip(manifest.datasets, given, strict=True))
+    with run_stages(Manifest(datasets=datasets), out) as session:
         finish(list(session.plans.values()), session, LocalExecutor(1, QUIET))
         datasets = {name: session.dataset(name) for name in NAMES}
         yield World(out, datasets, {name: session.questions(name) for name in NAMES}, {})
+
+
+def _sources(drawn: Drawn, name: str) -> dict[str, Any]:
+    """The values of a dataset that say where its sources are."""
+    source = dict(drawn[name])
+    return {"corpus": source.pop("corpus", None), "source": source}
 
 
 every = pytest.mark.parametrize("name", NAMES)
@@ -310,14 +333,23 @@ def _short_text(text: str) -> str:
     return text if len(lines) < 60 else "\n".join([*lines[:25], "…", *lines[-12:]])
 
 
-def test_the_same_bytes_under_another_hash_seed_and_more_workers(tmp_path: Path) -> None:
-    hashes = [_built(tmp_path / f"{seed}-{workers}", seed, workers) for seed, workers in (("0", 1), ("1", 2))]
+def test_the_same_bytes_under_another_hash_seed_and_more_workers(drawn: Drawn, tmp_path: Path) -> None:
+    """Samples are drawn once here; that they are the same under another hash seed is tested beside them."""
+    settings = [
+        f"--set={name}.{key}={value}"
+        for name in NAMES
+        for key, paths in _sources(drawn, name).items()
+        for value in [json.dumps(paths, default=str) if key == "source" else paths]
+        if value
+    ]
+    built = (("0", 1), ("1", 2))
+    hashes = [_built(tmp_path / f"{seed}-{workers}", seed, workers, settings) for seed, workers in built]
     assert hashes[0] == hashes[1]
     assert len(hashes[0]) > 10
 
 
-def _built(out: Path, seed: str, workers: int) -> dict[str, str]:
-    command = [sys.executable, "-m", "mmlongbench", "build", "quickstart", "--limit", "2", "--lengths", "8K"]
+def _built(out: Path, seed: str, workers: int, settings: Sequence[str]) -> dict[str, str]:
+    command = [sys.executable, "-m", "mmlongbench", "build", "quickstart", "--limit", "2", "--lengths", "8K", *settings]
     environment: dict[str, Any] = {**os.environ, "PYTHONHASHSEED": seed}
     subprocess.run([*command, "--out", out, "--workers", str(workers), "-q"], env=environment, check=True)
     return {path.relative_to(out).as_posix(): sha256_of(path) for path in sorted(out.rglob("*")) if path.is_file()}
