@@ -64,8 +64,9 @@ class MMNIAH(mt.Builder[HaystackQuestion]):
 
     @property
     def spec(self) -> mt.TaskSpec:
-        """Return the declarations; counting, and reasoning over text, have several needles; choices and counts have own
-        metrics.
+        """Return the declarations. The tasks of counting and of reasoning over text have several needles, which are
+        permuted. The metric depends on the task: there is one each for counts, for choices between pictures, and for
+        short texts.
         """
         task, is_text = self.options.task, self.options.needle == "text"
         is_several = task == "counting" or (task == "reasoning" and is_text)

@@ -15,7 +15,7 @@ class HiddenNeedle(BaseModel):
     text: str = ""
     """A sentence without a newline and without a marker."""
     image: str = ""
-    """The source's name of the picture that is the needle or contains it."""
+    """The name, in the source, of the picture that is the needle or contains it; empty if the needle is a sentence."""
 
 
 class HaystackQuestion(Row):

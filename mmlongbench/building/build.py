@@ -32,7 +32,7 @@ from mmlongbench.release.lock import Lock, LockedFile, read_lock, versions
 _Manifest: TypeAlias = Sequence[Mapping[str, object]]
 """The resolved manifest: its datasets in order."""
 _SOURCES = dict.fromkeys(("source", "source_sha256", "corpus", "errata", "reranker_sha256"))
-"""The keys that a resolved manifest has about the bytes of its sources."""
+"""The keys of a resolved dataset that change with its sources; None replaces them to compare everything else."""
 
 
 @dataclass(frozen=True, slots=True)

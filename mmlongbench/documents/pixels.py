@@ -24,7 +24,7 @@ small objects on white, sky and noise)."""
 _MAX_EXIF = 1024 * 1024
 """The bytes of an EXIF chunk that are read."""
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
-"""The formats that are opened: those that can be written again, and none that passes its bytes to another program."""
+"""The formats that are opened. Pillow can save each of them, and reads them without another program (as EPS needs)."""
 
 
 class PictureFile(Protocol):

@@ -209,7 +209,7 @@ def compare_files(
     lock: Lock,
     rejected: Set[tuple[str, str, int | None]] | None,
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield (file, kind, where) of differences between the files of a dataset, or from the counts of the lock.
+    """Yield (file, kind, where) for each difference: between files of one dataset, or between a file and the lock.
 
     Args:
         files: every public file that could be read, with the facts of its records.

@@ -113,8 +113,8 @@ def _list(answer: str, prediction: str) -> float:
 
 
 def _elements(elements: list[object]) -> Iterator[tuple[object, str]]:
-    """Yield the elements with their formats. Plain strings come first, as one, so that a long prediction may contain
-    them all.
+    """Yield each element with its format. Strings that need no exact match are joined and come first, as one element:
+    one by one, a prediction that lists them all would score low on each.
     """
     kinds = [_kind(element) for element in elements]
     is_merged = [kind == "String" and not is_exact(str(each)) for each, kind in zip(elements, kinds, strict=True)]

@@ -85,9 +85,9 @@ class Judged(Metric):
         if settings.profile is None:
             return None
         raise JudgeError(
-            f"--profile official: {self.name} needs the public code's own prompts, which are no part of this project; "
-            f"give --judge-prompts its {self.prompts_file} or its checkout ({' and '.join(FILES)} in it); without "
-            "them its scores are `ours`"
+            f"--profile official: {self.name} needs the prompts of the public code, which are no part of this project; "
+            f"give --judge-prompts the public code's {self.prompts_file}, or the folder of its checkout (with "
+            f"{' and '.join(FILES)}); without --profile official, its scores are `ours`"
         )
 
     def _with_model(self, judge: Judge) -> Judge:

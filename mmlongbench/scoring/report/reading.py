@@ -55,7 +55,7 @@ class Reading:
     """The lines that were read so far; names are replaced by numbers in the order in which they occur."""
 
     keeps: Callable[[str], bool]
-    """Returns whether the lines of a metric are needed complete."""
+    """Returns whether the whole score of each line of a metric is kept, with its details; totals need it."""
     numbers: dict[str, Numbers] = field(default_factory=lambda: defaultdict(Numbers))
     """The meaning of the numbers, by column. It also has questions and files of lines that are not added."""
     rows: "array[int]" = field(default_factory=_integers)
