@@ -139,8 +139,8 @@ def test_without_the_public_prompts_official_is_refused_by_name_with_the_way_on(
         FluencyF1(settings)
     said = str(raised.value)
     assert said.startswith("--profile official: judge-fluency-f1 needs the public code's own prompts")
-    assert "give --judge-prompts its scripts/eval_gpt4_summ.py or its checkout" in said
-    assert said.endswith("without them its scores are `ours`")
+    assert "give --judge-prompts the public code's scripts/eval_gpt4_summ.py, or the folder of its checkout" in said
+    assert said.endswith("without --profile official, its scores are `ours`")
 
 
 def test_ours_has_the_same_structure_in_words_of_its_own(data: Path, checkout: Path) -> None:

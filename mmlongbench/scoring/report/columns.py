@@ -28,7 +28,7 @@ class Series:
     profile: str = UNKNOWN
     """The profile, followed by choices if these distinguish it from other series of the model (see `told_apart`)."""
     choices: tuple[str, ...] = ()
-    """The choices that change its scores within the profile; empty after `told_apart`, which may add them to `profile`."""
+    """The choices that change its scores within the profile; empty after `told_apart`, which adds them to `profile`."""
 
     @property
     def label(self) -> str:

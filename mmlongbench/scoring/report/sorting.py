@@ -20,8 +20,8 @@ _EXAMPLE = ["series", "file", "question", "placement"]
 
 
 def read(folder: Path, keeps: Callable[[str], bool] = lambda metric: False, profile: str = "") -> Scores:
-    """Read the scores of a folder, or those under one profile. `keeps` returns whether a metric needs the whole score of
-    each line, with its details.
+    """Read the scores of a folder, or those under one profile. `keeps` returns whether a metric needs the whole score
+    of each line, with its details.
 
     Raises:
         ReleaseError: there are no scores, a line is not valid or occurs twice, a score is impossible, or files of
