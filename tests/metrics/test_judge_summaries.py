@@ -138,7 +138,7 @@ def test_without_the_public_prompts_official_is_refused_by_name_with_the_way_on(
     with pytest.raises(JudgeError) as raised:
         FluencyF1(settings)
     said = str(raised.value)
-    assert said.startswith("--profile official: judge-fluency-f1 needs the public code's own prompts")
+    assert said.startswith("--profile official: judge-fluency-f1 needs the prompts of the public code")
     assert "give --judge-prompts the public code's scripts/eval_gpt4_summ.py, or the folder of its checkout" in said
     assert said.endswith("without --profile official, its scores are `ours`")
 
