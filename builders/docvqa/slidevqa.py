@@ -86,7 +86,11 @@ def _named_slides(questions: Path) -> dict[str, tuple[str, ...]]:
 
 def _deck(deck: Path, root: Path, named: tuple[str, ...]) -> PageImages | Fault:
     """Return a deck's slides as its questions name them, else all slides if no number is missing."""
-    there = {path.name for path in deck.iterdir() if _SLIDE.fullmatch(path.name) and file_inside(root, path)}
+    there = {
+        path.name
+        for path in deck.iterdir()
+        if _SLIDE.fullmatch(path.name) and file_inside(root, path.relative_to(root))
+    }
     if not named:
         numbered: dict[int, str] = {}
         for name in sorted(there):

@@ -100,7 +100,7 @@ def _files(source: Path) -> dict[str, Path]:
 
 
 def _text(root: Path, file: Path) -> str | Fault:
-    if root.is_dir() and file_inside(root, file) is None:
+    if root.is_dir() and file_inside(root, file.relative_to(root)) is None:
         return Fault("path-outside-source", "a page that lies in the folder", "a link out of it")
     try:
         if (size := file.stat().st_size) > _MAX_BYTES:

@@ -68,9 +68,8 @@ class InfoSeek(Reader[EntityQuestion]):
         """Return the picture of a question, with any ending; None for a name that leads out of the folder."""
         if "/" in name:
             return None
-        folders = (sources["images"] / name[-8:-6], sources["images"])
-        paths = (folder / f"{name}{ending}" for folder in folders for ending in _ENDINGS)
-        return next((path for path in paths if file_inside(sources["images"], path)), None)
+        names = (f"{folder}{name}{ending}" for folder in (f"{name[-8:-6]}/", "") for ending in _ENDINGS)
+        return next(filter(None, (file_inside(sources["images"], each) for each in names)), None)
 
 
 def _id(raw: Mapping[str, object] | Fault, place: str) -> str:

@@ -49,7 +49,7 @@ class ViQuAE(Reader[EntityQuestion]):
 
     def image(self, sources: SourcePaths, name: str) -> Path | None:
         """Return the picture of a question; None for a name that leads out of the folder."""
-        return None if "/" in name else file_inside(sources["images"], sources["images"] / name)
+        return None if "/" in name else file_inside(sources["images"], name)
 
 
 def _row(id: str, raw: Mapping[str, object]) -> EntityQuestion | Fault:

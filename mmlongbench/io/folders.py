@@ -54,7 +54,10 @@ def visible_files(folder: Path) -> list[Path]:
 
 
 def file_inside(folder: Path, name: str | Path) -> Path | None:
-    """Return a file by its name if it is inside the folder when all links are followed; the names come from data."""
+    """Return a file of a folder if it is inside the folder when all links are followed.
+
+    `name` is its path below the folder and may come from data. It never begins with the folder itself.
+    """
     path = folder / name
     try:
         is_there = path.is_file() and any(path.resolve().is_relative_to(root) for root in _roots(folder))

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from itertools import pairwise
@@ -57,7 +56,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
         draw(folder / name)
     draw_folders(folder / "shapes")
     draw_upstream(folder / "MM-NIAH")
-    shutil.copytree(draw_hidden_pictures(folder / "hidden")["documents"], folder / "pages")
+    draw_hidden_pictures(folder)  # into the folder `pages`
     return folder
 
 

@@ -9,13 +9,14 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from built import run_stages
 
 from mmlongbench.building.dataset import Dataset
@@ -333,25 +334,24 @@ def _short_text(text: str) -> str:
     return text if len(lines) < 60 else "\n".join([*lines[:25], "…", *lines[-12:]])
 
 
-def test_the_same_bytes_under_another_hash_seed_and_more_workers(drawn: Drawn, tmp_path: Path) -> None:
+def test_the_same_bytes_under_another_hash_seed_more_workers_and_relative_paths(drawn: Drawn, tmp_path: Path) -> None:
     """Samples are drawn once here; that they are the same under another hash seed is tested beside them."""
-    settings = [
-        f"--set={name}.{key}={value}"
-        for name in NAMES
-        for key, paths in _sources(drawn, name).items()
-        for value in [json.dumps(paths, default=str) if key == "source" else paths]
-        if value
-    ]
-    built = (("0", 1), ("1", 2))
-    hashes = [_built(tmp_path / f"{seed}-{workers}", seed, workers, settings) for seed, workers in built]
+    folder = Path(os.path.commonpath([path for paths in drawn.values() for path in paths.values()]))
+    relative = {name: {key: path.relative_to(folder) for key, path in paths.items()} for name, paths in drawn.items()}
+    hashes = [_built(drawn, tmp_path, tmp_path / "0", "0", 1), _built(relative, folder, tmp_path / "1", "1", 2)]
     assert hashes[0] == hashes[1]
     assert len(hashes[0]) > 10
 
 
-def _built(out: Path, seed: str, workers: int, settings: Sequence[str]) -> dict[str, str]:
-    command = [sys.executable, "-m", "mmlongbench", "build", "quickstart", "--limit", "2", "--lengths", "8K", *settings]
-    environment: dict[str, Any] = {**os.environ, "PYTHONHASHSEED": seed}
-    subprocess.run([*command, "--out", out, "--workers", str(workers), "-q"], env=environment, check=True)
+def _built(drawn: Drawn, folder: Path, out: Path, seed: str, workers: int) -> dict[str, str]:
+    """The hash of each file of a release that is built in a folder, where its manifest is."""
+    manifest = yaml.safe_load(find_manifest("quickstart").read_text("utf-8"))
+    for dataset in manifest["datasets"]:
+        dataset |= json.loads(json.dumps(_sources(drawn, dataset["name"]), default=str))
+    (folder / "own.yaml").write_text(yaml.safe_dump(manifest), "utf-8")
+    command = [sys.executable, "-m", "mmlongbench", "build", "own.yaml", "--limit", "2", "--lengths", "8K"]
+    environment: dict[str, Any] = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([*command, "--out", out, "--workers", str(workers), "-q"], env=environment, check=True, cwd=folder)
     return {path.relative_to(out).as_posix(): sha256_of(path) for path in sorted(out.rglob("*")) if path.is_file()}
 
 
