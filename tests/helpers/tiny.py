@@ -2,9 +2,11 @@
 
 import io
 import json
+import math
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +21,8 @@ from mmlongbench.io.atomic import sha256_of
 PAGES = {"ash": 2, "birch": 3, "cedar": 4, "dogwood": 5}
 SIDE = 200
 """Points: 400 pixels at 144 DPI, 14 × 14 cells, 196 tokens a page. Four pages fit 1K, nine fit 2K."""
+PATIENCE = "mmlongbench.building.executors.local.PATIENCE"
+"""The seconds after which a build without `--workers` starts others; on a busy machine, any build might."""
 Row = dict[str, str]
 
 
@@ -93,6 +97,24 @@ def write_manifest(path: Path, **changes: Any) -> Path:
     return path
 
 
+END = "\x1e"
+"""What stands between the outputs of commands of one process; no command prints it."""
+IN_TURN = f"""
+import json, sys
+from mmlongbench.cli import main
+
+for sys.argv in json.loads(sys.argv[1]):
+    code = 1
+    try:
+        main()
+    except SystemExit as stop:
+        code = stop.code or 0
+    print(end={END!r})
+    print(code, end={END!r}, flush=True)
+    print(end={END!r}, file=sys.stderr, flush=True)
+"""
+
+
 @dataclass(frozen=True)
 class Ran:
     """The result of a command."""
@@ -103,14 +125,25 @@ class Ran:
 
 
 def command(*args: object) -> Ran:
-    """Run the command line in this process."""
+    """Run the command line in this process; it starts workers only if `--workers` says so, however long it takes."""
     out, err = io.StringIO(), io.StringIO()
-    argv = ["mmlongbench", *map(str, args)]
-    with mock.patch.object(sys, "argv", argv), redirect_stdout(out), redirect_stderr(err):
+    argv = mock.patch.object(sys, "argv", ["mmlongbench", *map(str, args)])
+    with argv, mock.patch(PATIENCE, math.inf), redirect_stdout(out), redirect_stderr(err):
         try:
             main()
         except SystemExit as stop:
             return Ran(int(stop.code or 0), out.getvalue(), err.getvalue())
+
+
+def in_one_process(*commands: Sequence[object], **options: Any) -> list[Ran]:
+    """Run command lines one after the other in one process of their own, whose imports they share."""
+    lines = json.dumps([["mmlongbench", *map(str, words)] for words in commands])
+    options = {"check": True, "capture_output": True, "text": True, **options}
+    done = subprocess.run([sys.executable, "-c", IN_TURN, lines], **options)
+    outs, errs = (text.split(END)[:-1] for text in (done.stdout, done.stderr))
+    codes, outs = outs[1::2], outs[::2]
+    assert len(codes) == len(outs) == len(errs) == len(commands)
+    return [Ran(int(code), out, err) for code, out, err in zip(codes, outs, errs, strict=True)]
 
 
 def mmlongbench(*args: object, **options: Any) -> Ran:
