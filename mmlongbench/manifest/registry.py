@@ -2,9 +2,10 @@
 built-in ones.
 """
 
+import os
 import sys
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import lru_cache, partial
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import Any
 
@@ -81,13 +82,22 @@ def installed(kind: str) -> list[Plugin]:
 
 
 def _points(kind: str) -> EntryPoints:
-    return _points_on(kind, tuple(sys.path))
+    """Return the entry points of a kind."""
+    return _points_in(kind, tuple((folder, _changed(folder)) for folder in sys.path))
 
 
-@cache
-def _points_on(kind: str, path: tuple[str, ...]) -> EntryPoints:
-    """Return the entry points of a kind, read once for each import path: a build looks hundreds of names up."""
+@lru_cache(maxsize=16)
+def _points_in(kind: str, folders: tuple[tuple[str, int], ...]) -> EntryPoints:
+    """Look once in folders that have not changed: Python reads a file of every installed package each time."""
     return entry_points(group=GROUPS[kind])
+
+
+def _changed(folder: str) -> int:
+    """Return when something was last installed into a folder, in nanoseconds; 0 if it is not there."""
+    try:
+        return os.stat(folder or ".").st_mtime_ns  # noqa: PTH116
+    except OSError:
+        return 0
 
 
 def _load(kind: str, name: str) -> Any:  # noqa: ANN401  (a class or a function, typed by the callers)
