@@ -36,12 +36,20 @@ RESULTS = (
 )
 
 
-def unfinished(source: Path, out: Path) -> Path:
-    """A build that was stopped when all its shards were done."""
+@pytest.fixture(scope="module")
+def stopped(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A build that was stopped when all its shards were done; not to be changed."""
+    out = tmp_path_factory.mktemp("stopped") / "out"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("mmlongbench.building.build.finish", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         assert build(source, out).code == 130
     return out
+
+
+@pytest.fixture
+def out(stopped: Path, tmp_path: Path) -> Path:
+    """The same build in a folder of its own."""
+    return shutil.copytree(stopped, tmp_path / "out")
 
 
 def replace(path: Path) -> None:
@@ -54,9 +62,8 @@ def replace(path: Path) -> None:
 @pytest.mark.parametrize("change", [replace, Path.unlink], ids=["replaced", "removed"])
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_that_is_not_what_was_made_is_made_again(
-    name: str, change: Callable[[Path], None], source: Path, finished: Path, tmp_path: Path
+    name: str, change: Callable[[Path], None], out: Path, source: Path, finished: Path
 ) -> None:
-    out = unfinished(source, tmp_path / "out")
     change(out / name)
     ended = build(source, out)
     assert ended.code == 2
@@ -85,9 +92,8 @@ def test_a_part_finishes_only_what_was_made(source: Path, finished: Path, tmp_pa
     assert hashes(out) == hashes(finished)
 
 
-def test_an_image_that_nobody_made_is_rendered_anew(source: Path, finished: Path, tmp_path: Path) -> None:
+def test_an_image_that_nobody_made_is_rendered_anew(out: Path, source: Path, finished: Path) -> None:
     """As after a kill: a file that no result describes."""
-    out = unfinished(source, tmp_path / "out")
     replace(out / FILES[0])
     BuildDir(out).discard(Shard("images", "mmlongdoc", "pages/cedar"))
     assert build(source, out).code == 0
@@ -119,9 +125,8 @@ def short(path: Path) -> None:
 @pytest.mark.parametrize("tear", [torn, cut, empty, other, short])
 @pytest.mark.parametrize("name", RESULTS)
 def test_a_torn_result_counts_as_not_done(
-    name: str, tear: Callable[[Path], None], source: Path, finished: Path, tmp_path: Path
+    name: str, tear: Callable[[Path], None], out: Path, source: Path, finished: Path
 ) -> None:
-    out = unfinished(source, tmp_path / "out")
     tear(out / ".build" / f"{name}.jsonl")
     ended = build(source, out)
     assert ended.code == 0, ended.err
@@ -129,8 +134,7 @@ def test_a_torn_result_counts_as_not_done(
     assert not leftovers(out)
 
 
-def test_a_result_that_was_changed_inside_is_named_and_made_again(source: Path, finished: Path, tmp_path: Path) -> None:
-    out = unfinished(source, tmp_path / "out")
+def test_a_result_that_was_changed_inside_is_named_and_made_again(out: Path, source: Path, finished: Path) -> None:
     path = out / ".build" / "records" / "mmlongdoc" / "1K" / "00000.jsonl"
     BuildDir(out).discard(Shard("cells", "mmlongdoc", "1K"))
     path.write_bytes(path.read_bytes().replace(b"white", b"black"))
@@ -163,11 +167,18 @@ def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
         list(build_dir.read(shard, ROWS))
 
 
+@pytest.fixture(scope="module")
+def of_seed_7(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The release of another seed; not to be changed."""
+    whole = tmp_path_factory.mktemp("of_seed_7") / "whole"
+    assert build(source, whole, "--set", "seed=7").code == 0
+    return whole
+
+
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", "null", '{"root": "x"}', '{"format": 3, "root": "x", "datasets": [{}], "versions": {}}']
 )
-def test_a_torn_plan_counts_as_none(text: str, source: Path, finished: Path, tmp_path: Path) -> None:
-    out = unfinished(source, tmp_path / "out")
+def test_a_torn_plan_counts_as_none(text: str, out: Path, source: Path, of_seed_7: Path) -> None:
     (out / ".build" / "plan.json").write_text(text)
     stray = [out / folder / "stray" for folder in ("mmlb_data", "mmlb_image", "items")]  # of the manifest before
     for path in stray:
@@ -177,15 +188,11 @@ def test_a_torn_plan_counts_as_none(text: str, source: Path, finished: Path, tmp
     ended = build(source, out, "--set", "seed=7")  # it is not known to which manifest the results belong
     assert ended.code == 0, ended.err
     assert lock(out)["manifest"][0]["seed"] == 7
-    assert build(source, tmp_path / "whole", "--set", "seed=7").code == 0
-    assert hashes(out) == hashes(tmp_path / "whole")
+    assert hashes(out) == hashes(of_seed_7)
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"root": "x", "a":' * 5000])
-def test_a_plan_that_is_nested_too_deeply_counts_as_none(
-    text: str, source: Path, finished: Path, tmp_path: Path
-) -> None:
-    out = unfinished(source, tmp_path / "out")
+def test_a_plan_that_is_nested_too_deeply_counts_as_none(text: str, out: Path, source: Path, finished: Path) -> None:
     (out / ".build" / "plan.json").write_text(text)
     assert build(source, out).code == 0
     assert hashes(out) == hashes(finished)
@@ -194,10 +201,9 @@ def test_a_plan_that_is_nested_too_deeply_counts_as_none(
 @pytest.mark.parametrize("name", ["rows/mmlongdoc/all", "documents/mmlongdoc/ash", "records/mmlongdoc/1K/00000"])
 @pytest.mark.parametrize("lines", [b"", b"[" * 100_000 + b"\n", b'{"kind": "other"}\n'], ids=["none", "deep", "other"])
 def test_a_result_of_other_lines_than_its_stage_writes_is_named_and_made_again(
-    name: str, lines: bytes, source: Path, finished: Path, tmp_path: Path
+    name: str, lines: bytes, out: Path, source: Path, finished: Path
 ) -> None:
     """Its last line marks it as complete."""
-    out = unfinished(source, tmp_path / "out")
     path = out / ".build" / f"{name}.jsonl"
     end = json.dumps({"bytes": len(lines), "sha256": hashlib.sha256(lines).hexdigest()}).encode()
     path.write_bytes(lines + end + b"\n")
@@ -209,10 +215,7 @@ def test_a_result_of_other_lines_than_its_stage_writes_is_named_and_made_again(
     assert hashes(out) == hashes(finished)
 
 
-def test_rows_of_another_type_than_the_reader_has_now_are_made_again(
-    source: Path, finished: Path, tmp_path: Path
-) -> None:
-    out = unfinished(source, tmp_path / "out")
+def test_rows_of_another_type_than_the_reader_has_now_are_made_again(out: Path, source: Path, finished: Path) -> None:
     path = out / ".build" / "rows" / "mmlongdoc" / "all.jsonl"
     lines = [json.loads(line) for line in path.read_bytes().splitlines()[:-1]]
     lines[0]["row"]["field_of_before"] = 1
@@ -227,9 +230,9 @@ def test_rows_of_another_type_than_the_reader_has_now_are_made_again(
 
 @pytest.mark.parametrize("change", ["one row more", "one row less", "another answer"])
 def test_rows_that_are_read_anew_as_others_begin_the_choice_anew(
-    change: str, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    change: str, out: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    out, row = unfinished(source, tmp_path / "out"), MMLongBenchDoc.row
+    row = MMLongBenchDoc.row
 
     def more(self: MMLongBenchDoc, raw: mt.RawRow, sources: mt.SourcePaths) -> mt.Row | mt.Fault:
         mended = replace_fields(raw, fields={**raw.fields, "evidence_pages": "[1]"})
@@ -253,8 +256,7 @@ def test_rows_that_are_read_anew_as_others_begin_the_choice_anew(
     assert hashes(tmp_path / "anew").items() <= hashes(out).items()  # a page that no example shows any more may stay
 
 
-def test_a_plan_that_is_whole_but_of_another_engine_is_torn_too(source: Path, finished: Path, tmp_path: Path) -> None:
-    out = unfinished(source, tmp_path / "out")
+def test_a_plan_that_is_whole_but_of_another_engine_is_torn_too(out: Path, source: Path, finished: Path) -> None:
     saved = json.loads((out / ".build" / "plan.json").read_text())
     saved["datasets"][0]["plan"]["spec"]["unknown"] = 1
     (out / ".build" / "plan.json").write_text(json.dumps(saved))
