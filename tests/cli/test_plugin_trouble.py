@@ -3,10 +3,11 @@
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tiny import Ran, environment, mmlongbench
+from tiny import Ran, environment, in_one_process
 
 pytestmark = pytest.mark.slow
 
@@ -37,12 +38,34 @@ def twin(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return install(tmp_path_factory.mktemp("twin"), "twin")
 
 
-def run(site: Path, *args: object) -> Ran:
-    return mmlongbench(*args, env=environment(PYTHONPATH=site, COLUMNS=300))
+def run(site: Path, *commands: Sequence[object]) -> list[Ran]:
+    """Run commands in a process that finds the packages of a folder."""
+    return in_one_process(*commands, env=environment(PYTHONPATH=site, COLUMNS=300))
 
 
-def test_list_shows_what_is_broken_with_its_cause_and_the_rest(broken: Path) -> None:
-    listed = run(broken, "list", "--json")
+@pytest.fixture(scope="module")
+def refused(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which no build of a broken plug-in writes anything."""
+    return tmp_path_factory.mktemp("refused")
+
+
+@pytest.fixture(scope="module")
+def ran(broken: Path, source: Path, finished: Path, refused: Path) -> dict[str, Ran]:
+    """Commands with the broken plug-ins; a build is called by the plug-in that it uses."""
+    commands: dict[str, Sequence[object]] = {
+        **{
+            name: ("build", source / "tiny.yaml", "--out", refused / name, "--set", f"builder={name}")
+            for name in PROBLEMS
+        },
+        "audit": ("audit", finished, "-q"),
+        "list": ("list", "--json"),
+        "table": ("list",),
+    }
+    return dict(zip(commands, run(broken, *commands.values()), strict=True))
+
+
+def test_list_shows_what_is_broken_with_its_cause_and_the_rest(ran: dict[str, Ran]) -> None:
+    listed = ran["list"]
     assert listed.code == 0
     plugins = {(plugin["kind"], plugin["name"]): plugin for plugin in json.loads(listed.out)["plugins"]}
     for name, problem in PROBLEMS.items():
@@ -54,34 +77,33 @@ def test_list_shows_what_is_broken_with_its_cause_and_the_rest(broken: Path) -> 
         "installed"
     )
     assert not plugins["builder", "docvqa"]["problem"]
-    table = run(broken, "list").out
+    table = ran["table"].out
     assert (
         "  lacking            BROKEN: builder 'lacking' (broken_plugins:Lacking of mmlongbench-broken) is bro" in table
     )
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_a_build_of_a_broken_one_fails_with_one_line(name: str, broken: Path, source: Path, tmp_path: Path) -> None:
-    failed = run(broken, "build", source / "tiny.yaml", "--out", tmp_path / "out", "--set", f"builder={name}")
+def test_a_build_of_a_broken_one_fails_with_one_line(name: str, ran: dict[str, Ran], refused: Path) -> None:
+    failed = ran[name]
     assert failed.code == 2
     assert f"error: builder {name!r} (" in failed.err
     assert PROBLEMS[name] in failed.err
     assert failed.err.count("\n") == 1
-    assert not (tmp_path / "out").exists()
+    assert not (refused / name).exists()
 
 
-def test_a_broken_plugin_does_not_hinder_a_build_with_others(
-    broken: Path, source: Path, finished: Path, tmp_path: Path
-) -> None:
-    assert run(broken, "audit", finished, "-q").code == 0
+def test_a_broken_plugin_does_not_hinder_a_build_with_others(ran: dict[str, Ran]) -> None:
+    assert ran["audit"].code == 0
 
 
 def test_two_of_one_name_are_an_error_that_names_both(twin: Path, source: Path, tmp_path: Path) -> None:
-    failed = run(twin, "build", source / "tiny.yaml", "--out", tmp_path / "out")
+    build = ("build", source / "tiny.yaml", "--out", tmp_path / "out")
+    failed, listed = run(twin, build, ("list", "--json"))
     said = (
         "two builders are called 'docvqa': builders.docvqa:DocVQA of mmlongbench and twin_plugin:DocVQA of "
         "mmlongbench-twin; uninstall one"
     )
     assert (failed.code, failed.err) == (2, f"error: {said}\n")
-    plugins = json.loads(run(twin, "list", "--json").out)["plugins"]
+    plugins = json.loads(listed.out)["plugins"]
     assert [plugin["problem"] for plugin in plugins if plugin["name"] == "docvqa"] == [said, said]
