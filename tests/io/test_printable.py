@@ -8,6 +8,8 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,20 @@ from hypothesis import strategies as st
 from rich.console import Console
 from rich.progress import Progress as Bars
 from rich.progress import TaskID
-from tiny import Ran, build, command, draw_pdf, lock, mmlongbench, records, row, write_manifest, write_rows
+from tiny import (
+    Ran,
+    build,
+    command,
+    draw_pdf,
+    environment,
+    in_one_process,
+    lock,
+    mmlongbench,
+    records,
+    row,
+    write_manifest,
+    write_rows,
+)
 
 from mmlongbench.building.run_log import logged
 from mmlongbench.cli.drawing import Table
@@ -296,8 +311,8 @@ def test_a_traceback_is_shown_too(source: Path, tmp_path: Path) -> None:
     ],
 )
 def test_a_url_s_secrets_are_in_no_error_and_no_log(url: str, source: Path, tmp_path: Path) -> None:
-    for options in ((), ("--json",), ("--stage", "prepare")):
-        refused = mmlongbench("build", source / "tiny.yaml", "--out", url, *options, cwd=tmp_path)
+    build = ("build", source / "tiny.yaml", "--out", url)
+    for refused in in_one_process(build, (*build, "--json"), (*build, "--stage", "prepare"), cwd=tmp_path):
         assert refused.code == 2
         assert "SECRET@" not in refused.err + refused.out
         assert "sig=" not in refused.err + refused.out
@@ -315,11 +330,29 @@ def test_the_log_of_a_build_is_printable_and_has_no_secret(tmp_path: Path, monke
     assert "s3://…@bucket/a\\x1b" in text
 
 
+WORDS = [("audit", "{0}", "--histogram"), ("stats", "{0}"), ("list",), ("verify", "{0}")]
+
+
+@pytest.fixture(scope="module")
+def in_encodings(finished: Path) -> Callable[[str], dict[tuple[str, ...], Ran]]:
+    """A function that runs the commands once in a process whose streams have an encoding."""
+
+    @cache
+    def run(encoding: str) -> dict[tuple[str, ...], Ran]:
+        commands = [[word.format(finished) for word in words] for words in WORDS]
+        given = environment(PYTHONIOENCODING=encoding)
+        ran = in_one_process(*commands, env=given, encoding=encoding, text=None)
+        return dict(zip(WORDS, ran, strict=True))
+
+    return run
+
+
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
-@pytest.mark.parametrize("words", [("audit", "{0}", "--histogram"), ("stats", "{0}"), ("list",), ("verify", "{0}")])
-def test_any_encoding_of_the_output_will_do(words: tuple[str, ...], encoding: str, finished: Path) -> None:
-    given = [word.format(finished) for word in words]
-    ran = mmlongbench(*given, env={**os.environ, "PYTHONIOENCODING": encoding}, encoding=encoding, text=None)
+@pytest.mark.parametrize("words", WORDS)
+def test_any_encoding_of_the_output_will_do(
+    words: tuple[str, ...], encoding: str, in_encodings: Callable[[str], dict[tuple[str, ...], Ran]]
+) -> None:
+    ran = in_encodings(encoding)[words]
     assert (ran.code, ran.err) == (0, "")
     if "--histogram" in words:
         assert ("@" in ran.out) == (encoding != "utf-8")
@@ -327,7 +360,9 @@ def test_any_encoding_of_the_output_will_do(words: tuple[str, ...], encoding: st
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
 def test_streams_that_are_closed_are_done_without(closed: str, source: Path, finished: Path, tmp_path: Path) -> None:
+    workers = 2 if closed == "<&- >&- 2>&-" else 1  # workers inherit what is closed
     words = [sys.executable, "-m", "mmlongbench", "build", str(source / "tiny.yaml"), "--out", str(tmp_path / "out")]
+    words += ["--workers", str(workers)]
     ran = subprocess.run(["sh", "-c", f'exec "$@" {closed}', "sh", *words], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert lock(tmp_path / "out") == lock(finished)
