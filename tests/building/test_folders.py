@@ -17,9 +17,9 @@ from tiny import (
     command,
     draw_pdf,
     hashes,
+    in_one_process,
     leftovers,
     lock,
-    mmlongbench,
     rejects,
     write_manifest,
     write_rows,
@@ -56,6 +56,14 @@ def interrupted(source: Path, out: Path, *args: object) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("mmlongbench.building.build.finish", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         assert build(source, out, *args).code == 130
+
+
+@pytest.fixture(scope="module")
+def stopped(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A build of the tiny source that was stopped; not to be changed."""
+    out = tmp_path_factory.mktemp("stopped") / "out"
+    interrupted(source, out)
+    return out
 
 
 def copied(source: Path, to: Path) -> Path:
@@ -117,8 +125,9 @@ def drop_privileges() -> None:
 def test_a_folder_that_cannot_be_written_is_refused(source: Path, tmp_path: Path) -> None:
     locked = tmp_path / "locked"
     locked.mkdir(mode=0o555)
-    for out in (locked, locked / "new"):
-        refused = mmlongbench("build", source / "tiny.yaml", "--out", out, preexec_fn=drop_privileges)
+    outs = (locked, locked / "new")
+    commands = [("build", source / "tiny.yaml", "--out", out) for out in outs]
+    for out, refused in zip(outs, in_one_process(*commands, preexec_fn=drop_privileges), strict=True):
         assert (refused.code, refused.err) == (2, f"error: --out {out}: cannot be written: Permission denied\n")
     assert not [*locked.iterdir()]
 
@@ -147,13 +156,9 @@ def test_a_finished_release_is_complete_and_is_not_touched(source: Path, finishe
     ],
 )
 def test_a_release_of_another_manifest_is_refused_by_the_key_that_differs(
-    state: str, setting: str, key: str, source: Path, finished: Path, tmp_path: Path
+    state: str, setting: str, key: str, source: Path, finished: Path, stopped: Path, tmp_path: Path
 ) -> None:
-    out = tmp_path / "out"
-    if state == "finished":
-        copied(finished, out)
-    else:
-        interrupted(source, out)
+    out = copied(finished if state == "finished" else stopped, tmp_path / "out")
     before = hashes(out)
     refused = build(source, out, "--set", setting)
     assert refused.code == 2
