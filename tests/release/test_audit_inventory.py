@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from tiny import command, mmlongbench, records
+from tiny import Ran, command, in_one_process, records
 
 from mmlongbench.io.progress import Progress
 from mmlongbench.release.audit import audit_release
@@ -97,15 +97,27 @@ def test_a_lock_that_does_not_describe_a_file_is_refused(file: object, release: 
     assert "files.rejects.jsonl" in refused.err
 
 
-@pytest.mark.parametrize("as_json", [True, False])
-def test_an_audit_says_the_same_whatever_the_workers(as_json: bool, release: Path) -> None:
+OPTIONS = {True: ("--json",), False: ()}
+WORKERS = (1, 2, 7)
+
+
+@pytest.fixture(scope="module")
+def audits(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[bool, list[Ran]]:
+    """Audits of a release with faults, as JSON or not, with each number of workers."""
+    release = shutil.copytree(finished, tmp_path_factory.mktemp("faults") / "release")
     found = records(release, "1K")
     found[1]["length"] += 1
     text = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in found)
     (release / "mmlb_data" / "documentQA" / "mmlongdoc_K1.jsonl").write_text(text, "utf-8")
     (release / IMAGE).unlink()
-    options = ["--json"] if as_json else []
-    one, two, many = (mmlongbench("audit", release, "--workers", n, *options) for n in (1, 2, 7))
+    commands = [("audit", release, "--workers", n, *options) for options in OPTIONS.values() for n in WORKERS]
+    ran = iter(in_one_process(*commands))
+    return {as_json: [next(ran) for _ in WORKERS] for as_json in OPTIONS}
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_an_audit_says_the_same_whatever_the_workers(as_json: bool, audits: dict[bool, list[Ran]]) -> None:
+    one, two, many = audits[as_json]
     assert one == two == many
     assert one.code == 1
     assert one.out.index("mmlongdoc_K1") < one.out.index("mmlongdoc_K2")
