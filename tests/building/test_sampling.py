@@ -5,7 +5,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from tiny import KEPT, REJECTED, ROWS, build, hashes, lock, mmlongbench, records, rejects, write_rows
+from tiny import KEPT, REJECTED, ROWS, build, command, hashes, lock, records, rejects, write_rows
 
 pytestmark = pytest.mark.slow
 
@@ -200,6 +200,6 @@ def test_a_question_can_have_any_text(source: Path, tmp_path: Path) -> None:
         "an < image > in it",
         *texts[1:],
     ]
-    audited = mmlongbench("audit", tmp_path / "out", "--json")
+    audited = command("audit", tmp_path / "out", "--json")
     assert audited.code == 0
     assert [json.loads(line)["examples"] for line in audited.out.splitlines()] == [6, 6]
