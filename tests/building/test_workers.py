@@ -130,8 +130,8 @@ def test_other_processes_are_started_once_a_build_has_taken_a_while_and_they_sta
 
     monkeypatch.setattr(Processes, "__init__", counted)
     manifest = load_manifest(source / "tiny.yaml")
-    for patience, expected in ((1e9, []), (0.0, [3])):
-        executor = LocalExecutor(3, Progress(is_shown=False), patience)
+    for patience, expected in ((1e9, []), (0.0, [2])):
+        executor = LocalExecutor(2, Progress(is_shown=False), patience)
         make_release(manifest, tmp_path / str(patience), executor)
         assert started == expected
         assert hashes(tmp_path / str(patience)) == hashes(finished)

@@ -32,10 +32,10 @@ MIDDLES = {
 TMPFS = """
 set -e
 mount -t tmpfs -o size=96k none {out}
-! {python} -m mmlongbench build {manifest} --out {out} -q 2> {said}
+! {python} -m mmlongbench build {manifest} --out {out} -q --workers 1 2> {said}
 test ! -e {out}/build.lock.json
 mount -o remount,size=64m {out}
-{python} -m mmlongbench build {manifest} --out {out} -q
+{python} -m mmlongbench build {manifest} --out {out} -q --workers 1
 cp -r {out} {copy}
 """
 

@@ -23,7 +23,7 @@ set -e
 mount --bind {folder} {folder}
 mount -o remount,bind,ro {folder}
 ! touch {folder}/written 2> {said}
-exec {python} -m mmlongbench build {manifest} --out {out} -q
+exec {python} -m mmlongbench build {manifest} --out {out} -q --workers 1
 """
 DATASETS = load_manifest(find_manifest("quickstart")).datasets
 EVERY_READER = {dataset.reader: dataset for dataset in DATASETS}
