@@ -41,17 +41,16 @@ def test_two_nodes_give_the_bytes_of_one_process_and_both_have_worked(
 
 
 def test_the_command_builds_on_a_cluster_and_another_build_may_follow_in_the_same_folder(
-    cluster: str, source: Path, tmp_path: Path
+    cluster: str, source: Path, finished: Path, tmp_path: Path
 ) -> None:
     """Workers outlive a build: what they know of the first must not be in the second."""
     import shutil
 
-    out = tmp_path / "out"
-    for settings in ((), ("--set", "seed=7")):
+    out, other = tmp_path / "out", ("--set", "seed=7")
+    assert command("build", source / "tiny.yaml", "--out", tmp_path / "whole", "-q", *other).code == 0
+    for settings, whole in (((), finished), (other, tmp_path / "whole")):
         args = (source / "tiny.yaml", "--out", out, "-q", *settings)
         assert command("build", *args, "--engine", "ray", "--ray-address", cluster).code == 0
-        whole = tmp_path / f"whole{len(settings)}"
-        assert command("build", source / "tiny.yaml", "--out", whole, "-q", *settings).code == 0
         assert hashes(out) == hashes(whole)
         shutil.rmtree(out)
 
