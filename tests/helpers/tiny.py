@@ -109,6 +109,8 @@ for sys.argv in json.loads(sys.argv[1]):
         main()
     except SystemExit as stop:
         code = stop.code or 0
+    except Exception:
+        sys.excepthook(*sys.exc_info())  # as at the end of a process
     print(end={END!r})
     print(code, end={END!r}, flush=True)
     print(end={END!r}, file=sys.stderr, flush=True)
