@@ -53,7 +53,7 @@ def apply_setting(setting: str, datasets: list[dict[str, Any]], here: Path) -> N
     if _is_path(path) and not text.strip():
         raise ManifestError(f"{where}: expected a path after the =, found nothing")
     value = text if _is_path(path) else read_yaml(text, where)
-    _replace(target, path, _joined(f"--set {key.strip()}", path, value, here))
+    _replace(target, path, _joined(f"--set: {key.strip()}", path, value, here))
 
 
 def apply_override(key: str, value: object, datasets: list[dict[str, Any]], here: Path) -> None:
