@@ -1,7 +1,8 @@
 """Errata: corrections of the rows of an unchanged source, each with its `source`; all are in the lock."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -107,12 +108,23 @@ def test_errata_that_are_not_there_are_refused(source: Path) -> None:
     assert (ran.code, "errata: no such file" in ran.err) == (2, True)
 
 
+@pytest.fixture(scope="module")
+def sample_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], SourcePaths]:
+    """Return the sample of a reader; do not change it."""
+
+    @cache
+    def drawn(name: str) -> SourcePaths:
+        return sample_function(name)(tmp_path_factory.mktemp(name))
+
+    return drawn
+
+
 @pytest.mark.parametrize("name", READERS)
 def test_rows_of_every_reader_can_be_dropped_and_corrected(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, sample_of: Callable[[str], SourcePaths], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reader = reader_type(name)()
-    sources = sample_function(name)(tmp_path)
+    sources = sample_of(name)
     raw = next(raw for raw in raw_rows(reader, sources) if isinstance(raw, RawRow))
     found = next(read_rows(reader, sources, {raw.id: Erratum(source="me", drop=True)}))
     assert isinstance(found, RowFault)
@@ -129,10 +141,12 @@ def test_rows_of_every_reader_can_be_dropped_and_corrected(
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_what_the_source_says_already_changes_no_row_of_any_reader(name: str, tmp_path: Path) -> None:
+def test_what_the_source_says_already_changes_no_row_of_any_reader(
+    name: str, sample_of: Callable[[str], SourcePaths], tmp_path: Path
+) -> None:
     """Errata are read as text; their values get the types of the source."""
     reader = reader_type(name)()
-    sources = sample_function(name)(tmp_path)
+    sources = sample_of(name)
     plain = {found.id: found for found in read_rows(reader, sources)}
     raw = [raw for raw in raw_rows(reader, sources) if isinstance(raw, RawRow)]
     said = {each.id: {"source": "me", "set": each.fields, "was": each.fields} for each in raw}
