@@ -17,8 +17,9 @@ import yaml
 from real_text import draw_real
 from tiny import command, rejects
 
-from builders.samples.vrag.sources import draw_infoseek
+from builders.samples.vrag.sources import draw_infoseek, draw_viquae
 from builders.vrag import VRAG
+from mmlongbench.corpus.making import make_corpus
 from mmlongbench.errors import ReleaseError
 from mmlongbench.io.progress import Progress
 from mmlongbench.release.audit import audit_release
@@ -31,51 +32,68 @@ DOCUMENTS = SHARED / "real" / "mmlongbench-doc" / "documents"
 VALIDATOR = SHARED / "validate_release.py"
 USE = "Use the given documents to write a concise and short answer to the question about "
 WRITE = ". Write your answer in the following format:\nAnswer: [answer]\n\n"
+ENOUGH = 300
+"""Passages that are retrieved for a question; at most about 120 fit 16K."""
 ENGINE = {"length", "tokens", "depth_achieved", "needle_start"}
 Record = dict[str, Any]
 FILES = {"infoseek": "infoseek_K{}_dep3.jsonl", "viquae": "viquae_K{}_dep6.jsonl"}
 
 
-def build(manifest: dict[str, Any], folder: Path, *args: object) -> Path:
-    (folder / "m.yaml").write_text(yaml.safe_dump(manifest))
-    built = command("build", folder / "m.yaml", "--out", folder / "out", "-q", *args)
+def build(made: dict[str, Any], folder: Path, *args: object) -> Path:
+    (folder / "m.yaml").write_text(yaml.safe_dump(made))
+    built = command("build", folder / "m.yaml", "--out", folder / "out", "--workers", 1, "-q", *args)
     assert built.code == 0, built.err
     return folder / "out"
 
 
-def sample(**more: object) -> dict[str, Any]:
-    common = {"builder": "vrag", "source": "sample", "lengths": ["8K", "16K"], **more}
-    return {
-        "datasets": [
-            {**common, "name": "infoseek", "reader": "infoseek", "options": {"gold": "lead"}},
-            {**common, "name": "viquae", "reader": "viquae", "options": {"gold": "span"}},
-        ]
-    }
+Sources = dict[str, dict[str, str]]
+"""Paths of the sources of each dataset, and of its corpus, by name."""
 
 
-@pytest.fixture(scope="session")
-def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(sample(), tmp_path_factory.mktemp("vrag"), "--limit", 6)
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> Sources:
+    """The samples of both readers and an index of their common encyclopedia; not to be changed."""
+    folder = tmp_path_factory.mktemp("drawn")
+    found = {"infoseek": draw_infoseek(folder / "i"), "viquae": draw_viquae(folder / "v")}
+    make_corpus(str(found["viquae"]["corpus"]), folder / "corpus")
+    named = {name: {each: str(path) for each, path in sources.items()} for name, sources in found.items()}
+    return {name: {**sources, "corpus": str(folder / "corpus")} for name, sources in named.items()}
 
 
-@pytest.fixture(scope="session")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(sample(retrieval={"k": 20, "random_fill": True}), tmp_path_factory.mktemp("filled"), "--limit", 4)
+def manifest(sources: Sources, **more: object) -> dict[str, Any]:
+    common = {"builder": "vrag", "lengths": ["8K", "16K"], "retrieval": {"k": ENOUGH}, **more}
+    made = []
+    for name, gold in (("infoseek", "lead"), ("viquae", "span")):
+        source = {each: path for each, path in sources[name].items() if each != "corpus"}
+        own = {"name": name, "reader": name, "options": {"gold": gold}}
+        made.append({**common, **own, "source": source, "corpus": sources[name]["corpus"]})
+    return {"datasets": made}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
+def release(drawn: Sources, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(manifest(drawn), tmp_path_factory.mktemp("vrag"), "--limit", 6)
+
+
+@pytest.fixture(scope="module")
+def filled(drawn: Sources, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    asked = manifest(drawn, retrieval={"k": 20, "random_fill": True})
+    return build(asked, tmp_path_factory.mktemp("filled"), "--limit", 4)
+
+
+@pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A release over the text of real PDFs."""
     if not (DOCUMENTS.is_dir() and VALIDATOR.is_file()):
         pytest.skip("the real PDFs and the validator are not beside this checkout")
     folder = tmp_path_factory.mktemp("real")
-    drawn = {name: str(path) for name, path in draw_real(DOCUMENTS, folder, 12).items()}
-    made = sample()
-    for dataset, questions in zip(made["datasets"], ("infoseek", "viquae"), strict=True):
-        names = ("entities", "images") if questions == "infoseek" else ("images",)
-        dataset["source"] = {"questions": drawn[questions], **{name: drawn[name] for name in names}}
-        dataset["corpus"] = drawn["corpus"]
-    return build(made, folder)
+    (folder / "documents").mkdir()
+    for path in sorted(DOCUMENTS.glob("*.pdf"))[:8]:
+        (folder / "documents" / path.name).symlink_to(path)
+    found = {name: str(path) for name, path in draw_real(folder / "documents", folder, 6).items()}
+    shared = {"images": found["images"], "corpus": found["corpus"]}
+    infoseek = {**shared, "questions": found["infoseek"], "entities": found["entities"]}
+    return build(manifest({"infoseek": infoseek, "viquae": {**shared, "questions": found["viquae"]}}), folder)
 
 
 def records(release: Path, name: str, k: int = 8) -> list[Record]:
@@ -200,8 +218,8 @@ def test_the_search_for_leaks_would_find_one(release: Path) -> None:
     assert leaks(record) == ["x"]
 
 
-def test_random_passages_follow_only_where_they_are_allowed(filled: Path, tmp_path: Path) -> None:
-    short = build(sample(retrieval={"k": 20}), tmp_path, "--limit", 4)
+def test_random_passages_follow_only_where_they_are_allowed(drawn: Sources, filled: Path, tmp_path: Path) -> None:
+    short = build(manifest(drawn, retrieval={"k": 20}), tmp_path, "--limit", 4)
     for name in FILES:
         for with_random, without in zip(records(filled, name), records(short, name), strict=True):
             assert without["random_passages"] == 0
@@ -222,8 +240,8 @@ def test_shorter_contexts_are_nested_apart_from_the_closing_units(release: Path)
             ]
 
 
-def test_a_file_does_not_depend_on_the_other_lengths(release: Path, tmp_path: Path) -> None:
-    alone = build(sample(), tmp_path, "--limit", 6, "--lengths", "16K")
+def test_a_file_does_not_depend_on_the_other_lengths(drawn: Sources, release: Path, tmp_path: Path) -> None:
+    alone = build(manifest(drawn), tmp_path, "--limit", 6, "--lengths", "16K")
     for name in FILES:
         assert records(alone, name, 16) == records(release, name, 16)
 
@@ -237,14 +255,16 @@ def test_a_file_does_not_depend_on_the_other_lengths(release: Path, tmp_path: Pa
         ("x", "common-answer"),
     ],
 )
-def test_a_question_without_a_usable_answer_is_rejected(tmp_path: Path, answer: str, reason: str | None) -> None:
-    drawn = draw_infoseek(tmp_path)
-    rows = [json.loads(line) for line in drawn["questions"].read_text("utf-8").splitlines()][:2]
+def test_a_question_without_a_usable_answer_is_rejected(
+    drawn: Sources, tmp_path: Path, answer: str, reason: str | None
+) -> None:
+    questions = Path(drawn["infoseek"]["questions"]).read_text("utf-8").splitlines()
+    rows = [json.loads(line) for line in questions[:2]]
     rows[0] |= {"answer": [answer], "answer_eval": [answer]}
-    drawn["questions"].write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    made = sample(lengths=["8K"])
-    source = {name: str(path) for name, path in drawn.items()}
-    made["datasets"] = [{**made["datasets"][0], "corpus": source.pop("corpus"), "source": source}]
+    changed = tmp_path / "questions.jsonl"
+    changed.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    made = manifest({**drawn, "infoseek": {**drawn["infoseek"], "questions": str(changed)}}, lengths=["8K"])
+    made["datasets"] = made["datasets"][:1]
     found = {line["id"]: line["reason"] for line in rejects(build(made, tmp_path))}
     assert found == {"infoseek-0": reason}
 
