@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -34,13 +35,24 @@ AUTHORS = "mmlongbench.task"
 FORBIDDEN = {"tokenization": {"mmlongbench", "builders"}, "mmlongbench": {"builders"}}
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    """A file's syntax tree; not to be changed."""
+    return ast.parse(path.read_text("utf-8"))
+
+
+@cache
+def imports_of(path: Path) -> tuple[ast.Import | ast.ImportFrom, ...]:
+    """Every import of a file, wherever it stands."""
+    return tuple(node for node in ast.walk(parsed(path)) if isinstance(node, ast.Import | ast.ImportFrom))
+
+
 def imported(package: str) -> set[tuple[str, str]]:
     """Return (file, module) of every import in a package, at any place in its files."""
     found = set()
     for path in (ROOT / package).rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            modules += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        for node in imports_of(path):
+            modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
             found |= {(path.name, module) for module in modules}
     return found
 
@@ -54,10 +66,10 @@ def test_no_package_imports_what_stands_above_it(package: str) -> None:
 def modules_of(path: Path) -> set[str]:
     """Every module that a file imports, and every name that it imports from one, wherever the import stands."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in imports_of(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
+        else:
             found |= {node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)}
     return found
 
@@ -74,7 +86,7 @@ def between_parts() -> set[tuple[str, str, str]]:
     for path in engine.rglob("*.py"):
         file = path.relative_to(engine)
         above = file.parts[0].removesuffix(".py")
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        for node in imports_of(path):
             modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom):
                 name = node.module or ""
@@ -135,7 +147,7 @@ def test_no_module_of_the_engine_needs_itself() -> None:
 
 def imported_first(path: Path, modules: set[str]) -> Iterator[str]:
     """The modules that a file imports when it is imported itself: not inside a function, not for types alone."""
-    nodes: list[ast.AST] = [*ast.parse(path.read_text("utf-8")).body]
+    nodes: list[ast.AST] = [*parsed(path).body]
     while nodes:
         node = nodes.pop()
         if isinstance(node, ast.Import):
