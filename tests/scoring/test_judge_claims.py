@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 from click.testing import CliRunner, Result
-from model_server import ModelServer, Request, Said, good, in_turn, judge_of, serving, text_of
+from model_server import QUICK, ModelServer, Request, Said, good, in_turn, judge_of, serving, text_of
 from tiny import command
 
 from builders.summarization import Summary
@@ -211,6 +211,7 @@ OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b\u2028\u202a-\u202e\u2066
 def test_ids_of_a_release_and_words_of_a_judge_are_shown_and_never_obeyed(
     options: tuple[str, ...], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("mmlongbench.models.pace.Backoff", lambda: QUICK)
     hostile = release_of({EVIL: "It was dredged.", "b": "It was closed."}, tmp_path, monkeypatch)
     with serving(lambda request: Said(f"no JSON: {EVIL[:-2]}")) as server:
         ran = command("claims", hostile, "--judge-url", server.url, "--judge-model", "m\x1b[2J", *options)
