@@ -105,21 +105,26 @@ def _load(kind: str, name: str) -> Any:  # noqa: ANN401  (a class or a function,
     if not points:
         names = sorted({point.name for point in _points(kind)})
         raise PluginError(f"no {kind} {name!r} is installed (there are: {', '.join(names)}){nearest(name, names)}")
-    if len(origins := sorted({f"{point.value} of {_origin(point)}" for point in points})) > 1:
+    if len(points) > 1 and len(origins := sorted({f"{point.value} of {_origin(point)}" for point in points})) > 1:
         raise PluginError(f"two {kind}s are called {name!r}: {' and '.join(origins)}; uninstall one")
     point = next(iter(points))
-    broken = f"{kind} {name!r} ({point.value} of {_origin(point)}) is broken: "
     try:
         loaded = point.load()
     except (Exception, SystemExit) as error:  # a plug-in's module may fail in any way; the cause is kept
-        raise PluginError(f"{broken}{type(error).__name__}: {' '.join(str(error).split())}") from error
+        raise PluginError(f"{_broken(kind, point)}{type(error).__name__}: {' '.join(str(error).split())}") from error
     try:
         fault = contract_fault(kind, loaded)
     except Exception as error:  # a plug-in may fail when its members are read
-        raise PluginError(f"{broken}its members cannot be read: {type(error).__name__}: {error}") from error
+        raise PluginError(
+            f"{_broken(kind, point)}its members cannot be read: {type(error).__name__}: {error}"
+        ) from error
     if fault:
-        raise PluginError(f"{broken}{fault}")
+        raise PluginError(f"{_broken(kind, point)}{fault}")
     return loaded
+
+
+def _broken(kind: str, point: EntryPoint) -> str:
+    return f"{kind} {point.name!r} ({point.value} of {_origin(point)}) is broken: "
 
 
 def _try(kind: str, point: EntryPoint, points: list[EntryPoint]) -> Plugin:
