@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -113,8 +114,9 @@ def docqa(row: str, sizes: Sizes, draws: mt.Draws) -> mt.Draft:
 TOYS = tuple(Toy(write.__name__, write) for write in (vrag, vh, icl, summary, docqa))
 
 
-def sizes_of(seed: int) -> dict[str, tuple[int, int]]:
-    """Sizes of every picture a toy shows, drawn."""
+@lru_cache(64)
+def sizes_of(seed: int) -> Sizes:
+    """Sizes of every picture a toy shows, drawn; not to be changed."""
     draws = mt.Draws((seed, "sizes"))
     paths = ["q.jpg", "needle0.jpg", "needle1.jpg", *(f"photo{i}.jpg" for i in range(300))]
     paths += [f"{name}/{i}.jpg" for name in ("alpha", "beta", "gamma") for i in range(40)]
