@@ -1,12 +1,12 @@
 """A task in a real second package: it is installed, listed, built and audited."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tiny import Ran, each_in_one_process
 
 pytestmark = pytest.mark.slow
 
@@ -25,26 +25,33 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(site)}
-    command = [sys.executable, "-m", "mmlongbench", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the manifest and of the release."""
+    made = tmp_path_factory.mktemp("fables")
+    (made / "fables.yaml").write_text(MANIFEST)
+    return made
 
 
-def test_it_is_listed_like_a_built_in_one(site: Path) -> None:
-    listed = json.loads(run(site, "list", "--json").stdout)["plugins"]
+@pytest.fixture(scope="module")
+def ran(site: Path, folder: Path) -> list[Ran]:
+    """What the list, a build and its audit printed."""
+    build = ["build", str(folder / "fables.yaml"), "--out", str(folder / "out"), "--limit", "5", "--workers", "1"]
+    return each_in_one_process(site, ["list", "--json"], build, ["audit", str(folder / "out"), "--json"])
+
+
+def test_it_is_listed_like_a_built_in_one(ran: list[Ran]) -> None:
+    listed = json.loads(ran[0].out)["plugins"]
     assert {"builder", "reader", "sample"} == {plugin["kind"] for plugin in listed if plugin["name"] == "fables"}
     assert {plugin["origin"] for plugin in listed if plugin["name"] == "fables"} == {"mmlongbench-fables"}
 
 
-def test_it_builds_six_depths_and_passes_the_audit(site: Path, tmp_path: Path) -> None:
-    (tmp_path / "fables.yaml").write_text(MANIFEST)
-    built = run(site, "build", str(tmp_path / "fables.yaml"), "--out", str(tmp_path / "out"), "--limit", "5")
-    assert built.returncode == 0, built.stderr
-    audit = run(site, "audit", str(tmp_path / "out"), "--json")
-    assert audit.returncode == 0, audit.stderr
-    assert [json.loads(line)["examples"] for line in audit.stdout.splitlines()] == [30, 30]
-    lines = (tmp_path / "out/mmlb_data/fables/fables_K4_dep6.jsonl").read_text("utf-8").splitlines()
+def test_it_builds_six_depths_and_passes_the_audit(ran: list[Ran], folder: Path) -> None:
+    _, built, audit = ran
+    assert built.code == 0, built.err
+    assert audit.code == 0, audit.err
+    assert [json.loads(line)["examples"] for line in audit.out.splitlines()] == [30, 30]
+    lines = (folder / "out/mmlb_data/fables/fables_K4_dep6.jsonl").read_text("utf-8").splitlines()
     first = [json.loads(line) for line in lines[:6]]
     assert [record["depth"] for record in first] == [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
     assert [record["fables"][0]["title"] == record["title"] for record in first] == [True] + [False] * 5
