@@ -61,7 +61,7 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> Sources:
 
 
 def manifest(sources: Sources, **more: object) -> dict[str, Any]:
-    common = {"builder": "vrag", "lengths": ["8K", "16K"], "retrieval": {"k": ENOUGH}, **more}
+    common: dict[str, Any] = {"builder": "vrag", "lengths": ["8K", "16K"], "retrieval": {"k": ENOUGH}, **more}
     made = []
     for name, gold in (("infoseek", "lead"), ("viquae", "span")):
         source = {each: path for each, path in sources[name].items() if each != "corpus"}
