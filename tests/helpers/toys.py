@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -114,9 +113,8 @@ def docqa(row: str, sizes: Sizes, draws: mt.Draws) -> mt.Draft:
 TOYS = tuple(Toy(write.__name__, write) for write in (vrag, vh, icl, summary, docqa))
 
 
-@lru_cache(64)
-def sizes_of(seed: int) -> Sizes:
-    """Sizes of every picture a toy shows, drawn; not to be changed."""
+def sizes_of(seed: int) -> dict[str, tuple[int, int]]:
+    """Sizes of every picture a toy shows, drawn."""
     draws = mt.Draws((seed, "sizes"))
     paths = ["q.jpg", "needle0.jpg", "needle1.jpg", *(f"photo{i}.jpg" for i in range(300))]
     paths += [f"{name}/{i}.jpg" for name in ("alpha", "beta", "gamma") for i in range(40)]
