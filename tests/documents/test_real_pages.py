@@ -1,6 +1,8 @@
 """Every page of the real PDFs: what is planned without rendering is what rendering gives."""
 
 import io
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,8 @@ from mmlongbench.documents.pdf import open_pdf, page_sizes, page_text, render_pa
 pytestmark = pytest.mark.slow
 
 LIMITS = Limits(bytes=64 * 1024 * 1024, pages=500, side=16_384)
+UNCOUNTED = replace(LIMITS, operators=10**12, painted_pages=10**12)
+"""What a page costs is counted with `LIMITS` at 144 DPI, and not once more for each resolution and for the text."""
 FOLDER = Path(__file__).parents[2].parent / "shared/real/mmlongbench-doc/documents"
 ABSENT = pytest.mark.skip(reason="shared/real/mmlongbench-doc/documents is absent")
 PDFS = sorted(FOLDER.glob("*.pdf"))
@@ -19,6 +23,11 @@ PDFS = sorted(FOLDER.glob("*.pdf"))
 each_document = pytest.mark.parametrize(
     "path", PDFS or [pytest.param(FOLDER, marks=ABSENT)], ids=lambda path: path.stem[:15]
 )
+
+
+@cache
+def planned_sizes(path: Path, dpi: int) -> list[tuple[int, int]]:
+    return page_sizes(path, dpi, LIMITS if dpi == 144 else UNCOUNTED)
 
 
 def rendered_sizes(path: Path, dpi: int, numbers: list[int]) -> list[tuple[int, int]]:
@@ -34,26 +43,26 @@ def first_middle_last(count: int) -> list[int]:
 @pytest.mark.skipif(not PDFS, reason="shared/real/mmlongbench-doc/documents is absent")
 def test_the_subset_is_whole() -> None:
     assert len(PDFS) == 26
-    assert sum(len(page_sizes(path, 144, LIMITS)) for path in PDFS) == 1035
+    assert sum(len(planned_sizes(path, 144)) for path in PDFS) == 1035
 
 
 @each_document
 def test_every_page_is_as_large_at_144_dpi_as_planned(path: Path) -> None:
-    planned = page_sizes(path, 144, LIMITS)
+    planned = planned_sizes(path, 144)
     assert rendered_sizes(path, 144, list(range(len(planned)))) == planned
 
 
 @each_document
 @pytest.mark.parametrize("dpi", [72, 100])
 def test_pages_are_as_large_at_other_resolutions_as_planned(path: Path, dpi: int) -> None:
-    planned = page_sizes(path, dpi, LIMITS)
+    planned = planned_sizes(path, dpi)
     some = first_middle_last(len(planned))
     assert rendered_sizes(path, dpi, some) == [planned[number] for number in some]
 
 
 @each_document
 def test_pages_become_jpegs_of_the_planned_size(path: Path) -> None:
-    planned = page_sizes(path, 144, LIMITS)
+    planned = planned_sizes(path, 144)
     some = first_middle_last(len(planned))
     rendered = list(render_pages(path, some, 144, 90, LIMITS))
     assert [number for number, _, _ in rendered] == some
@@ -65,4 +74,4 @@ def test_pages_become_jpegs_of_the_planned_size(path: Path) -> None:
 
 @each_document
 def test_there_is_one_text_a_page(path: Path) -> None:
-    assert len(list(page_text(path, LIMITS))) == len(page_sizes(path, 72, LIMITS))
+    assert len(list(page_text(path, UNCOUNTED))) == len(planned_sizes(path, 72))
