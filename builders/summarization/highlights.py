@@ -96,12 +96,12 @@ def heading_in(text: str) -> str:
     ('What GAO Found', '')
     """
     lines = [line for line in text.splitlines() if line.strip()]
-    for start in range(len(lines)):
-        for heading in HEADINGS:
-            for end in range(start + 1, start + 1 + _LINES):
-                if letters(" ".join(lines[start:end])) == letters(heading):
-                    return heading
-            if re.match(rf"\s*(?:{heading}|{heading.upper()})\b(?![\s.]*\d*\s*$)", lines[start]):
+    plain_lines, plain_headings = [*map(letters, lines)], [(heading, letters(heading)) for heading in HEADINGS]
+    for start, line in enumerate(lines):
+        for heading, plain in plain_headings:
+            if any("".join(plain_lines[start:end]) == plain for end in range(start + 1, start + 1 + _LINES)):
+                return heading
+            if re.match(rf"\s*(?:{heading}|{heading.upper()})\b(?![\s.]*\d*\s*$)", line):
                 return heading
     return ""
 
