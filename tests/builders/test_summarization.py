@@ -3,7 +3,10 @@
 import json
 import os
 import re
+import shutil
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -72,24 +75,70 @@ def rejects(out: Path) -> dict[str, dict[str, Any]]:
     return {reject["id"]: reject for reject in lines(out / "rejects.jsonl")}
 
 
-@pytest.fixture
-def reports(tmp_path: Path) -> dict[str, Path]:
-    return draw_reports(tmp_path / "reports")
+@pytest.fixture(scope="module")
+def drawn_reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The sample's reports; not to be changed."""
+    return draw_reports(tmp_path_factory.mktemp("drawn") / "reports")
+
+
+@pytest.fixture(scope="module")
+def drawn_cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The sample's cases; not to be changed."""
+    return draw_cases(tmp_path_factory.mktemp("drawn") / "cases")
 
 
 @pytest.fixture
-def cases(tmp_path: Path) -> dict[str, Path]:
-    return draw_cases(tmp_path / "cases")
+def reports(drawn_reports: dict[str, Path], tmp_path: Path) -> dict[str, Path]:
+    """The sample's reports, to be changed."""
+    return copied(drawn_reports, tmp_path / "reports")
+
+
+@pytest.fixture
+def cases(drawn_cases: dict[str, Path], tmp_path: Path) -> dict[str, Path]:
+    """The sample's cases, to be changed."""
+    return copied(drawn_cases, tmp_path / "cases")
+
+
+SHORT = (8 * K,)
+"""One length, for tests of what is the same at every length."""
+
+
+def copied(source: dict[str, Path], folder: Path) -> dict[str, Path]:
+    """A copy of a source whose files and folders are all in one folder."""
+    (drawn,) = {path.parent for path in source.values()}
+    shutil.copytree(drawn, folder)
+    return {name: folder / path.name for name, path in source.items()}
+
+
+@dataclass(frozen=True)
+class Release:
+    """A release that is built once, and what its lock says of the dataset; not to be changed."""
+
+    folder: Path
+    lock: dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def of_reports(drawn_reports: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Release:
+    folder = tmp_path_factory.mktemp("built") / "gov"
+    return Release(folder, built(folder, drawn_reports))
+
+
+@pytest.fixture(scope="module")
+def of_cases(drawn_cases: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Release:
+    folder = tmp_path_factory.mktemp("built") / "lexsum"
+    return Release(folder, built(folder, drawn_cases, "multi_lexsum"))
 
 
 # --- finding the summary --------------------------------------------------------------------------------------------
 
 
-def drawn(name: str) -> tuple[Layout, list[str], tuple[Section, ...]]:
+@cache
+def drawn(name: str) -> tuple[Layout, tuple[str, ...], tuple[Section, ...]]:
     """The layout of that name, the texts of a report's pages in it, the reference."""
     layout = LAYOUTS[name]
     data, summary = draw_report("gao-18-107", SUBJECTS[2], 8, layout, DRAWS.at(name))
-    return layout, [page.get_text() for page in pymupdf.open(stream=data, filetype="pdf").pages()], summary
+    return layout, tuple(page.get_text() for page in pymupdf.open(stream=data, filetype="pdf").pages()), summary
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
@@ -238,11 +287,10 @@ def test_a_report_without_text_on_the_first_or_on_most_pages_is_refused(without:
 
 
 def test_removed_pages_are_in_no_record_and_page_numbers_stay_the_original_ones(
-    reports: dict[str, Path], tmp_path: Path
+    drawn_reports: dict[str, Path], of_reports: Release
 ) -> None:
-    lock = built(tmp_path / "out", reports)
-    assert lock["questions"]["kept"] == 4
-    for record in lines(tmp_path / "out/mmlb_data/summ/gov_K16.jsonl"):
+    assert of_reports.lock["questions"]["kept"] == 4
+    for record in lines(of_reports.folder / "mmlb_data/summ/gov_K16.jsonl"):
         removed = {int(part.split(":")[0]) for part in record["removed_pages"].split("; ")}
         shown = [int(path.split("page")[1].split(".")[0]) for path in record["image_list"]]
         assert removed
@@ -250,12 +298,12 @@ def test_removed_pages_are_in_no_record_and_page_numbers_stay_the_original_ones(
         (document,) = record["documents"]
         assert document["shown"] == len(shown)
         assert record["length"] <= 16 * K
-        with pymupdf.open(reports["documents"] / f"{record['source_id'].lower()}.pdf") as pdf:
+        with pymupdf.open(drawn_reports["documents"] / f"{record['source_id'].lower()}.pdf") as pdf:
             assert document["pages"] == len(pdf) - len(removed)
             pages = "\n".join(pdf[page].get_text() for page in shown)
         told = frozenset[str]().union(*(grams("\n".join(part["paragraphs"])) for part in record["summary"][:2]))
         assert len(grams(pages) & told) <= 0.2 * len(told)
-    folder = tmp_path / "out/mmlb_image/gov-report/bg_pdf_img/gao-18-107"
+    folder = of_reports.folder / "mmlb_image/gov-report/bg_pdf_img/gao-18-107"
     assert (folder / "gao-18-107_page0.jpg").is_file()
     assert not (folder / "gao-18-107_page1.jpg").exists()
 
@@ -310,15 +358,16 @@ def audited(out: Path) -> None:
 
 @pytest.mark.parametrize("reader", ["govreport", "multi_lexsum"])
 def test_pages_as_text_stand_in_place_of_the_very_pages_that_images_have_room_for(
-    reports: dict[str, Path], cases: dict[str, Path], tmp_path: Path, reader: str
+    request: pytest.FixtureRequest, tmp_path: Path, reader: str
 ) -> None:
     kind: Kind = "report" if reader == "govreport" else "case"
-    source, name = (reports, "gov") if kind == "report" else (cases, "lexsum")
-    built(tmp_path / "images", source, reader)
+    name = "gov" if kind == "report" else "lexsum"
+    source: dict[str, Path] = request.getfixturevalue(f"drawn_{kind}s")
+    of_images: Release = request.getfixturevalue(f"of_{kind}s")
     built(tmp_path / "texts", source, reader, name=f"text_{name}", options=TEXT)
     builder = Summary(name, SummaryOptions(kind=kind))
     for k in (8, 16):
-        images = lines(tmp_path / f"images/mmlb_data/summ/{name}_K{k}.jsonl")
+        images = lines(of_images.folder / f"mmlb_data/summ/{name}_K{k}.jsonl")
         texts = lines(tmp_path / f"texts/mmlb_data/summ/text_{name}_K{k}.jsonl")
         assert [record["id"] for record in images] == [record["id"] for record in texts]
         for image, text in zip(images, texts, strict=True):
@@ -363,15 +412,14 @@ def test_a_page_without_text_is_named_among_the_pages_as_text(cases: dict[str, P
         document[1].apply_redactions()
         data = document.tobytes()
     one.write_bytes(data)
-    built(tmp_path / "out", cases, "multi_lexsum", options=TEXT)
+    built(tmp_path / "out", cases, "multi_lexsum", options=TEXT, lengths=(16 * K,))
     named = {r["id"]: r["pages_without_text"] for r in lines(tmp_path / "out/mmlb_data/summ/lexsum_K16.jsonl")}
     assert named == {"12041": "", "13577": "", "16008": "1"}
 
 
-def test_a_public_loader_makes_the_same_prompt(reports: dict[str, Path], tmp_path: Path) -> None:
+def test_a_public_loader_makes_the_same_prompt(of_reports: Release) -> None:
     """As the public loader does: the folder's name cut to 15 characters, the number after the first `page`."""
-    built(tmp_path / "out", reports)
-    for record in lines(tmp_path / "out/mmlb_data/summ/gov_K8.jsonl"):
+    for record in lines(of_reports.folder / "mmlb_data/summ/gov_K8.jsonl"):
         pages = [path.split("/")[-1].split("page") for path in record["image_list"]]
         shown = [f"Document {name[:-1][:15]} (page {number.split('.')[0]}): <image>" for name, number in pages]
         prompt = Summary("gov", SummaryOptions()).prompt(record)
@@ -426,7 +474,7 @@ def test_a_report_that_cannot_be_used_is_rejected_and_the_others_are_built(
     reports: dict[str, Path], tmp_path: Path, how: str
 ) -> None:
     broken(reports["documents"] / "gao-18-21.pdf", how)
-    lock = built(tmp_path / "out", reports)
+    lock = built(tmp_path / "out", reports, lengths=SHORT)
     assert lock["questions"]["kept"] == 3
     reject = rejects(tmp_path / "out")["gov_report_gao-18-21"]
     assert reject["reason"] == REASONS[how]
@@ -469,7 +517,7 @@ def test_a_scanned_report_is_read_and_its_summary_page_removed(
     told = "\n".join(text for part in raw["highlight"] for text in part["paragraphs"])
     for page in range(pages):
         (tesseract / f"{page}.txt").write_text(f"What GAO Found\n{told}" if page == 2 else FILLER)
-    built(tmp_path / "out", reports, pages={"ocr": True})
+    built(tmp_path / "out", reports, pages={"ocr": True}, lengths=(16 * K,))
     records = {record["id"]: record for record in lines(tmp_path / "out/mmlb_data/summ/gov_K16.jsonl")}
     assert len(records) == (4 if pages == 14 else 3)
     if pages == 14:
@@ -485,7 +533,7 @@ def test_a_case_with_a_document_that_cannot_be_read_is_rejected_whole(
     cases: dict[str, Path], tmp_path: Path, how: str
 ) -> None:
     broken(next((cases["documents"] / "13577").glob("*.pdf")), how)
-    assert built(tmp_path / "out", cases, "multi_lexsum")["questions"]["rejected"] == {REASONS[how]: 1}
+    assert built(tmp_path / "out", cases, "multi_lexsum", lengths=SHORT)["questions"]["rejected"] == {REASONS[how]: 1}
 
 
 def test_a_first_page_above_the_budget_is_named_with_its_length(reports: dict[str, Path], tmp_path: Path) -> None:
@@ -612,14 +660,13 @@ def test_the_pdf_of_a_report_is_found_under_either_form_of_its_id(tmp_path: Path
 def test_two_forms_of_one_id_are_one_report(reports: dict[str, Path], tmp_path: Path) -> None:
     raw = json.loads((reports["reports"] / "gao/gao-18-107.json").read_text())
     (reports["reports"] / "gao/again.json").write_text(json.dumps({**raw, "id": "gov_report_gao-18-107"}))
-    lock = built(tmp_path / "out", reports)
+    lock = built(tmp_path / "out", reports, lengths=SHORT)
     assert lock["questions"]["kept"] == 4
     assert lock["questions"]["rejected"]["duplicate-id"] == 1
 
 
-def test_a_record_has_the_public_id_and_the_sources(reports: dict[str, Path], tmp_path: Path) -> None:
-    built(tmp_path / "out", reports)
-    found = {record["id"]: record["source_id"] for record in lines(tmp_path / "out/mmlb_data/summ/gov_K8.jsonl")}
+def test_a_record_has_the_public_id_and_the_sources(of_reports: Release) -> None:
+    found = {record["id"]: record["source_id"] for record in lines(of_reports.folder / "mmlb_data/summ/gov_K8.jsonl")}
     assert found == {
         f"gov_report_{number}": number.upper() for number in ("gao-18-107", "gao-18-21", "gao-19-8", "gao-20-355")
     }
@@ -720,7 +767,7 @@ def test_the_summaries_there_are_are_kept_by_their_length(tmp_path: Path) -> Non
 
 
 def test_a_case_without_the_asked_summary_is_rejected_with_those_it_has(cases: dict[str, Path], tmp_path: Path) -> None:
-    lock = built(tmp_path / "out", cases, "multi_lexsum", options={"reference": "tiny"})
+    lock = built(tmp_path / "out", cases, "multi_lexsum", options={"reference": "tiny"}, lengths=SHORT)
     assert lock["questions"]["rejected"] == {"no-such-summary": 3}
     assert {reject["found"] for reject in rejects(tmp_path / "out").values()} == {"short, long"}
 
@@ -733,7 +780,7 @@ def test_two_documents_of_one_name_are_refused_for_the_case_that_names_them_unle
     other = one if are_alike else next((cases["documents"] / "12041").glob("*.pdf"))
     (cases["documents"] / "again").mkdir()
     (cases["documents"] / "again" / one.name).write_bytes(other.read_bytes())
-    lock = built(tmp_path / "out", cases, "multi_lexsum")
+    lock = built(tmp_path / "out", cases, "multi_lexsum", lengths=SHORT)
     assert lock["questions"]["rejected"] == ({} if are_alike else {"two-documents-of-one-name": 1})
     assert lock["questions"]["kept"] == (3 if are_alike else 2)
 
@@ -744,16 +791,15 @@ def test_a_name_with_page_in_it_becomes_one_that_public_loaders_can_split(
     one = next((cases["documents"] / "16008").glob("*.pdf"))
     one.rename(one.with_name("a page.pdf"))
     cases["cases"].write_text(cases["cases"].read_text().replace(one.stem, "a page"))
-    built(tmp_path / "out", cases, "multi_lexsum")
+    built(tmp_path / "out", cases, "multi_lexsum", lengths=SHORT)
     record = lines(tmp_path / "out/mmlb_data/summ/lexsum_K8.jsonl")[-1]
     names = [Path(path).name for path in record["image_list"]]
     assert [name.split("page")[1] for name in names] == [f"{number}.jpg" for number in range(len(names))]
 
 
-def test_every_summary_of_a_release_is_the_sources_own(reports: dict[str, Path], tmp_path: Path) -> None:
-    built(tmp_path / "out", reports)
-    given = {raw["id"]: raw for raw in map(json.loads, _texts(reports["reports"] / "gao"))}
-    for record in lines(tmp_path / "out/mmlb_data/summ/gov_K8.jsonl"):
+def test_every_summary_of_a_release_is_the_sources_own(drawn_reports: dict[str, Path], of_reports: Release) -> None:
+    given = {raw["id"]: raw for raw in map(json.loads, _texts(drawn_reports["reports"] / "gao"))}
+    for record in lines(of_reports.folder / "mmlb_data/summ/gov_K8.jsonl"):
         told = [(part["section_title"], part["paragraphs"]) for part in record["summary"]]
         assert told == [(part["section_title"], part["paragraphs"]) for part in given[record["source_id"]]["highlight"]]
 
