@@ -2,6 +2,7 @@
 
 import ast
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -10,7 +11,8 @@ from typing import Any
 import pytest
 from asked import document_question
 
-from mmlongbench.metrics.smudge import SMuDGE
+from mmlongbench.metrics.smudge import SMuDGE, library
+from mmlongbench.metrics.smudge.words import Word, Words, words_of
 from mmlongbench.task.metric import ScoringInput, Settings
 
 REAL = Path(__file__).parents[2].parent / "shared/real/mmlongbench-doc"
@@ -38,6 +40,21 @@ def questions() -> dict[str, list[ScoringInput]]:
         if (REAL / "documents" / f"{doc}.pdf").is_file():
             found.setdefault(doc, []).append(asked)
     return found
+
+
+@pytest.fixture(scope="module", autouse=True)
+def words_are_read_once() -> Iterator[None]:
+    """Keep the words of each document for all metrics, since both profiles read the same ones."""
+    read: dict[str, Words] = {}
+
+    def words_once(source: Iterator[Word], name: str) -> Words:
+        if name not in read:
+            read[name] = words_of(source, name)
+        return read[name]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(library, "words_of", words_once)
+        yield
 
 
 @pytest.mark.parametrize("part", range(PARTS))
