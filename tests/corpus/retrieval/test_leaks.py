@@ -42,8 +42,10 @@ class Plain(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    corpus: Corpus
-    rows: list[EntityQuestion]
+    every: list[Plain]
+    """All passages of the encyclopedia."""
+    asked: list[tuple[EntityQuestion, list[Plain]]]
+    """Each question with all its negatives."""
 
 
 @cache
@@ -60,34 +62,34 @@ def hits(passages: list[Plain], names: tuple[str, ...]) -> list[tuple[str, str]]
 
 @pytest.fixture(scope="module")
 def drawn(tmp_path_factory: pytest.TempPathFactory) -> Drawn:
+    """The drawn encyclopedia and the negatives that the filter admits; not to be changed."""
     folder = tmp_path_factory.mktemp("drawn")
     sources = draw_infoseek(folder)
     source = find_source(str(sources["corpus"]))
     build_corpus(source.articles(), folder / "corpus", source=source.info)
     rows = [row for row in read_rows(InfoSeek(), sources) if isinstance(row, EntityQuestion)]
-    return Drawn(Corpus.open(folder / "corpus"), rows)
+    every = [Plain(passage.id, passage.title, passage.text) for passage in Corpus.open(folder / "corpus")]
+    return Drawn(every, list(found(rows, every)))
 
 
-def found(drawn: Drawn, every: list[Plain]) -> Iterator[tuple[EntityQuestion, list[Plain]]]:
-    for row in drawn.rows:
+def found(rows: list[EntityQuestion], every: list[Plain]) -> Iterator[tuple[EntityQuestion, list[Plain]]]:
+    for row in rows:
         facts = Facts(row.answer, (row.entity,), within=row.answer_range)
         taken = {passage.id for passage in negatives(facts, every, NEAR).passages}
         yield row, [passage for passage in every if passage.id in taken]
 
 
 def test_no_negative_of_the_drawn_encyclopedia_holds_an_answer_or_the_entity(drawn: Drawn) -> None:
-    every = [Plain(passage.id, passage.title, passage.text) for passage in drawn.corpus]
-    assert len(drawn.rows) == 40
-    for row, taken in found(drawn, every):
+    assert len(drawn.asked) == 40
+    for row, taken in drawn.asked:
         names = (*row.answer, row.entity)
-        assert hits(every, names), "the check itself finds none"
+        assert hits(drawn.every, names), "the check itself finds none"
         assert hits(taken, names) == []
-        assert len(taken) > len(every) / 2
+        assert len(taken) > len(drawn.every) / 2
 
 
 def test_no_negative_of_the_drawn_encyclopedia_holds_a_number_in_range(drawn: Drawn) -> None:
-    every = [Plain(passage.id, passage.title, passage.text) for passage in drawn.corpus]
-    ranges = [(row.answer_range, taken) for row, taken in found(drawn, every) if row.answer_range]
+    ranges = [(row.answer_range, taken) for row, taken in drawn.asked if row.answer_range]
     assert len(ranges) == 10
     for (low, high), taken in ranges:
         texts = " ".join(f"{passage.title} {passage.text}" for passage in taken)
