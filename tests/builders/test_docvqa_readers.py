@@ -71,6 +71,20 @@ def row_of(reader: Any, raw: dict[str, Any]) -> DocumentQuestion:
     return found
 
 
+@pytest.fixture(scope="module")
+def drawn_slides(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The sample's decks; not to be changed."""
+    return draw_slidevqa(tmp_path_factory.mktemp("slides") / "drawn")
+
+
+@pytest.fixture
+def slides(drawn_slides: dict[str, Path], tmp_path: Path) -> dict[str, Path]:
+    """The sample's decks, to be changed."""
+    (drawn,) = {path.parent for path in drawn_slides.values()}
+    shutil.copytree(drawn, tmp_path / "drawn")
+    return {name: tmp_path / "drawn" / path.name for name, path in drawn_slides.items()}
+
+
 # --- counting pages ---------------------------------------------------------------------------------------------------
 
 
@@ -114,9 +128,10 @@ def test_short_answers_about_the_real_document_are_released_with_their_pages(tmp
         assert (image.format, image.size) == ("JPEG", (596, 842))
 
 
-def test_released_slides_keep_their_names_and_answer_pages_count_from_zero(tmp_path: Path) -> None:
-    source = draw_slidevqa(tmp_path / "drawn")
-    built(tmp_path / "out", "slidevqa", source)
+def test_released_slides_keep_their_names_and_answer_pages_count_from_zero(
+    drawn_slides: dict[str, Path], tmp_path: Path
+) -> None:
+    built(tmp_path / "out", "slidevqa", drawn_slides)
     for record in records(tmp_path / "out"):
         numbers = [int(path.rsplit("-", 2)[1]) for path in record["page_list"]]
         own = [n for n, path in zip(numbers, record["page_list"], strict=True) if record["doc_name"] in path]
@@ -124,7 +139,9 @@ def test_released_slides_keep_their_names_and_answer_pages_count_from_zero(tmp_p
         for path in record["page_list"]:
             folder, deck, slide = path.split("/")
             assert folder == "slideVQA"
-            assert (tmp_path / "out/mmlb_image" / path).read_bytes() == (source["decks"] / deck / slide).read_bytes()
+            assert (tmp_path / "out/mmlb_image" / path).read_bytes() == (
+                drawn_slides["decks"] / deck / slide
+            ).read_bytes()
     assert {record["id"].split("_")[0] for record in records(tmp_path / "out")} == {"slideVQA"}
 
 
@@ -280,12 +297,11 @@ def test_a_broken_page_image_refuses_its_document(images: dict[str, Path], tmp_p
     assert lock["questions"]["rejected"] == {"broken-page": 1}
 
 
-def test_a_deck_that_is_not_there_and_one_that_lacks_a_slide_are_named(tmp_path: Path) -> None:
-    source = draw_slidevqa(tmp_path / "drawn")
-    decks = sorted(source["decks"].iterdir())
+def test_a_deck_that_is_not_there_and_one_that_lacks_a_slide_are_named(slides: dict[str, Path], tmp_path: Path) -> None:
+    decks = sorted(slides["decks"].iterdir())
     shutil.rmtree(decks[0])
     sorted(decks[1].iterdir())[3].unlink()
-    lock = built(tmp_path / "out", "slidevqa", source)
+    lock = built(tmp_path / "out", "slidevqa", slides)
     assert set(lock["questions"]["rejected"]) == {"missing-document", "missing-pages"}
     assert lock["questions"]["kept"] > 0
 
@@ -394,27 +410,27 @@ def test_a_number_of_pages_that_no_document_has_costs_no_memory(images: dict[str
     assert found.reason == "missing-pages"
 
 
-def test_a_slide_cut_short_refuses_its_deck_before_anything_is_packed(tmp_path: Path) -> None:
-    source = draw_slidevqa(tmp_path / "drawn")
-    deck = sorted(source["decks"].iterdir())[0]
+def test_a_slide_cut_short_refuses_its_deck_before_anything_is_packed(slides: dict[str, Path], tmp_path: Path) -> None:
+    deck = sorted(slides["decks"].iterdir())[0]
     slide = sorted(deck.iterdir())[5]
     slide.write_bytes(slide.read_bytes()[:-4000])
-    lock = built(tmp_path / "out", "slidevqa", source)
+    lock = built(tmp_path / "out", "slidevqa", slides)
     assert lock["questions"]["rejected"].keys() == {"broken-page"}
     assert not [path for record in records(tmp_path / "out") for path in record["page_list"] if deck.name in path]
 
 
-def test_a_deck_in_two_resolutions_is_shown_in_the_one_its_questions_name(tmp_path: Path) -> None:
-    source = draw_slidevqa(tmp_path / "drawn")
-    for slide in sorted(source["decks"].rglob("*-1024.jpg")):
+def test_a_deck_in_two_resolutions_is_shown_in_the_one_its_questions_name(
+    slides: dict[str, Path], tmp_path: Path
+) -> None:
+    for slide in sorted(slides["decks"].rglob("*-1024.jpg")):
         Image.new("RGB", (638, 479)).save(slide.with_name(slide.name.replace("-1024", "-638")))
-    assert built(tmp_path / "out", "slidevqa", source)["questions"]["rejected"] == {}
+    assert built(tmp_path / "out", "slidevqa", slides)["questions"]["rejected"] == {}
     text = "".join(
         json.dumps({key: value for key, value in json.loads(line).items() if key != "image_urls"}) + "\n"
-        for line in source["questions"].read_text().splitlines()
+        for line in slides["questions"].read_text().splitlines()
     )
-    source["questions"].write_text(text)
-    found = SlideVQA().documents(source)
+    slides["questions"].write_text(text)
+    found = SlideVQA().documents(slides)
     assert {fault.reason for fault in found.values() if isinstance(fault, mt.Fault)} == {"two-slides-of-one-number"}
 
 
