@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -43,11 +44,21 @@ def wording() -> NeedlePlace:
 
 def context(pictures: int, place: int) -> list[mt.Unit]:
     """Units of which so many are pictures, the needle at a place from 1, texts between them."""
-    units = []
-    for number in range(1, pictures + 1):
-        id = "needle-0" if number == place else f"u{number}"
-        units += [mt.Unit(f"t{number}", "own", "Words.", ()), mt.Unit(id, "own", mt.Image(f"{id}.png"), ())]
-    return units
+    return [
+        unit
+        for number in range(1, pictures + 1)
+        for unit in (text(number), picture("needle-0" if number == place else f"u{number}"))
+    ]
+
+
+@cache
+def text(number: int) -> mt.Unit:
+    return mt.Unit(f"t{number}", "own", "Words.", ())
+
+
+@cache
+def picture(id: str) -> mt.Unit:
+    return mt.Unit(id, "own", mt.Image(f"{id}.png"), ())
 
 
 @pytest.mark.parametrize("most", range(50, 601, 50))
