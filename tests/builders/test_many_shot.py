@@ -4,6 +4,7 @@ import io
 import json
 from collections import Counter
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ from mmlongbench.release.audit import audit_release
 pytestmark = pytest.mark.slow
 
 QUIET = Progress(is_shown=False)
+drawn_shape = cache(draw_shape)
+"""The bytes of a picture; the same ones are drawn for nearly every test."""
 
 
 def built(out: Path, source: Any, reader: str = "image_folders", **more: Any) -> dict[str, Any]:
@@ -65,7 +68,7 @@ def folders(tmp_path: Path) -> dict[str, Path]:
             for number in range(count):
                 path = tmp_path / split / shape.name / f"{number}.jpg"
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(draw_shape(shape, f"{split} {number}"))
+                path.write_bytes(drawn_shape(shape, f"{split} {number}"))
     return {"train": tmp_path / "train", "test": tmp_path / "test"}
 
 
@@ -146,7 +149,7 @@ def test_near_duplicates_of_a_test_image_are_kept_out_and_counted(folders: dict[
 
 @pytest.mark.parametrize("change", ["smaller", "re-encoded", "cropped"])
 def test_copies_are_alike_and_other_pictures_are_not(change: str) -> None:
-    data = draw_shape(CLASSES[7], "original")
+    data = drawn_shape(CLASSES[7], "original")
     with Image.open(io.BytesIO(data)) as picture:
         width, height = picture.size
         copies: dict[str, Callable[[], Image.Image]] = {
@@ -157,7 +160,7 @@ def test_copies_are_alike_and_other_pictures_are_not(change: str) -> None:
         buffer = io.BytesIO()
         copies[change]().save(buffer, "JPEG", quality=30)
     assert is_like_any(likeness(data), [likeness(buffer.getvalue())])
-    assert not is_like_any(likeness(data), [likeness(draw_shape(shape, "another")) for shape in CLASSES])
+    assert not is_like_any(likeness(data), [likeness(drawn_shape(shape, "another")) for shape in CLASSES])
 
 
 def test_above_128k_there_are_more_classes_only_where_pictures_run_out() -> None:
@@ -195,7 +198,7 @@ def test_a_length_that_needs_more_pictures_than_there_are_says_so(folders: dict[
 def test_a_class_of_one_split_is_never_shown_and_is_named(folders: dict[str, Path], tmp_path: Path) -> None:
     for split, name in (("train", "only shown"), ("test", "only asked")):
         (folders[split] / name).mkdir()
-        (folders[split] / name / "a.jpg").write_bytes(draw_shape(CLASSES[9], name))
+        (folders[split] / name / "a.jpg").write_bytes(drawn_shape(CLASSES[9], name))
     lock = built(tmp_path / "out", folders, lengths=(4 * K,))["datasets"]["sun397"]
     (domain,) = lock["classes"]["domains"].values()
     assert (domain["without_tests"], domain["without_exemplars"]) == (["only shown"], ["only asked"])
@@ -335,7 +338,7 @@ def tables(folder: Path, labels: list[Any], kind: Any = "int64", names: tuple[st
     features = {"image": {"_type": "Image"}, "label": {"_type": "ClassLabel", "names": list(names)}}
     metadata = {"huggingface": json.dumps({"info": {"features": features}})}
     for split in ("train", "validation"):
-        images = [{"bytes": draw_shape(CLASSES[0], f"{split} {n}"), "path": None} for n in range(len(labels))]
+        images = [{"bytes": drawn_shape(CLASSES[0], f"{split} {n}"), "path": None} for n in range(len(labels))]
         columns = {"image": pa.array(images), "label": pa.array(labels, kind)}
         table = pa.table(columns).replace_schema_metadata(metadata)
         pq.write_table(table, folder / f"{split}-00000-of-00001.parquet", row_group_size=2)
@@ -368,7 +371,7 @@ def test_a_picture_of_a_table_is_the_cell_of_its_row(tmp_path: Path) -> None:
     sources = {"data": tables(tmp_path, [0, 1, 2, 0, 1])}
     cell = ImageTables().image(sources, "tests/3")
     assert cell is not None
-    assert cell.read_bytes() == draw_shape(CLASSES[0], "validation 3")
+    assert cell.read_bytes() == drawn_shape(CLASSES[0], "validation 3")
     assert [ImageTables().image(sources, name) for name in ("tests/5", "others/1", "tests/-1", "../x")] == [None] * 4
 
 
@@ -410,7 +413,7 @@ def draw_tables_of(folder: Path, split: str) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    images = [{"bytes": draw_shape(CLASSES[n], split), "path": None} for n in range(3)]
+    images = [{"bytes": drawn_shape(CLASSES[n], split), "path": None} for n in range(3)]
     pq.write_table(pa.table({"image": pa.array(images), "label": [0, 1, 2]}), folder / f"{split}-0.parquet")
 
 
