@@ -1,7 +1,5 @@
 """Creates the builder of a dataset of a manifest, and checks its options and placements."""
 
-from collections.abc import Callable
-
 from pydantic import ValidationError
 
 from mmlongbench.errors import ManifestError, PluginError
@@ -20,9 +18,9 @@ MAX_PLACEMENTS = 1000
 """The maximum number of depths or permutations, against typing errors."""
 
 
-def bind_builder(spec: DatasetSpec, type_of: Callable[[str], type[Builder[Row]]] = builder_type) -> Builder[Row]:
-    """Return the builder of a dataset, with its name and options; `type_of` finds its class by name."""
-    kind = type_of(spec.builder)
+def bind_builder(spec: DatasetSpec) -> Builder[Row]:
+    """Return the builder of a dataset, with its name and options."""
+    kind = builder_type(spec.builder)
     try:
         options = kind.options_type.model_validate(spec.options)
     except ValidationError as error:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,6 @@ from pydantic import ValidationError
 from mmlongbench.errors import ManifestError, NotHereError, ReleaseError
 from mmlongbench.manifest.builtin_manifests import installed_manifests
 from mmlongbench.manifest.model import DatasetSpec, load_manifest
-from mmlongbench.manifest.registry import builder_type
 from mmlongbench.manifest.resolve import bind_builder
 from mmlongbench.manifest.validation import explain
 from mmlongbench.prompt import Prompt
@@ -159,9 +158,8 @@ def _installed() -> Iterable[AuditedDataset]:
         if not name.startswith("quickstart"):
             for spec in load_manifest(path).datasets:
                 known.setdefault(spec.name, spec)
-    type_of = cache(builder_type)  # a look-up reads the metadata of every installed package
     for spec in known.values():
-        builder = bind_builder(spec, type_of)
+        builder = bind_builder(spec)
         yield AuditedDataset(builder, spec.counter.open(), builder.spec.reserve, is_locked=False)
 
 

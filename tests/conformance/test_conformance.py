@@ -109,8 +109,8 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> Drawn:
 def world(drawn: Drawn, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     out, manifest = tmp_path_factory.mktemp("conformance") / "release", quickstart(12)
     given = (_sources(drawn, dataset.name) for dataset in manifest.datasets)
-    datasets = tuple(each.model_copy(update=more) for each, more in zip(manifest.datasets, given, strict=True))
-    with run_stages(Manifest(datasets=datasets), out) as session:
+    specs = tuple(each.model_copy(update=more) for each, more in zip(manifest.datasets, given, strict=True))
+    with run_stages(Manifest(datasets=specs), out) as session:
         finish(list(session.plans.values()), session, LocalExecutor(1, QUIET))
         datasets = {name: session.dataset(name) for name in NAMES}
         yield World(out, datasets, {name: session.questions(name) for name in NAMES}, {})
