@@ -21,6 +21,7 @@ from mmlongbench.manifest.registry import installed, reader_type, sample_functio
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import RawRow, Row, RowFault, SourcePaths
 
+pytestmark = pytest.mark.slow
 MANIFESTS = [path.read_bytes() for path in installed_manifests().values()]
 ERRATA = b"""
 mmlongdoc_0:

@@ -14,6 +14,7 @@ from score_lines import Line, absent, line, page, write
 from mmlongbench.cli.report import report as command
 from mmlongbench.scoring.report import report
 
+pytestmark = pytest.mark.slow
 EVIL = "<img src=x onerror=\"document.title='run'\">\x1b[31m"
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome") or ""
 HARNESS = """
