@@ -1,1 +1,1 @@
-"""The metrics that come with the package, each an entry point: the benchmark's, MMLongBench-Doc's, SMuDGE, judges."""
+"""The metrics of this package, each of which is an entry point: the benchmark's, MMLongBench-Doc's, SMuDGE, judges."""

@@ -4,5 +4,5 @@ from mmlongbench.errors import ScoringError
 
 
 def missing(package: str, what: str) -> ScoringError:
-    """Return the error that a package is not installed, which something needs."""
+    """Return the error for a package that is not installed; `what` needs it."""
     return ScoringError(f'{what} needs {package}: pip install "mmlongbench[scoring]"')

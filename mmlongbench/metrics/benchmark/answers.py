@@ -1,4 +1,4 @@
-"""Finds answers that are a choice or a count in a model's output: Yes or No, a letter, a label, numbers."""
+"""Finds in a model's output an answer that is a choice or a count: Yes or No, a letter, a label, numbers."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from typing import Any
 from mmlongbench.metrics.benchmark.texts import normalised, single_blanks, without_articles
 
 _MAX_DIGITS = 4300
-"""The maximum digits of a number that is read; a longer one is not an answer."""
+"""A number with more digits than this is not read, because it is not an answer."""
 _LAST_YES_OR_NO = re.compile(r".*\b(yes|no)\b", re.DOTALL)
 """Matches the last yes or no: the beginning is greedy, so one pass is enough."""
 _LAST_LETTER = re.compile(r".*\b([A-J])\b", re.DOTALL)
@@ -39,8 +39,9 @@ def flattened(answers: object) -> Iterable[str]:
 
 
 def yes_or_no(prediction: str) -> int | None:
-    """Return 1 for Yes and 0 for No, by the last of these words; else the number that is the whole text; None: a
-    refusal.
+    """Return 1 if the last yes or no is Yes, and 0 if it is No.
+
+    Without either word, a text that is just a number gives this number; any other text is a refusal and gives None.
 
     >>> yes_or_no("Yes, there is a dog. No, wait"), yes_or_no("1"), yes_or_no("I think not")
     (0, 1, None)
@@ -52,9 +53,10 @@ def yes_or_no(prediction: str) -> int | None:
 
 
 def binary_acc(prediction: str, answer: str, default: int | None = None) -> float:
-    """Return whether the last yes or no equals the answer; a refusal counts as `default`, by default as wrong.
+    """Return whether the last yes or no equals the answer. A refusal counts as the answer `default`; None is wrong.
 
-    The public code gives refusals 0, 1, 1, 0, … in turn, so that a score depends on the order of the file.
+    The public code takes 0, 1, 1, 0, … in turn as the answer of a refusal, so its score depends on the order of the
+    file.
     """
     said = yes_or_no(prediction)
     counted = default if said is None else said
@@ -62,7 +64,8 @@ def binary_acc(prediction: str, answer: str, default: int | None = None) -> floa
 
 
 def total_count(prediction: str) -> int | None:
-    """Return the sum of the last list of numbers, else of the whole numbers in the last brackets, else of all digits.
+    """Return the sum of the last list that has only numbers, else of the numbers in the last brackets, else of all
+    numbers in the text.
 
     >>> total_count("first [9], then [1, 2]"), total_count("[1, 'a', 2]"), total_count("1 and 2"), total_count("six")
     (3, 3, 3, 0)
@@ -84,8 +87,8 @@ def soft_acc(prediction: str, answer: Sequence[int]) -> float:
 
 
 def option_letter(prediction: str) -> int | None:
-    """Return the place of the chosen option, from 0: after "answer is" or "Answer:", else the last separate capital
-    from A to J.
+    """Return the place of the chosen option, from 0. Its letter is the one after "answer is" or "Answer:", else the
+    last capital from A to J that stands alone.
 
     >>> option_letter("The answer is (D)"), option_letter("C or D"), option_letter("answer: b")
     (3, 3, None)
@@ -97,7 +100,7 @@ def option_letter(prediction: str) -> int | None:
 
 
 def mc_acc(prediction: str, answer: int) -> float:
-    """Return whether the chosen option is the answer, given by its place from 0."""
+    """Return whether the chosen option is the right one; `answer` is the place of the right option, from 0."""
     return float(option_letter(prediction) == answer)
 
 
@@ -130,7 +133,7 @@ def _sum_of_digits(text: str) -> int | None:
 
 
 def _last_brackets(text: str) -> str:
-    """Return the last of the shortest bracketed parts, searched from the left, in one pass."""
+    """Return the last part in brackets. Each part goes from a "[" to the next "]"; the next part begins after it."""
     last, start = "", text.find("[")
     while start >= 0 and (end := text.find("]", start)) >= 0:
         last = text[start : end + 1]

@@ -1,8 +1,8 @@
 """Scores answers about documents by the format of the gold answer: the benchmark's rules for Integer, Float, String,
 List.
 
-For integers, the paper says exact match, but the public code accepts any number of the prediction; the public code is
-followed. A gold answer that does not fit its format, at which the public code fails, is compared as a String.
+For integers, the paper says exact match. The public code accepts a prediction if any number in it is the answer, and so
+does this module. If a gold answer does not fit its format, the public code fails; here it is compared as a String.
 """
 
 import json
@@ -36,9 +36,9 @@ _EXACT = tuple(
 
 
 def doc_qa(prediction: str, answer: object, answer_format: str) -> float:
-    """Return the score of an answer of a format: Integer, Float, String, None or List (see `FORMATS`).
+    """Return the score of a prediction by the format of the gold answer: Integer, Float, String, None or List.
 
-    A List is JSON. Its plain strings count together as one element; the score is the mean over the elements.
+    A gold List is JSON. Its plain strings count together as one element; the score is the mean over the elements.
 
     >>> doc_qa("about 4 or 5", "5", "Integer"), doc_qa("0.21", "21%", "Float"), doc_qa("red", '["red", "3"]', "List")
     (1.0, 1.0, 0.5)
@@ -66,13 +66,13 @@ def cleaned(text: str) -> str:
 
 
 def without_quotes(text: str) -> str:
-    """Return a text without one quotation mark at its beginning and one at its end, which need not be a pair."""
+    """Remove a quotation mark at the beginning of a text and one at its end; the two need not be a pair."""
     text = text[1:] if text[:1] in ("'", '"') else text
     return text[:-1] if text[-1:] in ("'", '"') else text
 
 
 def numbers_said(text: str) -> Iterator[float]:
-    """Yield every finite number of a text without commas."""
+    """Yield every finite number in a text; commas are removed first."""
     for found in _NUMBER.finditer(text.replace(",", "")):
         number = float(found[0])
         if math.isfinite(number):
@@ -146,4 +146,4 @@ _SCORES: Mapping[str, Callable[[str, str], float]] = {
     "List": _list,
 }
 FORMATS = tuple(_SCORES)
-"""The functions for each format of gold answers."""
+"""The names of the formats of gold answers."""

@@ -42,13 +42,13 @@ class BenchmarkMetric(RuleMetric):
     prefix: ClassVar[str] = ANSWER
 
     def whole_text(self, asked: ScoringInput) -> str:
-        """Return the text that is scored as a whole: the prompt's last words and the prediction; under `ours` the
-        prediction.
+        """Return the whole text that is scored: the prompt's last words and the prediction. Under `ours` it is the
+        prediction alone.
         """
         return asked.prediction if self.profile == "ours" else (asked.lead or self.prefix) + asked.prediction
 
     def parsed(self, text: str, prefix: str) -> str:
-        """Return the text after a prefix: all of it, or the rest of the line under `paper`."""
+        """Return the text after a prefix; under `paper` only the rest of the line."""
         return rest_of_line(text, prefix) if self.profile == "paper" else after_prefix(text, prefix)
 
     def texts_scored(self, asked: ScoringInput) -> tuple[str, ...]:
@@ -59,7 +59,7 @@ class BenchmarkMetric(RuleMetric):
         return tuple(dict.fromkeys((whole, self.parsed(whole, self.prefix))))
 
     def best(self, function: Callable[[str, Any], float], asked: ScoringInput) -> Score:
-        """Return the best score of these texts."""
+        """Return the best score of the texts that are scored."""
         return Score(max(function(text, asked.gold) for text in self.texts_scored(asked)))
 
 
@@ -84,7 +84,7 @@ class YesNo(BenchmarkMetric):
     name: ClassVar[str] = "binary_acc"
 
     def score(self, asked: ScoringInput) -> Score:
-        """Return 1 or 0, and whether the question was refused."""
+        """Return 1 or 0, and whether the output is a refusal."""
         text = self.whole_text(asked)
         default = DEFAULTS[asked.place % len(DEFAULTS)] if self.profile != "ours" else None
         return Score(binary_acc(text, str(asked.gold), default), {"refused": yes_or_no(text) is None})
@@ -173,8 +173,8 @@ class RougeL(BenchmarkMetric):
 def _needed(texts: tuple[str, ...], answers: Sequence[str]) -> tuple[str, ...]:
     """Return the texts that can give the best score, so that a summary is compared only once if that is enough.
 
-    The whole text differs from the part after "Summary:" by this word only. If no reference has the word, it matches
-    nothing and only makes the whole text longer, so its score is never better.
+    The whole text differs from the part after "Summary:" by this word only. If no reference has the word, the word
+    matches nothing and makes the text longer, so the whole text never scores better.
     """
     has_word = any("summar" in answer.lower() for answer in answers)
     return texts if has_word or any(len(text) > MAX_CHARACTERS for text in texts) else texts[-1:]

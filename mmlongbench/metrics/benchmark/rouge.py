@@ -9,8 +9,8 @@ from mmlongbench.metrics.missing import missing
 
 _TYPES = ("rougeL", "rougeLsum")
 MAX_CHARACTERS = 50_000
-"""The maximum characters of a prediction that are compared: the time grows with the product of both lengths. Public
-runs generate 384 tokens."""
+"""The maximum characters of a prediction that are compared. The time grows with the product of the lengths of the
+prediction and the reference. Public runs generate 384 tokens."""
 _STEMS = 50_000
 """How many stems are kept in memory."""
 
@@ -29,7 +29,7 @@ class Scorer(Protocol):
 
 
 def rouge_scorer() -> Scorer:
-    """Return a scorer like that of the public code, which also keeps the stems of words.
+    """Return a scorer that gives the figures of the public code, and keeps the stems of words in memory.
 
     Raises:
         ScoringError: rouge-score is not installed.
@@ -47,7 +47,9 @@ def rouge_scorer() -> Scorer:
 
 
 def rouge(scorer: Scorer, prediction: str, answers: Iterable[str]) -> Mapping[str, float]:
-    """Return F1 and recall of both types, each the best over the answers; the public code reports all four."""
+    """Return F1 and recall of rougeL and rougeLsum, the four figures of the public code; each is the best over the
+    answers.
+    """
     said = prediction[:MAX_CHARACTERS]
     found = [scorer.score(target=answer, prediction=said) for answer in answers]
     best = {f"{kind}_f1": max((float(each[kind].fmeasure) for each in found), default=0.0) for kind in _TYPES}

@@ -31,7 +31,7 @@ def single_blanks(text: str) -> str:
 
 
 def token_f1(prediction: str, gold: str) -> float:
-    """Return the harmonic mean of precision and recall over normalised words; repeated words count repeatedly.
+    """Return the harmonic mean of precision and recall over normalised words; each occurrence of a word counts.
 
     >>> round(token_f1("eight degrees", "up to eight degrees"), 3)
     0.667
@@ -45,10 +45,10 @@ def token_f1(prediction: str, gold: str) -> float:
 
 
 def after_prefix(text: str, prefix: str) -> str:
-    r"""Return the text after the first `prefix`, in any case, and after a second one directly behind it; else the whole
-    text.
+    r"""Return the text after the first `prefix`, in upper or lower case; without one, the whole text.
 
-    The public code of 2026 takes everything after it; for the code of the paper's runs, see `rest_of_line`.
+    A second prefix directly after the first is removed, too. The public code of 2026 takes everything after the prefix;
+    for the code of the paper's runs, see `rest_of_line`.
 
     >>> after_prefix("So it is.\nanswer: Answer: Peru\nas shown", "Answer:")
     'Peru\nas shown'
@@ -61,9 +61,10 @@ def after_prefix(text: str, prefix: str) -> str:
 
 
 def rest_of_line(text: str, prefix: str) -> str:
-    r"""Return the rest of the line after the first `prefix`, and after a second one directly behind it.
+    r"""Return the rest of the line after the first `prefix`; without one, the first line.
 
-    Without a prefix, return the first line. The public code read outputs like this at the time of the paper's runs.
+    A second prefix directly after the first is removed, too. At the time of the paper's runs, the public code read
+    outputs like this.
 
     >>> rest_of_line("So it is.\nanswer: Answer: Peru\nas shown", "Answer:"), rest_of_line("Peru\nas shown", "Answer:")
     ('Peru', 'Peru')

@@ -2,8 +2,8 @@
 (`doc_qa_llm`).
 
 The score is 0 or 1, and for a list the F1 of the items that the judge counts. `official` uses the public code's own
-prompts and treats replies as it does: a reply without a verdict is 0. `ours` uses this project's prompts; after a reply
-without a verdict the judge is asked again, and in the end there is no score.
+prompts and treats replies as it does: a reply without a verdict is 0. `ours` uses this project's prompts; a judge that
+replies without a verdict is asked again, and if no reply has one, there is no score.
 """
 
 import json
@@ -35,7 +35,7 @@ _MARK = Reading("mark", Mark, mark_of)
 
 
 class Answers(Judged):
-    """Whether a short answer is right, or how much of a list is there, decided by a judge."""
+    """A judge decides whether a short answer is right, or how much of a list it contains."""
 
     name: ClassVar[str] = "judge-answers"
     profiles: ClassVar[Mapping[Profile, str]] = {"official": PUBLIC_CODE, "ours": PUBLIC_CODE}
@@ -83,7 +83,7 @@ class Answers(Judged):
         return Score(score, {**counts, "reason": found.reason, **self._unsaid(found)})
 
     def _ask_publicly(self, asked: ScoringInput, rubric: str, case: str, reading: Reading[V]) -> V | Failed:
-        """Ask as the public code does: with the question as in its prompt, and the text after "Answer:"."""
+        """Ask as the public code does: with the question in the words of its loader, and the text after "Answer:"."""
         found = self.public.templates if self.public else {}
         said = after_prefix((asked.lead or ANSWER_PREFIX) + asked.prediction, ANSWER_PREFIX)
         texts = {"question": _public_question(asked), "reference": text_of(asked.gold), "prediction": said}
@@ -95,12 +95,12 @@ class Answers(Judged):
         )
 
     def _unsaid(self, found: Mark | ListCounts) -> dict[str, bool]:
-        """Return whether a reply has no verdict, which the public code counts as 0."""
+        """Return, under `official`, whether the reply has no verdict; the public code counts such a reply as 0."""
         return {"no_verdict": not found.has_verdict} if self.public else {}
 
 
 def list_f1(covered: float, given: float, items: int) -> float:
-    """Return the F1 of a list, at most 1, because an item of the response may cover several items of the reference.
+    """Return the F1 of a list. It is cut to 1, because an item of the response may cover several of the reference.
 
     >>> list_f1(2, 3, 4), list_f1(0, 0, 4), list_f1(2, 1, 2)
     (0.5714285714285714, 0.0, 1.0)
@@ -124,7 +124,7 @@ def items_of(gold: object) -> tuple[str, ...]:
 
 
 def text_of(value: object) -> str:
-    """Return a gold answer as text; other values as JSON."""
+    """Return a gold answer as text: a string unchanged, any other value as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 

@@ -32,13 +32,13 @@ class Call(JsonCall[V]):
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How a prompt is sent, besides its words."""
+    """The options with which a prompt is sent."""
 
     temperature: float | None
     """The temperature; None: none is sent, and the endpoint uses its default."""
     max_tokens: int
     attempts: int | None = None
-    """How often the judge is asked until there is a usable reply; None: as the judge's settings say."""
+    """How often the judge is asked, at most, until a reply is usable; None: as often as the judge's settings say."""
     is_literal: bool = False
     """Whether to ask exactly as the public code does: the prompt alone, without a seed or a note on the last reply; any
     reply is read, even one that was cut off."""
@@ -80,7 +80,7 @@ class PromptCall(ModelCall[V]):
 
     @property
     def attempts(self) -> int | None:
-        """Return how often the judge is asked in total."""
+        """Return how often the judge is asked at most; None: as often as the judge's settings say."""
         return self.manner.attempts
 
     @property
@@ -94,8 +94,8 @@ class PromptCall(ModelCall[V]):
         return [user_message(text, self.pictures)]
 
     def options(self) -> dict[str, object]:
-        """Return the temperature and the token limit, and a seed if replies are drawn; the public code sends no
-        seed.
+        """Return the temperature and the token limit, and a seed if the temperature is above 0; the public code sends
+        no seed.
         """
         temperature = self.manner.temperature
         is_seeded = temperature and not self.manner.is_literal

@@ -1,4 +1,4 @@
-"""Gold summaries as atomic claims: they are released beside the data, or a judge makes them once.
+"""The atomic claims of gold summaries. They are released beside the data, or a judge makes them once.
 
 `summ/<dataset>_claims.jsonl` has a line `{"id", "claims"}` for each summary, in the form that the public scorer reads.
 """
@@ -47,7 +47,7 @@ class GoldClaims:
         self._released: dict[Path, Mapping[str, tuple[str, ...]]] = {}
 
     def released(self, file: str, dataset: str, id: str, source_id: str = "") -> tuple[str, ...] | Failed:
-        """Return the released claims by an example's id, or by its id in the source; no judge is called."""
+        """Return the released claims of an example, found by its id or its id in the source; no judge is called."""
         found = self._of_file(file, dataset)
         if (name := _known(found, id, source_id)) is not None:
             return found[name]
@@ -58,9 +58,10 @@ class GoldClaims:
         )
 
     def of(self, file: str, dataset: str, id: str, gold: str, source_id: str = "") -> tuple[str, ...] | Failed:
-        """Return the claims of one gold summary; in a dry run the whole summary counts as its one claim.
+        """Return the claims of one gold summary: released ones, else those that the judge makes.
 
-        Released claims are found by the id of the example, or by its id in the source.
+        Released claims are found by the id of the example, or by its id in the source. In a dry run, a summary without
+        known claims counts as one claim.
         """
         released = self._of_file(file, dataset)
         if (name := _known(released, id, source_id)) is not None:
@@ -146,9 +147,9 @@ class Claimed:
     known: int = 0
     """How many summaries already had claims in the file."""
     others: tuple[str, ...] = ()
-    """Ids with claims in the file but without a summary in the release; their lines are kept."""
+    """The ids that have claims in the file but no summary in the release; their lines are kept."""
     failures: Mapping[str, str] = field(default_factory=dict)
-    """Why summaries have no claims, by id."""
+    """The reason for each summary without claims, by id."""
 
 
 def write_claims(

@@ -2,8 +2,8 @@
 
 Under `paper` and `official` a judge sees the evidence page and its neighbours but no reference, and replies with a
 grade alone. In the paper each judge is asked five times, in the public code once. The released grades are single ones,
-and the published agreement with people (0.889) is based on them. Under `ours` a judge sees the pages that hold the
-answer and the reference, and gives its reasons first.
+and the published agreement with people (0.889) is based on them. Under `ours` a judge sees the reference and the pages
+that hold the answer, and gives its reasons first.
 
 The mean of all grades is from 1 to 5; the score is (mean − 1) / 4. A reply without a grade does not count, under every
 profile; the public code counts it as −1. Judges who give no grade are left out, counted and named.
@@ -46,7 +46,7 @@ _Asking: TypeAlias = Callable[[str, int], ModelCall[Grade]]
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """The question about one example."""
+    """How judges are asked about one example, and details for its score."""
 
     call: _Asking
     details: Details
@@ -63,7 +63,7 @@ class Committee(Judged):
     }
 
     def __init__(self, settings: Settings, backoff: Backoff | None = None) -> None:
-        """Look for pages among the release's images and in the documents."""
+        """Keep the folders where pages are looked for: the images of the release, and the documents."""
         super().__init__(settings, backoff)
         self._images, self._documents = settings.images, PageTexts(settings.documents)
         self.samples = self.judge.samples or SAMPLES[self.profile]
@@ -136,7 +136,7 @@ class Committee(Judged):
         return _Case(call, {"pages": len(pictures), "page_texts": len(excerpt.texts)})
 
     def _reasoned(self, asked: ScoringInput) -> _Case:
-        """Ask for reasons and a grade, based on the pages that hold the answer and the reference."""
+        """Ask for reasons and a grade, based on the reference and the pages that hold the answer."""
         pages = gold_pages(asked.evidence or Evidence(), self._images)
         case = _case(asked, pages)
 

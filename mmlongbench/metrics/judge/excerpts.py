@@ -28,7 +28,7 @@ class Excerpt:
 
     @property
     def shown(self) -> str:
-        """Return the document in the form of the prompt, after the pictures."""
+        """Return the words of the prompt that show the document; the pictures come before them."""
         pages = GoldPages(tuple(number + 1 for number in self.pictures), tuple(self.pictures.values()))
         texts = [f"Page {number + 1}:\n{fence('page', text)}" for number, text in self.texts.items()]
         return "\n\n".join([*([pages.caption] if pages.caption else []), *texts])

@@ -1,6 +1,7 @@
 """MMLongBench-Doc's protocol with a judge: the judge extracts the answer from a response, and rules score it.
 
-Formats, "Not answerable" and "Fail to answer" are those of its paper (arXiv:2407.01523); the rubric is this project's.
+The formats, "Not answerable" and "Fail to answer" come from the paper of the protocol (arXiv:2407.01523); the rubric is
+this project's.
 """
 
 from collections.abc import Mapping, Sequence

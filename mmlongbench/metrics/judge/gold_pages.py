@@ -29,7 +29,7 @@ class GoldPages:
 
 
 def gold_pages(evidence: Evidence, images: Path | None) -> GoldPages:
-    """Return the answer pages that the prompt shows: as pictures if they are below the folder, else as texts."""
+    """Return the answer pages that the prompt shows: those with a picture below the folder; if none has, the texts."""
     answers = set(evidence.pages)
     numbers = [number for number in evidence.shown if number in answers][:MOST]
     shown = {number: found for number in numbers if (found := picture_at(images, evidence.images.get(number, "")))}

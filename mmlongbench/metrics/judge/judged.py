@@ -25,9 +25,9 @@ class Judged(Metric):
     """
 
     places: ClassVar[Places] = {}
-    """The prompts of the public code that `official` needs, each with its places."""
+    """The prompts of the public code that `official` needs, each with the places to fill in (see `Places`)."""
     prompts_file: ClassVar[str] = ""
-    """The file in which the public code keeps them."""
+    """The file in which the public code keeps these prompts."""
     public_model: ClassVar[str] = ""
     """The judge of the public code; it is used under `official` if no model is named."""
 

@@ -13,11 +13,11 @@ from mmlongbench.errors import Fault, SourceError, TimeLimitError
 from mmlongbench.io.folders import file_inside, pdfs_by_name
 
 MAX_KEPT = 64 * 1024 * 1024
-"""The characters of documents that are kept in memory; the current document is always kept."""
+"""How many characters of documents are kept in memory; the current document is always kept."""
 
 
 class PageTexts:
-    """The page texts of every document of a folder, by the names of a release."""
+    """The page texts of the documents of a folder. A document is found by its name in a release, or its own name."""
 
     def __init__(self, folder: Path | None) -> None:
         """Keep the folder; a document is read when its text is needed."""

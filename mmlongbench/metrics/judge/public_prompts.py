@@ -23,7 +23,7 @@ FILES = ("scripts/eval_gpt4_summ.py", "utils_prompt.py")
 """The files in which a checkout of the public code keeps prompts of judges."""
 
 Places = Mapping[str, tuple[str, ...] | None]
-"""The places of a template by the name of its constant; None: the text has no places."""
+"""For each constant, by name: the places of the template, as in `{question}`; None: the text is shown unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class _Module:
     digest: str
     texts: Mapping[str, str]
     others: Mapping[str, str]
-    """Names with other values, and what these are."""
+    """Every name with another value, and what that value is ("an f-string")."""
 
 
 def public_prompts(paths: Sequence[Path], metric: str, places: Places) -> PublicPrompts:
@@ -142,7 +142,9 @@ def _constants(tree: ast.Module) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def _bindings(tree: ast.Module) -> Iterator[tuple[str, ast.expr | None]]:
-    """Yield each name that the file assigns outside functions and classes, with its value if that is certain."""
+    """Yield each name that the file assigns outside functions and classes. The value is given if the name is assigned
+    alone and at the top level, else it is None.
+    """
     certain = {id(node) for node in tree.body}
     left: list[ast.AST] = list(reversed(tree.body))
     while left:

@@ -46,7 +46,9 @@ _MAX_NUMBERS = 1000
 
 
 def last_object(words: str, *, is_literal: bool) -> dict[str, object]:
-    r"""Return the last `{…}` of a reply, each taken up to the next closing brace, or else the ```json fence.
+    r"""Return the last `{…}` of a reply as an object; if it is no JSON, the object in the ```json fence.
+
+    Each `{…}` ends at the next closing brace, also inside nested braces.
 
     Raises:
         NoVerdict: there are no braces (the public code leaves the example out: final), or they hold no JSON (the
@@ -72,7 +74,7 @@ def last_object(words: str, *, is_literal: bool) -> dict[str, object]:
 
 
 def fluency_of(words: str, *, is_literal: bool) -> Fluency:
-    """Return 0 or 1; literally also a number between them."""
+    """Return the fluency: 0 or 1; in the literal form also a number between them."""
     mark = _number(last_object(words, is_literal=is_literal), "fluency", 1.0)
     if not is_literal and mark not in (0, 1):
         raise NoVerdict(f"fluency is {mark:g}, expected 0 or 1", words)
@@ -80,7 +82,7 @@ def fluency_of(words: str, *, is_literal: bool) -> Fluency:
 
 
 def key_points_of(words: str, claims: int, *, is_literal: bool) -> KeyPoints:
-    """Return the number of key points; this project's form requires a whole number of at most all claims."""
+    """Return the number of key points. This project's form requires a whole number, at most the number of claims."""
     found = last_object(words, is_literal=is_literal)
     count = _number(found, "recall")
     if not is_literal and (count > claims or not count.is_integer()):
@@ -156,8 +158,8 @@ def last_grade(words: str, *, is_literal: bool) -> Grade:
     not whole is not a grade; 4/5 and "4 on a scale of 1 to 5" both give 4.
 
     Raises:
-        NoVerdict: there is no number, or the last one is no grade. The public code takes the former as -1 and the
-            latter as it is; here neither is a grade, and literally it is not asked for again.
+        NoVerdict: there is no number, or the last one is no grade. The public code counts a missing number as -1, and
+            any number as it is. Here neither is a grade; in the literal form the judge is not asked again.
 
     >>> last_grade("I give it a 4.", is_literal=True).score
     4
@@ -192,7 +194,7 @@ def _last_number(words: str) -> int | None:
 
 
 def _marked_object(words: str, names: tuple[str, ...]) -> dict[str, object]:
-    """Return the object after the first mark of JSON, or else the numbers that follow the names anywhere."""
+    """Return the object after the first `[JSON]:`; if there is none, the numbers that follow the quoted names."""
     mark = words.find(_JSON_MARK)
     start = words.find("{", mark) if mark >= 0 else -1
     if start >= 0:
@@ -223,7 +225,7 @@ def _fenced(words: str) -> str:
 
 
 def _number(found: dict[str, object], name: str, maximum: float = math.inf) -> float:
-    """Return a number of a reply from 0 up to a maximum; texts and flags are refused."""
+    """Return the number that a reply has under a name, from 0 to a maximum; strings and booleans are refused."""
     if name not in found:
         raise NoVerdict(f"{name} is missing", json.dumps(found))
     value = found[name]

@@ -31,8 +31,8 @@ PREFIX = "Summary:"
 TEMPERATURE, MAX_TOKENS, TRIES = 0.1, 4096, 10
 """The options of the public code."""
 FIGURES = {"recall": "recall", "precision": "precision", "fluency": "fluency", "f1": "f1", "flu-f1": "flu_f1"}
-"""The figures that the public code reports, as means over the examples with scores: names, and the details they are
-computed from."""
+"""The figures that the public code reports, each with the detail of which it is the mean, over the examples with
+scores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ _SUFFIXES = {"report": "gov", "case": "lexsum"}
 
 
 class FluencyF1(Judged, MetricWithTotals):
-    """Fluency × F1 of a summary, by a judge: key points of the gold summary, and sentences that it supports."""
+    """Fluency × F1 of a summary. A judge counts key points of the gold summary and sentences that it supports."""
 
     name: ClassVar[str] = "judge-fluency-f1"
     profiles: ClassVar[Mapping[Profile, str]] = {"official": PUBLIC_CODE, "ours": PUBLIC_CODE}
@@ -98,7 +98,7 @@ class FluencyF1(Judged, MetricWithTotals):
         return unscored(next(found for found in (claims, fluent, recalled, precise) if isinstance(found, Failed)))
 
     def absent(self, asked: ScoringInput) -> Details:
-        """Return the figures of an example without a prediction, which enter the means like its score."""
+        """Return the figures of an example without a prediction: zeros, which count in the means."""
         return dict.fromkeys(FIGURES.values(), 0.0)
 
     @classmethod
@@ -115,7 +115,7 @@ class FluencyF1(Judged, MetricWithTotals):
         return Prompts(*(found[f"{call}_prompt_{suffix}"] for call in ("fluency", "recall", "precision")))
 
     def _shown(self, name: str, text: str) -> str:
-        """Return a text as it is put into a prompt: unchanged for the public code's, fenced for this project's."""
+        """Return a text as a prompt shows it: unchanged in the public code's prompts, fenced in this project's."""
         return text if self.public else fence(name, text, MAX_CHARACTERS)
 
     def _claims_of(self, asked: ScoringInput, gold: str) -> tuple[str, ...] | Failed:

@@ -1,4 +1,4 @@
-"""Prompts with named places, in the form of `str.format` but filled in without it: a template may come from a stranger.
+"""Prompts with named places, written as for `str.format`; it is not used, because a template may come from a stranger.
 
 `str.format` would read attributes (`{text.__class__}`) and obey widths (`{text:>999999999}`); here a place is only a
 name, and doubled braces stand for braces.

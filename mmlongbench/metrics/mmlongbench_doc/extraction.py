@@ -72,7 +72,10 @@ def concise(response: str) -> str:
 
 
 def _number(answer: str) -> str:
-    """Return the first number (if need be, one in a name) without commas and currency; else the first number word."""
+    """Return the first number, without commas and currency; a number in a name is taken only if there is no other.
+
+    Without a number, return the first number word as digits, else the string.
+    """
     if found := _ALONE.search(answer) or _NUMBER.search(answer):
         return re.sub(r"[,$£€\s+]", "", found[0]).replace("−", "-")
     if word := _NUMBER_WORD.search(answer):
@@ -93,7 +96,9 @@ def _string(answer: str) -> str:
 
 
 def _list(answer: str) -> str:
-    """Return the elements as JSON: of a list in brackets, of lines with bullets, or of an enumeration."""
+    """Return the elements as JSON: the lines with bullets, or the parts of an enumeration. A list in brackets is
+    returned unchanged.
+    """
     if literal_list(answer) is not None:
         return answer
     return json.dumps(list(_elements(answer)), ensure_ascii=False)

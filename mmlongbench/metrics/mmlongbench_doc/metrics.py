@@ -21,7 +21,7 @@ from mmlongbench.task.metric import LENIENT, Details, MetricWithTotals, Profile,
 PROTOCOL = "mayubo2333/MMLongBench-Doc@d73f0dc"
 """The public code whose rules score an extracted answer."""
 FORMATS = ("Integer", "Float", "String", "None", "List")
-"""The formats, by the names in releases."""
+"""The names of the formats in releases."""
 _MAX_SHOWN = 200
 """The characters of an extracted answer that are kept beside its score."""
 
@@ -42,8 +42,8 @@ def absent_details(asked: ScoringInput) -> Details:
 
 
 def totals_of_extracted(scored: Iterable[Score]) -> Mapping[str, float]:
-    """Return generalized accuracy and F1 from the details of `scored_extracted` and `absent_details`, without
-    failures.
+    """Return generalized accuracy and F1 from the details of `scored_extracted` and `absent_details`; failures are left
+    out.
     """
     return accuracy_and_f1(
         [
@@ -55,10 +55,10 @@ def totals_of_extracted(scored: Iterable[Score]) -> Mapping[str, float]:
 
 
 class Rules(RuleMetric, MetricWithTotals):
-    """MMLongBench-Doc without a judge: the answer is extracted from the response by rules, then scored by its rules.
+    """MMLongBench-Doc without a judge: rules extract the answer from the response, and the protocol's rules score it.
 
-    There is only one reading, which depends on the response and the answer format alone: `rule-extracted`, this
-    project's approximation of the judge in the protocol.
+    The response is read in one way, `rule-extracted`, which depends on the response and the answer format alone. It is
+    this project's approximation of the judge in the protocol.
     """
 
     name: ClassVar[str] = "mmlongbench-doc"
@@ -97,7 +97,8 @@ class LenientRules(Rules):
 
 
 class ANLS(RuleMetric):
-    """The normalised Levenshtein similarity to the nearest answer, 0 up to one half; case and blanks are ignored.
+    """The normalised Levenshtein similarity to the nearest answer; 0 if it is at most one half. Upper and lower case
+    are equal, and a run of blanks counts as one.
 
     The elements of a gold list, joined by commas, are one answer.
     """
@@ -118,9 +119,7 @@ def _golds(asked: ScoringInput) -> Iterable[str]:
 
 
 def _readable(gold: str, kind: str) -> str:
-    """Return a gold number without commas and unit, which the public code's rules cannot read ("1,066", "2
-    million").
-    """
+    """Return a gold number without commas and unit: the public code's rules cannot read "1,066" or "2 million"."""
     try:
         float(cleaned(gold))
     except ValueError:

@@ -1,4 +1,4 @@
-"""The rules of MMLongBench-Doc: they compare a concise answer with the gold one, by its format; and accuracy and F1.
+"""The rules of MMLongBench-Doc, which compare a concise answer with the gold answer by its format; accuracy and F1.
 
 Where the paper's text and the public code differ, the code is followed: an Integer prediction is cut to a whole number
 ("5.9" is 5), "mile" and "million" are not removed, a list of exact strings is compared as a whole.
@@ -29,19 +29,19 @@ _EXACT = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One answer, with what accuracy and F1 need of it."""
+    """What accuracy and F1 need of one answer."""
 
     score: float
     is_answerable: bool
     is_answered: bool
-    """Whether the model gave an answer; "Fail to answer" counts as one."""
+    """Whether the model gave an answer; "Fail to answer" counts as an answer."""
 
 
 def score_extracted(gold: str, answer_format: str, extracted: str) -> float:
     """Return the score of a concise answer, from 0 to 1; formats may have the names of the source or of releases.
 
-    Where the public code fails (a gold number that is not a number, a list that cannot be read), the score is 0, which
-    is also its final result there.
+    Where the public code fails (a gold number that is not a number, a list that cannot be read), the score is 0; the
+    public code finally counts 0, too.
 
     >>> score_extracted("5", "Integer", "5.0"), score_extracted("18.29%", "Float", "$18.3")
     (1.0, 1.0)
@@ -58,10 +58,10 @@ def score_extracted(gold: str, answer_format: str, extracted: str) -> float:
 
 
 def accuracy_and_f1(answers: Sequence[Judged]) -> Mapping[str, float]:
-    """Return generalized accuracy, the mean score, and F1.
+    """Return generalized accuracy (the mean score) and F1.
 
-    Recall is the mean over answerable questions; precision is the same sum over the questions that were answered. Both
-    are 0 if there are none.
+    Recall is the mean score of the answerable questions. Precision is the sum of these scores divided by the number of
+    questions that were answered. F1 is 0 if there are no answerable questions, or none was answered.
     """
     answerable = [answer for answer in answers if answer.is_answerable]
     answered = sum(answer.is_answered for answer in answers)
@@ -109,8 +109,8 @@ def _float(gold: str, extracted: str) -> float:
 
 
 def _is_close(wanted: float, said: float) -> bool:
-    """Return whether two numbers are within one per cent, or equal when rounded to the digits of the shorter (at least
-    two).
+    """Return whether two numbers differ by at most one per cent, or are equal when rounded to as many decimals as the
+    shorter one has (at least two).
     """
     if isclose(wanted, said, rel_tol=TOLERANCE):
         return True
@@ -119,7 +119,7 @@ def _is_close(wanted: float, said: float) -> bool:
 
 
 def _digits(number: float) -> int:
-    """Return the digits after the point, as Python prints the number."""
+    """Return how many digits Python prints after the point; 3 if it prints no point."""
     _, point, behind = str(number).partition(".")
     return len(behind) if point else 3
 
@@ -129,8 +129,8 @@ def _text(gold: str, said: str) -> float:
 
 
 def _list(golds: Sequence[str], extracted: str) -> float:
-    """Return the score of lists, strictly: they must have the same number of elements; sorted, the worst pair
-    counts.
+    """Return the score of a list, which is 0 if the numbers of elements differ. Both lists are sorted, and the pair of
+    elements with the lowest score counts; numbers and exact strings must all be equal.
     """
     said = literal_list(extracted) if extracted.startswith("[") else [extracted]
     if said is None or len(said) != len(golds) or not golds:

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from mmlongbench.task.metric import ScoringInput
 
 MAX_ELEMENTS = 64
-"""The elements of a predicted list that are compared; all of them count for its length."""
+"""How many elements of a predicted list are compared; the others only count for its length."""
 MAX_ELEMENT = 128
 """The maximum characters of an element; a longer one matches no element of a gold answer."""
 MAX_SAID = 100_000
-"""The maximum characters of a prediction; a longer one matches no answer."""
+"""How many characters of a prediction are compared; the rest is cut off."""
 _LEAD = re.compile(r"\A[\s*_#]*answer[\s*_]*:[\s*_]*", re.IGNORECASE)
 
 
@@ -28,11 +28,11 @@ class Golds:
 
     values: tuple[str, ...]
     is_list: bool
-    """Whether all of them are required, or any one."""
+    """Whether all values are required; if not, any one of them is enough."""
 
 
 def golds_of(asked: ScoringInput) -> Golds | None:
-    """Return the gold answers of an example; None if none is a string or a number."""
+    """Return the gold answers of an example; None if there are none, or one is empty or neither string nor number."""
     is_list = asked.answer_format == "List"
     gold = asked.gold.get("answer") if isinstance(asked.gold, dict) else asked.gold
     if is_list and isinstance(gold, str):

@@ -1,4 +1,4 @@
-"""Finds which words of a page are neighbours, in any reading order: the β-skeleton of their boxes for β = 1.
+"""Finds which words of a page are neighbours, whatever the reading order: the β-skeleton of their boxes for β = 1.
 
 Two points are joined if no other point is inside the circle around their connecting line as diameter (Gabriel graph).
 The points of a box are its corners and the middles of its left and right sides. The centres of wide words would be
@@ -25,7 +25,7 @@ _RATIOS = (0.6180339887498949, 0.7548776662466927)
 
 
 def neighbours_on(words: Words, page: int) -> Integers:
-    """Return a row for each word of a page: the numbers of its neighbours, the nearest first, then −1."""
+    """Return a row for each word of a page: the numbers of its neighbours, nearest first; −1 fills the rest."""
     numbers = words.range_of(page)
     boxes = words.boxes[numbers.start : numbers.stop]
     table = np.full((len(boxes), MAX_NEIGHBOURS), -1, np.int64)
@@ -57,7 +57,8 @@ def _joined(boxes: Array) -> tuple[Integers, Integers]:
 def gabriel_edges(points: Array) -> Integers:
     """Return all edges of the Gabriel graph as rows of two points; points at the same place are joined in a chain.
 
-    All its edges are in the Delaunay triangulation; to test one, it is enough to look at the opposite corners.
+    All edges of the graph are in the Delaunay triangulation. To test an edge, it is enough to look at the corners
+    opposite to it.
     """
     order = np.lexsort(points.T)
     is_new = np.r_[True, np.any(np.diff(points[order], axis=0) != 0, axis=1)] if len(points) else np.zeros(0, np.bool_)
@@ -81,7 +82,7 @@ def _edges(places: Array) -> Integers:
     a, b, c = corners.T
     sides, opposite = np.concatenate([corners[:, [0, 1]], corners[:, [1, 2]], corners[:, [2, 0]]]), np.r_[c, a, b]
     one, other = places[sides[:, 0]], places[sides[:, 1]]
-    # the angle over the diameter is wider than a right one exactly where the corner lies inside the circle
+    # the angle at a corner is wider than a right angle exactly if the corner lies inside the circle
     is_inside = ((one - places[opposite]) * (other - places[opposite])).sum(axis=1) < 0
     keys, of_side = np.unique(sides.min(axis=1) * len(places) + sides.max(axis=1), return_inverse=True)
     is_crossed = np.zeros(len(keys), np.bool_)

@@ -1,4 +1,4 @@
-"""The documents of questions, by the names of a release: each is found and read once, and kept within a memory
+"""Finds and reads the documents of questions, by the names that a release gives them, and keeps them within a memory
 limit.
 """
 
@@ -21,7 +21,7 @@ from mmlongbench.metrics.smudge.word_list import WordList
 from mmlongbench.metrics.smudge.words import Word, Words, words_of
 
 MAX_BYTES = 256 * 1024 * 1024
-"""The bytes of documents that are kept; the current document is always kept."""
+"""How many bytes of documents are kept in memory; the current document is always kept."""
 
 
 class Text:

@@ -1,8 +1,9 @@
-"""Scores how well a prediction matches a gold answer by the rules of the paper (profile `paper`), as strings alone.
+"""Scores how well a prediction matches a gold answer by the rules of the paper (profile `paper`); only the two strings
+are used.
 
-Nourbakhsh et al., Findings of NAACL 2025 (arXiv:2503.19120), section 3.2 and appendices B.3 and B.4. The type is that
-of the gold answer alone: all digits are a number, all letters a text, and anything else is a hybrid, so also `1,700`,
-`(8)` and every text with a blank. The numbers of a hybrid are its digits, its text is everything else.
+Nourbakhsh et al., Findings of NAACL 2025 (arXiv:2503.19120), section 3.2 and appendices B.3 and B.4. The type depends
+on the gold answer alone: only digits are a number, only letters are a text, and anything else is a hybrid, even
+`1,700`, `(8)` and every text with a blank. The numbers of a hybrid are its digits, its text is everything else.
 
 The paper leaves some points open, which are decided here: strings are compared without case and with single blanks; a
 prediction for a number must be a single number; a hybrid without digits is matched by its text alone.

@@ -2,8 +2,9 @@
 
 Score = α · match + (1 − α) · grounding (Nourbakhsh et al., Findings of NAACL 2025, arXiv:2503.19120). `rules` has the
 differences between the profiles `paper` and `ours`. The prediction is searched for on all pages. If a string is found
-equally well at several places, those count that are closest to each other; places on different pages have a distance of
-1. A gold answer that is not found (a count, a sum, a page of pictures) is not scored, because it is not extractive.
+equally well at several places, the smallest distance between a place of the gold and one of the prediction counts;
+places on different pages have a distance of 1. A gold answer that is not found (a count, a sum, a page of pictures) is
+not scored, because it is not extractive.
 """
 
 from collections.abc import Iterable, Mapping
@@ -30,10 +31,10 @@ from mmlongbench.metrics.smudge.words import split
 from mmlongbench.task.metric import Details, Metric, Profile, Score, ScoringInput, Settings
 
 _REFUSALS = ("not answerable", "unanswerable", "fail to answer")
-"""Refusals in the words that the benchmarks ask for; as strings they would resemble some text of a page by more than
-0.3."""
+"""Refusals, in the words that the benchmarks ask for. A search would find them, because some text of a page resembles
+them by more than 0.3."""
 _MAX_PAGES = 10_000
-"""The maximum number of answer pages that are searched, the first ones of the document."""
+"""The maximum number of answer pages that are searched; the first ones are."""
 _KEPT = 1024
 """How many places of gold answers are kept in memory, because the same questions occur at every length."""
 
@@ -116,7 +117,7 @@ class SMuDGE(Metric):
         return self._compared(text, Golds(tuple(there), golds.is_list), located, said_of(asked.prediction))
 
     def _compared(self, text: Text, golds: Golds, located: dict[str, Found], said: str) -> Score:
-        """Return the score of a prediction if all of these golds were found."""
+        """Return the score of a prediction, compared with golds that were all found in the document."""
         parts = elements_of(said) if golds.is_list else [said]
         if golds.is_list:
             parts = [part if len(part) <= MAX_ELEMENT else "" for part in parts]
@@ -134,8 +135,9 @@ class SMuDGE(Metric):
         return self._scored(chosen, over, about)
 
     def _scored(self, chosen: dict[float, list[Compared]], over: int, about: Details) -> Score:
-        """Return the mean at each weight: the sum over chosen pairs divided by the required number; with details of the
-        first.
+        """Return the score at the first weight; the details also have the score at each weight.
+
+        A score is the sum over the chosen pairs, divided by `over`.
         """
 
         def mean(values: Iterable[float]) -> float:
@@ -161,8 +163,8 @@ class SMuDGE(Metric):
     def _compare(self, text: Text, gold: str, located: Found, said: str) -> Compared:
         """Return the comparison of a prediction with a gold that was found.
 
-        If the prediction resembles a text on another page more, it is not on the gold's page. A prediction that repeats
-        the gold is where the gold is.
+        A prediction that equals the gold is at the gold's place. If the text that is most similar to the prediction is
+        on another page, the prediction is not found on the gold's page.
         """
         needle, match = _needle(said), self._rules.match_score(gold, said)
         if needle == _needle(gold):

@@ -1,4 +1,5 @@
-"""Scores how well a prediction matches a gold answer by this project's own rules (profile `ours`), as strings alone.
+"""Scores how well a prediction matches a gold answer by this project's own rules (profile `ours`); only the two strings
+are used.
 
 The formulas are the paper's (see `matching`), but numbers are recognised differently. A number may have a sign,
 thousands' commas and a decimal point, and may be part of a sentence; a text with blanks stays a text.
@@ -21,7 +22,7 @@ _DASHES = dict.fromkeys(map(ord, "‐‑‒–—―−"), "-")
 
 
 def plain(text: str) -> str:
-    r"""Return a string in the form that is compared: one form of each character, no case, single blanks, no full stop
+    r"""Return a string in the form that is compared: one form of each character, no case, single blanks, no punctuation
     at its end.
 
     >>> plain(" Up  to 10–12\nMGS. ")
@@ -43,7 +44,7 @@ def kind_of(text: str) -> Kind:
 
 
 def match_score(gold: str, prediction: str) -> float:
-    """Return a score from 0 to 1 by the kind of the gold; it is textual only if the prediction has no digits either.
+    """Return a score from 0 to 1 by the kind of the gold. A textual gold gets 0 if the prediction has a number.
 
     >>> [round(match_score("up to 12 milligrams", said), 3) for said in ("up to 12 mgs", "up to 1z milligrams")]
     [0.934, 0.0]
@@ -62,7 +63,9 @@ def match_score(gold: str, prediction: str) -> float:
 
 
 def are_equal(gold: Sequence[Number], prediction: Sequence[Number]) -> bool:
-    """Return whether two non-empty rows of numbers are the same, directly or all on the same other scale."""
+    """Return whether two rows of numbers are the same, directly or if all are moved to one other scale; empty rows are
+    not.
+    """
     if not gold or len(gold) != len(prediction):
         return False
     shifts = set[int]()

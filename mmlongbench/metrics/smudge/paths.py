@@ -1,14 +1,14 @@
-"""Finds a string without any reading order, by the paths of Algorithm 1 over the β-skeleton of each page.
+"""Finds a string without any reading order, by the paths of the paper's Algorithm 1 over the β-skeleton of each page.
 
-A path begins at a word whose similarity to the string's first word is at least T, and ends at a word with the same
-similarity to its last word. It goes from neighbour to neighbour and uses no word twice. The string is located at the
-path whose text is most similar to it, if that similarity is more than T. The limits follow from the paper's own
-example: `mgs`, the last word of a right answer, resembles `milligrams` by T and must be found. If a string continues on
-another line, only a part of it may be found, because the end of a line and the beginning of the next are rarely
-neighbours.
+A path begins at a word whose similarity to the string's first word is at least T (`LEAST_SIMILARITY`), and ends at a
+word whose similarity to the string's last word is at least T. It goes from neighbour to neighbour and uses no word
+twice. The string is located at the path whose text is most similar to it, if that similarity is more than T. The limits
+follow from the paper's own example: `mgs`, the last word of a right answer, resembles `milligrams` by T and must be
+found. If a string continues on another line, only a part of it may be found, because the end of a line and the
+beginning of the next are rarely neighbours.
 
 All paths grow together, one word at a time. A path is given up as soon as no continuation can be as similar as the best
-path so far; no path that counts is lost. Limits bound the time for any page: the graph has `MAX_NEIGHBOURS` and
+path so far, so the best path is never lost. Limits bound the time for any page: the graph has `MAX_NEIGHBOURS` and
 `MAX_WORDS`, the search `MAX_STARTS`, `MAX_EQUAL` and `MAX_UNDER_WAY`. If a search reaches a limit, it keeps the most
 promising paths; its result, like that for a page of more than `MAX_WORDS`, is marked as not exhaustive. Answers of a
 few words stay far below the limits of the search.
@@ -29,14 +29,14 @@ from mmlongbench.metrics.smudge.windows import Letters
 from mmlongbench.metrics.smudge.words import Array, Integers
 
 MAX_UNDER_WAY = 1 << 19
-"""The limit for the square of the string's letters times the unfinished paths, after each word: 1,310 paths for 20
+"""The limit for letters of the string × letters of the string × unfinished paths, after each word: 1,310 paths for 20
 letters."""
 MAX_EQUAL = 1 << 18
 """The limit for words of the string times paths that equal the string so far."""
 MAX_STARTS = 1 << 16
 """The maximum number of words at which paths begin."""
 _FEW_ERRORS = 6
-"""A string with fewer errors than this is searched for first."""
+"""Texts with fewer errors than this are searched for first."""
 _NARROW = 16
 """The factor by which a narrow search keeps fewer paths."""
 _FEWEST = 16
@@ -49,7 +49,7 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(slots=True)
 class _Best:
-    """The best paths so far; it begins with the similarity that must be exceeded."""
+    """The best paths so far; at first, `similarity` is the value that a path must exceed."""
 
     similarity: float
     rows: list[Integers] = field(default_factory=list)
@@ -60,7 +60,7 @@ class _Best:
         return any(len(rows) for rows in self.rows)
 
     def inside(self, is_inside: Mask) -> "_Best":
-        """Return the paths that have only some of the words."""
+        """Return the paths on some pages; `is_inside` says for each word whether it is on one of them."""
         return _Best(self.similarity, [rows[is_inside[rows[:, 0]]] for rows in self.rows], self.is_exhaustive)
 
     def take(self, similar: Array, rows: Rows) -> None:
@@ -88,7 +88,7 @@ class Paths:
         self._firsts = np.searchsorted(self._word_of[self._in_order], np.arange(len(self._vocabulary) + 1))
         self._page = np.repeat(np.arange(len(words.pages)), np.diff(words.firsts))
         self._near = np.zeros((len(words), MAX_NEIGHBOURS), np.int32)
-        """For each word of a page that was built: its neighbours' numbers plus 1, then 0."""
+        """For each word of a page whose graph was built: the numbers of its neighbours plus 1, then zeros."""
         self._is_built = np.zeros(len(words.pages), np.bool_)
         self._is_small = np.diff(words.firsts) <= MAX_WORDS
         """For each page, whether it has a graph, and not just the order of its words."""
@@ -104,7 +104,7 @@ class Paths:
         return self._found(self._equal(own, is_inside) or self._similar(needle, own, is_inside))
 
     def best_near(self, needle: str, pages: Sequence[int]) -> Found:
-        """Search all pages in the same way, and return the places on the given pages."""
+        """Search all pages in the same way, and return those of the best places that are on the given pages."""
         own, is_near = needle.split(), np.isin(self._letters.words.pages, pages)
         if best := self._equal(own, is_near):
             return self._found(best)
@@ -212,8 +212,8 @@ def _searches(length: int) -> Iterator[tuple[float, int]]:
     """Yield the searches for a string, to be run until one is exhaustive and finds something.
 
     Each is (similarity to exceed, number of unfinished paths to keep). The first finds texts with few errors, and is
-    quick if there are none. The best path of a narrow search lets the last search give up most other paths, if that can
-    make it exhaustive.
+    quick if there are none. The second is narrow: it keeps few paths. With its best path, the last search can give up
+    most other paths and so be exhaustive.
     """
     most = max(_FEWEST, MAX_UNDER_WAY // length**2)
     if 1 - _FEW_ERRORS / length > LEAST_SIMILARITY:

@@ -12,7 +12,7 @@ from mmlongbench.metrics.smudge.words import Array, Integers, Words
 LEAST_SIMILARITY = 0.3
 """A string is located in a document only if something resembles it more than this (the paper's T)."""
 MAX_PLACES = 1024
-"""How many equally similar places are compared, the first in reading order."""
+"""How many equally similar places are compared at most; those on the first pages are kept."""
 _CHUNK = 512
 """How many places are compared with all others at once."""
 
@@ -51,7 +51,7 @@ class Found:
 
 
 def found_at(similarity: float, places: Iterable[Place], *, is_exhaustive: bool = True) -> Found:
-    """Return the result for some places: each once, the first `MAX_PLACES` by page."""
+    """Return what was found at some places; each place counts once, and the first `MAX_PLACES` by page are kept."""
     there = sorted(set(places))
     kept = there[:MAX_PLACES]
     pages, points = np.array([place.page for place in kept], np.int64), np.array([place[1:] for place in kept])
@@ -63,7 +63,7 @@ class Locator(Protocol):
     """Finds strings, given as words (see `split`), in one document."""
 
     def best(self, needle: str, pages: Sequence[int]) -> Found:
-        """Return the text most similar to a string on some pages, if the similarity is more than `LEAST_SIMILARITY`."""
+        """Return where on some pages the text most similar to a string is, if it is above `LEAST_SIMILARITY`."""
         ...
 
     def best_near(self, needle: str, pages: Sequence[int]) -> Found:
@@ -72,7 +72,7 @@ class Locator(Protocol):
 
 
 def places_of(words: Words, rows: Integers) -> list[Place]:
-    """Return the centres of the boxes around some words, given as rows of numbers; the words of a row share a page."""
+    """Return the place of each row of words: the centre of the box around them. The words of a row are on one page."""
     boxes = words.boxes[rows]
     low, high = boxes[:, :, :2].min(axis=1), boxes[:, :, 2:].max(axis=1)
     return _places(words.page_of(rows[:, 0]), (low + high) / 2)

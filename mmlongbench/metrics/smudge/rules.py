@@ -13,12 +13,12 @@ class Rules:
     """The rules of a profile."""
 
     follows: str
-    """The paper that the rules come from."""
+    """The paper that the rules come from; empty for this project's own rules."""
     kind_of: Callable[[str], Kind]
     match_score: Callable[[str, str], float]
     """Returns the match score of a gold answer and a prediction."""
     is_evidence_needed: bool
-    """Whether the gold is searched for only on the evidence pages, else in the whole document."""
+    """Whether the gold is searched for only on the evidence pages; if not, in the whole document."""
     is_refusal_placed: bool
     """Whether a prediction that says that there is no answer is searched for like any other."""
     is_graph_needed: bool

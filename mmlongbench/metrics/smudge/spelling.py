@@ -1,7 +1,7 @@
 """Compares the texts of unfinished paths with a string: edit distances of many paths at once, with one bit a letter.
 
-The table of distances between a path's text and the string has a row for each letter of the string. Of its last column,
-the differences between rows (see `windows.advance`) and the distance to the whole string are kept.
+The table of distances between a path's text and the string has a row for each letter of the string. Only its last
+column is kept: the differences between rows (see `windows.advance`), and the distance to the whole string.
 """
 
 from dataclasses import dataclass, replace
@@ -33,11 +33,11 @@ class Front:
     """Unfinished paths of the same number of words; each path has a place in every array."""
 
     rows: npt.NDArray[np.int32]
-    """The numbers of its words, in the order of the path."""
+    """The numbers of each path's words, in the order of the path."""
     lengths: Integers
-    """The letters of its text, with a blank between words."""
+    """How many letters each path's text has, with a blank between words."""
     errors: Integers
-    """The edit distance of its text to the whole string."""
+    """The edit distance of each path's text to the whole string."""
     plus: Bits
     minus: Bits
 
@@ -54,7 +54,7 @@ def target_of(needle: str, letters: Letters, *, is_backward: bool) -> Target:
 
 
 def begin(starts: Integers, kinds: Integers, letters: Letters, string: Target) -> Front:
-    """Return paths of one word each; starts with equal `kinds` are the same word, which is compared once."""
+    """Return paths of one word each; starts of equal `kinds` have the same spelling, which is compared once."""
     _, firsts, of_start = np.unique(kinds, return_index=True, return_inverse=True)
     shape = (len(string.table), len(firsts))
     plus, minus = np.full(shape, ~np.uint64(0)), np.zeros(shape, np.uint64)
@@ -96,9 +96,9 @@ def promises(front: Front, string: Target, similarity: float) -> tuple[npt.NDArr
     """Return which paths may still reach a similarity, and a rank for each; lower ranks are more promising.
 
     At best, a path continues with exactly the letters that follow some letter of the string. Then the errors up to that
-    letter stay, and a text longer than the string may have more errors. So no path that could be as similar is given
-    up. The rank depends on how many errors the path has compared with its share of the errors that this similarity
-    allows.
+    letter stay, and a text longer than the string may have more errors. So a path that may still reach the similarity
+    is never given up. The rank compares the errors of a path with the errors that the similarity allows for the letters
+    so far.
     """
     share, places = np.float32(1 - similarity), np.arange(string.length + 1, dtype=np.float32)
     least, ranks = np.zeros(len(front.rows)), np.zeros(len(front.rows))
@@ -113,7 +113,7 @@ def promises(front: Front, string: Target, similarity: float) -> tuple[npt.NDArr
 
 
 def _columns(front: Front, part: slice, length: int) -> npt.NDArray[np.float32]:
-    """Return (path, letters of the string) → the edit distance of its text to so many letters."""
+    """Return a row for each path: the edit distance of its text to the first 0, 1, 2, … letters of the string."""
     rises, falls = (_unpacked(bits[:, part], length) for bits in (front.plus, front.minus))
     found = np.empty((len(rises), length + 1), np.float32)
     found[:, 0] = front.lengths[part]
@@ -123,6 +123,6 @@ def _columns(front: Front, part: slice, length: int) -> npt.NDArray[np.float32]:
 
 
 def _unpacked(bits: Bits, length: int) -> npt.NDArray[np.int8]:
-    """Return (path, letter of the string) → its bit."""
+    """Return a row for each path: its bit for each letter of the string."""
     whole = np.ascontiguousarray(bits.T, "<u8").view(np.uint8)
     return np.unpackbits(whole, axis=1, count=length, bitorder="little").view(np.int8)

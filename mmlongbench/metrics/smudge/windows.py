@@ -2,7 +2,7 @@
 
 Every word at which a run may begin is a lane, and all lanes advance by one character at a time. Myers' bit vectors (in
 Hyyrö's form for several machine words) give the distance of the needle to every run in one pass, so time grows with
-words × characters of the needle. A lane ends as soon as no longer run of it can be as good as the best so far.
+words × characters of the needle. A lane ends as soon as longer runs in it cannot be as good as the best run so far.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,9 @@ Bits = npt.NDArray[np.uint64]
 
 @dataclass(slots=True)
 class Best:
-    """The best runs so far, as (first word, place after the last character); begins with the similarity to exceed."""
+    """The best runs so far, as (first word, place after the last character); at first, `similarity` is the value that a
+    run must exceed.
+    """
 
     similarity: float
     runs: list[tuple[int, int]] = field(default_factory=list)
@@ -44,13 +46,13 @@ class Best:
 
 @dataclass(frozen=True, slots=True)
 class Letters:
-    """A document's text as numbers of its own alphabet."""
+    """A document's text as numbers: each letter's place in the alphabet of the document."""
 
     words: Words
     alphabet: npt.NDArray[np.uint32]
     codes: npt.NDArray[np.uint32]
     is_end: npt.NDArray[np.bool_]
-    """Whether a word ends before each place."""
+    """For each place in the text, whether a word ends just before it."""
     page_ends: Integers
     """For each word, the end of the last word of its page."""
 
@@ -75,7 +77,7 @@ def letters_of(words: Words) -> Letters:
 
 
 def best_runs(letters: Letters, needle: str, ranges: list[range], above: float, *, is_first: bool = False) -> Best:
-    """Return the runs of words most similar to a needle that begin in some ranges of words and exceed `above`.
+    """Return the runs of words that are most similar to a needle; they begin in the given ranges and exceed `above`.
 
     With `is_first` the search ends at the first such run.
     """
@@ -95,7 +97,7 @@ def _batches(ranges: list[range]) -> Iterator[Integers]:
 
 
 def needle_bits(needle: str, alphabet: npt.NDArray[np.uint32]) -> Bits:
-    """Return (machine word, letter of the alphabet) → the positions of the letter in the needle."""
+    """Return, for each machine word and letter of the alphabet, the positions of the letter in the needle as bits."""
     codes = np.frombuffer(needle.encode("utf-32-le", "surrogatepass"), np.uint32)
     table = np.zeros((-(-len(codes) // _BITS), len(alphabet)), np.uint64)
     at = np.minimum(np.searchsorted(alphabet, codes), len(alphabet) - 1)
@@ -119,8 +121,8 @@ def _run(letters: Letters, length: int, table: Bits, lanes: Integers, best: Best
             if is_first and best.runs:
                 return
         if not step % _THINNED:
-            # a step mends one error at most, and a run that is longer has errors for it: no run to come of a lane is
-            # more similar than 2 · length / (length + errors + step)
+            # a step removes at most one error, and every letter beyond the needle's length is an error: so no later run
+            # of a lane is more similar than 2 · length / (length + errors + step)
             kept = (at < limits) & ((errors + step + length) * best.similarity <= 2 * length + _ROUNDING)
             if not kept.all():
                 lanes, at, limits, errors = lanes[kept], at[kept], limits[kept], errors[kept]

@@ -75,7 +75,7 @@ class Words:
 
 def split(text: str) -> list[str]:
     """Return the words of a string in the form that is compared: no case, no thousands' commas, no brackets, quotes or
-    stops around.
+    stops around a word.
 
     >>> split("The  ﬁrst (in 2019), of “Chapel Hill” ... 12,500 %.")
     ['the', 'first', 'in', '2019', 'of', 'chapel', 'hill', '...', '12500', '%']
