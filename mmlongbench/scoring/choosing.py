@@ -14,7 +14,7 @@ JUDGE = "judge"
 
 
 def chosen_metrics(names: Sequence[str], builders: Sequence[Builder[Row]]) -> dict[str, tuple[str, ...]]:
-    """Return the metrics of each dataset, by its name.
+    """Return the chosen metrics of each dataset, by the name of the dataset.
 
     Raises:
         ScoringError: no dataset declares a requested metric.
@@ -35,7 +35,7 @@ def said_of_choice(names: Sequence[str], chosen: Mapping[str, Sequence[str]]) ->
     without = [dataset for dataset, metrics in chosen.items() if not metrics]
     if not without:
         return []
-    return [f"not scored, for they do not declare {', '.join(names)}: {', '.join(without)}"]
+    return [f"not scored, because they do not declare {', '.join(names)}: {', '.join(without)}"]
 
 
 def _of_spec(name: str, spec: TaskSpec) -> tuple[str, ...]:

@@ -24,8 +24,8 @@ class ScorableFile:
     file: PublicFile
     builder: Builder[Row]
     names: tuple[str, ...]
-    """The names that predictions may use for it: its own, and that of another format of the same records
-    (many-shot)."""
+    """The names that predictions may use for the file: its own, and the name of the file that has the same records in
+    another format (many-shot)."""
     is_repeated: bool = False
     """Whether it has each question several times; each is then scored once."""
 
@@ -39,7 +39,7 @@ class Joined:
     place: int
     """See `ScoringInput.place`."""
     turn: int | None = None
-    """For rows at several placements that do not say which: their number among the rows with the same id, from 0."""
+    """The number of the row among the rows with the same id, from 0, if a row does not name its placement."""
 
 
 def open_scorable(path: Path, images: Path | None, tokenizer: str | None) -> LoadedRelease:
@@ -50,7 +50,9 @@ def open_scorable(path: Path, images: Path | None, tokenizer: str | None) -> Loa
 
 
 def scorable_files(opened: LoadedRelease) -> list[ScorableFile]:
-    """Return the files with a known builder; of files with the same records only the one with a record a line."""
+    """Return the files with a known builder. If two files have the same records, only the one with a record a line is
+    returned.
+    """
     found = [each for file in opened.files if (each := _scorable(file))]
     plain = {(each.builder.dataset, each.file.length) for each in found if not each.is_repeated}
     return [each for each in found if not each.is_repeated or (each.builder.dataset, each.file.length) not in plain]
@@ -70,8 +72,8 @@ def leave_out_others(files: Sequence[ScorableFile], predictions: Predictions, pr
         exact = [output for output in own if output.dataset == name] or own
         if len({output.dataset for output in exact}) > 1:
             raise ScoringError(
-                f"{exact[0]} and {exact[1]}: only one can be what {name} is; take the other away, or change its "
-                "args.datasets"
+                f"{exact[0]} and {exact[1]}: only one of them can be the output for {name}; remove the other, or "
+                "change its args.datasets"
             )
         for output in claims:
             if output not in exact:
@@ -91,7 +93,7 @@ def predictions_for(file: ScorableFile, predictions: Predictions) -> dict[Key, l
 def join(file: ScorableFile, predictions: Predictions, problems: Problems) -> Iterator[Joined]:
     """Yield each requested example with its prediction or None; predictions that do not fit are counted.
 
-    If the public code was run with a sample of the ids, examples without any output were not asked.
+    If the public code ran on a sample of the ids, an example without any output counts as not in the sample.
     """
     found, taken, place = predictions_for(file, predictions), Counter[Key](), 0
     sample = predictions.sample(file.names)
@@ -160,7 +162,7 @@ def _unasked(
 def _unclaimed(
     predictions: Mapping[Key, Sequence[Prediction | None]], taken: Mapping[Key, int]
 ) -> Iterator[tuple[str, Key, Prediction]]:
-    """Yield (reason, key, prediction) of each prediction that no example took; `taken` has the examples of each key."""
+    """Yield (reason, key, prediction) of each prediction that no example took; `taken` counts the examples by key."""
     ids = {id for id, _, _ in taken}
     for key, queue in predictions.items():
         reason = "duplicate" if key in taken else "wrong-placement" if key[0] in ids else "unknown-id"

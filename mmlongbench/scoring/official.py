@@ -1,9 +1,9 @@
 """Reads the output files of the public code's `eval.py`: one JSON object for each dataset and length.
 
-`args.test_files` is the public file. `args.datasets` is what was made of it: several ablations read the file of another
-dataset. `args.max_test_samples` is the number of examples drawn from it. `data` has the examples, each with the fields
-of its public line without the context, and `output`: the prompt's last words, then the model's output. Examples of
-many-shot files have their id one level deeper.
+`args.test_files` is the public file. `args.datasets` is the dataset that was asked about; several ablations read the
+file of another dataset. `args.max_test_samples` is the number of examples drawn from the file. `data` has the examples,
+each with the fields of its public line except the context, and with `output`: the prompt's last words, then the model's
+output. Examples of many-shot files have their id one level deeper.
 """
 
 import json
@@ -84,7 +84,8 @@ def read_official(path: Path) -> Official | str:
 
 
 def is_called(dataset: str, name: str) -> bool:
-    """Return whether the public code's name of a dataset can mean that of a public file: one name extends the other.
+    """Return whether the public code's name of a dataset can mean the dataset `name` of a public file: it contains
+    `name`, or `name` contains all its parts.
 
     >>> [is_called(*each) for each in (("mm_niah_counting-text", "counting-text"), ("text_doc", "text_mmlongdoc"))]
     [True, True]

@@ -1,9 +1,9 @@
-"""Predictions, by the example they are for: lines of JSON, or the output files of the public code.
+"""Reads predictions, as lines of JSON or from the output files of the public code, and sorts them by example.
 
-A line is `{"file", "id", "depth" | "permutation", "prediction" | "skipped"}`, the file below `mmlb_data/`; `skipped`
-says why the model could not be given the example (see `SKIPPED`). For lines, only their positions are kept, and each
-line is read again when it is scored, so memory does not grow with the outputs. For outputs of the public code, the
-texts are kept. Whether a release has such an example is checked later, when predictions are joined.
+A line is `{"file", "id", "depth" | "permutation", "prediction" | "skipped"}`; `file` is a path below `mmlb_data/`, and
+`skipped` says why the model could not be given the example (see `SKIPPED`). For lines, only their positions are kept,
+and each line is read again when it is scored, so memory does not grow with the outputs. For outputs of the public code,
+the texts are kept. Whether a release has such an example is checked later, when predictions are joined.
 """
 
 import json
@@ -23,7 +23,7 @@ from mmlongbench.scoring.official import Official, Output, read_official
 from mmlongbench.scoring.problems import Problems
 
 Key: TypeAlias = tuple[str, str, float]
-"""The id; `depth`, `permutation` or nothing; and its value."""
+"""The id of an example, the kind of its placement (`depth`, `permutation` or empty), and the value of the placement."""
 SKIPPED = ("context-length", "image-limit", "request-size")
 """Why a model cannot take an example: its window, the images of a request, the bytes of a request."""
 _JUDGED = "-gpt4eval_o.json"
@@ -37,9 +37,9 @@ class Prediction:
     path: Path
     place: str
     offset: int = 0
-    """The byte at which its line begins."""
+    """The byte at which the line of the prediction begins."""
     text: str | None = None
-    """The text, for an output of the public code, which is read whole."""
+    """The text of an output of the public code; None for a line, which is read again when it is scored."""
     lead: str = ""
     """See `ScoringInput.lead`."""
     told: bytes | None = None

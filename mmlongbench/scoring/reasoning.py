@@ -1,7 +1,7 @@
-"""Removes reasoning from a model's output, so that the answer is left. Knows the markers, and no metric.
+"""Removes reasoning from a model's output, so that the answer is left. It knows the markers, but no metric.
 
 The markers are those that models use today: `<think>` and its relatives (`<thinking>`, `<thought>`, `<reasoning>`,
-`<scratchpad>`, with a prefix such as `seed:`, in any case, with attributes), Kimi's `◁think▷`, Mistral's `[THINK]`,
+`<scratchpad>`; upper or lower case, a prefix such as `seed:`, attributes), Kimi's `◁think▷`, Mistral's `[THINK]`,
 Command's `<|START_THINKING|>`, Apertus's `<|inner_prefix|>`, `<|begin_of_thought|>`, MedGemma's `<unused94>`, Gemma's
 `<|channel>`, harmony's channels (also where the special tokens were not printed: "analysis… assistantfinal…",
 "commentary… assistantfinal…") and Granite's "Here is my thought process: … Here is my response: …".
@@ -90,8 +90,8 @@ def without_reasoning(text: str) -> Said:
 
 @dataclass(slots=True)
 class _Scan:
-    """Processes the markers of a text one by one. What one means depends on the answer so far and on the text
-    after it.
+    """Processes the markers of a text one by one. What a marker means depends on the answer so far and on the text
+    after the marker.
     """
 
     text: str
@@ -112,10 +112,10 @@ class _Scan:
     name: str = ""
     """The spelling of the marker that opened the current reasoning."""
     nested: Counter[str] = field(default_factory=Counter)
-    """How many markers within this reasoning are still open, by spelling; their ends do not end the whole reasoning."""
+    """How many markers within this reasoning are still open, by spelling; closing one does not end the whole."""
     inner_end: int = -1
-    """The last closing marker of reasoning within reasoning of the same spelling, without an opening marker after
-    it."""
+    """The end of the last marker that closed reasoning within reasoning of the same spelling; -1 if there is none, or
+    if an opening marker follows it."""
     has_text: bool = False
     """Whether the answer so far has anything but blanks."""
     has_text_on_line: bool = False
@@ -195,7 +195,7 @@ class _Scan:
     def _is_nested(self, marker: re.Match[str]) -> bool:
         """Return whether a marker opens, closes or is mentioned within the current reasoning.
 
-        Channels are not nested: one ends where the next begins.
+        Channels are not nested: a channel ends where the next begins.
         """
         kind, name = _kind(marker), _name(marker)
         if name == self.name == "" or kind not in ("open", "close"):
@@ -236,7 +236,7 @@ class _Scan:
         return self.text[before] in quotes and self.text[behind] in quotes
 
     def _is_empty_pair(self, marker: re.Match[str], following: re.Match[str] | None) -> bool:
-        """Return whether a marker in the middle of a line and the closing one after it have nothing between them."""
+        """Return whether a marker is in the middle of a line, and nothing is between it and the closing marker next."""
         if not self.has_text_on_line or following is None or _kind(following) != "close":
             return False
         if following.start() - marker.end() > _MAX_NOTHING:

@@ -26,7 +26,8 @@ def told_by(fields: Mapping[str, object]) -> bytes | None:
     """Return a digest of a row's answer and image names; it is the same for a record and for an output of the public
     code.
 
-    None if there is neither. Outputs do not contain the order of passages, so rows that differ only in it are equal.
+    None if there is neither. Outputs do not contain the order of passages, so rows that differ only in this order have
+    the same digest.
     """
     images = _images(fields)
     if "answer" not in fields and not images:
@@ -38,8 +39,8 @@ def told_by(fields: Mapping[str, object]) -> bytes | None:
 def shared_out(rows: Sequence[bytes | None], predictions: Sequence[P]) -> tuple[list[P | None], bool]:
     """Return the prediction for each row, or None, followed by the predictions that are left over.
 
-    Rows that cannot be distinguished take predictions in order. If there are fewer predictions than such rows, none
-    counts, because the row without a prediction is unknown; then the second value of the tuple is true.
+    Rows that cannot be distinguished take predictions in order. If there are fewer predictions than such rows, none of
+    these predictions counts, because the row without one is unknown; then the second value of the tuple is true.
     """
     known = {each.told for each in predictions} & set(rows) - {None}
     places: dict[bytes | None, list[int]] = {None: []}
@@ -62,7 +63,10 @@ def shared_out(rows: Sequence[bytes | None], predictions: Sequence[P]) -> tuple[
 
 
 def _images(fields: Mapping[str, object]) -> list[str]:
-    """Return the file names of a record's images: those of the context, or of the question if it has one."""
+    """Return the file names of a record's images: those of the context, or if there are none, that of the question.
+
+    Images that the public code appends to those of the context are left out.
+    """
     found = next((names for key in ("image_list", "ctxs", "image") if (names := _names(fields.get(key)))), [])
     for key in _APPENDED:
         appended = _names(fields.get(key))

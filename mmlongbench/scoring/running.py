@@ -41,7 +41,7 @@ from mmlongbench.task.spec import TaskSpec
 REASONING_KEPT = "reasoning kept"
 """The choice named in the lines of a run that keeps reasoning."""
 _AHEAD = 4
-"""How many examples are prepared ahead for each that is scored at once."""
+"""How many examples are prepared in advance for each thread that scores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ class _Answer:
 def _answers(
     file: ScorableFile, run: Run, predictions: Predictions, problems: Problems, counts: _Counts
 ) -> Iterator[_Answer]:
-    """Yield every example that was given or skipped, with its output; problems of predictions are counted."""
+    """Yield every requested example with the model's output; problems of predictions are counted."""
     spec = file.file.dataset.spec if file.file.dataset else None
     name = spec.builder if spec else type(file.builder).__name__
     for joined in join(file, predictions, problems):
@@ -189,7 +189,9 @@ def _answers(
 
 
 def _jobs(metrics: Sequence[_Chosen], answers: Iterable[_Answer], outside: Counter[tuple[str, str]]) -> Iterator[_Job]:
-    """Yield what to score; `outside` counts, by metric and reason, the examples that a metric does not apply to."""
+    """Yield a job for each example and metric; `outside` counts, by metric and reason, examples that a metric does not
+    apply to.
+    """
     for answer in answers:
         for chosen in metrics:
             if why := chosen.metric.out_of_scope(answer.asked):

@@ -37,7 +37,7 @@ class ScoreLine(BaseModel):
     """The model whose prediction was scored."""
     metric: str
     profile: Profile | Literal["unknown"] = UNKNOWN
-    """The profile: whose rules the score follows; `unknown` in files from before scores had profiles."""
+    """The profile, which says whose rules the score follows; `unknown` in old files, whose lines name none."""
     follows: str = ""
     """The code or paper that the rules come from, with its version."""
     choices: Sequence[str] = ()
@@ -69,9 +69,9 @@ class ScoreLine(BaseModel):
     """What was done with reasoning in the prediction; empty if there was none."""
     details: Mapping[str, object] = {}
     cluster: str = ""
-    """The subject of its question, such as a document; empty if the question is a cluster of its own."""
+    """The subject of the question, such as a document; empty if the question is a cluster of its own."""
     facets: Mapping[str, Sequence[str]] = {}
-    """The groups that it is in, by facet."""
+    """The groups that the example is in, by facet."""
     failure: str = ""
 
 

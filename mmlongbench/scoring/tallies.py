@@ -24,8 +24,8 @@ class Tally:
     def mean(self) -> float | None:
         """Return the mean over all examples that could be scored; an example without a prediction counts as 0.
 
-        It is None, shown as N/A, if the model cannot be given some of the examples. The mean of the others would be
-        that of another set, usually of the shorter examples. The paper leaves out such a cell as a whole.
+        It is None, shown as N/A, if the model cannot be given some of the examples: the other examples, usually the
+        shorter ones, are another set, and their mean is not comparable. The paper leaves out such a cell as a whole.
         """
         return None if self.skipped else self.mean_of_others
 

@@ -92,7 +92,10 @@ def test_where_there_is_nothing_to_compare_it_says_why(lines: list[Line], reason
 
 
 def test_equal_models_have_no_ranking() -> None:
-    assert kendall([0.5, 0.5, 0.5], [0.1, 0.2, 0.3]) == (None, "n/a: under one of them all models are equal")
+    assert kendall([0.5, 0.5, 0.5], [0.1, 0.2, 0.3]) == (
+        None,
+        "n/a: all models are equal under one of the metrics",
+    )
 
 
 def test_without_scipy_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

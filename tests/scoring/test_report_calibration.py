@@ -123,7 +123,7 @@ def test_a_score_at_the_border_of_two_bins_is_in_the_upper_one_however_it_is_com
         ([{"file": "docs_K8.jsonl", "id": "0"}], ("m",), "line 1: score: Field required; a line has model and ece, or"),
         ([{"model": "m", "ece": -1}], ("m",), "line 1: ece: .*greater than or equal to 0"),
         ([{"model": "m", "ece": 0.1}], ("m",), "1 of its 1 models are scored; expected 3 at least"),
-        (people(0.5), ("m", "n"), "a line names no model, and the scores are of 2: add `model` to it"),
+        (people(0.5), ("m", "n"), "a line names no model, but 2 models have scores: add `model` to it"),
         ([*people(0.5), *people(0.6)], ("m",), "id '0' of docs_K8.jsonl has two scores; give one metric"),
     ],
     ids=["nothing", "above 1", "no score", "below 0", "one model", "whose", "twice"],

@@ -134,7 +134,7 @@ def test_models_under_different_profiles_or_made_differently_are_named(tmp_path:
     lines += [line(n, 0.6, model="c", choices=["compat"], **OFFICIAL) for n in range(3)]
     assert reported(tmp_path, lines).notes[:2] == (
         "em was scored under different profiles for different models, in different tables: official: a, c; ours: b",
-        f"em (official) was not made alike for all models: a: {CODE}; c: {CODE}, compat",
+        f"scores by em (official) were not made in the same way for all models: a: {CODE}; c: {CODE}, compat",
     )
 
 

@@ -1,11 +1,12 @@
 """Measures whether metrics agree on which model is better, and how far a model moves under another metric.
 
-Only here are metrics under different profiles compared; each is named with its profile.
+Metrics under different profiles are compared only here; each is named with its profile.
 
 The agreement of two metrics is Kendall's τ-b of their rankings of the models. The shift of a model (a figure of this
-project) is how far it moves between metrics, or between values of a metric's parameter: the means over all pairs of
-|score − score′| and of |rank − rank′|, each pair over the examples that both scored for every model. The volatility of
-SMuDGE's authors is another figure (see `volatility`): it compares subsets of the questions under one metric.
+project) says how far the model moves between metrics, or between values of a metric's parameter. It is the mean of
+|score − score′|, and the mean of |rank − rank′|, over all pairs of metrics; a pair is compared over the examples that
+both metrics scored for every model. The volatility of SMuDGE's authors is another figure (see `volatility`), which
+compares subsets of the questions under one metric.
 """
 
 import math
@@ -30,14 +31,14 @@ class Pair:
     metrics: tuple[str, str]
     examples: int
     scores: Mapping[str, tuple[float, float]]
-    """For each model, its score under either metric: the mean over files of the mean over their examples."""
+    """The scores of each model under the two metrics. A score is the mean of the means of the files."""
     tau: float | None
     reason: str = ""
     """Why there is no τ; empty if there is one."""
 
     def ranks(self) -> dict[str, tuple[float, float]]:
-        """Return each model's place under either metric; 1 is the best, and equal models share the mean of their
-        places.
+        """Return each model's ranks under the two metrics; 1 is the best, and equal models share the mean of their
+        ranks.
         """
         one, two = (places([both[side] for both in self.scores.values()]) for side in (0, 1))
         return dict(zip(self.scores, zip(one, two, strict=True), strict=True))
@@ -68,9 +69,7 @@ def agreement(scores: Scores, found: Scored) -> Agreement:
     if len(metrics) < 2:
         return Agreement(reason=f"n/a: one metric ({', '.join(metrics)}); there is nothing to compare it with")
     if len(scores.models) < FEWEST:
-        return Agreement(
-            reason=f"n/a: {len(scores.models)} of the {FEWEST} models that a ranking needs to say anything"
-        )
+        return Agreement(reason=f"n/a: {len(scores.models)} of the {FEWEST} models that a meaningful ranking needs")
     pairs = [pair for both in combinations(metrics, 2) if (pair := _pair(scores.models, found, both))]
     if not pairs:
         return Agreement(reason=f"n/a: no two metrics scored the same examples for {FEWEST} models")
@@ -78,9 +77,10 @@ def agreement(scores: Scores, found: Scored) -> Agreement:
 
 
 def _pair(names: Sequence[str], found: Scored, metrics: tuple[str, str]) -> Pair | None:
-    """Compare two metrics over the examples that both scored for each model; None if there are too few.
+    """Compare two metrics over the examples that both scored for each model; None if too few models or no examples are
+    left.
 
-    A model is left out of the pair if one of the metrics has no score for it, because everything was skipped or failed.
+    A model is left out if there is no example for which both metrics have a score of it.
     """
     one, two = (found.by_metric[metric] for metric in metrics)
     has_score = ~np.isnan(one + two)
@@ -112,7 +112,7 @@ def kendall(one: Sequence[float], two: Sequence[float]) -> tuple[float | None, s
     except ImportError:
         return None, 'n/a: Kendall\'s τ needs scipy: pip install "mmlongbench[scoring]"'
     if len(set(one)) == 1 or len(set(two)) == 1:
-        return None, "n/a: under one of them all models are equal"
+        return None, "n/a: all models are equal under one of the metrics"
     return float(kendalltau(one, two).statistic), ""
 
 

@@ -43,17 +43,17 @@ class Averages:
     by_length: Mapping[tuple[str, Row, int], Sample | None]
     """The averages by model, row and length; None if a member is missing."""
     entry_names: Mapping[str, tuple[str, ...]]
-    """By category, the names of what enters it: a dataset, or several that are counted together."""
+    """By category, the names of its entries; an entry is a dataset, or several datasets that are counted together."""
     entries: Mapping[tuple[str, str, int], Sample | None]
-    """The means by model, name of the entry and length."""
+    """The mean of each entry, by model, name of the entry and length."""
     notes: tuple[str, ...]
 
 
 def all_averages(scores: Scores, found: Cells, preferred: Sequence[str] = ()) -> tuple[Averages, ...]:
     """Return the averages under each profile.
 
-    A dataset enters its category once, datasets that share `counted_with` as their mean, by the metric that
-    `counted_metrics` returns. A row has the same members at every length: if one is missing, there is no number.
+    A dataset enters its category once, by the metric that `counted_metrics` returns; datasets that share `counted_with`
+    enter as one, with their mean. A row has the same members at every length: if one is missing, there is no number.
 
     Raises:
         ReleaseError: a preferred metric scored nothing.
@@ -68,7 +68,7 @@ def all_averages(scores: Scores, found: Cells, preferred: Sequence[str] = ()) ->
 
 
 def average_grid(scores: Scores, each: Sequence[Averages]) -> Grid:
-    """Return categories by length, then overall, the mean of the categories; each profile has its own rows."""
+    """Return a grid of the categories by length, and below them overall, their mean; each profile has its own rows."""
     by_length = {key: sample for one in each for key, sample in one.by_length.items()}
     rows = tuple(row for one in each for row in one.rows)
     notes = (*(note for one in each for note in one.notes), *_outside(scores), *([] if rows else _without(scores)))
@@ -119,9 +119,9 @@ def averages(scores: Scores, found: Cells, profile: str, preferred: Sequence[str
 def counted_metrics(scores: Scores, found: Cells, profile: str, preferred: Sequence[str] = ()) -> dict[str, str]:
     """Return the metric by which each dataset enters the averages of a profile; datasets without one are left out.
 
-    This is the first of `preferred` that scored it; else the metric that its builder declares for averages, if it
-    scored each file of every model; else its own metric. If there is no line of its own metric under any profile, it is
-    the first metric that was read, but never a lenient one.
+    This is the first metric of `preferred` that scored the dataset; else the metric that the builder declares for
+    averages, if that metric scored every file that any metric scored, for every model; else the dataset's own metric.
+    If no line under any profile names the own metric, it is the first metric that was read, but never a lenient one.
     """
     scored: dict[str, dict[str, set[tuple[str, str]]]] = {}
     for series, file in found:
@@ -159,7 +159,7 @@ def _entry(file: ScoredFile) -> str:
 
 
 def _members(files: Iterable[ScoredFile], category: str, metrics: Mapping[str, str]) -> str:
-    """Return the members of an average in words: `a (m), b (m); as one: c (m) + d (m)`."""
+    """Return the members of an average in words: `a (m), [c (m) + d (m)]`; those in brackets are counted together."""
     together: dict[str, dict[str, None]] = {}
     for file in files:
         if file.category == category:
@@ -185,7 +185,7 @@ def _missing(under: str, gaps: Mapping[tuple[str, int], Sequence[str]]) -> Itera
 
 
 def _other_metrics(scores: Scores, members: Iterable[str], metrics: Mapping[str, str], profile: str) -> Iterator[str]:
-    """Yield sentences about datasets that enter by another metric than in the paper."""
+    """Yield sentences about datasets that enter the averages by another metric than in the paper."""
     elsewhere = {series.metric: series.profile for series in scores.series if series.profile != profile}
     others: dict[tuple[str, str], list[str]] = {}
     for name in members:

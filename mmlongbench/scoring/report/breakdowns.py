@@ -18,12 +18,13 @@ Shown: TypeAlias = dict[tuple[str, Row, str], Estimate]
 Of: TypeAlias = tuple[str, str, str]
 """What a grid is about: a dataset or a facet, the metric and its profile."""
 EVERY = "all datasets"
-"""The row of all datasets that are in an average, if any are: others may ask the same questions again."""
+"""The row of all datasets that are in an average; if none is, of all datasets. A dataset outside averages may repeat
+the questions of another."""
 MIDDLE_LESS_ENDS = Row("middle − ends")
 _MIDDLE = (0.3, 0.7)
 """The depths that count as the middle."""
 _STEPS = 10
-"""Depths are rounded to this many steps if there are more different ones."""
+"""The number of steps from 0 to 1 to which depths are rounded, if there are more different depths than that."""
 
 
 def depth_grids(scores: Scores) -> list[Grid]:
@@ -87,7 +88,7 @@ def _depth_grid(scores: Scores, dataset: str, metric: str, profile: str, cells: 
 
 
 def _binned(placements: "pd.Series[Any]") -> Floats:
-    """Return the depths as requested, or rounded if there are so many that no two examples share one."""
+    """Return the depths as requested; if there are more than eleven different ones, rounded to tenths."""
     used = placements.cat.remove_unused_categories().cat
     depths = np.array([placement.depth for placement in used.categories])
     depths[np.isinf(depths)] = np.nan
@@ -140,7 +141,7 @@ def natural(name: str) -> list[tuple[bool, int, str]]:
 
 
 def _columns(scores: Scores, cells: Iterable[tuple[str, Row, str]]) -> tuple[str, ...]:
-    """Return the lengths that have a cell, and then all of them together if there are several."""
+    """Return the lengths that have a cell, followed by the column of all lengths together."""
     there = {column for _, _, column in cells}
     lengths = [name for name in map(length_name, scores.lengths) if name in there]
     return (*lengths, ALL)

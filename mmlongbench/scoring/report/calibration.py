@@ -53,7 +53,7 @@ class GivenScore(BaseModel):
 
     @property
     def key(self) -> Key:
-        """Return the example that it is the score of."""
+        """Return the key of the example that was scored."""
         return self.file, self.id, self.depth, self.permutation
 
 
@@ -139,7 +139,7 @@ def _parts(folder: Path, profile: str) -> dict[str, dict[Key, Parts]]:
 
 
 def _twice(folder: Path, line: ScoreLine, first: str) -> ReleaseError:
-    """Return the error that an example has two scores; a user can choose another profile, but not another run."""
+    """Return the error for an example with two scores; it offers a choice of profile only if their profiles differ."""
     what = f"{folder}: {line.model}: id {line.id!r} of {line.file} has two scores of SMuDGE"
     if first == line.profile:
         return ReleaseError(f"{what}; give a folder, or one file, with one score of each example")
@@ -148,7 +148,7 @@ def _twice(folder: Path, line: ScoreLine, first: str) -> ReleaseError:
 
 
 def _nothing(folder: Path, profile: str, others: Collection[str]) -> ReleaseError:
-    """Return the error that there is no score to calibrate."""
+    """Return the error for a folder without a score that has a match and a grounding."""
     if others:
         there = ", ".join(sorted(others, key=profile_order))
         what = f"{folder}: no scores under {profile} have a match and a grounding; there are such under {there}"
@@ -182,7 +182,7 @@ def _over_examples(parts: Mapping[str, Mapping[Key, Parts]], lines: Sequence[Giv
         if line.score is None:
             continue
         if line.model is None and len(parts) > 1:
-            raise ReleaseError(f"{name}: a line names no model, and the scores are of {len(parts)}: add `model` to it")
+            raise ReleaseError(f"{name}: a line names no model, but {len(parts)} models have scores: add `model` to it")
         key = (line.model or next(iter(parts)), line.key)
         if wanted.setdefault(key, line.score) != line.score:
             raise ReleaseError(f"{name}: id {line.id!r} of {line.file} has two scores; give one metric, or their mean")

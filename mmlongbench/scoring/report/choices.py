@@ -1,4 +1,4 @@
-"""Separates scores of one model by one metric and profile that were made with different choices.
+"""Separates scores that a model has by one metric under one profile, if they were made with different choices.
 
 For example, a model may be scored both with and without its reasoning. Then each set of choices becomes a profile of
 its own, named after what it adds: `official, reasoning kept`. So no table and no average mixes them. If each model has
@@ -11,7 +11,7 @@ from mmlongbench.scoring.report.columns import Series
 
 
 def told_apart(every: Sequence[Series]) -> dict[Series, Series]:
-    """Return for each series the series under which it is shown, which has choices only in its profile's name."""
+    """Return for each series the series as which it is shown; that one has choices only in the name of its profile."""
     choices: dict[tuple[str, str], dict[str, set[tuple[str, ...]]]] = {}
     for series in every:
         of_metric = choices.setdefault((series.metric, series.profile), {})

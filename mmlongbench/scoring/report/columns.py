@@ -16,7 +16,7 @@ Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
 STATES = ("scored", "absent", "failed", "skipped")
 SCORED, ABSENT, FAILED, SKIPPED = range(4)
-"""The status of a line; it has a score up to `ABSENT`."""
+"""The status of a line. A line has a score if its status is `SCORED` or `ABSENT`."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -28,7 +28,8 @@ class Series:
     profile: str = UNKNOWN
     """The profile, followed by choices if these distinguish it from other series of the model (see `told_apart`)."""
     choices: tuple[str, ...] = ()
-    """The choices that change its scores within the profile; empty after `told_apart`, which adds them to `profile`."""
+    """The choices that change scores within the profile. `told_apart` empties this field, and may name choices in
+    `profile`."""
 
     @property
     def label(self) -> str:
@@ -111,10 +112,10 @@ class Scores:
     """The content of all lines of a folder; names are categories in a fixed order."""
 
     lines: pd.DataFrame
-    """The lines to compare, by their numbers in the order of reading, sorted by series, file, question and placement.
-    `series`, `file`, `question`, `cluster` and `placement` are values of this module; `model`, `metric`, `profile`,
-    `dataset` and `length` are their parts. `status` is an index of `STATES`; `score` is 0 for absent predictions, NaN
-    for failed or skipped ones; `depth` is NaN if there is none; `failure` says why a line failed."""
+    """The lines to compare, sorted by series, file, question and placement; the index is a line's number in the order
+    of reading. `series`, `file`, `question`, `cluster` and `placement` hold objects of this module; `model`, `metric`,
+    `profile`, `dataset` and `length` are their parts. `status` is an index of `STATES`; `score` is 0 for absent
+    predictions, NaN for failed or skipped ones; `failure` says why a line failed."""
     members: pd.DataFrame
     """Pairs of `line` and `group`, also for lines that are not compared."""
     details: pd.DataFrame
@@ -126,11 +127,12 @@ class Scores:
     first_metrics: Mapping[tuple[str, str], str]
     """The metric that was read first and is not lenient, by dataset and profile."""
     averaged_metrics: Mapping[str, str]
-    """The metric for the average of a dataset if every model has it, by dataset, where that is not the own metric."""
+    """The metric that a builder declares for averages, by dataset, if it is not the own metric. It is used only if
+    every model has scores by it."""
     origins: Mapping[Series, Collection[Origin]]
     """Where the rules of each series come from."""
     reasoning: Mapping[tuple[Series, str, str], int]
-    """The number of lines by series as read, file, and what was done with reasoning in the predictions."""
+    """How many lines there are, by series (as read), file, and what was done with reasoning in the predictions."""
     notes: tuple[str, ...] = ()
     """Sentences that say which lines were left out, and why."""
 
@@ -198,6 +200,6 @@ def values_of(found: "pd.Series[Any]") -> tuple[Any, ...]:
 
 
 def grouped(lines: pd.DataFrame, by: Sequence[str]) -> dict[Any, Ints]:
-    """Return the rows of the lines for each existing combination of values, in the order of the values."""
+    """Return the positions of the rows for each combination of values that occurs, in the order of the values."""
     found = lines.groupby(list(by), observed=True).indices
     return {key: np.asarray(at, np.int64) for key, at in found.items()}

@@ -52,7 +52,7 @@ class Matrix:
         return (*self.datasets, *self.categories)
 
     def at(self, one: str, other: str) -> Correlation | None:
-        """Return the correlation of two, in any order; None of one with itself."""
+        """Return the correlation of two names, in any order; None for a name with itself."""
         return self.pairs.get((one, other)) or self.pairs.get((other, one))
 
     def with_others(self, category: str) -> tuple[float, float] | None:

@@ -70,7 +70,7 @@ class Sample:
     clusters: int
     """See `Estimate`."""
     fewest: int
-    """The clusters of the part of an average with the fewest; they decide whether there is an interval."""
+    """The number of clusters of the part with the fewest clusters; it decides whether there is an interval."""
     counts: Counts
     others: float | None = None
     """See `Estimate`."""

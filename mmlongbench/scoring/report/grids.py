@@ -26,7 +26,7 @@ class Row:
     """What the row belongs to, or is made of."""
     metric: str = ""
     profile: str = ""
-    """The profile: whose rules its scores follow."""
+    """The profile, which says whose rules the scores follow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Grid:
 
 
 def ranks_of(cells: Mapping[tuple[str, Row, str], Estimate]) -> dict[tuple[str, Row, str], float]:
-    """Return the ranks of the models in each row and column with the numbers of several models."""
+    """Return the rank of each model in every row and column that has numbers of several models."""
     means: dict[tuple[Row, str], dict[str, float]] = {}
     for (model, row, column), found in cells.items():
         if found.mean is not None:

@@ -35,7 +35,7 @@ _BOUNDS = {"scored": "from 0 to 1", "absent": "0", "failed": "null", "skipped": 
 
 
 class Numbers(dict[Any, int]):
-    """Gives values numbers, in the order in which they occur."""
+    """Numbers values in the order in which they occur."""
 
     def __missing__(self, value: Any) -> int:  # noqa: ANN401  (any that can be a key)
         self[value] = len(self)
@@ -57,7 +57,7 @@ class Reading:
     keeps: Callable[[str], bool]
     """Returns whether the whole score of each line of a metric is kept, with its details; totals need it."""
     numbers: dict[str, Numbers] = field(default_factory=lambda: defaultdict(Numbers))
-    """The meaning of the numbers, by column. It also has questions and files of lines that are not added."""
+    """The values that the numbers stand for, by column; also the questions and files of lines that are not added."""
     rows: "array[int]" = field(default_factory=_integers)
     """For each line, the number of each of `_NAMES`."""
     status: "array[int]" = field(default_factory=_integers)
@@ -144,8 +144,8 @@ class Reading:
     def lines(self) -> pd.DataFrame:
         """Return a row for each line, in the order of reading: `_NAMES`, `cluster`, `status`, `score`.
 
-        A question whose lines name no cluster is a cluster of its own, different from any cluster with the name of its
-        id.
+        A question whose lines name no cluster is a cluster of its own, even if the name of another cluster equals the
+        question's id.
         """
         codes = np.array(self.rows, np.int32).reshape(-1, len(_NAMES))
         found = pd.DataFrame({name: column(list(self.numbers[name]), codes[:, at]) for at, name in enumerate(_NAMES)})

@@ -22,7 +22,7 @@ from mmlongbench.scoring.report.volatility import Volatility, volatilities
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """The numbers of examples of one series and file without a prediction or a score, or that were skipped."""
+    """How many examples of one series and file have no prediction, have no score, or were skipped."""
 
     series: Series
     file: str
@@ -157,8 +157,8 @@ def _provenance(scores: Scores) -> tuple[Scheme, ...]:
 
 
 def _reasoning(scores: Scores) -> dict[str, dict[str, int]]:
-    """Return how many predictions of each model had reasoning; each file counts by the metric that scored most of
-    them.
+    """Return how many predictions of each model had reasoning. For each file, the metric that scored most of these
+    predictions counts.
     """
     files: dict[tuple[str, str, str], int] = {}
     for (series, file, kind), count in scores.reasoning.items():
@@ -186,7 +186,7 @@ def _differing(scores: Scores) -> Iterator[str]:
             made = {each.model: tuple(sorted(scores.origins[each])) for each in many if each.profile == profile}
             if len(set(made.values())) > 1:
                 said = "; ".join(f"{model}: {' and '.join(map(_said, origins))}" for model, origins in made.items())
-                yield f"{metric} ({profile}) was not made alike for all models: {said}"
+                yield f"scores by {metric} ({profile}) were not made in the same way for all models: {said}"
 
 
 def _said(origin: Origin) -> str:

@@ -1,10 +1,10 @@
 """The bootstrap: how much a mean could change if other documents, entities or pictures had been asked about.
 
-Clusters are drawn with replacement: a subject with all its questions and their placements. Questions about one document
-are right or wrong together more often than others, so drawing single questions would make intervals too narrow. A draw
-is a hash of the dataset and all its clusters at all lengths. A length without some of these clusters uses the weights
-of the others. So all models, metrics and lengths of a dataset use the same draws, even if lengths have different
-questions, and the same scores give the same bytes.
+Clusters are drawn with replacement; a cluster is a subject with all its questions and their placements. Questions about
+one document are right or wrong together more often than others, so drawing single questions would make intervals too
+narrow. A draw is a hash of the dataset and all its clusters at all lengths. A length without some of these clusters
+uses the weights of the others. So all models, metrics and lengths of a dataset use the same draws, even if lengths have
+different questions, and the same scores give the same bytes.
 """
 
 import hashlib
@@ -21,14 +21,15 @@ RESAMPLES = 1000
 LEVEL = 0.95
 """The share of the draws that is inside an interval."""
 _ONE = 1 << 32
-"""The unit of scores, 2⁻³²: sums of whole units below 2⁵³ are exact in any order, so no library changes a bit of
-them."""
+"""Scores are rounded to units of 2⁻³². Sums of whole units below 2⁵³ are exact in any order, so every library gives the
+same bits."""
 _ROOM = 1 << 21
 """The number of weights that are in memory at once."""
 
 
 def drawn_means(lines: pd.DataFrame, by: Sequence[str]) -> Floats:
-    """Return the mean score of each combination of values in each resample, as resamples × combinations.
+    """Return the mean score of each combination of values in each resample: a row for each resample, and a column for
+    each combination.
 
     The columns are in the order of `grouped`. A mean is NaN if no line has a score.
     """

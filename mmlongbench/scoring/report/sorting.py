@@ -1,4 +1,4 @@
-"""Turns lines as they were read into a table in a fixed order; contradicting lines give an error that names them."""
+"""Makes a table in a fixed order from the lines that were read. If lines contradict each other, an error names them."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -60,7 +60,7 @@ def to_columns(read: Reading) -> Scores:
 
 
 def _origins(lines: pd.DataFrame, shown: Mapping[Series, Series]) -> dict[Series, set[Origin]]:
-    """Return where the rules of each series come from, by the series under which it is shown."""
+    """Return where the rules of each series come from, by the series as which it is shown."""
     found = defaultdict[Series, set[Origin]](set)
     for series, follows in grouped(lines, ["series", "follows"]):
         found[shown[series]].add(Origin(follows, series.choices))
@@ -68,7 +68,7 @@ def _origins(lines: pd.DataFrame, shown: Mapping[Series, Series]) -> dict[Series
 
 
 def _first_metrics(read: Reading, shown: Mapping[Series, Series]) -> dict[tuple[str, str], str]:
-    """Return the first metrics under every profile, including profiles that separate series."""
+    """Return the first metrics under every profile, also under the profiles that `told_apart` makes."""
     found = dict(read.first_metrics)
     for (dataset, profile), metric in read.first_metrics.items():
         for series, new in shown.items():

@@ -1,4 +1,4 @@
-"""Finds the metrics that have figures of whole files, by the names in the scores."""
+"""Finds which of the metrics named in the scores have figures of whole files."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

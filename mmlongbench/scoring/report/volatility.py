@@ -38,14 +38,14 @@ class Volatility:
     subsets: int
     """The number of subsets, T."""
     score: float
-    """The volatility of its score."""
+    """The volatility of the model's score."""
     rank: float
-    """The volatility of its rank."""
+    """The volatility of the model's rank."""
     median_rank: float
 
     @property
     def robustness(self) -> float:
-        """The volatility of its rank divided by its median rank; 0 if its rank is the same everywhere."""
+        """The volatility of the model's rank divided by its median rank; 0 if the rank is the same everywhere."""
         return self.rank / self.median_rank
 
 
