@@ -26,12 +26,12 @@ class Article:
     first: int = 0
     """The number of the first paragraph in the source; it is 1 in KILT, whose paragraph 0 is the title."""
     passage_id: str = ""
-    """Set if the source is already cut: the article is then one passage, stored unchanged under this id."""
+    """The id of the passage, if the source is already cut: the article is then one passage, and is not changed."""
     file: str = ""
     place: str = ""
     """The line, row or page inside the file."""
     wikidata: int = 0
-    """The number of its Wikidata id, a second key; 0 if the source has none."""
+    """The number of the article's Wikidata id, which is a second key; 0 if the source has none."""
 
     @property
     def id(self) -> str:
@@ -40,7 +40,7 @@ class Article:
 
 
 def fit(articles: Iterable[Article | Fault]) -> Iterator[Article | Fault]:
-    """Yield each article that passes the checks, and a fault for each other one."""
+    """Yield each article that passes the checks, and a fault in place of each other article."""
     seen = Keys()
     for article in articles:
         if isinstance(article, Fault):

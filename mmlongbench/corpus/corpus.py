@@ -14,7 +14,7 @@ __all__ = ["Corpus", "CorpusError", "CorpusInfo", "Passage", "build_corpus"]
 
 
 class Corpus:
-    """A corpus on disk, mapped into memory. Sent to another process, it is opened there from its folder."""
+    """A corpus on disk, mapped into memory. If it is sent to another process, that process opens the same folder."""
 
     def __init__(self, folder: Path, info: CorpusInfo, table: Table, index: Index) -> None:
         self.folder = folder
@@ -54,7 +54,7 @@ class Corpus:
         return iter(self._table)
 
     def passage(self, number: int) -> Passage:
-        """Return the passage in a row, counted from 0."""
+        """Return the passage in a row; rows are counted from 0."""
         return self._table[number]
 
     def by_id(self, id: str) -> Passage:

@@ -30,7 +30,7 @@ class Cut:
     """The number of the section; 0 is the lead section."""
     first: int
     last: int
-    """The paragraphs of the source with the passage's first and last word are `first` and `last`."""
+    """`first` and `last` are the numbers of the paragraphs that have the passage's first and last word."""
 
 
 @dataclass(slots=True)
@@ -106,8 +106,8 @@ def _by_sentences(paragraphs: _Paragraphs, limit: int) -> list[_Chunk]:
 
 
 def _join(chunks: list[_Chunk], chunk: _Chunk, limit: int) -> None:
-    """Append the rest of a paragraph to the last passage if that is of the same section and has room, else as a new
-    one.
+    """Add the rest of a paragraph to the last passage, if that is in the same section and has room; else make the rest
+    a new passage.
     """
     last = chunks[-1] if chunks else None
     if last is None or last.section != chunk.section or last.size + chunk.size >= limit:

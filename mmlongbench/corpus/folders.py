@@ -1,4 +1,4 @@
-"""A folder of .txt and .pdf files as a source: each file is an article, its path is the id, its name the title."""
+"""Reads a folder of .txt and .pdf files. Each file is an article; its path is the id, and its name is the title."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Sorted tables of hashes on disk, which lead from a text to the few numbers that may belong to it.
+"""Sorted tables on disk that map the hash of a text to the few row or run numbers that may belong to the text.
 
 Two texts may share a hash by chance, so a caller compares the text with what is stored at those numbers.
 """
@@ -27,7 +27,7 @@ class IndexWriter:
         self._runs = 0
 
     def run(self, doc_id: str, title: str, row: int, wikidata: int = 0) -> None:
-        """Add a run that begins at a row; `wikidata` is the number of its document's Wikidata id, if it has one."""
+        """Add a run that begins at a row; `wikidata` is the number of the document's Wikidata id, 0 if it has none."""
         self._put(_STARTS, row)
         self._pair("documents", key_of(doc_id), self._runs)
         self._pair("titles", key_of(title), self._runs)
@@ -49,8 +49,8 @@ class IndexWriter:
 
 @contextmanager
 def writing(folder: Path, spool: Path) -> Iterator[IndexWriter]:
-    """Write an index: temporary files go to one folder, the sorted index to another when the block ends without an
-    error.
+    """Write an index. Temporary files go to `spool`; if the block ends without an error, the sorted index is written to
+    `folder`.
     """
     names = [_STARTS, *(f"{table}.{part}" for table in _TABLES for part in ("keys", "values"))]
     spool.mkdir(parents=True)
@@ -91,9 +91,7 @@ class Index:
         return self._runs(table, key_of(text), rows)
 
     def runs_of_wikidata(self, number: int, rows: int) -> Iterator[range]:
-        """Yield the rows of each run with the Wikidata id of this number; the number itself is the key, without
-        hashing.
-        """
+        """Yield the rows of each run whose document has the Wikidata id with this number, which is also the key."""
         return self._runs("wikidata", number, rows)
 
     def values(self, table: str, text: str) -> list[int]:

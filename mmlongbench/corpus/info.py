@@ -14,7 +14,7 @@ INFO = "corpus.json"
 PASSAGES = "passages.arrow"
 """The file with the table of passages, which `datasets.Dataset.from_file` can open."""
 INDEX = "index"
-"""The file that says which rows belong to a document, a title, or a passage with its own id."""
+"""The folder of the index, which says which rows belong to a document, a title, a passage's own id or a Wikidata id."""
 REJECTS = "rejects.jsonl"
 """The file of the articles that were left out, with the reasons."""
 
@@ -30,17 +30,18 @@ class Passage:
     id: str
     """`<doc_id>#<n>`, or the source's own id if the source is already cut."""
     doc_id: str
-    """The id of its article."""
+    """The id of the passage's article."""
     title: str
-    """The title of its article."""
+    """The title of the passage's article."""
     text: str
     """The words of the passage."""
     section: int
     """The number of the section; 0 is the lead section, and the only one of an article without sections."""
     first_paragraph: int = 0
-    """The paragraph where it begins, as the source counts: in KILT 0 is the title; for a PDF, the page from 0."""
+    """The number of the paragraph where the passage begins. It is the source's number: in KILT, 0 is the title; in a
+    PDF, it is the page, from 0."""
     last_paragraph: int = 0
-    """The paragraph where it ends, counted in the same way."""
+    """The number of the paragraph where the passage ends, counted in the same way."""
 
     @property
     def passage_id(self) -> str:

@@ -37,8 +37,8 @@ def read_kilt(path: Path, advance: Advance) -> Iterator[Article | Fault]:
 
 
 def read_tsv(path: Path, advance: Advance) -> Iterator[Article | Fault]:
-    """Yield the passages of a quoted TSV, which is already cut; its columns are id, text, title, or as in its first
-    line.
+    """Yield the passages of a quoted TSV, which is already cut. The columns are id, text and title, unless the first
+    line names them in another order.
 
     DPR has no ids of articles, so the title is the id of the document. Each row is one line.
     """
@@ -84,7 +84,7 @@ def numbered_lines(path: Path, advance: Advance) -> Iterator[tuple[int, str | Fa
 
 @contextmanager
 def opened(path: Path) -> Iterator[tuple[_Bytes, BufferedReader]]:
-    """Open a file; give its bytes, unpacked if they are gzipped, and the file itself."""
+    """Open a file, and yield two files: one to read from, which unpacks gzip, and the file on disk."""
     with path.open("rb") as raw:
         is_packed = raw.read(2) == _GZIP
         raw.seek(0)

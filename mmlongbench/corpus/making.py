@@ -18,7 +18,7 @@ class MadeCorpus:
 
     info: CorpusInfo
     was_complete: bool
-    """Whether the corpus was already there, made from the same source."""
+    """Whether the folder already held this corpus, so that nothing was built."""
 
 
 def make_corpus(

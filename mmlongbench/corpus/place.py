@@ -1,4 +1,6 @@
-"""The folder of a corpus: new, empty, with the same corpus or an interrupted build; any other folder is left alone."""
+"""Checks and prepares the folder of a corpus: it is new or empty, or holds the same corpus or an interrupted build. Any
+other folder is left alone.
+"""
 
 import shutil
 from collections.abc import Mapping
@@ -79,7 +81,7 @@ def clear(out: Path) -> None:
 
 
 def leave_nothing(out: Path, *, is_new: bool) -> None:
-    """Remove what a failed build has made."""
+    """Remove what a failed build has made; the folder itself, too, if the build made it (`is_new`)."""
     shutil.rmtree(out / _WORK, ignore_errors=True)
     if is_new:
         with suppress(OSError):

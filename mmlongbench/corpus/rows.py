@@ -54,7 +54,7 @@ def paragraphs_of(text: str) -> tuple[str, ...]:
 
 
 def _first(row: Mapping[str, object], names: Sequence[str]) -> tuple[str, object]:
-    """Return the first of some fields in which a row has a value, with the value."""
+    """Return the first of some field names for which a row has a value, and the value."""
     return next(((name, row[name]) for name in names if row.get(name) is not None), (names[0], None))
 
 

@@ -25,7 +25,7 @@ COLUMNS = {
 }
 _BATCH = 1_000
 _BATCH_CHARACTERS = 16_000_000
-"""The characters after which a batch is closed early, if its texts are long."""
+"""A batch of more characters than this is written early."""
 
 
 class _ArrowWriter(Protocol):

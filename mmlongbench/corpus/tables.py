@@ -50,7 +50,7 @@ def read_parquet(path: Path, advance: Advance) -> Iterator[Article | Fault]:
 
 
 def parquet_rows(path: Path) -> int:
-    """Return the number of rows of a Parquet file; 0 if it cannot be read, which is reported when it is read."""
+    """Return the number of rows of a Parquet file; 0 if it cannot be read, which `read_parquet` reports."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -84,7 +84,7 @@ def read_hub(source: str, advance: Advance) -> Iterator[Article | Fault]:
 
 
 def hub_commit(source: str) -> str:
-    """Return the commit that the revision of a dataset means now."""
+    """Return the commit that the revision of a dataset names now."""
     from huggingface_hub import HfApi
 
     parts = _hub_parts(source)

@@ -1,6 +1,4 @@
-"""Writes a corpus: an Arrow table and its index, complete or not at all; the memory used does not depend on its
-size.
-"""
+"""Writes a corpus, complete or not at all: an Arrow table and its index. The passages are never all in memory."""
 
 import hashlib
 import json
@@ -37,7 +35,7 @@ def build_corpus(
     """Cut articles into passages and store them as a corpus; unusable articles are counted and written to a file.
 
     Args:
-        articles: the articles of a source; a fault where an article could not be read.
+        articles: the articles of a source; a fault takes the place of an article that could not be read.
         out: a new or empty folder, or the folder of the same corpus, which is then not changed.
         mode: whole sentences as in KILT, or a fixed number of words as in DPR.
         words: the length of a passage in words.

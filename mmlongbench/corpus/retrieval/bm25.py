@@ -34,13 +34,13 @@ RANKS = "ranks.npy"
 K1, B = 1.2, 0.75
 """The parameters of BM25, the same as in tantivy."""
 TOKENS = "title and text; letters and digits, lower case, accents folded; 1"
-"""How passages become words; its number changes when the code does."""
+"""How passages become words; the number at the end changes when the code changes."""
 HEAP = 128_000_000
-"""The bytes of words that the writer holds in memory."""
+"""How many bytes the writer may use in memory."""
 BLOCK = 50_000
 """Passages between two commits; they fit into the writer's memory, so that segments do not depend on timing."""
 SPARE = 64
-"""Hits beyond k that are fetched at first, to see where a tie ends."""
+"""How many more hits than k are fetched at first, to see where a tie ends."""
 
 _TEXT, _NUMBER = "text", "number"
 
@@ -161,7 +161,7 @@ def _engine() -> str:
 
 
 def _checked(corpus: Passages, folder: Path) -> dict[str, object]:
-    """Return the description of the index, after checking that it is the one of this corpus."""
+    """Return the description of the index; an index of another corpus raises an error."""
     try:
         about: object = json.loads((folder / ABOUT).read_bytes())
     except (OSError, ValueError) as error:

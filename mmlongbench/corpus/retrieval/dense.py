@@ -1,4 +1,4 @@
-"""Reranking by meaning: sorts passages by the cosine of their vectors to the query's. Models are in `models`."""
+"""Reranking by meaning: sorts passages by the cosine between their vectors and the query's. Models are in `models`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -40,11 +40,11 @@ class Reranker:
         self._embeddings.close()
 
     def rerank(self, query: str, passages: Sequence[Passage]) -> list[int]:
-        """Return the places of `passages`, the closest to the query first, ties by passage id."""
+        """Return the places of `passages`, those closest to the query first; ties are ordered by passage id."""
         return [place for place, _ in self.scored(query, passages)]
 
     def scored(self, query: str, passages: Sequence[Passage]) -> list[tuple[int, float]]:
-        """Return (place, cosine) by falling cosine, ties by passage id."""
+        """Return (place, cosine) of each passage, highest cosine first; ties are ordered by passage id."""
         import numpy as np
 
         if not passages:

@@ -53,8 +53,8 @@ class Encoder(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """A hash of files, dtype and device: with equal fingerprints, equal texts can be taken to have equal
-        vectors.
+        """A hash of files, dtype and device. Models with equal fingerprints count as giving equal vectors for equal
+        texts.
         """
         ...
 
@@ -126,8 +126,8 @@ class SentenceEncoder:
 
 
 def find_model(name: str = EMBEDDED, revision: str | None = None) -> Path:
-    """Return the folder of a model: the embedded one, a given folder, or one of the hub, downloaded if it is not
-    cached.
+    """Return the folder of a model: the embedded model, a given folder, or a model of the hub, which is downloaded if
+    it is not cached.
     """
     if name == EMBEDDED:
         try:

@@ -1,6 +1,6 @@
-"""Hard negatives: ranked passages that neither answer the question nor name what it is about.
+"""Hard negatives: ranked passages that neither answer the question nor name what the question is about.
 
-This is a pure filter. Every passage that it turns away is counted by the first of `REASONS` that applies.
+This is a pure filter. Every passage that it rejects is counted by the first of `REASONS` that applies.
 """
 
 import re
@@ -40,9 +40,9 @@ class Facts:
     gold: tuple[Passage, ...] = ()
     """The passages that hold the answer."""
     excluded: frozenset[str] = frozenset()
-    """Ids of other passages that may answer it."""
+    """Ids of other passages that may answer the question."""
     within: tuple[float, float] | None = None
-    """The smallest and the largest number that answer it."""
+    """The smallest and the largest number that answer the question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Query:
     """One search for hard negatives (`Builder.queries`)."""
 
     id: str
-    """The id of its row, or that id followed by `#` and any text, so that it belongs to no other row."""
+    """The id of the row that asks for it, or this id followed by `#` and any text; so no other row has the same id."""
     text: str
     """The text to search for; for a visual question, it has the entity's name instead of the picture."""
     facts: Facts
@@ -59,7 +59,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Negatives:
-    """The admitted passages in their order, and how many were turned away, by reason."""
+    """The admitted passages in their order, and how many were rejected, by reason."""
 
     passages: tuple[Passage, ...]
     rejected: Counter[str] = field(default_factory=Counter)
@@ -71,7 +71,9 @@ class NegativeFilter:
     """
 
     def __init__(self, facts: Facts, near: float) -> None:
-        """Passages with a Jaccard similarity of shingles of at least `near` are near-duplicates, 0 < near <= 1."""
+        """Two passages are near-duplicates if the Jaccard similarity of their shingles is at least `near`, 0 < near <=
+        1.
+        """
         self._excluded = facts.excluded
         self._gold = {passage.id for passage in facts.gold}
         spelled = {spelling for answer in facts.answers for spelling in usual_spellings(answer)}
@@ -111,7 +113,7 @@ class NegativeFilter:
 
 
 def negatives(facts: Facts, ranked: Iterable[Passage], near: float, most: int | None = None) -> Negatives:
-    """Return the first `most` hard negatives of ranked passages, or all if None; later passages are not looked at."""
+    """Return the first `most` hard negatives of ranked passages (None: all); passages after them are not looked at."""
     chosen = NegativeFilter(facts, near)
     taken: list[Passage] = []
     rejected: Counter[str] = Counter()
@@ -126,7 +128,7 @@ def negatives(facts: Facts, ranked: Iterable[Passage], near: float, most: int | 
 
 
 def unfilterable_answer(facts: Facts) -> Fault | None:
-    """Return what is wrong with a question whose answer cannot be kept out of its negatives; None if nothing is.
+    """Return why the answer of a question cannot be kept out of its negatives; None if it can.
 
     An answer of one character or a stop word occurs in most passages, and one without a letter or digit in all. A name
     of the entity must have a letter or digit to be searched for.
@@ -165,7 +167,7 @@ class _Needles:
         self._by_word = tuple((word, tuple(sorted(found[word]))) for word in sorted(found))
 
     def stand_in(self, text: str) -> bool:
-        """Return whether one of them occurs in the forms of a text."""
+        """Return whether one of these texts occurs in a passage, given by its `forms`."""
         return any(word in text and any(needle in text for needle in found) for word, found in self._by_word)
 
 

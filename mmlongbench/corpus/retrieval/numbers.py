@@ -1,4 +1,4 @@
-"""Finds the numbers in a text, in digits or words. In doubt it finds one too many."""
+"""Finds the numbers in a text, in digits or words. In doubt, it finds too many rather than too few."""
 
 import re
 import unicodedata
@@ -35,7 +35,7 @@ _MIXED = re.compile(
 """Notations with halves: 2½, 2 1/2, 2 and a half."""
 _FACTOR = re.compile(rf"[\s-]*({'|'.join(FACTORS)})s?\b|\s?(mn|mln|bn|tn)\b|(k|m|b)\b")
 _MONEY = re.compile(r"\s([kmb])\b")
-"""After a sign of money a letter is a factor: `$5 m` is five million, `5 m` five metres."""
+"""Matches a letter that is a factor after a currency sign: `$5 m` is five million, but `5 m` is five metres."""
 _LINK = re.compile(rf"\s*(?:[-–—−/~,]|to\b|and\b|or\b)\s*[{CURRENCIES}]?\s*\.?\d+(?:[.,'’]\d+)*")
 _MAX_LINKS = 3
 """The maximum length of a list like `1, 2 or 3 million`."""
@@ -44,16 +44,16 @@ _YEARS = re.compile(r"(?<!\d)(\d\d)(\d\d)\s?[/–—-]\s?(\d\d)(?![\d/-])")
 _LINKS = frozenset({"and", "or", "to"})
 _SKIPPED = frozenset({"a", "an"})
 _FIRST = {"half", *SMALL, *_SKIPPED}
-"""Words with which a number in words can begin: `million` after 1.2 begins none."""
+"""Words with which a number in words can begin. `million` is not among them, because it may follow 1.2."""
 _VOCABULARY = {"half", *SMALL, *FACTORS, *_LINKS, *_SKIPPED}
 _LONGEST = 100
-"""The number of digits that are kept exactly."""
+"""Numbers of up to this many characters are kept exactly."""
 _LARGEST = Decimal(10) ** 400
 """Larger than any float; numbers do not grow beyond it."""
 
 
 def numbers_in(text: str) -> set[float]:
-    """Return every number of a text, also multiplied by words like `million`, with its sign if it has one.
+    """Return every number of a text, with and without its minus sign, and multiplied by words like `million` after it.
 
     >>> sorted(numbers_in("some 1,234.5 m or 1.2 million of twenty-five, at −3 °C"))
     [-3.0, 1.2, 3.0, 5.0, 20.0, 25.0, 1234.5, 1200000.0]
@@ -77,7 +77,7 @@ def _digits(text: str) -> Iterator[Decimal]:
 
 
 def _factors(text: str, end: int, is_money: bool = False) -> list[int]:
-    """Return 1 and the factors that words after a number give it, even across another number: `1.2 to 1.5 million`."""
+    """Return 1 and the factors that follow a number; another number may stand between, as in `1.2 to 1.5 million`."""
     factors, own = [1], list(_own_factors(text, end, is_money))
     for _ in range(0 if own else _MAX_LINKS):
         link = _LINK.match(text, end)
@@ -127,8 +127,8 @@ def _years(text: str) -> Iterator[Decimal]:
 
 
 def _readings(piece: str) -> list[Decimal]:
-    """Return the values of digits and separators: in English notation, else in continental notation, else of each
-    part.
+    """Return the numbers that digits with separators can mean: in English notation, else in continental notation, else
+    each part alone.
     """
     if piece.startswith("."):
         return [_exact(f"0{piece}")] if piece[1:].isdigit() else _readings(piece[1:])

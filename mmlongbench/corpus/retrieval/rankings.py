@@ -1,4 +1,4 @@
-"""Saved rankings: once a query was ranked, its order is kept on disk and not computed again while it is valid.
+"""Saved rankings: the ranking of a query is computed once, kept on disk, and read from there while it is valid.
 
 Vectors differ in their last bits between devices, so the order of two passages may differ too. A build from a saved
 ranking has the same bytes everywhere.
@@ -68,7 +68,7 @@ class Rankings:
 
 
 def _kept(path: Path, facts: dict[str, object]) -> list[int] | None:
-    """Return the numbers of a complete file whose facts match; None if the ranking must be computed again."""
+    """Return the saved numbers if the file is complete and its facts match; else None: they must be computed again."""
     try:
         found: object = json.loads(path.read_bytes())
     except (FileNotFoundError, ValueError):

@@ -1,4 +1,4 @@
-"""The search for hard negatives: ranks the passages of a corpus, then turns away those that give the answer away."""
+"""The search for hard negatives: ranks the passages of a corpus, then rejects those that reveal the answer."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from mmlongbench.corpus.retrieval.rankings import Rankings
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The hard negatives of a query, and what was turned away."""
+    """The hard negatives of a query, and how many passages were rejected."""
 
     numbers: tuple[int, ...]
     """The places of the negatives in the corpus, hardest first."""
     rejected: Counter[str]
-    """How many passages were turned away, by reason."""
+    """How many passages were rejected, by reason."""
 
 
 class Search:
@@ -27,7 +27,7 @@ class Search:
         self._rankings = rankings
 
     def find(self, text: str, chosen: NegativeFilter) -> Found:
-        """Rank by a text, then turn away passages that answer the question or name its entity, counted by reason.
+        """Rank passages by a text, then reject those that answer the question or name its entity, counted by reason.
 
         `chosen` is the filter of the question; it has not admitted any passage yet.
         """

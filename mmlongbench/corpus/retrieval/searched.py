@@ -21,11 +21,11 @@ class Lead:
     passages: tuple[Passage, ...]
     """The passages of the section; empty if the corpus does not have the article."""
     found_by: FoundBy = ""
-    """The key by which it was found; empty if the corpus does not have the article."""
+    """The key by which the article was found; empty if the corpus does not have it."""
 
     @property
     def noted(self) -> tuple[str, ...]:
-        """The phrases that the lock counts for it (`Draft.noted`)."""
+        """The phrases about the lead section that the lock counts (`Draft.noted`)."""
         return (f"joined by {self.found_by}" if self.found_by else "not joined",)
 
 
@@ -39,11 +39,11 @@ class SearchedCorpus:
         negatives_of: Callable[[str], Sequence[int] | None],
         spare: Draws | None = None,
     ) -> None:
-        """Keep the corpus; `negatives_of` returns a query's hard negatives by its id, as places in the corpus, hardest
-        first.
+        """Keep the corpus and the functions that give its negatives.
 
-        `near` is the similarity from which a passage is a near-duplicate of another. With `spare`, there are random
-        negatives too.
+        `negatives_of` takes the id of a query and returns the places of its hard negatives in the corpus, hardest
+        first. `near` is the similarity from which a passage is a near-duplicate of another. `spare` draws random
+        negatives; if it is None, there are none.
         """
         self._corpus = corpus
         self._near = near
@@ -61,7 +61,9 @@ class SearchedCorpus:
         return Lead(tuple(p for p in passages if p.section == 0 and p.doc_id == first), found_by)
 
     def _article(self, doc_id: str, title: str) -> tuple[Sequence[int], FoundBy]:
-        """Return the rows of an article; where several share a Wikidata id, that with the title, else the first one."""
+        """Return the rows of an article. Of several articles with the Wikidata id, it is the one with the title, else
+        the first.
+        """
         if rows := self._corpus.of_document(doc_id) if doc_id else []:
             return rows, "wikidata id" if wikidata_number(doc_id) else "id"
         titled = self._corpus.by_title(title)
@@ -78,7 +80,7 @@ class SearchedCorpus:
         """Refuse a question whose answer cannot be kept out of passages.
 
         Raises:
-            Rejected: the answer is a stop word, or one character.
+            Rejected: the answer is missing, a stop word or one character, or a name has no letter or digit.
 
         """
         if fault := unfilterable_answer(facts):

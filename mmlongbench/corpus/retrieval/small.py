@@ -1,8 +1,8 @@
-"""The same search with the package rank-bm25, in memory: for small corpora, and to check the index on disk.
+"""The search of `bm25` in memory, with the package rank-bm25: for small corpora, and to check the index on disk.
 
 It uses the variant BM25+ with δ = 0. This is BM25 with the idf ln((N + 1) / n), which is never negative and within 1 /
-2n of Lucene's. The idf of the package's `BM25Okapi` is below 0 for words of more than half of all passages, and is then
-replaced by a quarter of the mean idf.
+2n of Lucene's. The package's `BM25Okapi` is not used: for a word in more than half of all passages its idf is below 0,
+and is replaced by a quarter of the mean idf.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ MOST = 100_000
 TOLERANCE = 2.0**-40
 """The relative difference below which scores are equal; sums here are in double precision."""
 _DOCUMENTS = 8
-"""Documents whose scorers are kept for the next question; the scorer of 50 pages takes about a megabyte."""
+"""How many documents' scorers are kept for the next question; the scorer of 50 pages takes about a megabyte."""
 
 
 class RankBm25Index:
@@ -53,7 +53,8 @@ class RankBm25Index:
 
 
 def rank_texts(query: str, texts: Sequence[str]) -> tuple[int, ...]:
-    """Return the places, from 0, of the texts that share a word with a query: the best by BM25 first, ties by place.
+    """Return the places, from 0, of the texts that share a word with a query: the best by BM25 first; of equal ones,
+    the earlier first.
 
     >>> rank_texts("red roof", ["a blue roof", "nothing", "red tiles on a red roof"])
     (2, 0)

@@ -28,7 +28,7 @@ PERCENT = ("%", " percent", " per cent")
 MAX_DECIMALS = 3
 """The maximum number of decimals before `million` and the like: 1.234 million is usual, 1.2345 million is not."""
 MAX_SCALED = 10**6
-"""The largest number that is written with words; above a million trillion, numbers are written in digits."""
+"""The number before `million` and the like must be below this; from a million trillion on, all is written in digits."""
 
 MONEY = {
     "$": ("dollars", "dollar", "US dollars", "USD"),
@@ -36,7 +36,7 @@ MONEY = {
     "£": ("pounds", "pound", "pounds sterling", "GBP"),
     "¥": ("yen", "JPY"),
 }
-"""The names of a currency's sign."""
+"""The names of each currency, by its sign."""
 MAX_HALVES = 100
 """The number below which halves are also written like 2½."""
 
@@ -122,7 +122,7 @@ def _read(text: str) -> str:
 
 
 def _at_length(text: str) -> str:
-    """Return `3.5bn` as `3.5 billion`; a single letter is a unit, unless it follows a sign of money."""
+    """Return `3.5bn` as `3.5 billion`. A single letter is a unit (`5m`), unless the number has a currency sign."""
     match = _SHORTENED.fullmatch(text)
     if match is None or (len(match[3]) == 1 and not match[1]):
         return text

@@ -16,7 +16,7 @@ LONGEST_WORD = 255
 """The maximum length of a word in a search; an index limits the length of its words."""
 WORDS_IN_SHINGLE = 5
 TEXTS_KEPT = 20_000
-"""Texts whose forms are kept for the next question; each takes about 3 kB if passages have a hundred words."""
+"""How many texts' forms are kept for the next question; each takes about 3 kB if passages have a hundred words."""
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _ARTICLES_AND_POSSESSIVES = frozenset({"a", "an", "the", "s"})
@@ -152,8 +152,8 @@ def _spaced(text: str) -> str:
 
 
 def _loose(text: str) -> tuple[str, str, str]:
-    """Return three forms: normalised; with each run of letters or digits apart; the latter without articles and
-    possessives.
+    """Return three forms of a text: normalised; with spaces instead of punctuation; and its words, with numbers in one
+    spelling, without articles and possessives.
     """
     telling = (word for word in _spaced(text).split() if word not in _ARTICLES_AND_POSSESSIVES)
     return normalise(text), " ".join(text.translate(_BROKEN).split()), " ".join(telling)
@@ -170,7 +170,7 @@ def forms(text: str) -> str:
 
 
 def needles(name: str) -> frozenset[str]:
-    """Return the texts to search for in `forms` to find a name with any punctuation; empty for an empty name.
+    """Return the texts to search for in `forms`, to find a name however it is punctuated; empty for an empty name.
 
     >>> sorted(needles("St. John's"))
     [' st john ', ' st john s ', ' st johns ']
@@ -206,7 +206,7 @@ def shingles_of(normalised: str, width: int = WORDS_IN_SHINGLE) -> frozenset[str
 
 
 def jaccard(one: frozenset[str], other: frozenset[str]) -> float:
-    """Return the share of all shingles of two texts that both have; 0 if neither has any."""
+    """Return how many shingles two texts share, divided by how many there are in either; 0 if neither has any."""
     either = len(one | other)
     return len(one & other) / either if either else 0.0
 

@@ -1,4 +1,4 @@
-"""The order of scored passages: the best first, ties by passage id, however the sums were computed.
+"""Puts scored passages in order, the best first; ties are ordered by passage id, however the sums were computed.
 
 Search engines add the weights of a query's words in single precision and in varying order, so equal sums can differ in
 their last bits. Scores closer than this rounding error count as equal.
@@ -50,7 +50,7 @@ def settle(
     tolerance: float,
     is_all: bool,
 ) -> list[Hit] | None:
-    """Return the best k of falling scores, or None if a tie may continue beyond the last of them.
+    """Return the best k of falling scores; None if the tie of place k may go on after the last given score.
 
     Args:
         scores: highest first, up to rounding.
