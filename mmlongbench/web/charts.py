@@ -70,7 +70,7 @@ class Chart:
 
 
 def look_of(number: int) -> Look:
-    """Return the look of the line of the model with a number."""
+    """Return the look of a model's line; `number` is the model's place in the report, from 0."""
     return Look(number % COLOURS, _SHAPES[number % len(_SHAPES)], number >= COLOURS)
 
 
@@ -87,7 +87,7 @@ def _curves(grid: Grid, row: Row, models: Sequence[str], lengths: Sequence[str])
 
 
 def _curve(number: int, found: Sequence[Estimate | None], models: int) -> Curve:
-    """Return a line through the lengths that have a score, broken where one has none."""
+    """Return the curve of a model through its scores; the line has a gap at each length without a score."""
     shift = (number - (models - 1) / 2) * min(_DODGE, 24 / models)
     runs: list[list[tuple[float, float]]] = [[]]
     whiskers, marks = [], []
@@ -108,7 +108,7 @@ def _path(through: Sequence[tuple[float, float]]) -> str:
 
 
 def _x(place: int, lengths: int) -> float:
-    """Return the horizontal position; lengths are evenly spaced, because each is twice the last."""
+    """Return the horizontal position; lengths are evenly spaced, because each is usually twice the one before."""
     room = Chart.WIDTH - Chart.LEFT - Chart.RIGHT
     return Chart.LEFT + room * (place + 0.5) / lengths
 

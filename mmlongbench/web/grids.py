@@ -22,8 +22,8 @@ Show: TypeAlias = Callable[[float, Estimate], Shown]
 
 
 def beside(grid: Grid, models: Sequence[str], *, are_scores: bool = True) -> Table:
-    """Return a table with the models below each other within each row of a grid; the grid has scores or other
-    numbers.
+    """Return a table in which each row of a grid has a line for each model; `are_scores` says whether the numbers are
+    scores.
     """
     show = show_score if are_scores else show_number
     return Table(grid.columns, (_models(grid, row, models, show) for row in grid.rows))
@@ -58,7 +58,7 @@ def heat_maps(grid: Grid, models: Sequence[str]) -> HeatMaps:
 
 
 def small_tables(grid: Grid, models: Sequence[str], show: Show | None = None) -> list[Table]:
-    """Return a table for each model that has a number; without `show` the numbers are not scores."""
+    """Return a table for each model that has a number; without `show`, numbers are not shown as scores."""
     there = {model for model, _, _ in grid.cells}
     columns = (*grid.columns, "n")
     return [Table(columns, _bands(grid, model, show or show_number), model) for model in models if model in there]
@@ -78,7 +78,7 @@ def _small_line(grid: Grid, model: str, row: Row, show: Show) -> Line:
 
 
 def _cell(found: Estimate | None, show: Show) -> Cell:
-    """Return the cell of a number; N/A if examples were skipped; a dash if nothing was asked or has a score."""
+    """Return the cell of a number: N/A if examples were skipped, a dash if no example has a score."""
     if found is None:
         return DASH
     counts = found.counts
@@ -117,7 +117,7 @@ def show_number(mean: float, _: Estimate) -> Shown:
 
 
 def correlation_table(matrix: Matrix) -> Table:
-    """Return a table of every dataset and category with every other one, coloured from −1 to 1."""
+    """Return the correlations of all datasets and categories with each other as a table, coloured from −1 to 1."""
     return Table((*matrix.names, "other categories"), [Group("", "", [_rhos(matrix, name) for name in matrix.names])])
 
 

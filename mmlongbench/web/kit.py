@@ -21,13 +21,13 @@ _PACKAGE = "mmlongbench.web"
 class Section:
     """A heading of a page, with its entry in the contents.
 
-    Its body is the block with the anchor's name in the page's template.
+    The body of the section is the block of the page's template that has the name of the anchor.
     """
 
     anchor: str
     name: str
     parts: Sequence[tuple[str, str]] = ()
-    """The headings below it, for the contents: the name, and the text after it."""
+    """The headings below it, as the contents list them: (name, text after the name)."""
 
 
 @cache

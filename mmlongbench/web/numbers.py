@@ -11,7 +11,7 @@ def grouped(number: int) -> str:
 
 
 def fixed(number: float, digits: int) -> str:
-    """Return a number with so many digits after the point.
+    """Return a number with `digits` digits after the point.
 
     >>> fixed(0.98765, 4), fixed(12, 1)
     ('0.9877', '12.0')

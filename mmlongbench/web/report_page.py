@@ -141,7 +141,7 @@ def _pairs(found: Agreement) -> Listing:
 
 
 def _moved(pair: Pair, models: Sequence[str]) -> list[str]:
-    """Return each model's scores and ranks under the two metrics; a dash if not both have scored it."""
+    """Return each model's scores and ranks under the two metrics; a dash if one of them has not scored the model."""
     moved = {
         model: f"{points(pair.scores[model][0])} → {points(pair.scores[model][1])}, {one:g} → {two:g}"
         for model, (one, two) in pair.ranks().items()

@@ -18,7 +18,7 @@ class Cell(NamedTuple):
     """The numbers of absent, failed or skipped examples."""
     rank: str = ""
     look: str = ""
-    """Its classes in the stylesheet if it has no colour: `na` for no number."""
+    """The CSS classes of a cell without a colour, such as `na` if it has no number."""
     key: str = ""
     """The value by which the table is sorted, if that is not the text."""
 
@@ -41,7 +41,7 @@ class Group:
 
     name: str
     about: str
-    """A note in small print, such as what it is made of."""
+    """A note in small print, such as what the group is made of."""
     lines: Sequence[Line]
 
 

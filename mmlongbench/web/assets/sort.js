@@ -1,4 +1,4 @@
-// A table is sorted by the column whose head is pressed: by its cells' keys, or else their texts; again for the other way.
+// Pressing the head of a column sorts the table by its cells' keys, or by their texts without keys; again reverses it.
 for (const button of document.querySelectorAll("th button")) button.addEventListener("click", () => {
   const head = button.closest("th"), body = head.closest("table").tBodies[0];
   const place = [...head.parentNode.children].indexOf(head);
