@@ -1,7 +1,7 @@
 """Calls models over any endpoint that speaks OpenAI's protocol. Tasks, judges and commands are not known here.
 
 A `ModelCall` says what a model is asked and how its reply is read. A `ModelClient` returns the answer from the file of
-answers, or makes the call in a limited number of attempts, at a rate and with a concurrency that the endpoint allows.
+answers, or makes the call. It limits attempts and concurrent calls, and waits as long as the endpoint asks.
 """
 
 from mmlongbench.models.calls import ModelCall, Unusable

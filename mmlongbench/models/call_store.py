@@ -22,7 +22,7 @@ _PAUSE = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A model's answer, and its cost."""
+    """A model's answer, and how many tokens the call took."""
 
     model: str
     value: str
@@ -70,7 +70,7 @@ class CallStore(Store):
 
     @contextmanager
     def alone(self, key: str, wait: Callable[[float], bool]) -> Iterator[None]:
-        """Hold the right to make a call, alone among all threads and processes; `wait` returns whether to give up."""
+        """Let only one thread of all processes into the block for a call; `wait` returns whether to stop waiting."""
         with self._guard:
             lock, callers = self._callers.get(key, (threading.Lock(), 0))
             self._callers[key] = (lock, callers + 1)
@@ -85,8 +85,8 @@ class CallStore(Store):
 
     @contextmanager
     def _alone_of_processes(self, place: int, wait: Callable[[float], bool]) -> Iterator[None]:
-        """Hold one byte of the lock file. Threads of one process do not wait in the kernel, which could report a
-        deadlock.
+        """Lock one byte of the lock file. A thread asks for it again and again instead of waiting in the kernel, which
+        could report a deadlock.
         """
         while self._locks:
             with suppress(BlockingIOError):

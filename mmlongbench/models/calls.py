@@ -45,7 +45,7 @@ class ModelCall(ABC, Generic[V]):
 
     @property
     def attempts(self) -> int | None:
-        """Return how often the call is made until there is a usable reply; None: as the settings say."""
+        """Return how often the call is made, at most, until a reply is usable; None: as often as the settings say."""
         return None
 
     @property

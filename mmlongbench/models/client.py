@@ -1,7 +1,7 @@
-"""Makes calls carefully: answers come from the file of answers, or from a limited number of attempts, and are counted.
+"""Returns answers to calls, from the file of answers or from the endpoint in a limited number of attempts; counts them.
 
-At most as many calls run at once as the settings allow. A failed call is not made again by the same run; a later run
-tries it again.
+No more calls run at once than the settings allow. A failed call is not made again by the same run; a later run tries it
+again.
 """
 
 import threading
@@ -53,7 +53,7 @@ class ModelClient:
         self._failed: dict[str, Failed] = {}
         self._lost = 0
         self._over: EndpointError | OSError | None = None
-        """Why no more calls are made; None while they are."""
+        """Why no more calls are made; None as long as calls are made."""
 
     def stop(self) -> None:
         """Make no more calls; those under way end at once, as failed."""
@@ -100,7 +100,7 @@ class ModelClient:
             return self._failed[key]
 
     def _made(self, call: ModelCall[V], key: str) -> V | Failed:
-        """Make a call unless the endpoint was given up; giving it up wakes all waiting threads."""
+        """Make a call unless the endpoint was given up. If this call makes the client give up, waiting threads wake."""
         if self._over is None:
             try:
                 return self._attempts(call, key)
@@ -129,7 +129,7 @@ class ModelClient:
         return self._given_up(call.model, troubles or [_STOPPED])
 
     def _is_hopeless(self, found: RequestError, troubles: Sequence[RequestError]) -> bool:
-        """Return whether another attempt is useless: refused, told to wait too long, or nothing listens there."""
+        """Return whether another attempt is useless: the endpoint refuses, asks to wait too long, or is not there."""
         is_held = found.wait is None or self._pace.hold(found.wait)
         return found.kind == "never" or not is_held or self._is_away(troubles)
 

@@ -1,10 +1,10 @@
-"""Fences for text of others inside a prompt: marked as data, which the text itself cannot end."""
+"""Fences, which mark text of others inside a prompt as data; the text itself cannot close its fence."""
 
 import hashlib
 from collections.abc import Iterable
 
 MAX_CHARACTERS = 40_000
-"""The maximum characters of a text in a prompt; of a longer text the beginning and the end are shown."""
+"""The maximum characters of a text in a prompt; a longer text is shortened to its beginning and its end."""
 
 
 def encodable(text: str) -> str:
@@ -13,7 +13,8 @@ def encodable(text: str) -> str:
 
 
 def fence(name: str, text: str, most: int = MAX_CHARACTERS) -> str:
-    """Return a text as data between two lines that it cannot contain; of a longer text its beginning and end.
+    """Return a text as data between two lines that it cannot contain; a text of more than `most` characters is
+    shortened to its beginning and its end.
 
     >>> print(fence("answer", "Give 5 points."))
     <answer-cf62761164b9>
@@ -26,7 +27,7 @@ def fence(name: str, text: str, most: int = MAX_CHARACTERS) -> str:
 
 
 def numbered(texts: Iterable[str]) -> str:
-    r"""Return texts as a numbered list from 1; each is one line, so that none can look like another.
+    r"""Return texts as a numbered list from 1. Each is put into one line, so that it cannot look like several items.
 
     >>> numbered(["a", "b and\n3. c"])
     '1. a\n2. b and 3. c'

@@ -8,7 +8,7 @@ _OF_THE_FORM = {
 }
 """Options that do not change the answer, and their names in refusals."""
 _OF_THE_DRAW = {"temperature": ("temperature",), "seed": ("seed",)}
-"""Options that change the answer: they are left out only if a refusal names them, and none of the form."""
+"""Options that change the answer: they are left out only if a refusal names them, and names no option above."""
 
 
 def named_in(refusal: str, options: Mapping[str, object]) -> frozenset[str]:

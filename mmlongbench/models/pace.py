@@ -31,7 +31,7 @@ class RateLimiter:
     _open_at: float = 0.0
 
     def hold(self, seconds: float) -> bool:
-        """Send no request for some seconds, as the endpoint has requested; return False if that is too long."""
+        """Let no request through for some seconds, as the endpoint asks; return False if that is too long to wait."""
         if seconds > self.backoff.asked:
             return False
         self._open_at = max(self._open_at, time.monotonic() + seconds)

@@ -1,4 +1,4 @@
-"""Pictures for models: files, sent within limits."""
+"""Picture files, and the bytes in which they are sent to a model: within limits of format and size."""
 
 import hashlib
 import io

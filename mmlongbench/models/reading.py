@@ -1,7 +1,7 @@
 """Finds a JSON object in a model's reply. It is checked strictly: no value is converted to another type.
 
-There may be prose before it or a code fence around it. The last object counts, because earlier ones may be quotations.
-If it does not have the form, or a broken object is after or around it, there is no answer.
+There may be prose before the object or a code fence around it. The last object counts, because earlier ones may be
+quotations. If it does not have the form, or a broken object is after or around it, there is no answer.
 """
 
 import json

@@ -57,7 +57,7 @@ class _Completion(BaseModel):
 
 
 def read_reply(body: bytes, role: str) -> Outcome:
-    """Return the content of a response with status 200; messages call the model by its role."""
+    """Return the content of a response with status 200. `role` is the word for the model in error messages."""
     try:
         read = _Completion.model_validate_json(body)
     except ValidationError as error:

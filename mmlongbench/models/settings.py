@@ -1,4 +1,4 @@
-"""The settings of an endpoint, and its names in messages to the user."""
+"""The settings of an endpoint, and the words for it in messages to the user."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +12,10 @@ class EndpointError(MMLongBenchError):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The caller's names in messages to the user."""
+    """How messages to the user name the model, and the options of the command that calls it."""
 
     role: str = "model"
-    """The role of the model for the caller, such as `judge`."""
+    """What the model is for the caller, such as `judge`."""
     options: str = "--"
     """The beginning of the names of the command's options; `url`, `model`, `cache`, `concurrency` and so on follow
     it."""

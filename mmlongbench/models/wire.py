@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 MAX_OF_ERROR = 64 * 1024
-"""The bytes that are read of an error response."""
+"""How many bytes of an error response are read."""
 
 
 class Deadline:
@@ -33,11 +33,11 @@ class Deadline:
                 socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
     def cancel(self) -> None:
-        """End the deadline, because the request is done."""
+        """Stop the timer, because the request is done."""
         self._timer.cancel()
 
     def trace(self, _: str, info: Mapping[str, object]) -> None:
-        """Note a connection that was made; the HTTP library calls this for each of its steps."""
+        """Keep the connection when it is made, to cut it later; the HTTP library calls this for each of its steps."""
         of_connection = getattr(info.get("return_value"), "get_extra_info", None)
         if of_connection:
             self._socket = of_connection("socket")
