@@ -54,7 +54,7 @@ def _model_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.command()
 @_PATHS
 @_IMAGES
-@click.option("--tokenizer", help="The tokenizer it was counted with, if that is a file of yours.")
+@click.option("--tokenizer", help="The tokenizer that the release was counted with, if it is a file of yours.")
 @click.option(
     "--variant", default="", help="Count another form of the prompts: with_name, occluded or oracle (visual RAG)."
 )
@@ -277,13 +277,13 @@ def _say_fit(target: "Target", asked: Sequence["ModelOptions"], name: str, *, is
     found = fit(target, one)
     at, window = found.at, f"{found.window:,} tokens"
     if found.factor is None:
-        said = f"no factor makes all fit {window}: with images of a hundredth {at.where} still has {at.tokens:,}"
+        said = f"no factor makes all fit {window}: with images at 0.01 of their size, {at.where} has {at.tokens:,}"
     elif found.factor == 1:
-        said = f"fits {window} as it is; {at.where} has {at.tokens:,}"
+        said = f"all examples fit {window} as they are; the costliest ({at.where}) has {at.tokens:,}"
     else:
         said = (
             f"resize images by {found.factor:.2f}; the costliest example ({at.where}) then has {at.tokens:,} of "
-            f"{window}, now it is up to {found.as_it_is.tokens:,}"
+            f"{window}; without resizing, an example has up to {found.as_it_is.tokens:,}"
         )
     say(f"{name}: {said}", err=is_aside)
     if too_many := found.as_it_is.over_images:

@@ -64,8 +64,8 @@ def _show(out: Path, info: "CorpusInfo", *, was_complete: bool) -> None:
         also = f", {shared:,} of them with the id of an earlier article" if shared else ""
         say(f"articles with a Wikidata id: {info.wikidata_ids:,}{also}")
     if not info.keeps_wikidata_ids:
-        say("built before Wikidata ids were kept: questions join its articles by title alone;")
-        say("to join by the ids, build the corpus again into a new folder")
+        say("the corpus was built before Wikidata ids were kept, so questions find its articles by title alone;")
+        say("to find them by Wikidata id, build the corpus again into a new folder")
     if info.passages:
         say(f"passages: {info.passages:,} of {info.words_in_all / info.passages:.1f} words on average")
     say(f"{out} {'was complete already' if was_complete else 'is complete'}")

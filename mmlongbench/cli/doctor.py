@@ -47,4 +47,4 @@ def doctor(manifest: str, settings: tuple[str, ...], out: Path | None, as_json: 
     if out:
         out.write_text(errata_file(errata), encoding="utf-8")
         if not as_json:
-            say(f"{out}: look at each, then name it in the manifest (errata: {out.name})")
+            say(f"{out}: check each correction, then name this file in the manifest (errata: {out.name})")

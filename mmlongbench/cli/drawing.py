@@ -25,14 +25,14 @@ class Table(RichTable):
 
 
 def plain(text: str) -> str:
-    """Return a text from data as a cell, head or title of a table."""
+    """Return a text from data in the form that a cell, head or title of a table needs."""
     return escape(shown(text))
 
 
 def print_table(table: RichTable, folds: int = 0) -> None:
     """Print a table as wide as the terminal, or wider if a number would be cut or there is no terminal.
 
-    Its texts may be folded by `folds` columns.
+    Long texts may be folded, which saves up to `folds` columns.
     """
     console = _console()
     most = console.measure(table, options=console.options.update(max_width=_ANY_WIDTH)).maximum

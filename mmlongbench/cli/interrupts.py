@@ -13,11 +13,11 @@ SECONDS = 1.5
 
 @contextmanager
 def interrupted_soon(said: str) -> Iterator[None]:
-    """End the block with KeyboardInterrupt at an interrupt; if it does not react in time, print `said` and end the
+    """End the block with KeyboardInterrupt on Ctrl-C; if the block does not end in time, print `said` and end the
     process.
 
-    Python handles a signal only between two of its own steps, so not during a long call of another language (such as
-    writing an index). The signal handler therefore also notifies a thread at once, through a pipe.
+    Python handles a signal only between two steps of Python code, and not during a long call into another language
+    (such as writing an index). So the signal is also written to a pipe at once, and a thread reads it there.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -73,7 +73,7 @@ def cli(debug: bool) -> None:
 )
 @click.option("--lengths", metavar="8K,32K", help="Build these lengths instead of the manifest's.")
 @click.option(
-    "--limit", type=click.IntRange(min=1), help="The maximum number of questions of each dataset, drawn by name."
+    "--limit", type=click.IntRange(min=1), help="The maximum number of questions of each dataset; which ones is drawn."
 )
 @click.option(
     "--workers",

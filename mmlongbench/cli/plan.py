@@ -20,7 +20,7 @@ _MB = 1024 * 1024
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override: [dataset.]key=value.")
 @click.option("--lengths", metavar="8K,1M", help="Plan these lengths instead of the manifest's.")
 @click.option(
-    "--limit", type=click.IntRange(min=1), help="The maximum number of questions of each dataset, drawn by name."
+    "--limit", type=click.IntRange(min=1), help="The maximum number of questions of each dataset; which ones is drawn."
 )
 @click.option(
     "--probe",

@@ -38,8 +38,8 @@ Labels: TypeAlias = Mapping[str, str]
 
 
 def show_report(report: Report) -> None:
-    """Print the tables that fit a terminal; ends of intervals and facets of every dataset are in the page and the
-    JSON.
+    """Print the tables that fit a terminal. Only the page and the JSON have the ends of intervals and the facets of
+    each dataset.
     """
     models = _labels(report.models)
     counts = f"{len(models)} models, {len(report.metrics)} metrics, {len(report.datasets)} datasets"
@@ -117,8 +117,8 @@ def _show_depths(grid: Grid, models: Labels) -> None:
 
 
 def _show_facet(grid: Grid, models: Labels) -> None:
-    """Print a facet for all datasets and lengths together, with a column and, if there are several models, ranks for
-    each model.
+    """Print a facet for all datasets and lengths together. Each model has a column; if there are several models, it
+    also has their ranks.
     """
     pooled = [row for row in grid.rows if row.of == EVERY] or grid.rows
     table = _table(f"{grid.title}, {grid.label}{' (# place)' if grid.ranks else ''}", models.values())
@@ -180,7 +180,7 @@ def _show_correlations(found: Correlations) -> None:
 
 
 def _rho(found: Correlation | None, models: int) -> str:
-    """Return a correlation, with the number of models if some are missing; empty for one with itself."""
+    """Return a correlation, with the number of models if some are missing; empty for a dataset with itself."""
     if found is None:
         return ""
     few = f" ({found.models})" if found.models < models else ""

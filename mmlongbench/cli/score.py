@@ -107,7 +107,7 @@ def _smudge_options(command: Callable[..., Any]) -> Callable[..., Any]:
                 "--walk",
                 is_flag=True,
                 deprecated="Use --ignore-reading-order.",
-                help="The former name of the option before.",
+                help="The former name of --ignore-reading-order.",
             ),
         )
     ):
@@ -240,7 +240,9 @@ def _settings(further: _Further, images: Path | None, data: Path | None, profile
     from mmlongbench.task.metric import Settings
 
     if further["judge_prompts"] and profile not in (None, "official"):
-        raise click.UsageError(f"--judge-prompts are the public code's, for --profile official, not {profile}")
+        raise click.UsageError(
+            f"--judge-prompts gives the public code's prompts, which only --profile official uses, not {profile}"
+        )
     return Settings(
         judge=_judge(further),
         judge_prompts=tuple(further["judge_prompts"]),

@@ -13,7 +13,7 @@ from mmlongbench.task.metric import PROFILES, Provenance
 
 
 def show_scores(outcome: Outcome, problems: Problems, out: Path | None, *, is_quiet: bool) -> None:
-    """Print a table for each metric, its cost, and the problems; if quiet, only the problems."""
+    """Print a table for each profile, the notes and costs, and the problems; if quiet, only the problems."""
     if not is_quiet:
         if out:
             _show_tables(outcome)
@@ -37,7 +37,7 @@ def _show_tables(outcome: Outcome) -> None:
 
 
 def _provenances(metrics: Mapping[str, Provenance]) -> Iterator[str]:
-    """Yield where the rules of metrics come from, with one line for each origin; metrics without this are left out."""
+    """Yield where the rules of metrics come from, one line for each origin; metrics without an origin are left out."""
     together: dict[Provenance, list[str]] = {}
     for name, found in metrics.items():
         together.setdefault(found, []).append(name)

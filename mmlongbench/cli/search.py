@@ -1,4 +1,4 @@
-"""The command `corpus search`: finds passages of a corpus for some words, like the search for hard negatives."""
+"""The command `corpus search`: finds passages of a corpus by words, as the search for hard negatives does."""
 
 import json
 from pathlib import Path

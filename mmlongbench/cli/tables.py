@@ -16,7 +16,7 @@ from mmlongbench.release.models import Model
 from mmlongbench.release.table3 import Row
 
 _FILE = 8
-"""The maximum columns into which the name of a file may be folded."""
+"""The minimum columns for the name of a file; a longer name is folded if there is no room."""
 
 
 def show_build(built: Built) -> None:
@@ -72,11 +72,11 @@ def _say_reasons(counts: QuestionCounts) -> None:
 
 
 def _say_cells(cells: Mapping[str, CellCounts]) -> None:
-    """Print at each length what was exhausted, left out, or should balance."""
+    """Print for each length what was missing or left out, and the counts of values that should balance."""
     for length, cell in cells.items():
         if cell.missing_units:
-            said = f"by up to {cell.missing_units:,} units"
-            say(f"  {length}: the sources were exhausted before the length was full, {said}; no unit is repeated")
+            said = f"up to {cell.missing_units:,} units are missing"
+            say(f"  {length}: the sources were exhausted before the length was full: {said}; no unit is repeated")
         if cell.missing_classes:
             said = f"{cell.missing_classes:,} classes fewer than the table has"
             say(f"  {length}: {said}; the sources hold no more in both splits")
@@ -166,8 +166,8 @@ def show_models(audits: list[FileAudit], models: Sequence[Model]) -> None:
                 say(f"{model.name}: {found.file}: {tally.over_window:,} over {model.window:,}; the costliest: {worst}")
             if tally.over_images:
                 say(
-                    f"{model.name}: {found.file}: {tally.over_images:,} have up to {found.images.most:.0f} images, a "
-                    f"request may hold {model.max_images}: not applicable"
+                    f"{model.name}: {found.file}: {tally.over_images:,} have up to {found.images.most:.0f} images, but "
+                    f"a request may hold {model.max_images}: not applicable"
                 )
             if tally.refused:
                 say(f"{model.name}: {found.file}: {tally.refused:,} cannot be counted, first {tally.first_refused}")
@@ -260,7 +260,7 @@ def show_problems(audits: list[FileAudit]) -> None:
 
 
 def show_remarks(audits: list[FileAudit]) -> None:
-    """Print what builders noticed about the records of each file: how many examples, and how many with which fault."""
+    """Print what builders noticed about the records of each file: the examples, and how many have each fault."""
     for found in audits:
         for subject, tally in found.remarks.items():
             faults = [f"{number:,} {fault} (first {tally.first[fault]})" for fault, number in tally.faults.items()]
