@@ -25,7 +25,7 @@ MAX_BYTES = 16 * 1024 * 1024
 _CONNECT = 10.0
 """The maximum seconds to connect to the endpoint."""
 _REFUSES_OPTIONS = (400, 422, 501)
-"""The HTTP statuses of endpoints that do not know structured output or another option."""
+"""The HTTP statuses with which endpoints refuse options that they do not know, such as structured output."""
 _WORTH_ANOTHER = (408, 409, 425, 429)
 
 

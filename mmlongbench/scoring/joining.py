@@ -39,7 +39,8 @@ class Joined:
     place: int
     """See `ScoringInput.place`."""
     turn: int | None = None
-    """The number of the row among the rows with the same id, from 0, if a row does not name its placement."""
+    """The number of the row among the rows with the same id, from 0; None unless the file has several placements and
+    the row does not name its own."""
 
 
 def open_scorable(path: Path, images: Path | None, tokenizer: str | None) -> LoadedRelease:

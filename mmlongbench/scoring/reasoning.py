@@ -112,7 +112,7 @@ class _Scan:
     name: str = ""
     """The spelling of the marker that opened the current reasoning."""
     nested: Counter[str] = field(default_factory=Counter)
-    """How many markers within this reasoning are still open, by spelling; closing one does not end the whole."""
+    """How many markers within this reasoning are still open, by spelling; closing one of them does not end it."""
     inner_end: int = -1
     """The end of the last marker that closed reasoning within reasoning of the same spelling; -1 if there is none, or
     if an opening marker follows it."""
@@ -236,7 +236,9 @@ class _Scan:
         return self.text[before] in quotes and self.text[behind] in quotes
 
     def _is_empty_pair(self, marker: re.Match[str], following: re.Match[str] | None) -> bool:
-        """Return whether a marker is in the middle of a line, and nothing is between it and the closing marker next."""
+        """Return whether a marker in the middle of a line is followed by a closing marker, with at most punctuation,
+        "and" or "or" between them.
+        """
         if not self.has_text_on_line or following is None or _kind(following) != "close":
             return False
         if following.start() - marker.end() > _MAX_NOTHING:

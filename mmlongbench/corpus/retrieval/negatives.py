@@ -50,7 +50,7 @@ class Query:
     """One search for hard negatives (`Builder.queries`)."""
 
     id: str
-    """The id of the row that asks for it, or this id followed by `#` and any text; so no other row has the same id."""
+    """The id of the row that asks for it, or this id followed by `#` and any text; no other row may have this id."""
     text: str
     """The text to search for; for a visual question, it has the entity's name instead of the picture."""
     facts: Facts
@@ -71,8 +71,8 @@ class NegativeFilter:
     """
 
     def __init__(self, facts: Facts, near: float) -> None:
-        """Two passages are near-duplicates if the Jaccard similarity of their shingles is at least `near`, 0 < near <=
-        1.
+        """Two passages are near-duplicates if their shingles have a Jaccard similarity of at least `near`, which is
+        above 0 and at most 1.
         """
         self._excluded = facts.excluded
         self._gold = {passage.id for passage in facts.gold}

@@ -159,7 +159,7 @@ def last_grade(words: str, *, is_literal: bool) -> Grade:
 
     Raises:
         NoVerdict: there is no number, or the last one is no grade. The public code counts a missing number as -1, and
-            any number as it is. Here neither is a grade; in the literal form the judge is not asked again.
+            uses any number unchanged. Here neither is a grade; in the literal form the judge is not asked again.
 
     >>> last_grade("I give it a 4.", is_literal=True).score
     4

@@ -31,8 +31,7 @@ PREFIX = "Summary:"
 TEMPERATURE, MAX_TOKENS, TRIES = 0.1, 4096, 10
 """The options of the public code."""
 FIGURES = {"recall": "recall", "precision": "precision", "fluency": "fluency", "f1": "f1", "flu-f1": "flu_f1"}
-"""The figures that the public code reports, each with the detail of which it is the mean, over the examples with
-scores."""
+"""The figures that the public code reports, and for each the detail whose mean it is, over the examples with scores."""
 
 
 @dataclass(frozen=True, slots=True)

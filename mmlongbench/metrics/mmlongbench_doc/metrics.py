@@ -97,10 +97,10 @@ class LenientRules(Rules):
 
 
 class ANLS(RuleMetric):
-    """The normalised Levenshtein similarity to the nearest answer; 0 if it is at most one half. Upper and lower case
-    are equal, and a run of blanks counts as one.
+    """The normalised Levenshtein similarity to the nearest answer; 0 if it is at most one half.
 
-    The elements of a gold list, joined by commas, are one answer.
+    Upper and lower case are equal, and a run of blanks counts as one. The elements of a gold list, joined by commas,
+    are one answer.
     """
 
     name: ClassVar[str] = "anls"

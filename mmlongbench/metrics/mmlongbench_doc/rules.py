@@ -1,4 +1,4 @@
-"""The rules of MMLongBench-Doc, which compare a concise answer with the gold answer by its format; accuracy and F1.
+"""The rules of MMLongBench-Doc compare a concise answer with the gold answer by its format. Also accuracy and F1.
 
 Where the paper's text and the public code differ, the code is followed: an Integer prediction is cut to a whole number
 ("5.9" is 5), "mile" and "million" are not removed, a list of exact strings is compared as a whole.

@@ -34,7 +34,7 @@ _REFUSALS = ("not answerable", "unanswerable", "fail to answer")
 """Refusals, in the words that the benchmarks ask for. A search would find them, because some text of a page resembles
 them by more than 0.3."""
 _MAX_PAGES = 10_000
-"""The maximum number of answer pages that are searched; the first ones are."""
+"""The maximum number of answer pages that are searched; later pages of the document are left out."""
 _KEPT = 1024
 """How many places of gold answers are kept in memory, because the same questions occur at every length."""
 

@@ -63,8 +63,8 @@ def match_score(gold: str, prediction: str) -> float:
 
 
 def are_equal(gold: Sequence[Number], prediction: Sequence[Number]) -> bool:
-    """Return whether two rows of numbers are the same, directly or if all are moved to one other scale; empty rows are
-    not.
+    """Return whether two rows of numbers are equal, directly or after all are moved to one other scale. Empty rows are
+    not equal.
     """
     if not gold or len(gold) != len(prediction):
         return False

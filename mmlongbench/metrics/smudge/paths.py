@@ -212,8 +212,8 @@ def _searches(length: int) -> Iterator[tuple[float, int]]:
     """Yield the searches for a string, to be run until one is exhaustive and finds something.
 
     Each is (similarity to exceed, number of unfinished paths to keep). The first finds texts with few errors, and is
-    quick if there are none. The second is narrow: it keeps few paths. With its best path, the last search can give up
-    most other paths and so be exhaustive.
+    quick if there are none. A narrow search keeps few paths; with its best path, the last search can give up most other
+    paths and so be exhaustive.
     """
     most = max(_FEWEST, MAX_UNDER_WAY // length**2)
     if 1 - _FEW_ERRORS / length > LEAST_SIMILARITY:

@@ -31,7 +31,7 @@ class Pair:
     metrics: tuple[str, str]
     examples: int
     scores: Mapping[str, tuple[float, float]]
-    """The scores of each model under the two metrics. A score is the mean of the means of the files."""
+    """The scores of each model under the two metrics. A score is the mean over files of each file's mean."""
     tau: float | None
     reason: str = ""
     """Why there is no τ; empty if there is one."""

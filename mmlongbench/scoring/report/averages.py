@@ -68,7 +68,7 @@ def all_averages(scores: Scores, found: Cells, preferred: Sequence[str] = ()) ->
 
 
 def average_grid(scores: Scores, each: Sequence[Averages]) -> Grid:
-    """Return a grid of the categories by length, and below them overall, their mean; each profile has its own rows."""
+    """Return a grid of the categories by length; the last row is overall, their mean. Each profile has own rows."""
     by_length = {key: sample for one in each for key, sample in one.by_length.items()}
     rows = tuple(row for one in each for row in one.rows)
     notes = (*(note for one in each for note in one.notes), *_outside(scores), *([] if rows else _without(scores)))

@@ -11,7 +11,7 @@ from mmlongbench.scoring.report.columns import Series
 
 
 def told_apart(every: Sequence[Series]) -> dict[Series, Series]:
-    """Return for each series the series as which it is shown; that one has choices only in the name of its profile."""
+    """Return, for each series, the series that reports show: its `choices` are empty, and its profile may name them."""
     choices: dict[tuple[str, str], dict[str, set[tuple[str, ...]]]] = {}
     for series in every:
         of_metric = choices.setdefault((series.metric, series.profile), {})

@@ -60,7 +60,7 @@ def to_columns(read: Reading) -> Scores:
 
 
 def _origins(lines: pd.DataFrame, shown: Mapping[Series, Series]) -> dict[Series, set[Origin]]:
-    """Return where the rules of each series come from, by the series as which it is shown."""
+    """Return where the rules of each series come from, by the series that reports show for it."""
     found = defaultdict[Series, set[Origin]](set)
     for series, follows in grouped(lines, ["series", "follows"]):
         found[shown[series]].add(Origin(follows, series.choices))
