@@ -180,5 +180,5 @@ class Draft:
     """Short phrases about the question, such as `joined by title`. The lock counts how many of the questions that were
     examined for a release have each phrase, including questions that were then refused (see `Rejected`)."""
     family: str = ""
-    """A name shared by contexts that show the same groups; such contexts are widened together (ICL: the sets of a
-    domain)."""
+    """A name shared by contexts that show the same groups (ICL: the sets of a domain). If one of these contexts runs
+    out of units, all of them may show more groups."""

@@ -60,7 +60,7 @@ class Compared(IntEnum):
     WHERE_READ = 0
     """By the code that reads it and names it: documents and pictures."""
     EACH_SHARD = 1
-    """Before and after each shard of its dataset, because a shard may read it without naming it."""
+    """Before and after each shard of the file's dataset: a shard may read the file without saying so."""
     EACH_STAGE = 2
     """Before and after each stage, because its source has too many files to check all of them in each shard."""
 

@@ -118,7 +118,7 @@ def _images(file: PublicFile, made: Measured) -> Iterator[Item]:
 
 @contextmanager
 def writing(path: Path) -> Iterator[Writer]:
-    """Give a writer for the ending of the file, which appears complete or not at all.
+    """Give a writer of the format that the path's ending names. The file appears when it is complete, or not at all.
 
     Raises:
         ReleaseError: the ending is not `.csv`, `.jsonl` or `.parquet`.

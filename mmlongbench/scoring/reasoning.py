@@ -193,7 +193,7 @@ class _Scan:
         return False
 
     def _is_nested(self, marker: re.Match[str]) -> bool:
-        """Return whether a marker opens, closes or is mentioned within the current reasoning.
+        """Return whether a marker opens or closes a nested pair within the current reasoning, or is only quoted there.
 
         Channels are not nested: a channel ends where the next begins.
         """

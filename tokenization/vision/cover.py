@@ -35,8 +35,9 @@ def _covering_tiles(width: int, height: int, tile: int, most: int, enough: float
 
 
 def _covered(width: int, height: int, columns: int, rows: int, tile: int) -> float:
-    """Return the share of the area that is left when each part of the grid is shrunk to a tile; the last parts are
-    larger.
+    """Return the share of the image's area that remains when each part of the grid is shrunk to fit a tile.
+
+    The last column and the last row also get the pixels that remain after division, so their parts may be larger.
     """
     inner = width // columns, height // rows
     last = width - (columns - 1) * inner[0], height - (rows - 1) * inner[1]

@@ -52,7 +52,7 @@ def _as_json(row: Row, reader: str) -> dict[str, object]:
 
 
 def _lost(row: Row, fields: Mapping[str, object]) -> str:
-    """Return how a row differs from the row that its fields give; empty if it does not."""
+    """Return the first difference between a row and the row that is made again from its JSON; empty if none."""
     try:
         again = type(row).model_validate(fields)
     except ValidationError as error:
