@@ -1,7 +1,7 @@
 """Pages of documents as units: as images, or as the text that a PDF has for them.
 
-A page is identified by its image's path below `mmlb_image/`: the folder belongs to its document, the name has its
-number.
+A page is identified by the path of its image below `mmlb_image/`: the folder belongs to one document, and the file name
+has the number of the page.
 """
 
 import re

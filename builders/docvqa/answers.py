@@ -24,12 +24,12 @@ _FORMATS: dict[str, AnswerFormat] = {
     "None": "None",
 }
 _MAX_LITERAL = 100_000
-"""The maximum characters of a list that is read as a literal: the parser needs a hundred times as much memory."""
+"""The characters of the longest text that is parsed as a list; the parser needs a hundred times as much memory."""
 _INTEGER = re.compile(r"[+-]?\d+|[+-]?\d{1,3}(,\d{3})+")
 _FLOAT = re.compile(
     r"[$£]?\s?[+-]?((\d{1,3}(,\d{3})+|\d+)(\.\d*)?|\.\d+)(e[+-]?\d+)?\s?(%|million|miles?)?", re.IGNORECASE
 )
-"""Matches what the public scorer reads as a number after it has removed its units."""
+"""Matches what the public scorer reads as a number; the scorer removes these currency signs and units first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ def format_of(value: object) -> str:
 
 
 def literal_list(text: str) -> list[object] | None:
-    """Return the list that a string is as a Python or JSON literal, or None.
+    """Parse a string as a list in Python or JSON notation; return None if it is not a list.
 
     >>> literal_list("['a', 1]"), literal_list("[1, x]"), literal_list("3")
     (['a', 1], None, None)

@@ -32,7 +32,7 @@ _ASK = (
 INSTRUCTION = f"You are given a document with text and images, and a question. {_ASK}"
 TEXT_INSTRUCTION = f"You are given a document, and a question. {_ASK}"
 _LABELS = {"none": "", "index": " (page {0})", "printed": " (page {1})"}
-"""Where a page is labelled with its number, from 0 and from 1."""
+"""The text after a document's name, by `options.page_label`: {0} is the number of the page from 0, {1} from 1."""
 PAPER_IMAGES = {"mmlongdoc": (3.3, 6.9, 13.8, 28.0, 56.4), "slidevqa": (7.5, 16.2, 33.2, 67.2, 135.2)}
 """The images per example in Table 3 of the paper."""
 
@@ -132,7 +132,7 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
         return evidence_of(record)
 
     def facets(self, record: mt.Record) -> Mapping[str, Sequence[str]]:
-        """Return the groups by format, evidence, pages and types."""
+        """Return the groups of the question: answer format, evidence, pages, types of document and question."""
         return facets_of(record)
 
     def cluster(self, record: mt.Record) -> str:

@@ -1,10 +1,10 @@
 """The pages of a context: which pages of the own document may be shown, which page it is cut around, what is put
 beside it.
 
-A document is cut around its anchor: its answer pages or, without an answer, a page of the same kind. If questions
-without an answer always showed the middle of the document, readers could tell them from others, because fewer words of
-the question occur there than around an answer. So an unanswerable question shows the page that matches it best, just as
-an answerable one shows the page that answers it.
+A document is cut around its anchor: the answer pages or, if the question has no answer, one page that takes their
+place. If that page were always in the middle of the document, readers could tell unanswerable questions from others,
+because fewer words of the question occur there than around an answer. So, by default, an unanswerable question shows
+the page that matches it best.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -65,7 +65,7 @@ class Anchor:
 
     @property
     def noted(self) -> tuple[str, ...]:
-        """The phrases that the lock counts: the rule of an unanswerable question."""
+        """The phrases that the lock counts: for an unanswerable question, how its page was chosen."""
         return () if self.rule == "answer" else (f"unanswerable anchor {self.rule}",)
 
 
@@ -95,7 +95,7 @@ class Padding:
     units: Callable[[mt.Document], list[mt.Unit]]
 
     def __call__(self) -> Iterator[mt.Unit]:
-        """Yield the pages of documents, alternately left and right; the pages of an excluded document have a reason."""
+        """Yield the pages of documents, alternately left and right; pages of an excluded document have the reason."""
         return mt.alternate_sides(self._documents())
 
     def _documents(self) -> Iterator[list[mt.Unit]]:

@@ -10,7 +10,7 @@ import mmlongbench.task as mt
 from builders.docvqa.paths import find_index, folder_of, path_of_page
 
 _END = 1_000_000
-"""Matches the number in the name of a page's image, with at most six digits."""
+"""The limit of page numbers: in the name of a page's image, a number has at most six digits."""
 MAX_ANSWER_PAGES = 10_000
 """The maximum number of answer pages of a record; further ones are ignored."""
 

@@ -79,7 +79,8 @@ def _of_document(rows: Sequence[DocumentQuestion], read: Read) -> Iterator[mt.Su
             moved = _moved(row, shift, last) if shift else read.printed(row.pages)
             yield _suspect(row, "page-beyond-the-document", f"page {row.pages[-1] + 1} of {last}", moved)
         elif shift and row.pages and (moved := _moved(row, shift, last)):
-            evidence = f"the document's answers stand {shift:+} page{'s' if abs(shift) > 1 else ''} from where they say"
+            pages = f"{abs(shift)} page{'s' if abs(shift) > 1 else ''} {'after' if shift > 0 else 'before'}"
+            evidence = f"answers of this document are usually found {pages} the page that the source gives"
             yield _suspect(row, "numbering-off", evidence, moved)
         elif row.id in found and (others := _elsewhere(row, found[row.id], read)):
             pages = ", ".join(str(page + 1) for page in sorted(others))
@@ -94,7 +95,8 @@ def _of_document(rows: Sequence[DocumentQuestion], read: Read) -> Iterator[mt.Su
 
 
 def _elsewhere(row: DocumentQuestion, found: frozenset[int], read: Read) -> frozenset[int]:
-    """Return the few other pages with an answer that its own page lacks, if they match the question better.
+    """Return the pages that contain an answer which the annotated page lacks, if they match the question better and
+    are few.
 
     A number may be computed, or read from a chart, and occur on another page by chance. Such a page has no more of the
     question's words than the annotated one.

@@ -79,7 +79,7 @@ class ManyShot(mt.SharedContextBuilder[ClassifiedImage]):
         return self._context(_classes(sources)[row.kind].domain, self._home(row, sources), [row], sources)
 
     def contexts(self, rows: Sequence[ClassifiedImage], sources: mt.Sources) -> list[mt.Draft]:
-        """Return every set of every domain, each asked about all test images of its domain."""
+        """Return a context for each set of each domain; it asks about all test images of the domain."""
         domains: dict[str, list[ClassifiedImage]] = {}
         for row in rows:
             domains.setdefault(_classes(sources)[row.kind].domain, []).append(row)

@@ -89,7 +89,7 @@ def asked_by(found: Annotation) -> tuple[str, ...]:
 
 
 def asked_by_refused(raw: Mapping[str, object] | Fault) -> list[str]:
-    """Return the possible such pictures of an unreadable row: its options, and all pictures not from web pages."""
+    """Return the pictures that an unreadable row may ask about: its options, and all pictures not from web pages."""
     if isinstance(raw, Fault):
         return []
     meta, images = raw.get("meta"), raw.get("images_list")
@@ -166,7 +166,7 @@ def _paired(in_order: Sequence[str], listed: Sequence[str], counts: Sequence[int
     """Return each statement with its number, in the order of the document.
 
     The answer is in the order of the document. If that contradicts the numbers in the statements, the order of
-    `meta.needles` is tried; if both do, the row is refused.
+    `meta.needles` is tried; if both orders contradict the numbers, the row is refused.
     """
     by_document, as_listed = (list(zip(texts, counts, strict=True)) for texts in (in_order, listed))
     if _states(by_document) or not any(re.search(r"\d", text) for text in in_order):
@@ -230,7 +230,8 @@ def _has_frames(fields: Fields) -> bool:
 
 
 def _pasted(fields: Fields) -> int:
-    """Return the place of the page picture with a cartoon: the one in such a folder, else the one not from a web page.
+    """Return the place of the page picture with a pasted cartoon: the one in a folder of such pictures, else the one
+    outside the folder of pictures from web pages.
 
     `meta.needles` is not used: it names the cartoon, which is not among the pictures of the document.
     """
@@ -239,8 +240,8 @@ def _pasted(fields: Fields) -> int:
 
 
 def _jigsaw(fields: Fields) -> int:
-    """Return the place of the picture with a missing corner: `meta.needles` names it, else it is not from a web
-    page.
+    """Return the place of the picture with a missing corner: the one that `meta.needles` names, else the one outside
+    the folder of pictures from web pages.
     """
     return _only(_listed_pictures(fields) or _outside(fields), "one picture that meta.needles names")
 

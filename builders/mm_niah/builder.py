@@ -147,7 +147,7 @@ class MMNIAH(mt.Builder[HaystackQuestion]):
         return [mt.Image(f"{FOLDER}{each['image']}") if "image" in each else each["text"] for each in found]
 
     def cluster(self, record: mt.Record) -> str:
-        """Return the first, by name, of the pictures that are needles or contain one.
+        """Return the picture that is a needle or contains one; if there are several, the first by name.
 
         Rows that share this picture are resampled together, even if they have other pictures too. A needle of text
         belongs to its row alone.
@@ -156,8 +156,8 @@ class MMNIAH(mt.Builder[HaystackQuestion]):
         return min(images, default="")
 
     def remarks(self, record: mt.Record) -> Iterator[mt.Remark]:
-        """Yield whether ordinals name the needles (rewritten ones promise it), and whether fillers belong to no
-        question.
+        """Yield two remarks: whether ordinals name the needles (promised if ordinals are rewritten), and whether no
+        filler picture belongs to a question.
         """
         yield from ordinal_remarks(record, is_promised=self.options.ordinal == "rewrite")
         yield from filler_remarks(record, has_picture_needles=self.options.needle == "image")

@@ -1,4 +1,4 @@
-"""Reads the fields of MM-NIAH's annotation rows in all their forms, and refuses any other form by name."""
+"""Reads the fields of MM-NIAH's annotation rows in all their forms; refuses any other form, and says what is wrong."""
 
 import json
 import re
@@ -75,7 +75,7 @@ def _shown_at(images: Sequence[str], count: int) -> set[int]:
 def find_sentences(context: str, texts: Sequence[str]) -> dict[str, list[Span]]:
     """Return the positions of each text in a context, with any white space between its words.
 
-    A text that is part of a longer text is not found inside that.
+    A text that is part of a longer text is not found inside the longer one.
 
     >>> find_sentences("It is 4. So it is 4. It is 4.", ["So it is 4.", "it is 4.", "It is 4."])
     {'So it is 4.': [(9, 20)], 'it is 4.': [], 'It is 4.': [(0, 8), (21, 29)]}
@@ -138,7 +138,7 @@ def counts_of(answer: object) -> tuple[int, ...] | None:
 
 
 def _count(value: object) -> int | None:
-    """Return a whole number from 0 on, also if it is written as text or with a fraction of zero."""
+    """Return a whole number from 0 to `MAX_COUNT`, also if it is written as text or as `2.0`; None for other values."""
     if isinstance(value, str) and _WHOLE.fullmatch(value.strip()):
         value = float(value)
     if isinstance(value, float) and value.is_integer():

@@ -25,8 +25,8 @@ class Haystack:
     """The needles, choices and shown pictures: none of them may be in the haystack as a filler."""
 
     def __call__(self) -> Iterator[mt.Unit]:
-        """Yield units in the order in which they are taken, which is the order of the prompt; pictures may be
-        skipped.
+        """Yield units in the order in which they are taken, which is the order of the prompt; a picture that does not
+        fit may be left out.
         """
         text_fault, picture_fault = _text_faults(self.row), _picture_faults(self.pictures, self.sources.images)
         seen: set[str] = set()
@@ -42,7 +42,7 @@ class Haystack:
             yield mt.Unit(id, role, body, (place,), is_optional=isinstance(part, mt.Image), excluded=excluded)
 
     def _parts(self) -> Iterator[tuple[str, str | mt.Image, mt.Role]]:
-        """Yield (id, passage or picture by the source's name, role) for every page in turn."""
+        """Yield (id, passage or picture, role) for every page in turn; a picture has the name that the source uses."""
         pool, own = self.sources.web_pages.ids, frozenset(self.row.pages)
         others = (page for at in self.draws.permutation("pages", len(pool)) if (page := pool[at]) not in own)
         for page in chain(self.row.pages, others):
@@ -77,7 +77,7 @@ def _text_faults(row: HaystackQuestion) -> Callable[[str], str]:
 
 
 def counted_symbols(row: HaystackQuestion) -> frozenset[str]:
-    """Return the symbols that a question counts in statements, such as ★: those of the question and of every needle.
+    """Return the symbols that a question counts in statements, such as ★: those in the question and in every needle.
 
     Statements of other questions have the same symbol, so no passage with it may be in the haystack.
     """

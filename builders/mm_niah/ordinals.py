@@ -42,7 +42,8 @@ def all_ordinals() -> tuple[str, ...]:
 def pictures_named(question: str) -> tuple[NamedPicture, ...]:
     """Return the pictures that a question names by `the <ordinal> image`, in its order.
 
-    Images may also be called pictures or photos. Ordinals may be written in digits, with any of the four endings.
+    Images may also be called pictures or photos. Ordinals may be written in digits with `st`, `nd`, `rd` or `th`, even
+    if the ending is wrong.
 
     >>> [each.place for each in pictures_named("Given the twenty-first image and the 22th photo, which is it?")]
     [21, 22]

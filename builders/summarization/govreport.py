@@ -143,7 +143,7 @@ def _row(id: str | None, raw: Mapping[str, object], stems: Mapping[str, Sequence
 
 
 def _document(id: str, stems: Mapping[str, Sequence[str]]) -> str:
-    """Return the PDF of a report: the only one named by its number or public id, in any case; else that with its
+    """Return the name of a report's PDF: the only one that is the number or public id, in upper or lower case; else the
     number.
     """
     alike = stems.get(_number(id)) or stems.get(public_id(id), ())

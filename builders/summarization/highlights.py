@@ -39,8 +39,8 @@ def find_highlights(
 ) -> Found:
     """Return the pages of a report with its summary, and later pages that repeat too much of it.
 
-    Summary pages are, among the first pages, those with a heading, and single pages or runs of pages that cover more
-    than the share; then all pages that continue them.
+    One of the first pages is a summary page if it has a heading, or covers more than the share, alone or in a run of
+    pages. Pages that continue a summary page are summary pages, too.
 
     Args:
         texts: the text of each page.

@@ -25,8 +25,8 @@ class SummaryOptions(mt.Options):
     pages_as: Literal["image", "text"] = "image"
     """Whether pages are shown as images or as the text that the PDF has."""
     text_fill: Literal["same_pages", "budget"] = "same_pages"
-    """For pages as text: show the pages that would fit as images, or as many pages as fit as text. The full prompt is
-    that of the pages' images in the first case, of their texts in the second."""
+    """For pages as text: show the pages that would fit as images, or as many pages as fit as text. The length of the
+    full prompt is counted with images in the first case, with texts in the second."""
 
     @property
     def packs_text(self) -> bool:

@@ -90,7 +90,8 @@ class VisualHaystack(mt.Builder[PhotographQuestion]):
         return [mt.Image(path) for path in record["needles"]]
 
     def cluster(self, record: mt.Record) -> str:
-        """Return the first, by name, of the photographs that the question is about; unknown in files of other origin.
+        """Return the photograph that the question is about; if there are several, the first by name. It is empty for
+        files of other origin.
 
         Questions that share this photograph are resampled together, even if they have other photographs too. Questions
         that share only another photograph count as independent.

@@ -75,8 +75,8 @@ class VRAG(mt.Builder[EntityQuestion]):
         return mt.Draft(row.id, (INSTRUCTION,), (question,), required, take_order, closing=closing, noted=noted)
 
     def queries(self, row: EntityQuestion, sources: mt.Sources) -> list[mt.Query]:
-        """Return the search for the question with the entity's name, without passages that have its answers or are its
-        gold.
+        """Return one search, for the question with the entity's name; passages that are gold or have an answer are
+        excluded.
         """
         is_lead, corpus = self.options.gold == "lead", sources.corpus
         return [_query(row, self._lead(row, corpus) if is_lead else self._span(row, corpus))]
@@ -210,7 +210,9 @@ def _query(row: EntityQuestion, found: _Gold) -> mt.Query:
 
 
 def _kept_out(row: EntityQuestion) -> tuple[str, ...]:
-    """Return the answers that no negative may have; for a range, its numbers are checked in every spelling anyway."""
+    """Return the answers that no negative may have; none for a range, whose numbers are searched for in all
+    spellings.
+    """
     return () if row.answer_range else row.answer
 
 

@@ -29,7 +29,7 @@ _ENDINGS = (".jpg", ".JPEG", ".jpeg", ".JPG", ".png", ".PNG")
 _MAX_DIGITS = 18
 """The maximum digits of the number in an id."""
 _MOST = 1e300
-"""A bound that every number of an answer is below; infinity and NaN are not."""
+"""The limit of the numbers of an answer, which also excludes infinity and NaN."""
 
 Entities: TypeAlias = Mapping[str, tuple[str, str, str]]
 """data_id → (Wikidata id, name, summary)."""
@@ -80,7 +80,7 @@ def _id(raw: Mapping[str, object] | Fault, place: str) -> str:
 
 
 def _entities(path: Path) -> Entities:
-    """Return the entities of a file; the first one of duplicates."""
+    """Return the entities of a file; if an id occurs twice, the first line counts."""
     found: dict[str, tuple[str, str, str]] = {}
     for _, _, raw in json_lines(path):
         if isinstance(raw, Fault):

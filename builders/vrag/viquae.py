@@ -27,7 +27,8 @@ from mmlongbench.task import (
 )
 
 _MAX_PAIRS = 100_000
-"""The maximum product of the words of both questions: comparing them takes time in proportion to it."""
+"""The maximum of the words of one question times the words of the other, because this product limits the time of a
+comparison."""
 
 
 class ViQuAE(Reader[EntityQuestion]):
@@ -96,8 +97,8 @@ def _spans(provenance: object) -> Iterator[tuple[str, int, int]]:
 
 
 def named_apart(original: str, asked: str) -> str:
-    """Return the entity's name: the longest run of words that only the original question has, without what surrounds
-    it.
+    """Return the entity's name: the longest run of words that only the original question has, without punctuation,
+    articles and 's.
 
     >>> named_apart("What did Jackie Wilson's song help to sell?", "what did this singer's song help to sell?")
     'Jackie Wilson'

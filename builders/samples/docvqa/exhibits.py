@@ -152,7 +152,7 @@ def draw_scale(pen: Pen, plot: Box, top: float) -> float:
 
 
 def is_valley(values: list[float], index: int) -> bool:
-    """Return whether a line falls to this value and rises after it, or begins or ends like that."""
+    """Return whether a line has a lowest point here: neither neighbour is lower."""
     return min(values[max(index - 1, 0) : index + 2]) == values[index]
 
 

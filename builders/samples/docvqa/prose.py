@@ -61,8 +61,8 @@ class Fact(BaseModel):
     page: int
     form: Form
     text: str
-    """A sentence with {0}, {1} for the cells of its row; or the words of a box, whose row is the title; else a
-    caption."""
+    """For a sentence, its words, with {0} and {1} for the cells of the row. For a box, the words in it; its row is the
+    title. Otherwise the caption of the exhibit."""
     rows: tuple[tuple[str, ...], ...]
     columns: tuple[str, ...] = ()
     """The header of a table."""
@@ -106,7 +106,9 @@ def upper(text: str) -> str:
 
 
 def write_sentence(nouns: tuple[str, ...], draws: Draws) -> str:
-    """Return one plausible sentence about the report's nouns; free shapes are twice as frequent as fixed ones."""
+    """Return one plausible sentence about the report's nouns; each varied template is drawn twice as often as a fixed
+    one.
+    """
     one, two, three = draws.order("nouns", nouns)[:3]
     opener, tail = draws.choice("opener", OPENERS), draws.choice("tail", TAILS)
     actor, act, link = draws.choice("actor", ACTORS), draws.choice("act", ACTS), draws.choice("link", LINKS)

@@ -213,8 +213,8 @@ class _Drawing:
         return 20 + 20 * at + number // 10_000, number // 100 % 100 + 100, number % 100 + 100
 
     def _pasted(self, number: int) -> str:
-        """Return a page picture with one cartoon, in one of the folder names of the real data or in one of no web
-        page.
+        """Return the name of a page picture with one cartoon. Its folder is one of two in the real data, or another
+        one.
         """
         folder = ("obelics_paste/find-image", "abnormal_pic_page", "composed")[number % 3]
         return f"{folder}/pasted{number}.png"

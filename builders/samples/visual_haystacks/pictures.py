@@ -69,7 +69,7 @@ def _size(percent: int, draws: Draws) -> tuple[int, int]:
 
 
 def draw_photograph(photograph: Photograph, draws: Draws) -> bytes:
-    """Return its JPEG: a sky, a ground, and the objects on them."""
+    """Return the JPEG of a photograph: a sky, a ground, and the objects on them."""
     width, height = photograph.size
     hue = draws.fraction("hue")
     fade = ImageOps.colorize(Image.linear_gradient("L"), _colour(hue, 0.35, 0.8), _colour(hue + 0.06, 0.1, 0.95))

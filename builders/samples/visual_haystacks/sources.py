@@ -16,8 +16,8 @@ from builders.samples.visual_haystacks.things import THINGS
 from mmlongbench.task import Draws
 
 COUNT = 330
-"""The number of photographs: about 270 lack any one object, three times as many as fit at 32K, so that closing has a
-choice."""
+"""The number of photographs. About 270 of them do not show a given object: three times as many as fit at 32K, so that
+closing has a choice."""
 QUESTIONS = 12
 OWN = 9
 """The number of a question's own negatives, as in the original's files of ten photographs."""
@@ -70,8 +70,8 @@ def _single(photographs: Sequence[Photograph]) -> Iterator[_Asked]:
 
 
 def _several(photographs: Sequence[Photograph]) -> Iterator[_Asked]:
-    """Yield questions about all or any needles, with Yes and No in turn; No to all, and Yes to any, need only one
-    needle.
+    """Yield questions about all or any needles, with Yes and No in turn. A single needle decides the answers No to
+    `all` and Yes to `any`.
     """
     turns = cycle((word, is_yes) for word in ("all", "any") for is_yes in (True, False))
     for number, (anchor, (word, is_yes)) in enumerate(zip(THINGS, turns, strict=False)):

@@ -71,13 +71,13 @@ def draw_viquae(folder: Path) -> dict[str, Path]:
 
 
 def infoseek_question(subject: Subject) -> Question:
-    """Return the question in InfoSeek's form about an entity; entities of a kind take turns with the questions."""
+    """Return the question in InfoSeek's form about an entity; the entities of a kind get its questions in turn."""
     questions = subject.kind.questions
     return questions[subject.index % len(questions)]
 
 
 def viquae_question(subject: Subject) -> Question:
-    """Return the question in ViQuAE's form about an entity: not the one of InfoSeek, and never about a number."""
+    """Return the question in ViQuAE's form about an entity: never InfoSeek's question, and never about a number."""
     others = [q for q in subject.kind.questions if q != infoseek_question(subject) and not is_number(subject, q)]
     return others[subject.index % len(others)]
 
@@ -145,7 +145,7 @@ def _viquae_row(article: Article) -> dict[str, object]:
 
 
 def _provenance(article: Article, answer: str) -> Iterator[dict[str, list[Any]]]:
-    """Yield every paragraph of an article with the answer, as a dict of lists of one."""
+    """Yield each paragraph with the answer, as a dict whose values are lists of one element."""
     section = "Section::::Abstract"
     for number, paragraph in enumerate(article.text):
         if paragraph.startswith("Section::::"):
