@@ -1,7 +1,8 @@
 """The audit: counts every example again, from its public record and the headers of its images alone.
 
-It uses nothing that the build computed: neither items nor prices. One example is in memory at a time; of the others
-only their ids and digests of values that must agree are kept, about a hundred bytes each.
+Tokens are counted without anything that the build computed, such as items or prices; items are only compared with the
+prompt. One example is in memory at a time. Of each other example, the id and digests of the values that must agree are
+kept, about a hundred bytes.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -42,7 +43,7 @@ class Target:
     images: Path | None = None
     """The folder of the images of public files."""
     tokenizer: str | None = None
-    """The path or hub id of the tokenizer, if the release was counted with a file of its builder's."""
+    """The path or hub id of the tokenizer, if whoever built the release counted with a tokenizer file of their own."""
     variant: str = ""
     """Another form of the prompt that builders offer beside the released one, such as `oracle`; its counts are compared
     with the length, not with the counts that the build recorded."""
@@ -96,7 +97,7 @@ def audit(
         visit: is called with every example.
 
     Raises:
-        ReleaseError: the target cannot be read, or the given tokenizer is not the one it was counted with.
+        ReleaseError: the target cannot be read, or was not counted with the given tokenizer.
 
     """
     opened = target.open()
@@ -119,7 +120,7 @@ def audit(
 
 
 def audit_lock(opened: LoadedRelease) -> list[FileAudit]:
-    """Compare the parts of a lock with each other, and with the rejects if these are the ones of the lock.
+    """Compare the parts of a lock with each other, and with the rejects unless their file was changed.
 
     Returns one entry if something differs, else none.
     """
@@ -290,7 +291,9 @@ def _measured(
 
 
 def _odd_images(made: Measured, sizes: ImageSizes) -> Iterator[Remark]:
-    """Yield what is odd about the files of an example's images, each once; a build releases photographs unchanged."""
+    """Yield what is odd about the image files of an example, each fault once. These are no problems, because a build
+    releases photographs unchanged.
+    """
     odd = [fault for path in made.prompt.images for fault in sizes.odd.get(path, ())]
     for fault in dict.fromkeys(odd):
         yield Remark("examples of odd images", f"with an image {fault}")

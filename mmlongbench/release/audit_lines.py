@@ -1,4 +1,4 @@
-"""The output of `mmlongbench audit --json`: a line of JSON for each file, as a model that others can read it with."""
+"""The output of `mmlongbench audit --json`: one line of JSON for each file, which `AuditLine` can parse again."""
 
 from pydantic import BaseModel, ConfigDict
 

@@ -104,7 +104,7 @@ class RecordChecks:
         for id, found in () if self.facts.is_bundle else self.facts.placements.items():
             if sorted(map(_value, found)) != wanted:
                 said = ", ".join(str(each) for each in found)
-                yield "an example does not stand at each placement of the lock once", f"{id}: at {said}"
+                yield "a question does not have one example at each placement of the lock", f"{id}: at {said}"
 
     def _varied(self, record: Record, made: Measured) -> Iterator[Problem]:
         """Yield which values differ from other records of the same question, although they must be the same."""
@@ -196,7 +196,7 @@ class RecordChecks:
 
 
 def _placements(dataset: AuditedDataset) -> tuple[Placement, ...]:
-    """Return the placements of the lock, or of the task if those are invalid, which is a problem of the lock."""
+    """Return the placements of the lock. If they are invalid, which `lock_faults` reports, return those of the task."""
     own = dataset.builder.spec.placements
     try:
         return placements_of(dataset.spec, dataset.builder) if dataset.spec else (None,)
@@ -231,7 +231,11 @@ def compare_files(
         is_by_line = any(facts.is_by_line for _, facts in records)
         for file, facts in records:
             if facts.astray and is_by_line:
-                yield file.name, ITEMS_DIFFER, f"{facts.astray}: units do not begin lines, as in other examples they do"
+                yield (
+                    file.name,
+                    ITEMS_DIFFER,
+                    f"{facts.astray}: units do not begin lines, but do so in other examples",
+                )
             yield from ((file.name, *problem) for problem in _counted(name, file, facts, lock))
             if (
                 rejected is not None

@@ -37,8 +37,9 @@ class Haystack:
     def is_near(self, needle: int, depth: object, *, is_sentence: bool, taken: Set[int]) -> bool:
         """Return whether a needle is at the free place that is nearest to a requested depth.
 
-        A needle that is a unit must be between two units of the haystack; a needle sentence may be inside one, at most
-        half of that unit from its depth. `taken` are the numbers of the boundaries that are not free.
+        A needle that is a unit must be between two units of the haystack. A needle sentence may be inside a unit; its
+        distance from the depth is at most half of this unit's tokens. `taken` are the numbers of the boundaries that
+        are not free.
         """
         if not is_number(depth):
             return False
@@ -152,7 +153,7 @@ def numbers_of(starts: Sequence[Any], found: Sequence[Found]) -> list[int | None
 
 
 def _nearest(start: float, left: Mapping[int, Sequence[int]], found: Sequence[Found]) -> int | None:
-    """Return the start, among those left, that another one may mean."""
+    """Return the unused start of a needle that is nearest to a recorded start; None if all differ too much."""
     if not any(each.slack for each in found):
         return None
     near = [at for at, numbers in left.items() if numbers and abs(at - start) <= found[numbers[-1]].slack]

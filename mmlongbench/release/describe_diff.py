@@ -62,7 +62,7 @@ def short(value: object) -> str:
 def contexts(one: Sequence[Mapping[str, object]], other: Sequence[Mapping[str, object]]) -> Iterator[str]:
     """Yield the differences between two contexts by units: removed, added, moved, and changed values.
 
-    A unit is moved if it is not between the same others; the smallest possible set of moved units is named. If nothing
+    The moved units are the smallest set without which the other units have the same order in both contexts. If nothing
     else differs, the start tokens of units are compared.
     """
     ours, theirs = ({str(row.get("unit")): row for row in rows} for rows in (one, other))

@@ -68,7 +68,7 @@ class ReleaseDifference:
     files: tuple[FileDifference, ...] = ()
     """Files with different bytes, except images."""
     images: Named = Named()
-    """Images with different bytes; each with a visible difference."""
+    """Images with different bytes; sizes in pixels and bytes are given after each name."""
     same: int = 0
     """The number of files that are the same in both."""
 
@@ -121,7 +121,9 @@ def diff(a: Path, b: Path, progress: Progress, limit: int = 5) -> ReleaseDiffere
 
 
 def _by_folder(names: Sequence[str], limit: int) -> dict[str, Named]:
-    """Group files that only one release has by folder: all are named, except images after the first ones."""
+    """Group by folder the files that only one release has. All of them are named, except that only the first `limit`
+    images are.
+    """
     folders: dict[str, list[str]] = {}
     for name in names:
         folders.setdefault(name.split("/")[0], []).append(name)
@@ -146,7 +148,7 @@ def _by_name(manifest: Sequence[object]) -> dict[str, object]:
 
 
 def _listed(name: str, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield differences in what the locks say of a file that is the same in both."""
+    """Yield the difference between the entries of the two locks for a file that is the same in both releases."""
     entries = [lock["files"].get(name) for lock in (ours, theirs)]
     if entries[0] != entries[1]:
         yield f"files: {name}", f"the file is the same, the locks say {against(*entries)}"

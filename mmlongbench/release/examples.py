@@ -102,7 +102,7 @@ class Units:
 
 
 class Members:
-    """The members of one JSON object, such as a public file without an example a line; it is kept in memory."""
+    """The members of one JSON object, for a public file that does not have one example a line; kept in memory."""
 
     def __init__(self, path: Path) -> None:
         """Read the whole file.

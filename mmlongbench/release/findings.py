@@ -158,7 +158,7 @@ class Facts:
     balanced: Counter[str] = field(default_factory=Counter)
     """How often each value of the balanced field occurs."""
     is_by_line: bool = False
-    """Whether the units of an example begin lines, in so many cases that it cannot be chance."""
+    """Whether all units of some example begin lines, and are so many that it cannot be chance."""
     astray: str = ""
     """The first example whose units do not begin lines; empty if there is none."""
     shown: set[str] = field(default_factory=set)
@@ -193,7 +193,7 @@ class FileAudit:
     """Facts that other files must agree with; None if they are not compared."""
 
     def remark(self, found: Remark, where: str, *, is_ours: bool) -> None:
-        """Count a remark; a broken promise of a release of this engine is a problem too."""
+        """Count a remark. A fault that a release of this engine promises not to have is a problem, too."""
         self.remarks.setdefault(found.subject, RemarkTally()).add(found.fault, where)
         if found.fault and found.is_promised and is_ours:
             self.problem(f"{found.subject}: {found.fault}", where)

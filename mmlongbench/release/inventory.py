@@ -27,7 +27,9 @@ def entries_below(root: Path) -> Iterator[Path]:
 
 
 def names_there(release: Path) -> Iterator[str]:
-    """Yield the paths of all that a build leaves, except the lock; links are followed only at the top folders."""
+    """Yield the paths of all files of a release, except the lock and claims; links are followed only at the top
+    folders.
+    """
     for top in release.iterdir():
         is_part = top.name in (DATA, IMAGES, ITEMS)
         for path in entries_below(top) if is_part or not top.is_symlink() else (top,):
@@ -63,8 +65,8 @@ def audit_others(release: Path, lock: Lock, progress: Progress, shown: frozenset
 
 
 def problem_of(release: Path, name: str, sha256: str | None, size: int | None = None) -> str | None:
-    """Return what is wrong with a file of the inventory, apart from its content; it is read only if its size is
-    `size`.
+    """Return why a file of the inventory is not the file of the lock; None if it is. A file of another size than
+    `size` is not read.
     """
     if sha256 is None:
         is_temporary = any(part.startswith(_UNFINISHED) for part in name.split("/"))

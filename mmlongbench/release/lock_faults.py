@@ -60,7 +60,7 @@ def _counted(
     try:
         placements = placements_of(spec, dataset.builder)
     except ManifestError as error:
-        yield "the placements of the lock cannot be", str(error)
+        yield "the placements of the lock are not valid", str(error)
         return
     cells, questions = counts.cells, counts.questions
     wanted = [format_length(length) for length in spec.lengths]
@@ -87,7 +87,7 @@ def _cell(cell: CellCounts, kept: int, placements: int, has_file: bool) -> Itera
     examples, dry = cell.examples, cell.ran_dry
     if dry > examples or (not dry and cell.missing_units):
         said = f"{dry} of {examples}, {cell.missing_units} units missing"
-        yield "the examples that ran out of units cannot be", said
+        yield "the count of examples that ran out of units is impossible", said
     expected = (kept - cell.rejected - cell.not_asked) * placements
     if examples != expected:
         said = f"{examples}, {kept} questions at {placements} placements are {expected}"

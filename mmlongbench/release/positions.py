@@ -23,7 +23,7 @@ JOINT = 2
 _MAX_DRIFT = 4
 """The tokens by which each joint within a line may add to the difference between sums of prices and the prompt."""
 _BY_LINE = 0.75
-"""The share of units that begin lines, from which on all of them must."""
+"""If at least this share of the units begin lines, all of them must."""
 _ENOUGH = 4
 """The number of units that are needed to decide whether units begin lines."""
 _MAX_KNOWN = 50_000
@@ -32,7 +32,7 @@ _MAX_SHOWN = 40
 
 
 class Prices:
-    """Prices of lines; the lines of a haystack occur again at every placement and length."""
+    """The tokens of lines. They are kept, because the lines of a haystack occur again at every placement and length."""
 
     def __init__(self, counter: CrossModalCounter) -> None:
         """Use the `counter` of the dataset."""
@@ -89,7 +89,7 @@ class Ruler:
         return self._text_before(self._images[number]) + self._costs[number]
 
     def lines_between(self, first: int, last: int) -> int:
-        """Return how many lines begin after one number of tokens and not after another."""
+        """Return how many lines begin after more than `first` and at most `last` tokens."""
         return bisect_right(self._lines, last) - bisect_right(self._lines, first)
 
     def line_of(self, tokens: int) -> int:
@@ -122,8 +122,8 @@ class Layout:
     """The positions of an example's units in its prompt, as its items state them."""
 
     def __init__(self, items: Sequence[Item], ruler: Ruler, *, is_by_line: bool = False) -> None:
-        """Compare the `items` of an example with the `ruler` of its prompt; `is_by_line` says whether other examples'
-        units begin lines.
+        """Compare the `items` of an example with the `ruler` of its prompt; `is_by_line` says whether units begin lines
+        in other examples.
         """
         self.items, self.ruler = items, ruler
         self.gap = separator(items)
@@ -146,7 +146,7 @@ class Layout:
         return 0 if self.is_by_line else _MAX_DRIFT * number
 
     def holds(self, number: int, tokens: int, *, is_image: bool) -> bool:
-        """Return whether a place after so many tokens is within a unit; before its image if it also has a text."""
+        """Return whether a place after so many tokens is within a unit; an image may only stand after its text."""
         item = self.items[number]
         within = item["text_tokens"] if is_image else _tokens(item)
         slack = self.drift(number) + (JOINT if within else 0)
@@ -321,8 +321,8 @@ def items_faults(items: Sequence[Item], layout: Layout | None, made: Measured) -
 
 
 def _images_fault(layout: Layout, first: int) -> str:
-    """Return differences between the images of the units and of the prompt, whose image `first` is the units' first
-    one.
+    """Return the first difference between the images of the units and those of the prompt, from its image `first` on;
+    empty if there is none.
     """
     costs = layout.ruler.image_tokens
     shown = [(number, item) for number, item in enumerate(layout.items) if item["image"]]

@@ -60,10 +60,10 @@ def example_row(file: PublicFile, made: Measured, models: Sequence[Model]) -> di
 def unit_rows(
     file: PublicFile, made: Measured, items: Sequence[Item], models: Sequence[Model]
 ) -> Iterator[dict[str, object]]:
-    """Yield a row for each unit of the context from the release's own items; without items, for each image, without a
-    role.
+    """Yield a row for each unit of the context, from the items of the release. Without items, yield a row for each
+    image, without a role.
 
-    `start` is the number of tokens before it; a model's column has the tokens of the unit's image on that model.
+    `start` is the number of tokens before the unit; the column of a model has the tokens of the unit's image on it.
     """
     common = {"file": file.name, "id": made.id, "placement": made.placement, "set": made.set}
     places = {path: place for place, path in enumerate(made.prompt.images)}

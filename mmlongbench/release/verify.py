@@ -92,7 +92,7 @@ def verify(release: Path, progress: Progress, workers: int = 1) -> Verified:
 
 
 def _of_the_lock(release: Path) -> tuple[list[Problem], str]:
-    """Return the impossible entries of the lock (manifest, counts), and why these were not checked, if so."""
+    """Return the impossible entries of the lock (manifest, counts). If they could not be checked, also return why."""
     try:
         found = audit_lock(load_release(release))
     except (NotHereError, PluginError) as error:

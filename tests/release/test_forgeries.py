@@ -430,11 +430,11 @@ SAID: dict[str, tuple[str, str]] = {
     ),
     "a dropped line with its items": (
         "vh_single",
-        f"{PHOTOS}.jsonl: an example does not stand at each placement of the lock once: vh_single-9: at 0.2, 0.4,",
+        f"{PHOTOS}.jsonl: a question does not have one example at each placement of the lock: vh_single-9: at 0.2, 0.4",
     ),
     "a dropped line, counted by the lock": (
         "vh_single",
-        f"{PHOTOS}.jsonl: an example does not stand at each placement of the lock once: vh_single-9: at 0.2, 0.4,",
+        f"{PHOTOS}.jsonl: a question does not have one example at each placement of the lock: vh_single-9: at 0.2, 0.4",
     ),
     "a dropped question": (
         "vh_single",
@@ -556,7 +556,7 @@ SAID: dict[str, tuple[str, str]] = {
     ),
     "more examples that ran out of units than there are": (
         "vh_single",
-        "build.lock.json: the examples that ran out of units cannot be: vh_single 2K: 99 of 12, 0 units missing",
+        "build.lock.json: the count of examples that ran out of units is impossible: vh_single 2K: 99 of 12, 0 units",
     ),
     "examples that ran out of units": ("vh_single", ""),
     "items of too many rows": (
@@ -601,7 +601,7 @@ SAID: dict[str, tuple[str, str]] = {
     ),
     "passages in another order": (
         "infoseek",
-        f"{RAG}.jsonl: the items differ from the prompt: infoseek-4: units do not begin lines, as in other example",
+        f"{RAG}.jsonl: the items differ from the prompt: infoseek-4: units do not begin lines, but do so in other ",
     ),
     "all passages in another order": (
         "infoseek",
@@ -762,7 +762,7 @@ LOCKS: dict[str, tuple[str, Forgery]] = {
         lock(lambda f: f["manifest"][0].update(placements=[0.0, 0.5])),
     ),
     "placements that cannot be": (
-        "the placements of the lock cannot be",
+        "the placements of the lock are not valid",
         lock(lambda f: f["manifest"][0].update(placements=3)),
     ),
 }
