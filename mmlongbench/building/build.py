@@ -233,7 +233,7 @@ def resolved(out: Path) -> Path:
 
 
 def _is_bare(out: Path) -> bool:
-    """Return whether a folder is empty, or has only what a build leaves that was stopped before it had a plan."""
+    """Return whether a folder is empty, or has only the remains of a build that stopped before it saved a plan."""
     root = BuildDir(out).root
     begun = {path.name for path in root.glob("*") if not path.name.startswith(TEMPORARY)}
     return {*out.iterdir()} <= {root} and begun <= {"claims", "sample", "corpus", "cache", SOURCE_FILES}

@@ -64,7 +64,7 @@ class Dataset:
         return TokenBudget(length, reserve)
 
     def placements(self) -> tuple[Placement, ...]:
-        """Return the placements of needles; a single None where the task has no needles."""
+        """Return the placements of needles; a single None if the task has no needles."""
         return placements_of(self.spec, self.builder)
 
     def close(self) -> None:

@@ -23,8 +23,8 @@ from mmlongbench.task.rows import RawRow, Row, RowFault, Suspect
 from mmlongbench.task.sources import Document, Documents, Page, Sources
 
 _HEAD = """\
-# A draft, made by `mmlongbench doctor`: look at each, take out what is right as it is, and say where the rest is known
-# from (`source`). A manifest applies it with `errata: FILE`.
+# A draft, made by `mmlongbench doctor`. Check each entry: remove it if the source is right; if not, say in `source` how
+# you know. A manifest applies this file with `errata: FILE`.
 """
 
 

@@ -157,7 +157,9 @@ def _searched(plan: DatasetPlan, session: Session) -> Iterator[FoundNegatives]:
 
 
 def _negatives(plan: DatasetPlan, session: Session) -> NegativeCounts:
-    """Return the passages turned away by reason, the fewest left for a question, and a digest of what was found."""
+    """Return how many passages were turned away, by reason, how many are left for the question with the fewest, and a
+    digest of the negatives that were found.
+    """
     rejected: Counter[str] = Counter()
     fewest, found = [], hashlib.sha256()
     for line in _searched(plan, session):

@@ -195,7 +195,9 @@ def _cell(
 def _packed(
     dataset: Dataset, rows: Sequence[Row], probed: Sequence[Row], length: int
 ) -> tuple[list[PackedExample], int]:
-    """Return the examples of the chosen few questions and how many questions do not fit; of shared contexts all."""
+    """Return the examples of the questions in `probed`, and how many of these do not fit. If questions share contexts,
+    return the examples of all questions.
+    """
     made: list[PackedExample] = []
     rejected = 0
     if isinstance(dataset.builder, SharedContextBuilder):

@@ -114,6 +114,6 @@ def check_errata(spec: DatasetSpec, reader: Reader[Row]) -> None:
     for id, erratum in load_errata(spec.errata).items():
         if field := next((field for field in erratum.set if field in reader.fixed_fields), None):
             raise ManifestError(
-                f"dataset {spec.name!r}: errata: {id}: {field!r} cannot be corrected, for "
+                f"dataset {spec.name!r}: errata: {id}: {field!r} cannot be corrected, because "
                 "ids, pages or pictures are read from it too; correct the source instead"
             )

@@ -1,12 +1,13 @@
 """Knows the fingerprinted files of the sources, and checks whether they have changed.
 
 Every file is hashed when a build is planned. A shard checks the files that it reads by their stamp: size, inode and
-times of the last changes, one of which only the kernel can set. A stamp proves nothing if it differs, as that of a copy
-on another machine does, or if it is too young to tell two changes apart; then the hash is compared. A stamp that
-differs before and after a file is read is an error, whatever the hash is: the file may have been changed in between.
-Where a source has very many files, its tables are checked in this way around each stage instead of each shard. Sources,
-finished corpora and errata are also checked around the planning of a build. Before the lock is written, all hashes are
-compared. Stamps are not enough there, because the folder may be on a network, with the times of another clock.
+times of the last changes, one of which only the kernel can set. The hash is compared if the stamp differs from the
+saved one, as it does for a copy on another machine, or if the saved stamp is too recent to tell two changes apart. If
+the stamp of a file differs before and after it is read, that is an error, whatever the hash is: the file may have been
+changed in between. If a source has very many files, its tables are checked in this way before and after each stage,
+instead of each shard. Sources, finished corpora and errata are also checked before and after a build is planned. Before
+the lock is written, all hashes are compared. Stamps are not enough there, because the folder may be on a network, with
+the times of another clock.
 """
 
 import os
@@ -193,7 +194,7 @@ class SourceFiles:
 
     @contextmanager
     def unchanged(self, *paths: Path) -> Iterator[None]:
-        """Make sure that files are as they were fingerprinted, the whole time that the block reads them.
+        """Make sure that files are as they were fingerprinted while the block reads them.
 
         A file outside all sources was never fingerprinted and is not compared.
 

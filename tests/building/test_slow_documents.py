@@ -87,7 +87,7 @@ def test_a_page_that_takes_too_long_ends_the_build_by_name(workers: int, own: Pa
     assert (ended.code, ended.err) == (
         2,
         "error: dataset 'mmlongdoc', document 'elm': elm.pdf, page 0: takes longer than 3 s; exclude it (`exclude: "
-        '["elm"]` in the manifest, and a new folder), or raise limits.seconds_a_page, '
+        '["elm"]` in the manifest) and build in a new folder, or raise limits.seconds_a_page, '
         "and run the same command to continue\n",
     )
     built = build(own, tmp_path / "new", "--workers", workers, "--set", "exclude=[elm]")
@@ -165,7 +165,7 @@ def test_a_document_at_which_the_reader_dies_is_named_with_a_way_on(
     monkeypatch.setattr(pdf_reader, "ask", ask)
     ended = build(source, tmp_path / "out", "--workers", 1)
     said = "error: dataset 'mmlongdoc', document 'ash': ash.pdf: died twice: exclude it (`exclude: [\"ash\"]` in the "
-    assert (ended.code, ended.err) == (2, f"{said}manifest, and a new folder)\n")
+    assert (ended.code, ended.err) == (2, f"{said}manifest) and build in a new folder\n")
 
 
 def test_an_exclusion_may_be_a_number_without_quotes(own: Path, tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ BUILDERS = {
     "UnknownImage": ".png' is shown that is neither the path of a page nor that of a picture; take it fr",
     "UnknownMetric": "spec.metric: no metric 'sub_emm' is installed",
     "AnswerOfPlacement": f"record(), {ROW}the answer is ['0'] at depth 0.0 and ['7'] at depth 1.0; a task whose",
-    "OtherNeedles": f"needles(), {ROW}the needles at depth 0.0 are others than at depth 1.0",
+    "OtherNeedles": f"needles(), {ROW}the needles at depth 0.0 differ from those at depth 1.0",
     "NeedlesOfRow": f"needles(), {ROW}AttributeError: 'dict' object has no attribute 'tile' (mistakes.py, line ",
     "UnshownNeedle": f"needles(), {ROW}the image 'tiles/none.png' is not in the prompt",
     "NeedlesOfText": f"needles(), {ROW}TypeError: expected a list of texts and images, found 'tile'",

@@ -71,8 +71,8 @@ class LocalExecutor(Executor):
 
 
 def _once_more(build_dir: BuildDir, shards: Sequence[Shard]) -> Generator[Done, None, None]:
-    """After a worker died, run the remaining shards in one process, which has all memory; if it dies too, its shard is
-    known.
+    """Run the remaining shards in one process after a worker died. This process can use all memory and, if it dies too,
+    the error can name its shard.
 
     Raises:
         BuildError: the process died again, at the shard that the error names.

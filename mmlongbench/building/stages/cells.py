@@ -59,7 +59,7 @@ def write_cell(session: "Session", shard: Shard) -> Iterator[CellLine]:
 
 
 def described(path: Path) -> LockedFile:
-    """Return the description of a file that the lock has."""
+    """Return what the lock says about a file: its size and its SHA-256."""
     return LockedFile(bytes=path.stat().st_size, sha256=sha256_of(path))
 
 

@@ -48,7 +48,8 @@ def order_fault(draft: Draft) -> str:
 
 
 def check_units(dataset: Dataset, example: PackedExample, row: Row) -> None:
-    """Refuse units of unknown roles, pictures that are twice in a context, and needles that have a place.
+    """Refuse units of unknown roles and pictures that are twice in a context; if there are placements, also needles
+    that have a place, other units that have none, and a context without needles.
 
     Raises:
         PluginCallError: the error names the unit.
@@ -131,7 +132,7 @@ class SameAnswers:
             fault = f"the answer is {said} at {other} and {ours[2]} at {at}; a task whose answers depend on the context"
             raise _broken(self._dataset, "record()", f"{fault} has `is_answer_of_context` in its spec", row)
         if theirs != needles:
-            raise _broken(self._dataset, "needles()", f"the needles at {other} are others than at {at}", row)
+            raise _broken(self._dataset, "needles()", f"the needles at {other} differ from those at {at}", row)
 
     def _needles_at(self, record: Record, example: PackedExample, row: Row) -> bytes:
         """Return a digest of the needles of a record, all of which must be in the prompt; empty if the record does not

@@ -52,7 +52,7 @@ def reading(files: SourceFiles, dataset: str, file: DocumentFile) -> Iterator[No
 
 def excluding(id: str) -> str:
     """Return how to leave out a document, with its id quoted so that YAML reads it as a string."""
-    return f"exclude it (`exclude: [{json.dumps(id, ensure_ascii=False)}]` in the manifest, and a new folder)"
+    return f"exclude it (`exclude: [{json.dumps(id, ensure_ascii=False)}]` in the manifest) and build in a new folder"
 
 
 def _pages(document: Pages, spec: DatasetSpec, asked: TaskSpec) -> ReadDocument | RefusedDocument:

@@ -21,8 +21,8 @@ def negative_shards(session: Session, name: str) -> list[Shard]:
 
 
 def find_negatives(session: Session, shard: Shard) -> Iterator[FoundNegatives]:
-    """Yield one line for each query: its negatives as places in the corpus, and how many passages were turned away
-    why.
+    """Yield one line for each query: its negatives as places in the corpus, and how many passages were turned away, by
+    reason.
     """
     yield from search_for(session, shard.dataset, block_rows(session, shard.dataset, shard.name))
 

@@ -83,8 +83,8 @@ def _read(dataset: Dataset, build_dir: BuildDir) -> tuple[dict[int, Row], dict[i
 
 
 def drawn_order(rows: list[Row], dataset: Dataset) -> list[Row]:
-    """Return the rows in the order in which they are sampled: by drawn value of a field, spread over strata if asked
-    for.
+    """Return the rows in the order in which they are sampled. The values of the field `sample.by` come in a drawn
+    order; the values of `sample.stratify`, if it is set, take turns.
     """
     sample = dataset.spec.sample
     for field in filter(None, (sample.by, sample.stratify)):
@@ -146,11 +146,11 @@ def _refusal(full: Draft, dataset: Dataset, draws: Draws) -> Fault | None:
         DoesNotFitError: its required units are longer than the admission length.
 
     """
-    # without other units there is no passage
+    # without other units, there is no passage that a sentence could be put into
     alone = tuple(replace(unit, between_sentences=False) for unit in full.required)
     draft = replace(
         full, required=alone, take_order=InOrder(()), rendered_as_text=None
-    )  # so that both forms have the same questions
+    )  # not as text, so that releases of images and of text have the same questions
     budget = dataset.budget(dataset.spec.admission_length)
     made = examples(draft, budget, dataset.placements(), dataset.pricer, draws)
     if dataset.sources.has_images:

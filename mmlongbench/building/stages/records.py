@@ -86,7 +86,7 @@ def pack_block(session: "Session", shard: Shard) -> Iterator[RecordLine]:
 
 
 def _and_shown(lines: Iterator[RecordLine]) -> Iterator[RecordLine]:
-    """Yield the lines, and a last line with the images that they show, which is read before any other line is."""
+    """Yield the lines, and a last line with the images that they show, so that these can be read without the rest."""
     pages: set[str] = set()
     pictures: dict[str, set[str]] = {}
     for line in lines:
@@ -101,7 +101,7 @@ def _and_shown(lines: Iterator[RecordLine]) -> Iterator[RecordLine]:
 
 
 def pack_lines(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[RecordLine]:
-    """Yield the lines of some questions at a length; where questions share contexts, of all questions together."""
+    """Yield the lines of some questions at a length. If questions share contexts, `rows` must be all questions."""
     if isinstance(dataset.builder, SharedContextBuilder):
         yield from _shared(dataset, rows, length)
         return
@@ -148,7 +148,9 @@ def pack_contexts(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterato
 
 
 def _shown_units(made: Sequence[list[PackedExample] | DoesNotFitError], *, must_be_dry: bool = False) -> int:
-    """Return the fewest units that a context shows; 0 if one does not fit, or if none that must be exhausted is."""
+    """Return the fewest units that a context shows; 0 if a context does not fit or, with `must_be_dry`, if no context
+    is exhausted.
+    """
     found = [contexts[0] for contexts in made if isinstance(contexts, list)]
     if not found or len(found) < len(made) or (must_be_dry and not any(example.ran_dry for example in found)):
         return 0
@@ -212,8 +214,8 @@ def _asked(question: Question) -> Iterator[str]:
 
 
 def _shared(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[RecordLine]:
-    """Yield the lines of all contexts of a cell: the record of each question, and of each context that of its costliest
-    one.
+    """Yield the lines of all contexts of a cell: the record of each question, and for each context the record of its
+    costliest question.
     """
     place = {row.id: number for number, row in enumerate(rows)}
     found: list[PackedExample] = []

@@ -1,4 +1,4 @@
-"""Finds how many more groups contexts show where they are exhausted: ICL above 128K, where a class has too few
+"""Finds how many more groups contexts must show if their units are exhausted: ICL above 128K, if a class has too few
 pictures.
 """
 
@@ -12,8 +12,8 @@ from mmlongbench.packing.pack import DoesNotFitError, pack
 
 
 def wider(dataset: Dataset, drafts: list[Draft], length: int) -> list[Draft]:
-    """Return the drafts with as many more groups as no context needs to be exhausted; else those that fill contexts
-    best.
+    """Return the drafts with just so many more groups that no context is exhausted; if no number is enough, the drafts
+    that fill contexts best.
 
     Trying a number packs every context again, so the number is found in steps that double and then halve.
     """
