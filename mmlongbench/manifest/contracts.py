@@ -1,6 +1,5 @@
-"""Checks whether a class keeps the contract of a builder, reader or metric, or a function that of a sample.
-
-The check comes before any call.
+"""Checks whether a plug-in keeps its contract before it is called: the class of a builder, reader or metric, or the
+function of a sample.
 """
 
 import inspect
@@ -37,7 +36,7 @@ class Contract:
     overwritten: tuple[str, ...] = ()
     """Names that the `__init__` of the base sets, so that a class attribute would be lost."""
     further: tuple[ABCMeta, ...] = ()
-    """Subclasses of the base with more methods; these methods are called only on subclasses of them."""
+    """Subclasses of the base with more methods, which are called only if the plug-in is a subclass of them."""
 
 
 CONTRACTS: Mapping[str, Contract] = {

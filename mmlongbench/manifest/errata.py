@@ -1,4 +1,5 @@
-"""Errata: corrections of a source's rows, by id, while the source itself stays unchanged; each names its origin.
+"""Errata: corrections of a source's rows, by the id of the row. Each says where it comes from; the source stays as it
+is.
 
 mmlongdoc_12:
 source: https://example.org/issues/7

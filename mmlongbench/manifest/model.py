@@ -196,14 +196,14 @@ class PageSpec(_Model):
 
 
 class PictureSpec(_Model):
-    """How photographs become images; `pages` is for pages."""
+    """How photographs become images; `PageSpec` is for pages of documents."""
 
     longest_side: int | None = Field(default=None, ge=28)
     """The longest side in pixels; larger pictures are shrunk to it. The task sets the default."""
     most_tokens: int | None = Field(default=None, ge=1)
     """The maximum tokens of one picture; the task sets the default, which may be no limit."""
     above: Literal["reject", "shrink"] = "reject"
-    """What happens to a picture that costs more."""
+    """What happens to a picture that costs more than `most_tokens`."""
 
 
 class RerankerSpec(_Model):
@@ -270,7 +270,7 @@ class DatasetSpec(_Model):
     seed: int = 42
     """The seed that all draws depend on."""
     drawn_as: str | None = None
-    """The name that draws use as a key, by default the dataset's name; two datasets with the same one make the same
+    """The name that draws use as a key, by default the dataset's name; two datasets with the same key make the same
     choices."""
     licence: str = ""
     """The licence of the source, as its authors state it; it goes into the lock."""

@@ -17,7 +17,7 @@ NOTHING = TokenCount(0, 0)
 
 
 class Prices(Protocol):
-    """The known prices of texts by one tokenizer; a dict is one."""
+    """The known prices of texts by one tokenizer; a dict of texts and prices can be used."""
 
     def get(self, text: str, /) -> int | None:
         """Return the price of a text in tokens, or None if it is not known."""

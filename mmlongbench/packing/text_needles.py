@@ -2,8 +2,8 @@
 
 Where the depth is at the edge of a passage, or the edge is nearer than any end of a sentence, the needle goes before
 the first or after the last sentence of the passage. Where there is no text, between two pictures, it stands alone. So a
-needle is never farther from its depth than half of the unit there. Each passage gets one needle, as long as there are
-as many passages as needles.
+needle is never farther from its depth than half of the unit there. No passage gets a second needle, unless there are
+more needles than passages.
 """
 
 from bisect import bisect_left

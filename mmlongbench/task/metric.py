@@ -107,7 +107,7 @@ class Judge:
     """Whether to count the calls that would be made, without making any."""
 
     def __post_init__(self) -> None:
-        """Take one model as a tuple of one, and a path as text.
+        """Accept one model instead of a tuple, and a text instead of a path.
 
         Raises:
             ScoringError: a model is no name.
@@ -145,7 +145,7 @@ class Settings:
     """The profile that every metric must follow; None: each metric follows its own default."""
 
     def __post_init__(self) -> None:
-        """Take paths as text."""
+        """Accept texts instead of paths, and one path of prompts instead of a tuple."""
         for name in ("documents", "words", "images", "data"):
             value = getattr(self, name)
             object.__setattr__(self, name, None if value is None else Path(value))

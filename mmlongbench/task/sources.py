@@ -87,7 +87,8 @@ class Documents:
     ) -> None:
         """Keep the usable documents, and in `faults` what is wrong with the others; both by id.
 
-        `texts` returns the texts of a document's pages by its folder in the release; None: they were not read.
+        `texts` returns the texts of a document's pages by its folder in the release; it returns none if they were not
+        read.
         """
         self.usable = usable
         """The documents that can be used, by id."""
@@ -274,8 +275,8 @@ class Sources:
         self.draws = draws or Draws(())
         """The draws of the dataset, the same for all its questions."""
         self.sample_draws = sample_draws or Draws(())
-        """The draws that select the sample; a stratified sample visits the values of a field in their order
-        `stratum`."""
+        """The draws that select the sample. A stratified sample visits the values of its field in the order that the
+        draw `stratum` gives."""
 
     @property
     def documents(self) -> Documents:

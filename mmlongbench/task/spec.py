@@ -59,14 +59,14 @@ class TaskSpec:
     files: FilePattern
     """How the public files are named; there is one for each length."""
     metric: str
-    """The public scorer's name of the metric: an entry of `mmlongbench.metrics`."""
+    """The name of the metric, in the public scorer and among the entry points `mmlongbench.metrics`."""
     further_metrics: tuple[str, ...] = ()
     """Other metrics that its answers can be scored by; a metric that uses a judge has a name that begins with
     `judge-`."""
     averaged_metric: str = ""
     """The metric by which its datasets enter averages, where it was scored; else `metric`."""
     kind: str = ""
-    """The kind of its examples, for metrics that word their questions by it: summaries of a `report` or a `case`."""
+    """The kind of its examples, for judges whose prompts differ by kind: summaries of a `report` or a `case`."""
     category: str = ""
     """The category whose average its datasets enter, as the paper groups them: VRAG, NIAH, ICL, Summ, DocVQA."""
     counted_with: str = ""

@@ -106,7 +106,7 @@ def alternate_sides(documents: Iterable[Sequence[Unit]]) -> Iterator[Unit]:
     first.
 
     So a document that does not fit whole loses pages at its outer end, and stays contiguous with its neighbour. An
-    excluded document takes no side.
+    excluded document does not count when sides alternate.
     """
     number = -1
     for units in documents:
@@ -139,7 +139,7 @@ class Rounds(TakeOrder):
     """Many-shot rounds (ICL): each round shows every class once; the last round is cut where the room ends.
 
     An excluded unit is followed by the next picture of its class. The rounds end where a class has no more pictures. So
-    no picture comes twice, and no class is shown more than once more often than another.
+    no picture comes twice, and the numbers of pictures that two classes show differ by at most one.
     """
 
     classes: tuple[str, ...]
@@ -151,7 +151,7 @@ class Rounds(TakeOrder):
     order: Callable[[str, Sequence[str]], Sequence[str]]
     """(name of a draw, classes) → the classes in that drawn order."""
     labels: Callable[[Sequence[str]], Sequence[str]] | None = None
-    """Sorts the classes by their labels; by default the draw `labels` of `order` does."""
+    """Sorts the classes by their labels; by default, `order` draws this order under the name `labels`."""
     per_8k: int = 5
     """How many classes a context of 8K shows; longer ones show more in proportion."""
     most: int = 50
