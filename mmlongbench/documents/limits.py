@@ -33,9 +33,10 @@ Count = Annotated[int, Ge(1)]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of documents, which a manifest sets under `limits`; all but the last are the same on every machine.
+    """The limits of documents, which a manifest sets under `limits`. All but the last are counts, which are the same on
+    every machine.
 
-    Forms, and their content except patterns, count each time that a page draws them.
+    A form and its content count each time that a page draws the form, but its patterns count once.
     """
 
     bytes: Count = 512 * 1024 * 1024

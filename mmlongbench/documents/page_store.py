@@ -24,7 +24,7 @@ def sizes_of(document: Pages, dpi: int, limits: Limits) -> list[tuple[int, int]]
 
 
 def texts_of(document: Pages, limits: Limits, *, ocr: bool = False) -> Iterator[str]:
-    """Yield the text of each page; images have none. Raises SourceError."""
+    """Yield the text of each page, which is empty if the page is an image file. Raises SourceError."""
     if isinstance(document, PageImages):
         return iter([""] * len(document.files))
     return page_text(document, limits, ocr=ocr)
@@ -58,7 +58,8 @@ def images_of(
     quality: int,
     limits: Limits,
 ) -> Iterator[tuple[int, tuple[int, int], bytes]]:
-    """Yield (page number, (width, height), bytes) of the chosen pages, numbered from 0; `paths` and `sizes` are theirs.
+    """Yield (page number, (width, height), bytes) of the pages in `numbers`, which count from 0; `paths` and `sizes`
+    have one entry for each of these pages.
 
     Raises:
         BuildError: a page cannot be rendered or decoded.

@@ -47,8 +47,8 @@ def page_sizes(path: Path, dpi: int, limits: Limits) -> list[tuple[int, int]]:
 
 
 def steps_to_sizes(path: Path, dpi: int, limits: Limits) -> Iterator[int | tuple[int, int]]:
-    """Do the same in steps: yield the number of each page that was checked, then the sizes, if all pages are within
-    limits.
+    """Do what `page_sizes` does, in steps: yield the number of each page that was checked, then the sizes, if all pages
+    are within limits.
     """
     sizes = []
     with open_pdf(path, limits) as document:

@@ -118,7 +118,7 @@ class _Reader:
     """A process that reads PDFs."""
 
     def __init__(self) -> None:
-        """Start the process; it ends with this one."""
+        """Start the process; it ends when the current process ends."""
         self._channel, theirs = Pipe()
         self._said = tempfile.TemporaryFile()  # noqa: SIM115  (closed with the process)
         folders = [json.dumps(sys.path), json.dumps([str(_PACKAGE)])]

@@ -111,7 +111,8 @@ class Pictures:
         by_content: bool = False,
         reading: Reading = _unguarded,
     ) -> None:
-        """`find` returns a picture's file by the name a row has for it; `folder` is its folder in the release.
+        """`folder` is the folder of the pictures in the release; `find` returns the file of a picture by its name in a
+        row.
 
         With `longest`, a picture whose long side has more pixels is shrunk to it. With `by_content`, its name in the
         release is a hash of its bytes, so that the name gives nothing away and equal pictures are released once. Files

@@ -1,4 +1,4 @@
-"""Files that are written completely or not at all, their hashes, and the locks of the kernel on who may write them."""
+"""Files that are written completely or not at all, their hashes, and kernel locks that let only one process write."""
 
 import fcntl
 import hashlib
@@ -68,7 +68,7 @@ def sha256_of(path: Path) -> str:
 
 @contextmanager
 def file_lock(path: Path, what: str, *, is_shared: bool = False) -> Iterator[None]:
-    """Hold a lock of the kernel on a file, so that only one process writes something; it ends with its process.
+    """Hold a kernel lock on a file, so that only one process writes something; the lock ends when the process ends.
 
     With `is_shared`, other processes may hold it as shared too, but none may hold it alone.
 

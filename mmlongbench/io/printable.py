@@ -96,5 +96,5 @@ class PrintableStream(io.TextIOBase):
 
 
 def drawn_on(stream: TextIO) -> TextIO:
-    """Return the stream below one that shows only safe text."""
+    """Return the stream that a `PrintableStream` writes to; any other stream is returned unchanged."""
     return stream.stream if isinstance(stream, PrintableStream) else stream
