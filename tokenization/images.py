@@ -28,9 +28,9 @@ class PatchRule:
     rounding: Rounding = "round"
     """How a side becomes a number of cells; `round` rounds halves to even numbers, the others are for comparison."""
     min_pixels: int = 3136
-    """A picture whose cells cover less is enlarged first; 0 means no limit."""
+    """A picture whose cells cover fewer pixels is enlarged first; 0 means no limit."""
     max_pixels: int = 12_845_056
-    """A picture whose cells cover more is shrunk first."""
+    """A picture whose cells cover more pixels is shrunk first."""
 
     def __post_init__(self) -> None:
         if self.rounding not in get_args(Rounding):

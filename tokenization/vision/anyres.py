@@ -35,7 +35,8 @@ def anyres(width: int, height: int, *, tile: int, per_side: int, max_per_side: i
         tile: side of a tile in pixels.
         per_side: features along the side of a tile.
         max_per_side: tiles along a side of the largest grid.
-        max_area: the number of tiles above whose features (by 1.1 along a side) they are shrunk; 9 in `anyres_max_9`.
+        max_area: features are shrunk to those of so many tiles if they are more than 1.1 × 1.1 times as many; 9 in
+            `anyres_max_9`.
 
     """
     best = best_fit(width, height, _square(max_per_side), tile)
@@ -58,6 +59,6 @@ def fitted_tiles(width: int, height: int, *, tile: int, per_side: int, max_tiles
 
 @functools.cache
 def _square(most: int) -> tuple[tuple[int, int], ...]:
-    """Return all (columns, rows) up to this number each, those with the fewest tiles first."""
+    """Return all (columns, rows) with at most `most` columns and rows, those with the fewest tiles first."""
     sides = range(1, most + 1)
     return tuple(sorted(((columns, rows) for rows in sides for columns in sides), key=math.prod))

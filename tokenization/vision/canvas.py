@@ -8,7 +8,7 @@ from tokenization.vision.tiling import with_overview
 
 
 def canvas_tiles(width: int, height: int, *, tile: int, max_tiles: int, single_precision: bool = False) -> int:
-    """Return the tiles of the canvas with the least enlarging; if none is large enough, with the least shrinking.
+    """Return the tiles of the canvas that enlarges the image least; if none is large enough, that shrinks it least.
 
     Args:
         width: pixels.

@@ -7,7 +7,8 @@ def scaled_tiles(width: int, height: int, *, base: int, per_tile: int, tile: int
     """Count like GPT-4o at high detail: the image is fitted into a box, its short side is reduced, and its tiles are
     counted.
 
-    It never enlarges, and rounds both sides to whole pixels each time; only then the counts agree with known bills.
+    The image is never enlarged, and its sides are rounded to whole pixels each time; otherwise the counts would not
+    agree with known bills.
 
     Args:
         width: pixels.

@@ -11,7 +11,7 @@ _rule = functools.cache(PatchRule)
 def patch_cells(
     width: int, height: int, *, patch: int, merge: int, min_pixels: int, max_pixels: int, rounding: Rounding = "round"
 ) -> int:
-    """Count the cells of `PatchRule`, which limits an image of extreme aspect ratio that the model would refuse."""
+    """Count the cells of `PatchRule`, which also counts an image whose extreme aspect ratio the model would refuse."""
     return _rule(patch, merge, rounding, min_pixels, max_pixels).tokens(width, height)
 
 

@@ -5,10 +5,10 @@ import math
 
 
 def slice_grid(width: int, height: int, *, max_slices: int, resolution: int) -> tuple[int, int] | None:
-    """Return (columns, rows) closest in log aspect ratio, with one slice more or less than the area needs; None for no
-    slices.
+    """Return (columns, rows) of the grid whose aspect ratio is closest to the image's, compared as logarithms.
 
-    Of two equally close grids, the one with more rows is returned.
+    The grid may have one slice more or less than the area needs. Of two equally close grids, the one with more rows is
+    returned. None: the image is not cut.
     """
     slices = min(math.ceil(width * height / resolution**2), max_slices)
     if slices <= 1:
@@ -41,7 +41,7 @@ def numbered_slices(
 def sized_slices(
     width: int, height: int, *, max_slices: int, resolution: int, cell: int, slice_markers: int, markers: int
 ) -> int:
-    """Count like MiniCPM-V 4.6: the same, but the whole image and the slices keep their aspect ratio.
+    """Count like MiniCPM-V 4.6: as in `numbered_slices`, but the whole image and the slices keep their aspect ratio.
 
     Args:
         width: pixels.
