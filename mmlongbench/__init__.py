@@ -108,31 +108,32 @@ def build(
     executor: "Executor | None" = None,
     progress: bool | None = False,
 ) -> "Built":
-    """Build a release. A build that was stopped goes on where it was, and ends with the same bytes.
+    """Build a release. A build that was stopped continues where it stopped, and gives the same bytes.
 
     Args:
         manifest: a file, the name of an installed manifest, or a manifest.
-        out: the release's folder: new, or a build to go on with; or a URL that fsspec knows.
+        out: the folder of the release: a new one, or one with a build to continue; or a URL that fsspec knows.
         overrides: values that replace those of a manifest's file, by `key` or `dataset.key`, such as
             `{"source.documents": "pdfs"}`, or `{"source": {"documents": "pdfs"}}` for a whole source; paths are
             relative to the current folder.
         lengths: build these lengths instead of the manifest's: `8192`, `"8K,32K"`, or `["8K", 32768]`.
-        limit: at most so many questions of each dataset, drawn by name.
+        limit: the maximum number of questions of each dataset, as a drawn sample.
         strict: stop at the first reject.
-        workers: processes; the bytes do not depend on it. With several, a script needs `if __name__ == "__main__":`.
-        executor: what does the work, in place of processes of this machine.
-        progress: whether bars are shown on standard error; None: where it is a terminal.
+        workers: the number of processes; it does not change the bytes. With several, a script needs
+            `if __name__ == "__main__":`.
+        executor: runs the work, instead of processes of this machine.
+        progress: whether to show bars on standard error; None: only if it is a terminal.
 
     Returns:
-        The lock, and where the release stands. Its counts say what was kept and rejected.
+        The lock, and the folder of the release. The counts of the lock say what was kept and rejected.
 
     Raises:
         ManifestError: the manifest, or an override, cannot be used.
         PluginError: a builder, reader or metric is not installed, or is broken.
         SourceError: a source cannot be read.
-        BuildError: the folder cannot be used, or a source changed meanwhile.
+        BuildError: the folder cannot be used, or a source changed during the build.
         DraftError: a builder broke its contract.
-        StrictStop: something was rejected, and `strict`.
+        StrictStop: something was rejected, and `strict` is true.
 
     """
     from dataclasses import replace
@@ -162,7 +163,7 @@ def plan(
     workers: int = 1,
     progress: bool | None = False,
 ) -> "Forecast":
-    """Forecast a build: questions, examples, images, disk, time, and what runs out first at each length.
+    """Forecast a build: questions, examples, images, disk, time, and which units are exhausted first at each length.
 
     Sources are read, and a few questions are packed; nothing is kept.
 
@@ -172,11 +173,11 @@ def plan(
         lengths: see `build`.
         limit: see `build`.
         probe: how many questions of each dataset are packed.
-        workers: processes that read; see `build`.
+        workers: the number of processes that read; see `build`.
         progress: see `build`.
 
     Returns:
-        A forecast of each dataset. One that could not be built has a `problem`.
+        A forecast of each dataset. If a dataset cannot be built, its `problem` says why.
 
     Raises:
         ManifestError: the manifest, an override, or `probe` cannot be used.
@@ -204,10 +205,10 @@ def open_release(path: str | Path) -> "Release":
         path: its folder.
 
     Returns:
-        The release. Its files are read when examples are asked for; no image is opened.
+        The release. Its files are read when examples are requested; no image is opened.
 
     Raises:
-        ReleaseError: there is no lock, or one that cannot be read.
+        ReleaseError: there is no lock, or it cannot be read.
         PluginError: a builder that the lock names is not installed, or is broken.
 
     """
@@ -232,20 +233,21 @@ def audit(
 
     Args:
         paths: a release, or public files that others made, such as a download.
-        images: where the image paths of public files start; `mmlb_image/` beside `mmlb_data/` by default.
-        tokenizer: the tokenizer that the release was counted with, where that is a file.
+        images: the folder that the image paths of public files start from; by default `mmlb_image/` beside
+            `mmlb_data/`.
+        tokenizer: the tokenizer that the release was counted with, if that is a file.
         variant: count another rendering of the records, such as `oracle`.
-        models: count on these models too: their names, or `"all"`.
-        windows: how many tokens a model holds, by its name, such as `{"qwen2.5-vl": "128K"}`.
-        text_tokenizers: path or hub id of a model's tokenizer, by its name.
-        workers: processes; what is found does not depend on it. See `build`.
+        models: the models on which tokens are counted too, by name, or `"all"`.
+        windows: the window of each model in tokens, by the model's name, such as `{"qwen2.5-vl": "128K"}`.
+        text_tokenizers: the path or hub id of each model's tokenizer, by the model's name.
+        workers: the number of processes; it does not change the result. See `build`.
         progress: see `build`.
 
     Returns:
-        A line for each file. Nothing is wrong where no line has `problems`.
+        A line for each file. If no line has `problems`, nothing is wrong.
 
     Raises:
-        ReleaseError: what is to be counted cannot be read or holds no public file, or a model is unknown.
+        ReleaseError: the paths cannot be read or hold no public file, or a model is unknown.
 
     """
     from mmlongbench.errors import ReleaseError
@@ -267,18 +269,19 @@ def audit(
 
 
 def verify(release: str | Path, *, workers: int = 1, progress: bool | None = False) -> "Verified":
-    """Check that a release is whole: every file as the lock has it, every image decodable, nothing beside them.
+    """Check that a release is whole: every file is as the lock says, every image can be decoded, and no other file is
+    there.
 
     Args:
         release: its folder.
-        workers: processes; what is found does not depend on it. See `build`.
+        workers: the number of processes; it does not change the result. See `build`.
         progress: see `build`.
 
     Returns:
-        What was looked at, and its `problems`.
+        The numbers of files that were checked, and the `problems` that were found.
 
     Raises:
-        ReleaseError: it has no lock that can be read.
+        ReleaseError: the release has no lock, or the lock cannot be read.
 
     """
     from mmlongbench.io.progress import Progress
@@ -293,14 +296,14 @@ def diff(a: str | Path, b: str | Path, *, limit: int = 5, progress: bool | None 
     Args:
         a: one release.
         b: the other.
-        limit: how many examples of a file, and images, are named; the others are counted.
+        limit: how many examples of a file, and how many images, are named; the others are only counted.
         progress: see `build`.
 
     Returns:
         The differences; `is_same` is true if there are none.
 
     Raises:
-        ReleaseError: one of them is no release.
+        ReleaseError: one of them is not a release.
 
     """
     from mmlongbench.io.progress import Progress
@@ -328,19 +331,19 @@ def score(
     Args:
         release: its folder, or the public files.
         predictions: lines of JSON, output files of the public code, or folders of these.
-        metrics: names of metrics, such as `"doc_qa,rouge"`; `default` stands for the benchmark's own, `judge` for all
-            that ask a judge.
+        metrics: names of metrics, such as `"doc_qa,rouge"`; `default` means the benchmark's own metrics, `judge` all
+            metrics that ask a judge.
         settings: the options of metrics, such as the judge and the profile. Folders of the release are filled in.
-        model: whose predictions they are; the name of `predictions` by default.
-        out: a folder, in which a file with a line for each example and metric is written. None: no file is written.
-        partial: leave out files without any prediction; else their examples score 0.
-        keep_reasoning: score predictions with their reasoning, as the public code does.
-        images: the images, where they are not in `mmlb_image/` of the release.
-        tokenizer: the tokenizer that the release was counted with, where that is a file.
+        model: the name of the model; by default the name of `predictions`.
+        out: a folder; a file with one line for each example and metric is written into it. None: no file is written.
+        partial: whether to leave out files without any prediction; otherwise their examples score 0.
+        keep_reasoning: whether to score predictions with their reasoning, as the public code does.
+        images: the folder of the images, if it is not `mmlb_image/` of the release.
+        tokenizer: the tokenizer that the release was counted with, if that is a file.
         progress: see `build`.
 
     Returns:
-        The score of each metric for each dataset and length, and the `problems` of predictions.
+        The score of each metric for each dataset and length, and the `problems` of the predictions.
 
     Raises:
         ReleaseError: the release cannot be read.
@@ -410,21 +413,21 @@ _MODULES = {
     "mmlongbench.task.metric": ("Judge", "Provenance", "Settings"),
     "tokenization": ("TokenCount",),
 }
-"""Where the types of the door are defined; a module is imported when a name of it is asked for."""
+"""The modules that define the types of this package; a module is imported when one of its names is used."""
 
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-if not TYPE_CHECKING:  # so that a type checker knows what is here, and what is not
+if not TYPE_CHECKING:  # otherwise a type checker would accept every name
 
     def __getattr__(name: str) -> object:
-        """Import a type of the door; say where a name is that task authors import.
+        """Import a type when it is first used.
 
         Raises:
-            ImportError: it is a name for task authors, which `mmlongbench.task` has.
-            AttributeError: nobody knows it.
+            ImportError: the name is for task authors; the error says that `mmlongbench.task` has it.
+            AttributeError: there is no such name.
 
         """
         from mmlongbench.field_texts import with_field_texts

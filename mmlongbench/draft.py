@@ -94,8 +94,8 @@ class Question:
     group: str | None = None
     """If set, the question is asked only about contexts that show this group (ICL: the class of the test image)."""
     is_home: bool = True
-    """Whether the question's record is made from this context. Every question must fit its context, but few get a
-    record there."""
+    """Whether the question's record is made from this context. Every question must fit the context, but only some have
+    their record made from it."""
     wording: Wording | None = None
     """The words that depend on the placed units; `parts` then hold any one of its texts."""
     chosen: str = ""
@@ -174,8 +174,8 @@ class Draft:
     closing: Closing | None = None
     """How the last units are exchanged to come close to the budget; None: they are not exchanged."""
     rendered_as_text: Rendering | None = None
-    """The form in which the units are shown, where that is not the form in which they are chosen. If that form is over
-    the length, no unit is left out: the draft does not fit."""
+    """The form in which the units are shown, if they are chosen in another form. If the shown form is over the length,
+    no unit is left out: the draft does not fit."""
     noted: tuple[str, ...] = ()
     """Short phrases about the question, such as `joined by title`. The lock counts how many of the questions that were
     examined for a release have each phrase, including questions that were then refused (see `Rejected`)."""

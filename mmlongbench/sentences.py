@@ -36,7 +36,7 @@ _SOMETIMES = _words(
     "Sep Sept Oct Nov Dec al etc ed eds trans repr rev est min max dept spp sp var subsp"
 )
 """After these abbreviations, initials and letters with periods between them, a sentence ends only before a word that
-often begins one (`_OPENERS`)."""
+often begins a sentence (`_STARTERS`)."""
 _STARTERS = _words(
     "A After All Although An And Another Any As At Because Before Both But By During Each Every Few For From Further "
     "Had Has He Her Here His However I If In It Its Later Many Most My Nevertheless On Once One Other Others Our Over "
@@ -94,8 +94,8 @@ def _ends(word: str, following: str, *, is_first: bool) -> bool:
 
 
 def _can_begin(word: str) -> bool:
-    """Return whether a sentence may begin with a word: not in lower case, and not with a sign that only continues
-    one.
+    """Return whether a sentence may begin with a word: not in lower case, and not with a sign that only continues a
+    sentence.
     """
     bare = word.lstrip(_OPENERS)
     return bool(bare) and not bare[0].islower() and bare[0] not in _GOES_ON
