@@ -1,10 +1,11 @@
 """The construction engine for long-context vision-language benchmarks: `import mmlongbench as mm`.
 
 `build` makes a release from a manifest, `plan` forecasts it, `open_release` reads its examples, `audit` counts them
-again, `verify` and `diff` compare files, `score` scores a model's predictions. Nothing is printed: results are values,
-and what a user can mend is an exception, a subclass of `MMLongBenchError`. The command line calls the same functions.
+again, `verify` checks its files, `diff` compares two releases, `score` scores a model's predictions. Nothing is
+printed: results are values, and every error that a user can fix is an exception, a subclass of `MMLongBenchError`. The
+command line calls the same functions.
 
-Who writes builders, readers or metrics imports the other door: `import mmlongbench.task as mt`.
+To write builders, readers or metrics, use `import mmlongbench.task as mt`.
 """
 
 from collections.abc import Mapping, Sequence
