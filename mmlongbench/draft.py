@@ -36,7 +36,7 @@ class Unit:
     data: Mapping[str, Any] = field(default_factory=dict)
     """The values that the record needs from this unit."""
     is_optional: bool = False
-    """Whether it may be skipped where it does not fit, while later units are still taken (pictures of MM-NIAH). It is
+    """Whether it may be skipped if it does not fit, while later units are still taken (pictures of MM-NIAH). It is
     never a closing unit."""
     excluded: str = ""
     """Why it must not stand in this context, or empty; the packer skips such a unit and counts the reason."""
@@ -128,7 +128,7 @@ class TakeOrder(ABC):
         return 0
 
     def wider(self, length: int) -> "TakeOrder | None":
-        """Return an order that shows more groups, or None; it is used where this order is exhausted before a context is
+        """Return an order that shows more groups, or None. It is used if this order is exhausted before a context is
         full.
         """
         return None

@@ -80,7 +80,7 @@ class Fault:
     place: str = ""
     """The line, row or page inside the file."""
     field: str = ""
-    """The field of the row; empty where the fault is about the whole row."""
+    """The field of the row; empty if the fault is about the whole row."""
     todo: str = ""
     """What a user can do about it."""
     is_expected: bool = False
@@ -102,7 +102,7 @@ class Fault:
         return f"{where + ': ' if where else ''}{self.reason}: expected {self.expected}, found {self.found}{todo}"
 
     def fields(self) -> dict[str, object]:
-        """Return the fault as plain values for `rejects.jsonl`; `is_expected` is there only where it is true."""
+        """Return the fault as plain values for `rejects.jsonl`; `is_expected` is there only if it is true."""
         found = asdict(self)
         return found if self.is_expected else {key: value for key, value in found.items() if key != "is_expected"}
 

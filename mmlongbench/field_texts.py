@@ -57,7 +57,7 @@ def _wrapped(name: str, text: str) -> list[str]:
 
 
 def _own_texts(kind: type) -> Mapping[str, str]:
-    """Return the texts of the fields that a class itself declares; nothing where its source code is not available."""
+    """Return the texts of the fields that a class itself declares; empty if its source code is not available."""
     try:
         file = inspect.getsourcefile(kind)
     except TypeError:

@@ -30,7 +30,7 @@ _BEFORE_NUMBERS = _words(
     "No Nos no nos Nr nr Vol Vols vol vols Fig Figs fig figs Eq Eqs eq eqs Art art Sec sec Sect sect Ch ch Chap chap "
     "p pp P Pp Op op Bk bk Pt pt Ex ex par para Par fl n v l ll N° n°"
 )
-"""After these abbreviations a sentence goes on where a number follows."""
+"""After these abbreviations a sentence goes on if a number follows."""
 _SOMETIMES = _words(
     "St Ste Mt Ft Ave Blvd Rd Sq Jr Sr Esq Inc Ltd Co Corp Cos Bros Cie Dept Univ Assn Jan Feb Mar Apr Jun Jul Aug "
     "Sep Sept Oct Nov Dec al etc ed eds trans repr rev est min max dept spp sp var subsp"

@@ -52,7 +52,7 @@ def page_unit(path: str, index: int, role: mt.Role, place: tuple[int, ...], labe
 
 
 def text_unit(page: mt.Unit, text: str) -> mt.Unit:
-    """Return the same page as text, with its number."""
+    """Return a page as a text unit, with the number of the page before the text."""
     head = _head(str(page.group), f" (page {page.data['index']})")
     return replace(page, body=f"\n{text}", head=head, data={**page.data, "text": text})
 

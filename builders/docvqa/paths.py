@@ -49,7 +49,7 @@ def folder_of(path: str) -> str:
 
 
 def path_of_page(path: str, index: int) -> str:
-    """Return the path of another page of the same document, from the path of one; empty if that has no page number.
+    """Return the path of the page `index` of the same document as the page `path`; empty if `path` has no page number.
 
     >>> path_of_page("mmlongbench-doc/ab/ab_page12.jpg", 3), path_of_page("slideVQA/deck/a-deck-4-1024.jpg", 0)
     ('mmlongbench-doc/ab/ab_page3.jpg', 'slideVQA/deck/a-deck-1-1024.jpg')
@@ -84,8 +84,9 @@ def _position(place: int, count: int) -> str:
 
 
 def runs_between(shown: Sequence[int]) -> str:
-    """Return the runs of numbers that are missing between the shown ones, such as `1-2, 7-7`.
+    """Return the ranges of numbers that are missing between the shown ones, such as `1-2, 7-7`.
 
-    It is a string because loaders give another type to a column in which all lists are empty, as at long lengths.
+    The result is a string, because loaders would give a column of lists another type if all its lists were empty, as at
+    long lengths.
     """
     return ", ".join(f"{a + 1}-{b - 1}" for a, b in itertools.pairwise(shown) if b > a + 1)

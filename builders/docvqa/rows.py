@@ -22,7 +22,7 @@ class DocumentQuestion(Row):
     pages: tuple[int, ...]
     """The answer pages, from 0, ascending; empty if the question is not answerable."""
     pages_field: str = "evidence_pages"
-    """The source's name of the pages, for rejects."""
+    """The name of the field with the pages in the source, for rejects."""
     window: tuple[int, int] | None = None
     """The first and last page that the question is about, from 0; None: the whole document."""
     sources: tuple[str, ...] = ()

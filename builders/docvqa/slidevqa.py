@@ -85,7 +85,7 @@ def _named_slides(questions: Path) -> dict[str, tuple[str, ...]]:
 
 
 def _deck(deck: Path, root: Path, named: tuple[str, ...]) -> PageImages | Fault:
-    """Return a deck's slides as its questions name them, else all slides if no number is missing."""
+    """Return the slides that the questions about a deck name, else all its slides; a missing slide is a fault."""
     there = {
         path.name
         for path in deck.iterdir()

@@ -40,7 +40,9 @@ class Read:
         return frozenset(n for n, page in enumerate(self.pages) if all(phrase in page for phrase in phrases))
 
     def printed(self, pages: Sequence[int]) -> tuple[int, ...]:
-        """Return the pages that begin or end with the given page numbers, in case the source means printed numbers."""
+        """Return the pages on which the given numbers are printed first or last, because the source may mean printed
+        page numbers; empty unless each number is printed on one page.
+        """
         ends = [set(page.split()[:1] + page.split()[-1:]) for page in self.pages]
         found = [[n for n, end in enumerate(ends) if str(page + 1) in end] for page in pages]
         return tuple(each[0] for each in found) if all(len(each) == 1 for each in found) else ()

@@ -126,9 +126,9 @@ class ManyShot(mt.SharedContextBuilder[ClassifiedImage]):
         return f"{record.get('domain', self.dataset)}: {name}" if name else ""
 
     def _table(self, sources: mt.Sources, domain: str) -> tuple[str, ...]:
-        """Return the classes of a domain that both splits have, in the order in which a sample visits them.
+        """Return the classes of a domain that both splits have, in the order in which a stratified sample visits them.
 
-        So a small sample has test images of the first classes, which the shortest contexts show.
+        So even a small sample has test images of the first classes, which are the classes that short contexts show.
         """
         found = _classes(sources).items()
         kinds = (kind for kind, each in found if each.domain == domain and each.exemplars and each.tests)

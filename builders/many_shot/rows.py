@@ -7,6 +7,6 @@ class ClassifiedImage(Row):
     """A picture to classify."""
 
     image: str
-    """The source's name of the picture."""
+    """The name of the picture in the source."""
     kind: str
     """The id of its class among the reader's `image_classes`."""

@@ -1,4 +1,4 @@
-"""The haystack of MM-NIAH: passages and pictures of web pages, page after page, none of which gives a needle away."""
+"""The haystack of MM-NIAH: the passages and pictures of web pages, without those that would give a needle away."""
 
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence

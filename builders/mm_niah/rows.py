@@ -31,7 +31,7 @@ class HaystackQuestion(Row):
     counts: tuple[int, ...] = ()
     """The numbers for counting, one for each needle; every other picture of a context has 0."""
     choices: tuple[str, ...] = ()
-    """The picture options for retrieval and reasoning over pictures, by the source's names."""
+    """The picture options for retrieval and reasoning over pictures, by their names in the source."""
     right: int = -1
     """The index of the right choice in `choices`."""
     shown: tuple[str, ...] = ()

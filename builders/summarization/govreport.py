@@ -71,7 +71,7 @@ class GovReport(Reader[Summarised]):
 
 
 def _stems(folder: Path) -> Mapping[str, Sequence[str]]:
-    """Return the names of PDFs without their endings, by their lower-case form."""
+    """Return the names of PDFs without endings, grouped by their lower-case form."""
     found: dict[str, list[str]] = {}
     for stem in pdfs_by_name(folder):
         found.setdefault(stem.casefold(), []).append(stem)

@@ -18,7 +18,7 @@ SIZE = 5
 _TRACE = 0.02
 """A summary page with a heading has at least this share of the summary; a table of contents does not."""
 _BESIDE = 0.05
-"""A page beside a summary page continues it if it has this share of the summary; so do several pages in a row."""
+"""A page beside a summary page continues the summary if it has this share of it; then the next page may continue it."""
 _LINES = 3
 """A heading may be split over at most so many lines."""
 _HYPHEN = re.compile(r"[\u00ad\u2010-\u2015\u2212-]\s*\n?\s*")
@@ -89,8 +89,9 @@ def _beside(removed: Mapping[int, str], holds: Sequence[float]) -> dict[int, str
 
 
 def heading_in(text: str) -> str:
-    r"""Return the first of GAO's headings that is on lines of its own, or runs into its paragraph in capitals; else
-    empty.
+    r"""Return the first of GAO's headings in a text; empty if there is none.
+
+    A heading has lines of its own, or begins a line with its usual capital letters or in capitals alone.
 
     >>> heading_in("Highlights\nW HAT  GAO F OUND\nThe agency"), heading_in("what GAO found in 2009")
     ('What GAO Found', '')

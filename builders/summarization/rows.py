@@ -21,7 +21,7 @@ class Summarised(Row):
     """Documents with their summary."""
 
     source_id: str = ""
-    """The source's id of a report, if the released id is another one."""
+    """The id of a report in the source, if the released id is another one."""
     kind: Kind
     """A report, or the documents of a case."""
     docs: tuple[str, ...]

@@ -11,7 +11,7 @@ class PhotographQuestion(Row):
     question: str
     answer: Literal["Yes", "No"]
     needles: tuple[str, ...]
-    """The photographs that the question is about, by the source's names."""
+    """The photographs that the question is about, by their names in the source."""
     negatives: tuple[str, ...] = ()
     """The source's own photographs without the anchor object, which are taken before those of the pool."""
     anchor: str = ""

@@ -11,7 +11,7 @@ class EntityQuestion(Row):
     original_question: str
     """The question with the entity's name instead of the picture; it is also the query of the retrieval."""
     image: str
-    """The source's name of the picture."""
+    """The name of the picture in the source."""
     answer: tuple[str, ...]
     """The released answers; a match with any of them counts."""
     answer_range: tuple[float, float] | None = None

@@ -98,7 +98,7 @@ class PackedRecord:
     missing: int
     """How many more units of mean size would have fitted."""
     pictures: dict[str, str] = field(default_factory=dict)
-    """The source's names of its pictures, by released path; moved to `ShownImages` when the lines are written."""
+    """The names of its pictures in the source, by released path; moved to `ShownImages` when the lines are written."""
     kind: Literal["record"] = "record"
 
 
@@ -135,7 +135,7 @@ class ShownImages:
     pages: list[str]
     """The released paths of pages."""
     pictures: dict[str, list[str]]
-    """The source's names of pictures, by released path."""
+    """The names of pictures in the source, by released path."""
     kind: Literal["shown"] = "shown"
 
 

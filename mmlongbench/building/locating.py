@@ -25,7 +25,7 @@ def find_sources(
     folder: Path,
     drawn: dict[str, dict[str, Path]],
 ) -> dict[str, Path]:
-    """Return the paths of a dataset's sources, by the reader's names for them.
+    """Return the path of each source of a dataset, by the name that the reader gives the source.
 
     A sample is drawn into the folder, once for each reader, and kept in `drawn` by the reader's name.
     """

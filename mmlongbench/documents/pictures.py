@@ -59,7 +59,7 @@ class Picture:
         return hashlib.sha256(self._bytes()).hexdigest()
 
     def released(self) -> bytes:
-        """Return its bytes as released.
+        """Return the picture's bytes as released: those of the source, or the picture encoded anew (`released_bytes`).
 
         Raises:
             Rejected: its pixels cannot be decoded.
@@ -71,7 +71,7 @@ class Picture:
             raise Rejected(_broken(self.source, error)) from error
 
     def likeness(self) -> bytes:
-        """Return a value that says what it looks like (see `likeness`).
+        """Return what the picture looks like, as a value that can be compared (see `pixels.likeness`).
 
         Raises:
             Rejected: its pixels cannot be decoded.
@@ -129,10 +129,10 @@ class Pictures:
         self.sizes: dict[str, tuple[int, int]] = {}
         """(width, height) by released path, of the pictures looked up so far."""
         self.origins: dict[str, str] = {}
-        """The source's name of each picture, by released path."""
+        """The name of each picture in the source, by released path."""
 
     def __getitem__(self, name: str) -> Picture:
-        """Return a picture by the source's name.
+        """Return a picture by its name in the source.
 
         Raises:
             Rejected: it is missing, cannot be read, or is too large; the reject says which.
@@ -150,7 +150,7 @@ class Pictures:
         return self._known[name]
 
     def file(self, name: str) -> PictureFile | None:
-        """Return a picture's file by the source's name, or None if there is none; the file is not read."""
+        """Return the file of a picture by its name in the source, or None if there is none; the file is not read."""
         return self._find(normpath(name))
 
     def _read(self, name: str) -> Picture:

@@ -33,7 +33,7 @@ class Erratum(BaseModel):
     source: str = Field(min_length=1)
     """Where the correction comes from."""
     set: dict[str, object] = {}
-    """The correct values, by the source's own field names."""
+    """The correct values, by the names of the fields in the source."""
     was: dict[str, object] = {}
     """The wrong values; if the source has other values, the row is rejected."""
     drop: bool = False

@@ -214,9 +214,7 @@ def _take(
 def _close(
     taken: list[Unit], spare: list[Unit], room: int, closing: Closing, separator: int, pricer: Pricer
 ) -> tuple[Unit, ...]:
-    """Exchange the last units taken for those that fill the room best; fewer are exchanged where that fills it
-    better.
-    """
+    """Exchange the last units taken, up to `closing.last` of them, for the units that fill the room best."""
     spared = [pricer.unit(unit).total + separator for unit in spare]
     best, least = tuple(taken), room + 1
     givable = [number for number, unit in enumerate(taken) if not unit.is_optional][-closing.last :]

@@ -1,7 +1,7 @@
 """Needles inside text: a sentence is put between two sentences of the passage at its depth (MM-NIAH).
 
-Where the depth is at the edge of a passage, or the edge is nearer than any end of a sentence, the needle goes before
-the first or after the last sentence of the passage. Where there is no text, between two pictures, it stands alone. So a
+If the depth is at the edge of a passage, or the edge is nearer than any end of a sentence, the needle goes before the
+first or after the last sentence of the passage. Between two pictures, where there is no text, it stands alone. So a
 needle is never farther from its depth than half of the unit there. No passage gets a second needle, unless there are
 more needles than passages.
 """
@@ -75,8 +75,8 @@ def _ends(text: str) -> list[int]:
 
 
 def _inside(hay: Sequence[Unit], bounds: Sequence[int], target: float, free: Set[int], price: Price) -> Slot | None:
-    """Return the nearest free boundary between two sentences of the passage that spans the target; None if none is
-    near.
+    """Return the boundary between two sentences that is nearest to the target, in the passage around it. None: there is
+    no passage, it has a needle, or no boundary is within half of the passage's tokens.
     """
     host = min(bisect_left(bounds, target), len(bounds) - 1) - 1
     if host not in free or not 0 < target < bounds[-1]:
@@ -90,7 +90,9 @@ def _inside(hay: Sequence[Unit], bounds: Sequence[int], target: float, free: Set
 
 
 def _at_an_edge(hay: Sequence[Unit], bounds: Sequence[int], target: float, free: Set[int], texts: Set[int]) -> Slot:
-    """Return the nearest boundary of units: at the edge of a free passage, or alone where neither side is text."""
+    """Return the nearest boundary of two units at which the sentence can go into a free passage, or stand alone because
+    neither unit is text.
+    """
     for at in sorted(range(len(bounds)), key=lambda at: (abs(bounds[at] - target), at)):
         beside = [number for number in (at - 1, at) if number in free]
         if beside:

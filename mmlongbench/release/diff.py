@@ -22,7 +22,7 @@ _WRITTEN = "the same values, written otherwise"
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A number of things, of which the first are named."""
+    """How many things there are, and the names of the first ones."""
 
     count: int = 0
     """How many there are."""

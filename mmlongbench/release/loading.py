@@ -36,7 +36,7 @@ class AuditedDataset:
     reserve: int | None = None
     """The tokens that are kept free; None if not known."""
     variant: str = ""
-    """Another form of the prompts that is counted instead of the released one; empty: the released one."""
+    """The form of the prompts that is counted, such as `oracle`; empty: the released form."""
     is_locked: bool = True
     """Whether a lock says what the records must contain; records of other origin have no such counts."""
     spec: DatasetSpec | None = None

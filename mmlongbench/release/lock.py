@@ -136,7 +136,7 @@ class ClassCounts(_Part):
     """The counts of the classes of a dataset of pictures."""
 
     splits: dict[str, str]
-    """The source's names of the splits `exemplars` and `tests`."""
+    """The names in the source of the splits `exemplars` and `tests`."""
     domains: dict[str, DomainCounts]
 
 

@@ -90,7 +90,7 @@ class Builder(ABC, Generic[RowT]):
         return record.get("answer")
 
     def question(self, record: Record) -> str:
-        """Return the question alone, as a judge sees it; empty where the task has none."""
+        """Return the question alone, as a judge sees it; empty if the task has none."""
         question = record.get("question")
         return question if isinstance(question, str) else ""
 
@@ -107,7 +107,7 @@ class Builder(ABC, Generic[RowT]):
         return None
 
     def source_id(self, record: Record) -> str:
-        """Return the id of a record's question in its source, where the released id is another one; empty if unknown.
+        """Return the id of a record's question in its source, if the released id is another one; empty if unknown.
 
         Published claims of gold summaries are looked up by it.
         """

@@ -32,8 +32,8 @@ class FileName:
 
 @dataclass(frozen=True, slots=True)
 class FilePattern:
-    """The pattern of a path below `mmlb_data/` with the slots {name}, {k}, and where needed {questions},
-    {placements}.
+    """The pattern of a path below `mmlb_data/`, with the slots {name} and {k}, and {questions} and {placements} if
+    needed.
     """
 
     template: str

@@ -22,7 +22,7 @@ PROFILES: tuple[Profile, ...] = ("official", "paper", "ours")
 for another."""
 
 LENIENT = "lenient"
-"""The choice of metrics whose scores are an upper bound. They enter an average only where a user asks for it."""
+"""The choice of metrics whose scores are an upper bound. They enter an average only if a user asks for it."""
 
 Details: TypeAlias = Mapping[str, Any]
 """The values that a metric gives beside the score: numbers (reports show their means), flags, short texts; all of
@@ -46,7 +46,7 @@ class ScoringInput:
     gold: object
     """The answer, as the builder gives it."""
     prediction: str
-    """The model's output; without its reasoning, unless the user keeps that; empty where it gave no answer."""
+    """The output of the model, without reasoning unless the user keeps it; empty if the model gave no answer."""
     lead: str = ""
     """The text that the public code puts before the output in its own files, such as `Answer:`."""
     place: int = 0
@@ -54,16 +54,16 @@ class ScoringInput:
     kind: str = ""
     """The kind of the example, as its task declares it (`TaskSpec.kind`)."""
     question: str = ""
-    """The question alone, without the text that the prompt puts around it; empty where the task has none."""
+    """The question alone, without the text that the prompt puts around it; empty if the task has none."""
     answer_format: object = None
-    """The format of the answer, such as `Integer` or `List`, as the builder gives it; None where it has none.
+    """The format of the answer, such as `Integer` or `List`, as the builder gives it; None if it has none.
 
     In releases of other tools it may be any JSON value.
     """
     evidence: Evidence | None = None
-    """Where the answer is; None where the builder does not say."""
+    """Where the answer is; None if the builder does not say."""
     source_id: str = ""
-    """The id of the question in its source, where the released id is another one; empty if unknown."""
+    """The id of the question in its source, if the released id is another one; empty if unknown."""
     cluster: str = ""
     """An id that questions about the same thing share (`Builder.cluster`)."""
     facets: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -89,7 +89,7 @@ class Judge:
     url: str
     """The address, such as `http://127.0.0.1:8000/v1`."""
     models: tuple[str, ...]
-    """One judge, or the members of a committee; empty: the model that the public code uses, where the metric knows
+    """One judge, or the members of a committee; empty: the model that the public code uses, if the metric knows
     it."""
     cache: Path | None = None
     """An SQLite file that keeps every answer; a call whose answer is there is not made again."""

@@ -14,7 +14,7 @@ Record: TypeAlias = dict[str, Any]
 
 
 SourcePaths: TypeAlias = Mapping[str, Path]
-"""The paths that a manifest gives under `source`, by the reader's names for the sources."""
+"""The paths that a manifest gives under `source`, by the names that the reader gives its sources."""
 
 
 class Row(BaseModel):
@@ -53,7 +53,7 @@ class RawRow:
     id: str
     """The id of the row that is made of it."""
     fields: dict[str, Any]
-    """The fields of the row, by the source's names."""
+    """The fields of the row, by their names in the source."""
     file: str = ""
     """The name of the source file that the row is in, for rejects."""
     place: str = ""
@@ -71,7 +71,7 @@ class Suspect:
     evidence: str
     """Why it may be wrong, in words."""
     correction: Mapping[str, Any] = field(default_factory=dict)
-    """The correct values, by the source's own field names; empty where they are not known."""
+    """The correct values, by the names of the fields in the source; empty if they are not known."""
 
 
 def raw_row(id: str, fields: dict[str, Any] | Fault, file: str, place: str) -> RawRow | RowFault:

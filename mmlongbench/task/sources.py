@@ -46,8 +46,8 @@ class Document:
     pages: tuple[Page, ...]
     """All pages, in order."""
     keys: tuple[str, ...] = ()
-    """A key for each page: pages with the same content have the same key, blank pages an empty one. Only where
-    `TaskSpec.page_keys` asks for them."""
+    """A key for each page: pages with the same content have the same key, blank pages an empty one. There are keys only
+    if `TaskSpec.page_keys` asks for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +57,9 @@ class ImageClass:
     name: str
     """The name that a label shows."""
     domain: str
-    """The domain of the class; an example shows classes of one domain only. Empty where there are no domains."""
+    """The domain of the class; an example shows classes of one domain only. Empty if there are no domains."""
     exemplars: Sequence[str]
-    """The pictures that may be shown with their label, by the source's names."""
+    """The pictures that may be shown with their label, by their names in the source."""
     tests: int
     """How many test pictures the source has for this class."""
 
@@ -69,9 +69,9 @@ class ImageClasses:
     """All classes of a source."""
 
     exemplar_split: str
-    """The source's name of the split whose pictures may be shown."""
+    """The name in the source of the split whose pictures may be shown."""
     test_split: str
-    """The source's name of the split whose pictures are asked about."""
+    """The name in the source of the split whose pictures are asked about."""
     classes: Mapping[str, ImageClass] = field(default_factory=dict)
     """The classes, each by its id."""
 
@@ -115,7 +115,7 @@ class Documents:
         raise Rejected(self.faults.get(id, missing))
 
     def page_texts(self, id: str) -> tuple[str, ...]:
-        """Return the text of each page of a document, where the task's `TaskSpec.page_texts` asks for it.
+        """Return the text of each page of a document, if `TaskSpec.page_texts` of the task asks for it.
 
         Raises:
             DraftError: the task does not ask for texts.
@@ -157,7 +157,7 @@ class Images:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of all pictures of the pool, sorted; empty where the reader has no pool (`Reader.shows`)."""
+        """The names of all pictures of the pool, sorted; empty if the reader has no pool (`Reader.shows`)."""
         return self._names
 
     def __getitem__(self, name: str) -> Picture:
@@ -174,15 +174,14 @@ class Images:
         return self.shown[name]
 
     def is_asked(self, picture: Picture) -> bool:
-        """Return whether a picture has the same bytes as one that any row of the source, kept or not, asks about."""
+        """Return whether a row of the source, kept or not, asks about a picture with the same bytes as this one."""
         if self._asked is None:
             files = map(self.pictures.file, dict.fromkeys(self._asked_names))
             self._asked = PictureBytes(file for file in files if file is not None)
         return picture.source in self._asked
 
     def likeness(self, name: str) -> bytes:
-        """Return a value that says what a picture looks like, by its name (see `is_like_any`). Each picture is decoded
-        once.
+        """Return what the picture with this name looks like, as a value for `is_like_any`; each is decoded once.
 
         Raises:
             Rejected: it is missing or broken.
@@ -195,7 +194,7 @@ class Images:
         return self._likenesses[picture.path]
 
     def origin(self, path: str) -> str | None:
-        """Return the source's name of a picture by its path in the release; None for a page."""
+        """Return the name in the source of the picture that has this path in the release; None for a page."""
         return self.pictures.origins.get(path)
 
     def decode(self, path: str) -> None:
@@ -220,7 +219,7 @@ class Images:
 
 
 class WebPages:
-    """The interleaved pages of a dataset, with pictures by the source's names."""
+    """The interleaved pages of a dataset, in which a picture has its name in the source."""
 
     def __init__(self, pages: Mapping[str, Sequence[str | Image]]) -> None:
         """`pages` has the pages by id, in the source's order."""

@@ -64,7 +64,7 @@ class TaskSpec:
     """Other metrics that its answers can be scored by; a metric that uses a judge has a name that begins with
     `judge-`."""
     averaged_metric: str = ""
-    """The metric by which its datasets enter averages, where it was scored; else `metric`."""
+    """The metric by which its datasets enter averages, if it was scored; otherwise `metric` is used."""
     kind: str = ""
     """The kind of its examples, for judges whose prompts differ by kind: summaries of a `report` or a `case`."""
     category: str = ""
@@ -75,7 +75,7 @@ class TaskSpec:
     reserve: int = 256
     """Tokens kept free for the answer and a chat template; a manifest may set another number."""
     placements: Placements | None = None
-    """The placements of needles; None where the task has no needles."""
+    """The placements of needles; None if the task has no needles."""
     format: FileFormat = JSON_LINES
     """The format of a public file; one JSON object a line by default."""
     is_answer_of_context: bool = False
@@ -94,9 +94,9 @@ class TaskSpec:
     full_prompt: FullPrompt | None = None
     """How long the prompt with every unit may be; None: any length."""
     paper_images: tuple[float, ...] = ()
-    """Images per example at the five standard lengths in the paper (Table 3), where they are known."""
+    """Images per example at the five standard lengths in the paper (Table 3); empty if they are not known."""
     bundle: Bundle | None = None
-    """A second file of the same records, where the public format has another shape (ICL)."""
+    """A second file of the same records, if the public format has another shape (ICL)."""
 
 
 @dataclass(frozen=True, slots=True)

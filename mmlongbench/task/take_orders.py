@@ -147,7 +147,7 @@ class Rounds(TakeOrder):
     exemplars: Callable[[str], Iterable[str]]
     """Returns the pictures of a class in a drawn order."""
     unit: Callable[[str, str, int, int], Unit]
-    """(class, picture, label, round) → unit, excluded where the picture may not be shown; it sets the unit's place."""
+    """(class, picture, label, round) → unit; the unit is excluded if the picture may not be shown."""
     order: Callable[[str, Sequence[str]], Sequence[str]]
     """(name of a draw, classes) → the classes in that drawn order."""
     labels: Callable[[Sequence[str]], Sequence[str]] | None = None

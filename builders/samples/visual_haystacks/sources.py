@@ -20,7 +20,7 @@ COUNT = 330
 closing has a choice."""
 QUESTIONS = 12
 OWN = 9
-"""The number of a question's own negatives, as in the original's files of ten photographs."""
+"""The number of negatives that each question lists, as in the original files with ten photographs a question."""
 DRAWS = Draws(("drawn photographs",))
 Row: TypeAlias = dict[str, object]
 
@@ -86,7 +86,7 @@ def _several(photographs: Sequence[Photograph]) -> Iterator[_Asked]:
 def _needles(
     photographs: Sequence[Photograph], anchor: str, having: int, count: int, draws: Draws
 ) -> tuple[str, list[str]]:
-    """Return a target, and photographs with the anchor of which `having` show the target."""
+    """Return a target, and `count` photographs with the anchor; `having` of these photographs show the target."""
     drawn = draws.order("needles", (p for p in photographs if anchor in p.shows), lambda p: p.name)
     for target in draws.order("targets", THINGS.keys() - {anchor}):
         hit = [p.name for p in drawn if target in p.shows][:having]

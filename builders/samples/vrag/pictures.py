@@ -29,9 +29,7 @@ _DRAWN: Mapping[str, Callable[[tuple[int, int], int, Draws], Sheet]] = {
 
 
 def draw_picture(kind: str, number: int, variant: int, draws: Draws) -> bytes:
-    """Return the JPEG of an entity, given by its number among all entities and by its variant among those of its
-    kind.
-    """
+    """Return the JPEG of an entity; `number` counts all entities, and `variant` those of the kind."""
     picture = _DRAWN[kind](SIZES[number % len(SIZES)], variant, draws).finished()
     exif = Image.Exif()
     if number == TURNED:

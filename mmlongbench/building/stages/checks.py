@@ -26,10 +26,10 @@ _AROUND = 24
 
 
 def check_draft(dataset: Dataset, draft: Draft, row: Row) -> None:
-    """Refuse a draft that is not about its own row alone, or that has no take order.
+    """Refuse a draft that does not have exactly one question, about its row, or that has no take order.
 
     Raises:
-        PluginCallError: it does not have one question with the row's id, or its take order is of a wrong type.
+        PluginCallError: the questions are not one with the row's id, or the take order is of a wrong type.
 
     """
     if fault := order_fault(draft):
@@ -135,8 +135,8 @@ class SameAnswers:
             raise _broken(self._dataset, "needles()", f"the needles at {other} differ from those at {at}", row)
 
     def _needles_at(self, record: Record, example: PackedExample, row: Row) -> bytes:
-        """Return a digest of the needles of a record, all of which must be in the prompt; empty if the record does not
-        say.
+        """Return a digest of the needles of a record, after checking that all of them are in the prompt; empty if the
+        record does not say what its needles are.
         """
         with calling("builder", self._dataset.spec.builder, "needles()", row):
             given = self._dataset.builder.needles(record)

@@ -85,7 +85,7 @@ def _is_made(build_dir: BuildDir, line: MadeImage) -> bool:
 
 
 def _copy_pictures(session: Session, shard: Shard, block: int) -> Iterator[MadeImage]:
-    """Copy a block of pictures: the source's own bytes, or the bytes of the picture turned upright."""
+    """Write a block of pictures: the bytes of the source, or the picture encoded anew (see `Picture.released`)."""
     dataset, build_dir = session.dataset(shard.dataset), session.build_dir
     first = block * TOGETHER
     for path, name in session.needed(shard.dataset).pictures[first : first + TOGETHER]:

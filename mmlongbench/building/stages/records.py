@@ -255,7 +255,7 @@ def _fault(error: DoesNotFitError | Rejected, length: int) -> Fault:
 
 
 def _shown(dataset: Dataset, example: PackedExample) -> dict[str, str]:
-    """Return the source's names of the pictures of an example, by released path."""
+    """Return the names in the source of the pictures of an example, by released path."""
     if not dataset.sources.has_images:
         return {}
     return {path: name for path in example.prompt.images if (name := dataset.sources.images.origin(path))}
