@@ -52,7 +52,7 @@ class Unit:
 
     @property
     def text(self) -> str:
-        """Return its text without the image; the text price is counted on it."""
+        """Return the text of the unit, without the image; the text tokens of the unit are those of this text."""
         return self.head + (self.body if isinstance(self.body, str) else "") + self.tail
 
 
@@ -97,7 +97,7 @@ class Question:
     """Whether the question's record is made from this context. Every question must fit the context, but only some have
     their record made from it."""
     wording: Wording | None = None
-    """The words that depend on the placed units; `parts` then hold any one of its texts."""
+    """The words that depend on the placed units. If they are set, `parts` has any one of their texts."""
     chosen: str = ""
     """The text of `wording` that was chosen for a finished example; empty before."""
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 import mmlongbench.task as mt
 
 PAGE = re.compile(r"page(\d{1,6})\.\w+$")
-"""The end of a page's path; its number, from 0, is the matched group."""
+"""Matches the end of the path of a page's image; the group is the number of the page, from 0."""
 
 
 def find_number(path: str) -> int | None:
@@ -58,7 +58,7 @@ def text_unit(page: mt.Unit, text: str) -> mt.Unit:
 
 
 def with_text(documents: mt.Documents, page: mt.Unit) -> mt.Unit:
-    """Return a page as the text that its PDF has; the unit's data name the `document`."""
+    """Return a page as the text that its PDF has; `page.data` must name the `document`."""
     return text_unit(page, documents.page_text(page.data["document"], page.data["index"]))
 
 

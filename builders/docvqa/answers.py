@@ -43,7 +43,7 @@ class Answer:
 
 
 def normalise(value: object, declared: str) -> Answer | Fault:
-    """Make an answer, given as text or as a JSON value, and its declared format agree.
+    """Return an answer whose text and format agree, made from a text or JSON value and from the declared format.
 
     >>> normalise("21%", "Int")
     Answer(format='String', values=('21%',), repairs=('integer-to-string',))

@@ -1,5 +1,5 @@
-"""The pages of a context: which pages of the own document may be shown, which page it is cut around, what is put
-beside it.
+"""Chooses the pages of a context: which pages of the question's document may be shown, which of these the document is
+cut around, and which documents are put beside it.
 
 A document is cut around its anchor: the answer pages or, if the question has no answer, one page that takes their
 place. If that page were always in the middle of the document, readers could tell unanswerable questions from others,

@@ -18,7 +18,8 @@ NAMES_PAGE = re.compile(rf"\b(?:page|slide)s?\s*{_NUMBER}|\b{_NTH}\s+(?:page|sli
 
 
 def page_index(path: str) -> int:
-    """Return the page's number, from 0, by its image's name: `_page<N>` is from 0, a slide's `-<N>-1024` from 1.
+    """Return the number of a page, from 0, by the name of its image: `_page<N>` counts from 0, a slide's `-<N>-1024`
+    from 1.
 
     >>> page_index("mmlongbench-doc/ab/ab_page12.jpg"), page_index("slideVQA/deck/a-deck-4-1024.jpg")
     (12, 3)
@@ -37,7 +38,7 @@ def find_index(path: str) -> int | None:
 
 
 def folder_of(path: str) -> str:
-    """Return the name of the folder of a page's image, which belongs to its document.
+    """Return the name of the folder that a page's image is in; each document has a folder of its own.
 
     >>> folder_of("mmlongbench-doc/ab/ab_page12.jpg"), folder_of("ab_page12.jpg")
     ('ab', '')

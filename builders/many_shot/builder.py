@@ -75,11 +75,11 @@ class ManyShot(mt.SharedContextBuilder[ClassifiedImage]):
         return lambda row: row.kind in asked
 
     def draft(self, row: ClassifiedImage, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
-        """Return the context from which the test image's record is made, asked about this image alone."""
+        """Return the context from which the record of a test image is made, with a question about this image alone."""
         return self._context(_classes(sources)[row.kind].domain, self._home(row, sources), [row], sources)
 
     def contexts(self, rows: Sequence[ClassifiedImage], sources: mt.Sources) -> list[mt.Draft]:
-        """Return a context for each set of each domain; it asks about all test images of the domain."""
+        """Return a context for each set of each domain, with a question about each test image of the domain."""
         domains: dict[str, list[ClassifiedImage]] = {}
         for row in rows:
             domains.setdefault(_classes(sources)[row.kind].domain, []).append(row)
@@ -87,7 +87,7 @@ class ManyShot(mt.SharedContextBuilder[ClassifiedImage]):
         return [self._context(name, number, domains[name], sources) for name in sorted(domains) for number in numbers]
 
     def record(self, example: mt.PackedExample) -> mt.Record:
-        """Return a test image with the set that was drawn for it, in a fixed order."""
+        """Return the record of a test image, with the set of exemplars that was drawn for it, in a fixed order."""
         data = example.question.data
         labels = {str(unit.group): int(unit.data["label"]) for unit in example.units}
         return {
@@ -139,7 +139,7 @@ class ManyShot(mt.SharedContextBuilder[ClassifiedImage]):
         return sources.draws.integer(f"set of {row.id}", 0, self.options.sets - 1)
 
     def _context(self, domain: str, number: int, rows: Sequence[ClassifiedImage], sources: mt.Sources) -> mt.Draft:
-        """Return one set of exemplars, asked about all these test images."""
+        """Return the context of one set of exemplars, with a question about each of these test images."""
         table, draws = self._table(sources, domain), sources.draws.at("set", number)
         names = {kind: _classes(sources)[kind].name for kind in table}
         rounds = mt.Rounds(

@@ -58,7 +58,7 @@ def read_annotation(raw: Mapping[str, object] | Fault) -> Annotation | Fault:
 
 
 def own_page(found: Annotation) -> WebPage:
-    """Return the row's context without its needles; it is the first page of its haystack."""
+    """Return the context of a row without the needles; it is the first page of the row's haystack."""
     context, asked = found.context, set(asked_by(found))
     for start, end in sorted(found.sentences, reverse=True):
         context = f"{context[:start]} {context[end:]}"

@@ -21,7 +21,7 @@ Ordinal = Literal["rewrite", "neutral", "source"]
 
 @dataclass(frozen=True, slots=True)
 class NeedlePlace(mt.Wording):
-    """A question that names its needle in words by its place among all pictures of the context."""
+    """A question that names the needle by an ordinal: the place of the needle among all pictures of the context."""
 
     question: str
     named: NamedPicture

@@ -85,7 +85,7 @@ class MMNIAH(mt.Builder[HaystackQuestion]):
         )
 
     def draft(self, row: HaystackQuestion, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
-        """Return a draft: needles at their depths, in the question's own pages and then in others."""
+        """Return a draft: the needles, and the haystack, which has the question's own pages and then others."""
         check_row(row, self.options.task, self.options.needle)
         names = row.shown if self.options.task == "counting" else _shuffled(row, draws)
         beside = [sources.images[name] for name in names]

@@ -9,7 +9,7 @@ from builders.mm_niah.rows import HaystackQuestion
 
 
 def check_row(row: HaystackQuestion, task: str, needle: str) -> None:
-    """Refuse a row that this dataset cannot ask.
+    """Refuse a row that cannot be a question of this dataset.
 
     Raises:
         Rejected: the reject names the field, what was expected and what was found.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
 
 _Row: TypeAlias = Mapping[str, object]
-"""A page in the form that its file has."""
+"""A page as it is in its file: a line of JSON or a row of Parquet."""
 
 END = "END_OF_DOCUMENT_TOKEN_TO_BE_REPLACED"
 FOLDER = "obelics"
@@ -82,7 +82,9 @@ def _files(source: Path) -> list[Path]:
 def _pages(
     source: Path, file: Path, *, is_checked: bool = False
 ) -> Iterator[tuple[str, Callable[[], WebPage], _Row | Fault]]:
-    """Yield (id, function that reads it, row or fault) of each page; Parquet rows are read only for the check."""
+    """Yield (id, function that reads the page, row or fault) of each page; with `is_checked`, rows of Parquet are read
+    too.
+    """
     stem = f"{FOLDER}/{file.relative_to(source).as_posix() if source.is_dir() else file.name}"
     if file.suffix == ".parquet":
         for number, (group, row) in enumerate(_places(file)):

@@ -1,4 +1,4 @@
-"""Remarks about released records of MM-NIAH, also of other origin, from their fields alone."""
+"""Makes remarks about released records of MM-NIAH, of any origin, from the fields of the records alone."""
 
 from collections.abc import Iterator
 

@@ -157,7 +157,7 @@ def _discard_made(out: Path) -> None:
 
 
 def _same_versions(before: object, what: str, out: Path) -> None:
-    """Refuse what other versions of the packages made, because its bytes may differ."""
+    """Refuse a release or an unfinished build that other versions of the packages made, because bytes may differ."""
     there = before if isinstance(before, dict) else {}
     now = versions()
     for name in (name for name in now if there.get(name) != now[name]):

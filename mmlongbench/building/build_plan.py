@@ -214,7 +214,7 @@ def _documents_fault(documents: object) -> str:
 
 
 def _refuse_mixed(spec: DatasetSpec, documents: Mapping[str, DocumentFile]) -> None:
-    """Refuse page images of a DPI other than `pages.dpi`, because their resolution would set them apart."""
+    """Refuse page images of a DPI other than `pages.dpi`, because a model could recognise them by their resolution."""
     for id, pages in ((each.id, each.pages) for each in documents.values()):
         if isinstance(pages, PageImages) and pages.dpi not in (None, spec.pages.dpi):
             raise ManifestError(

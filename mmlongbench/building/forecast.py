@@ -166,7 +166,9 @@ def _search(session: Session, name: str, rows: Sequence[Row], probed: Sequence[R
 def _cell(
     dataset: Dataset, rows: Sequence[Row], probed: Sequence[Row], length: int, shown: Shown, searched: float
 ) -> CellForecast:
-    """Pack the chosen few questions at a length and add their images to `shown`; `searched` seconds count as time."""
+    """Pack the questions in `probed` at a length, and add their images to `shown`. The forecast time includes the
+    `searched` seconds, in which hard negatives were found.
+    """
     begun = time.perf_counter() - searched
     made, rejected = _packed(dataset, rows, probed, length)
     written = sum(len(to_json(finished_record(dataset, example))) for example in made)

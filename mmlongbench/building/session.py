@@ -30,7 +30,7 @@ class Session:
     """
 
     def __init__(self, out: Path) -> None:
-        """`out` is the folder of the release; its plan is saved."""
+        """`out` is the folder of a release whose plan has been saved."""
         self.build_dir = BuildDir(out)
         self._plans: dict[str, DatasetPlan] | None = None
         self._datasets: dict[str, Dataset] = {}

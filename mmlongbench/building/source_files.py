@@ -52,7 +52,7 @@ class Hashed(NamedTuple):
 
     sha256: str
     stamp: Stamp | None
-    """None where a stamp proves nothing: the file was changed just before it was read, or cannot be read."""
+    """None if a stamp would prove nothing: the file was changed just before it was read, or cannot be read."""
 
 
 class Compared(IntEnum):
@@ -72,7 +72,7 @@ class SourceFile(NamedTuple):
     path: Path
     dataset: str
     source: str
-    """The manifest's name of the source that it belongs to."""
+    """The name in the manifest of the source that the file belongs to."""
     hashed: Hashed
     compared: Compared = Compared.WHERE_READ
 
@@ -265,8 +265,8 @@ class SourceFiles:
         return {file.path for file in self._select("WHERE dataset = ? AND source = ?", dataset, source)}
 
     def differences(self, others: Iterable[SourceFile]) -> list[Path]:
-        """Return the files of others whose content is new, then those whose content is gone; moved files do not
-        count.
+        """Return the files in `others` whose content is not known here, then the files here whose content is not in
+        `others`. A file that was only moved is not returned.
         """
         known = {file.hashed.sha256: file.path for file in self._select("")}
         now = {file.hashed.sha256: file.path for file in others}

@@ -67,7 +67,7 @@ class PageCost:
         )
 
     def drawn(self, *, is_group: bool) -> "PageCost":
-        """Count this as one form more, one level deeper."""
+        """Return the cost with one more form around it, so nested one level deeper."""
         return self.plus(PageCost(forms=1, groups=int(is_group), nesting=self.nesting + 1))
 
 

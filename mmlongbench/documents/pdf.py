@@ -105,7 +105,7 @@ def page_text(path: Path, limits: Limits, *, ocr: bool = False) -> Iterator[str]
 
 
 def page_words(path: Path, limits: Limits) -> "Iterator[list[PageWord]]":
-    """Return the words of each page with their boxes, before the page is rotated.
+    """Yield the words of each page, with their boxes on the page before it is rotated.
 
     Raises:
         SourceError: as `page_sizes`.

@@ -32,7 +32,7 @@ package.__path__ = json.loads(sys.argv[2])
 from mmlongbench.documents.pdf_process import main
 main(int(sys.argv[3]), int(sys.argv[4]))
 """
-"""The program of the process. The package is there without its exports, which would take most of the time to start."""
+"""The program of the process. It does not run the package's `__init__`, which would take most of the time to start."""
 _PACKAGE = Path(__file__).parents[1]
 _STARTING = 120.0
 """The seconds that the process may take to start."""

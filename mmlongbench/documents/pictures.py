@@ -175,7 +175,9 @@ class Pictures:
         return Picture(f"{self._folder}/{path}", *fitted, file, is_renamed, scale, self._reading)
 
     def _path(self, name: str, file: PictureFile) -> tuple[str, bool]:
-        """Return the file's path in the release, and whether its name differs from the source's."""
+        """Return the path of a picture in the release, and whether its file has another name there than in the
+        source.
+        """
         if self._by_content:
             data = file.read_bytes()
             return hashlib.sha256(data).hexdigest()[:24] + ending_of(data), False

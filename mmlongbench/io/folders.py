@@ -25,7 +25,7 @@ def pdfs_by_name(folder: Path, *, is_deep: bool = True) -> dict[str, Path | Faul
 
 
 def _document(paths: list[Path], folder: Path) -> Path | Fault:
-    """Return the one document with a name, or what is wrong with it."""
+    """Return the file of a document, given all files that have its name; or what is wrong with these."""
     for path in paths:
         if file_inside(folder, path.relative_to(folder)) is None:
             name, todo = path.relative_to(folder).as_posix(), "copy it into the folder"

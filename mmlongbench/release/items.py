@@ -40,7 +40,7 @@ _MAX_FIRST = 256 * 1024
 
 
 class Item(TypedDict):
-    """One unit of one example. It is a dict because there are millions."""
+    """One unit of one example. It is a dict, because a release has millions of units."""
 
     id: str
     """The id of the example."""

@@ -164,7 +164,7 @@ def _installed() -> Iterable[AuditedDataset]:
 
 
 def _varied(datasets: Iterable[AuditedDataset], variant: str) -> list[AuditedDataset]:
-    """Return the datasets that offer a variant, set to it."""
+    """Return the datasets that offer a variant, set to give prompts in this form."""
     listed = list(datasets)
     if not variant:
         return listed

@@ -59,7 +59,7 @@ class QuestionCounts(_Part):
     repaired: _Counts = {}
     """The rows that were repaired when they were read."""
     noted: _Counts = {}
-    """The questions, by what their drafts note."""
+    """How many questions have each note of their draft."""
 
 
 class CellCounts(_Part):
@@ -162,7 +162,7 @@ class DatasetCounts(_Part):
 
 
 class UnreadableCounts(BaseModel):
-    """Used for the counts of a dataset if the lock has something else in their place."""
+    """Takes the place of the counts of a dataset that cannot be read."""
 
     fault: str
 

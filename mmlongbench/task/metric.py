@@ -128,7 +128,8 @@ class Settings:
     judge: Judge | None = None
     """The endpoint of the judges; None: no judge is called."""
     judge_prompts: tuple[Path, ...] = ()
-    """Files with the public code's own prompts, or its checkout; judges that use them have the profile `official`."""
+    """Files with the prompts of the public code, or a checkout of it; judges that use them have the profile
+    `official`."""
     documents: Path | None = None
     """The folder of PDFs that the questions are about, `<document>.pdf` (SMuDGE, texts for a committee)."""
     words: Path | None = None

@@ -187,7 +187,7 @@ class _Drawing:
         return _row(number, context, question, number % 2, "visual-reasoning", needles, choices_image=choices)
 
     def _context(self, kind: str, number: int, sentences: Sequence[str], pictures: Sequence[str] = ()) -> _Context:
-        """Return web pages with sentences in some of their texts, and with pictures put between their own."""
+        """Return web pages with the sentences inside some texts, and with the pictures between the pages' own ones."""
         own = [_page_picture(n) for n in range(number, self.pictures, self.rows)]
         images = list(own)
         at = self.draws.at(kind, number)

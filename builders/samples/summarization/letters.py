@@ -95,7 +95,7 @@ class Sheet:
 
 
 def wrap(text: str, width: float, size: float, *, hyphens: bool = False) -> Iterator[str]:
-    """Yield lines of at most a width; with `hyphens`, a long word is split at the end of its line."""
+    """Yield lines that are at most `width` wide; with `hyphens`, a long word is split at the end of its line."""
     space, line, used = _width(" ", size), "", 0.0
     for word in text.split():
         cost = _width(word, size)

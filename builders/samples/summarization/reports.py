@@ -25,7 +25,8 @@ class Layout:
 
     look: Look = field(default_factory=Look)
     pages: tuple[int, ...] = (1,)
-    """The pages of the summary, from 0; on two pages its last section continues; empty: there is no summary page."""
+    """The pages of the summary, from 0. If there are two, the findings continue on the second. Empty: there is no
+    summary page."""
 
 
 WHY = (

@@ -29,4 +29,4 @@ class Executor(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """End the processes that it started; a later `run` starts them again."""
+        """End the processes that this executor started; a later `run` starts them again."""
