@@ -35,7 +35,7 @@ class FillerCheck:
     def _fault(self, path: str, own: mt.PictureBytes) -> str:
         name = self.images.origin(path) or path
         if is_made(name):
-            return "stands in a folder of made pictures"
+            return "is in a folder of pictures that the benchmark made"
         picture = self.images[name]
         if picture.source in own or self.images.is_asked(picture):
             return "has the bytes of a picture that a question asks about"

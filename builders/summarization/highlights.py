@@ -91,7 +91,7 @@ def _beside(removed: Mapping[int, str], holds: Sequence[float]) -> dict[int, str
 def heading_in(text: str) -> str:
     r"""Return the first of GAO's headings in a text; empty if there is none.
 
-    A heading has lines of its own, or begins a line with its usual capital letters or in capitals alone.
+    A heading is alone on its lines, or begins a line, as GAO writes it or in capitals, with text after it.
 
     >>> heading_in("Highlights\nW HAT  GAO F OUND\nThe agency"), heading_in("what GAO found in 2009")
     ('What GAO Found', '')

@@ -27,8 +27,7 @@ from mmlongbench.task import (
 )
 
 _MAX_PAIRS = 100_000
-"""The maximum of the words of one question times the words of the other, because this product limits the time of a
-comparison."""
+"""The maximum product of the numbers of words of two questions; the time of a comparison grows with it."""
 
 
 class ViQuAE(Reader[EntityQuestion]):

@@ -94,7 +94,7 @@ def _fault_of_drawn(drawn: object, reader: Reader[Row]) -> str:
         return f"returned a {type(drawn).__name__}, expected the paths of the sources by name"
     names = (*reader.sources, *reader.optional_sources, CORPUS)
     if unknown := [name for name in drawn if name not in names]:
-        return f"returned a source {unknown[0]!r}, and the reader has: {', '.join(names)}"
+        return f"returned a source {unknown[0]!r}, but the sources of the reader are: {', '.join(names)}"
     if missing := [name for name in reader.sources if name not in drawn]:
         return f"returned no source {missing[0]!r}, which the reader needs"
     for name, path in drawn.items():

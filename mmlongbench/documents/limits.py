@@ -11,7 +11,7 @@ MAX_PIXELS = 178_956_970
 
 def _pixels(value: int) -> int:
     if value > MAX_PIXELS:
-        raise ValueError(f"at most {MAX_PIXELS:,} pixels: Pillow takes a larger picture for an attack")
+        raise ValueError(f"at most {MAX_PIXELS:,} pixels: Pillow refuses a larger picture, which may be an attack")
     return value
 
 

@@ -115,9 +115,9 @@ def _refuse_other_values(value: object, place: list[str]) -> None:
         for each in value:
             _refuse_other_values(each, place)
     elif isinstance(value, float) and not isfinite(value):
-        raise ValueError(f"expected a number that JSON knows{_at(place)}, found {value}")
+        raise ValueError(f"expected a number that JSON can hold{_at(place)}, found {value}")
     elif not isinstance(value, str | int | float | None):
-        said = f"{shown(value)}{_at(place)} is a {type(value).__name__}, which JSON does not know"
+        said = f"{shown(value)}{_at(place)} is a {type(value).__name__}, which JSON cannot hold"
         raise ValueError(f"{said}; write a text in quotes")
 
 

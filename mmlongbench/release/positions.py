@@ -146,7 +146,9 @@ class Layout:
         return 0 if self.is_by_line else _MAX_DRIFT * number
 
     def holds(self, number: int, tokens: int, *, is_image: bool) -> bool:
-        """Return whether a place after so many tokens is within a unit; an image may only stand after its text."""
+        """Return whether a place after so many tokens is within a unit; for an image, whether it is within or right
+        after the text of the unit.
+        """
         item = self.items[number]
         within = item["text_tokens"] if is_image else _tokens(item)
         slack = self.drift(number) + (JOINT if within else 0)

@@ -99,7 +99,12 @@ def test_pictures_of_folders_of_made_pictures_are_no_filler(drawn: dict[str, dic
     ("kind", "source", "copy", "fault"),
     [
         ("retrieval-image", "obelics_paste/find-image/pasted3.png", "obelics/copy.png", "has the bytes of a picture"),
-        ("retrieval-text", "obelics/web0000.png", "obelics/paste/copy.png", "stands in a folder of made pictures"),
+        (
+            "retrieval-text",
+            "obelics/web0000.png",
+            "obelics/paste/copy.png",
+            "is in a folder of pictures that the benchmark made",
+        ),
     ],
     ids=["equal bytes", "a folder of made pictures"],
 )

@@ -64,7 +64,7 @@ def refusal(folder: Path, data: object) -> str:
             {"options": {"a": {"since": date(2020, 1, 1)}}},
             "options: datetime.date(2020, 1, 1) at 'a.since' is a date, wh",
         ),
-        ({"options": {"a": [float("inf")]}}, "options: expected a number that JSON knows at 'a', found inf"),
+        ({"options": {"a": [float("inf")]}}, "options: expected a number that JSON can hold at 'a', found inf"),
         ({"options": {"a": {"b", "c"}}}, "options: {"),
         ({"options": {"a": {1: 2}}}, "options: the key 1: expected a text at 'a'; put it in quotes"),
         ({"sample": {"n": 0}}, "sample.n: Input should be greater than or equal to 1 (found 0)"),

@@ -110,7 +110,9 @@ def test_more_pixels_than_pillow_opens_are_refused_with_the_reason(tmp_path: Pat
     assert Image.MAX_IMAGE_PIXELS is not None
     assert MAX_PIXELS == 2 * Image.MAX_IMAGE_PIXELS
     said = refusal(tmp_path, limits={"pixels": MAX_PIXELS + 1})
-    assert said.startswith("limits.pixels: at most 178,956,970 pixels: Pillow takes a larger picture for an attack")
+    assert said.startswith(
+        "limits.pixels: at most 178,956,970 pixels: Pillow refuses a larger picture, which may be an attack"
+    )
     assert load(tmp_path, limits={"pixels": MAX_PIXELS}).datasets[0].limits.pixels == MAX_PIXELS
 
 

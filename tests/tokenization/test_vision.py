@@ -309,12 +309,12 @@ def test_huge_images_are_counted(name: str, size: tuple[int, int]) -> None:
 @pytest.mark.parametrize("size", [(1, 100_000), (100_000, 1), (1, 2**31 - 1), (1, 1)])
 def test_what_extreme_sizes_are_refused_for(size: tuple[int, int]) -> None:
     reasons = {
-        "qwen2.5-vl": "times the short one, at most 200 are taken",
-        "glm-4.1v": "times the short one, at most 200 are taken",
-        "pixtral-12b": "shrunk to a long side of 1024 pixels, nothing is left of the short one",
-        "phi-3.5-vision": "brought to a long side of 1344 pixels, nothing is left of the short one",
+        "qwen2.5-vl": "times the short one, at most 200 are accepted",
+        "glm-4.1v": "times the short one, at most 200 are accepted",
+        "pixtral-12b": "shrunk to a long side of 1024 pixels, its short side has no pixel left",
+        "phi-3.5-vision": "scaled to a long side of 1344 pixels, its short side has no pixel left",
         "phi-4-multimodal": "pixels, a side is under 10",
-        "idefics2": "it is cut into four, which takes sides of at least 2 pixels",
+        "idefics2": "it is cut into four, so each side must have at least 2 pixels",
     }
     for name in reasons if size != (1, 1) else ["idefics2"]:
         assert reasons[name] in refused(RULES[name], *size)

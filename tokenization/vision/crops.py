@@ -24,7 +24,7 @@ def hd_crops(width: int, height: int, *, crop: int, max_crops: int, per_crop: in
         long += 1
     short = math.ceil(int(long * crop / aspect) / crop)
     if short == 0:
-        raise ValueError(f"brought to a long side of {long * crop} pixels, nothing is left of the short one")
+        raise ValueError(f"scaled to a long side of {long * crop} pixels, its short side has no pixel left")
     rows = long if height > width else short
     return (long * short + 1) * per_crop + 1 + (rows + 1) * per_row
 

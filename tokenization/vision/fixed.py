@@ -12,7 +12,7 @@ def fixed(width: int, height: int, *, tokens: int) -> int:
 def quartered(width: int, height: int, *, per_crop: int, crops: int) -> int:
     """Count like Idefics2: the four quarters and the whole image, with a marker before each and one at the end."""
     if min(width, height) < 2:
-        raise ValueError("it is cut into four, which takes sides of at least 2 pixels")
+        raise ValueError("it is cut into four, so each side must have at least 2 pixels")
     return crops * (per_crop + 1) + 1
 
 

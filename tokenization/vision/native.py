@@ -48,7 +48,7 @@ def native_grid(
         width, height = int(width * scale), int(height * scale)
     aspect = max(width, height) / min(width, height)
     if aspect > max_aspect:
-        raise ValueError(f"its long side is {aspect:g} times the short one, at most {max_aspect} are taken")
+        raise ValueError(f"its long side is {aspect:g} times the short one, at most {max_aspect} are accepted")
     least, most = min_pixels // frames, max_pixels // frames
     return patch_cells(width, height, patch=patch, merge=merge, min_pixels=least, max_pixels=most) + markers
 
@@ -61,6 +61,6 @@ def broken_rows(width: int, height: int, *, patch: int, merge: int, max_side: in
     if shrink > 1:
         width, height = math.floor(width / shrink), math.floor(height / shrink)
     if min(width, height) < 1:
-        raise ValueError(f"shrunk to a long side of {max_side} pixels, nothing is left of the short one")
+        raise ValueError(f"shrunk to a long side of {max_side} pixels, its short side has no pixel left")
     columns, rows = (-(-side // (patch * merge)) for side in (width, height))
     return (columns + 1) * rows

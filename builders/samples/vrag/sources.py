@@ -71,7 +71,9 @@ def draw_viquae(folder: Path) -> dict[str, Path]:
 
 
 def infoseek_question(subject: Subject) -> Question:
-    """Return the question in InfoSeek's form about an entity; the entities of a kind get its questions in turn."""
+    """Return the question in InfoSeek's form about an entity; the entities of a kind take the questions of the kind in
+    turn.
+    """
     questions = subject.kind.questions
     return questions[subject.index % len(questions)]
 

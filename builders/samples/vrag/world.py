@@ -87,7 +87,7 @@ class Subject:
     number: int
     """The number among all subjects."""
     index: int
-    """The number among the entities of its kind or, if it is none, among the other subjects of its kind."""
+    """The number among the entities of the kind or, if the subject is no entity, among the others of the kind."""
     is_entity: bool
     facts: Mapping[str, str]
 

@@ -248,7 +248,7 @@ def _released(dataset: Dataset, record: Record, row: Row) -> Record:
     try:
         made: Record = _read_back(record)
     except RecursionError:
-        fault = "the record is nested too deeply for JSON, or holds itself"
+        fault = "the record is nested too deeply for JSON, or contains itself"
     except (TypeError, ValueError) as error:
         fault = _unreleasable(record) or str(error)
     if fault:
@@ -278,14 +278,14 @@ def _unreleasable(value: object, place: str = "record") -> str:
     parts: Sequence[tuple[object, Any]] = ()
     if isinstance(value, dict):
         if wrong := next((key for key in value if not isinstance(key, str | int | float | bool | None)), None):
-            return f"{place} has the key {wrong!r:.80}, which JSON does not know"
+            return f"{place} has the key {wrong!r:.80}, which JSON cannot hold"
         parts = list(value.items())
     elif isinstance(value, list | tuple):
         parts = list(enumerate(value))
     elif isinstance(value, float) and not math.isfinite(value):
-        return f"{place} is {value}, which JSON does not know"
+        return f"{place} is {value}, which JSON cannot hold"
     elif not isinstance(value, str | int | float | bool | None):
-        return f"{place} is a {type(value).__name__}, which JSON does not know"
+        return f"{place} is a {type(value).__name__}, which JSON cannot hold"
     found = (_unreleasable(each, f"{place}[{key!r}]") for key, each in parts)
     return next(filter(None, found), "")
 

@@ -169,7 +169,7 @@ def _contexts(dataset: Dataset, rows: Sequence[Row]) -> Sequence[Draft]:
     if fault:
         raise broken("builder", dataset.spec.builder, "contexts()", fault)
     if unknown := sorted(asked - {row.id for row in rows}):
-        raise broken("builder", dataset.spec.builder, "contexts()", f"a question {unknown[0]!r} is of no row")
+        raise broken("builder", dataset.spec.builder, "contexts()", f"the question {unknown[0]!r} belongs to no row")
     return found
 
 

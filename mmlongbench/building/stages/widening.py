@@ -12,8 +12,8 @@ from mmlongbench.packing.pack import DoesNotFitError, pack
 
 
 def wider(dataset: Dataset, drafts: list[Draft], length: int) -> list[Draft]:
-    """Return the drafts with just so many more groups that no context is exhausted; if no number is enough, the drafts
-    that fill contexts best.
+    """Return the drafts with the fewest added groups at which no context is exhausted; if no number is enough, the
+    drafts that fill contexts best.
 
     Trying a number packs every context again, so the number is found in steps that double and then halve.
     """
