@@ -115,9 +115,9 @@ def placement_faults(
     for start, depth, number in zip(starts, achieved, numbers, strict=True):
         if number is None:
             others = ", ".join(str(each.start) for each in found[:5])
-            yield f"needle_start is {start}, in the prompt {others} tokens stand before the needle"
+            yield f"needle_start is {start}, but in the prompt the tokens before needles are {others}"
         elif not hay.is_at(number, depth):
-            yield f"depth_achieved is {depth}, in the prompt it is {hay.share(number):.4f}"
+            yield f"depth_achieved is {depth}, but in the prompt it is {hay.share(number):.4f}"
     placed = [number for number in numbers if number is not None]
     if len(placed) < len(numbers) or len(requested) != len(placed):
         return  # reported before, or when drawn depths are compared
@@ -136,7 +136,7 @@ def _unrequested(
     for at, (depth, number) in enumerate(zip(requested, placed, strict=True)):
         is_sentence = found[number].is_sentence
         if at < len(hay.bounds) and not hay.is_near(number, depth, is_sentence=is_sentence, taken=taken):
-            yield f"{name} is {depth}, in the prompt the needle stands at {hay.share(number):.4f}"
+            yield f"{name} is {depth}, but in the prompt the needle is at {hay.share(number):.4f}"
         taken.update(hay.taken_by(number, is_wide=is_wide))
 
 

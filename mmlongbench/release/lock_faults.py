@@ -90,7 +90,7 @@ def _cell(cell: CellCounts, kept: int, placements: int, has_file: bool) -> Itera
         yield "the count of examples that ran out of units is impossible", said
     expected = (kept - cell.rejected - cell.not_asked) * placements
     if examples != expected:
-        said = f"{examples}, {kept} questions at {placements} placements are {expected}"
-        yield "the number of examples is not that of the questions", said
+        said = f"{examples} examples, {kept} questions at {placements} placements give {expected}"
+        yield "the number of examples does not fit the number of questions", said
     if has_file != (examples > 0):
         yield "the files of the lock are not those of its counts", f"{examples} examples"

@@ -333,7 +333,7 @@ def _images_fault(layout: Layout, first: int) -> str:
     for at, (number, item) in enumerate(shown, first):
         before = layout.ruler.before_image(at)
         if not layout.holds(number, before, is_image=True):
-            return f"unit {item['unit']!r:.80} starts at {item['start']}, {before} tokens stand before its image"
+            return f"unit {item['unit']!r:.80} starts at {item['start']}, but {before} tokens are before its image"
     return ""
 
 

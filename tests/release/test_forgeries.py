@@ -487,11 +487,11 @@ SAID: dict[str, tuple[str, str]] = {
     ),
     "two depths exchanged, with items": (
         "vh_single",
-        f"{PHOTOS}.jsonl: the placement differs from the prompt: line 1, vh_single-9: depth is 1.0, in the prompt",
+        f"{PHOTOS}.jsonl: the placement differs from the prompt: line 1, vh_single-9: depth is 1.0, but in the prompt",
     ),
     "depth_achieved of a picture": (
         "vh_single",
-        f"{PHOTOS}.jsonl: the placement differs from the prompt: line 3, vh_single-9: depth_achieved is 0.5, in th",
+        f"{PHOTOS}.jsonl: the placement differs from the prompt: line 3, vh_single-9: depth_achieved is 0.5, but in",
     ),
     "depth_achieved of a sentence": (
         "retrieval-text",
@@ -507,15 +507,15 @@ SAID: dict[str, tuple[str, str]] = {
     ),
     "needle_start of a picture": (
         "vh_single",
-        f"{PHOTOS}.jsonl: the placement differs from the prompt: line 3, vh_single-9: needle_start is 731, in the",
+        f"{PHOTOS}.jsonl: the placement differs from the prompt: line 3, vh_single-9: needle_start is 731, but in",
     ),
     "needle_start of a sentence": (
         "retrieval-text",
-        f"{TEXT}.jsonl: the placement differs from the prompt: line 3, mm-niah-8: needle_start is 733, in the prom",
+        f"{TEXT}.jsonl: the placement differs from the prompt: line 3, mm-niah-8: needle_start is 733, but in the",
     ),
     "needle_start of passages": (
         "infoseek",
-        f"{RAG}.jsonl: the placement differs from the prompt: line 1, infoseek-4: needle_start is 1163, in the pro",
+        f"{RAG}.jsonl: the placement differs from the prompt: line 1, infoseek-4: needle_start is 1163, but in th",
     ),
     "needle_start that is gone": (
         "vh_single",
@@ -543,7 +543,7 @@ SAID: dict[str, tuple[str, str]] = {
     ),
     "a needle one place further": (
         "vh_single",
-        f"{PHOTOS}.jsonl: the placement differs from the prompt: line 3, vh_single-9: depth is 0.4, in the prompt",
+        f"{PHOTOS}.jsonl: the placement differs from the prompt: line 3, vh_single-9: depth is 0.4, but in the prompt",
     ),
     "an answer of a count at one placement": ("counting-text", ""),
     "needles of a count": (
@@ -605,11 +605,11 @@ SAID: dict[str, tuple[str, str]] = {
     ),
     "all passages in another order": (
         "infoseek",
-        f"{RAG}.jsonl: the placement differs from the prompt: line 1, infoseek-4: needle_start is 1156, in the pro",
+        f"{RAG}.jsonl: the placement differs from the prompt: line 1, infoseek-4: needle_start is 1156, but in th",
     ),
     "a sentence's passage in another place": (
         "retrieval-text",
-        f"{TEXT}.jsonl: the items differ from the prompt: line 3, mm-niah-8: unit 'row-8#1' starts at 116, 272 tok",
+        f"{TEXT}.jsonl: the items differ from the prompt: line 3, mm-niah-8: unit 'row-8#1' starts at 116, but 272 ",
     ),
     "positive_ctxs without one": (
         "infoseek",
@@ -730,7 +730,10 @@ FOUND_BY = {AUDIT: {AUDIT}, VERIFY: {VERIFY}, BOTH: {AUDIT, VERIFY}, NOTHING: se
 LOCKS: dict[str, tuple[str, Forgery]] = {
     "no counts": ("the datasets that are counted are not those of the manifest", lock(lambda f: f.update(datasets={}))),
     "no versions": ("versions: expected the version of each package", lock(lambda f: f.update(versions={}))),
-    "the examples of a cell": ("the number of examples is not that of the questions", counts("vh_single", examples=7)),
+    "the examples of a cell": (
+        "the number of examples does not fit the number of questions",
+        counts("vh_single", examples=7),
+    ),
     "the rejects of a cell": ("the rejects are not those of the lock", counts("vh_single", examples=6, rejected=2)),
     "no rejects": ("the lock names no file of rejects", lock(lambda f: f["files"].pop("rejects.jsonl"))),
     "a cell that is negative": (
@@ -750,7 +753,7 @@ LOCKS: dict[str, tuple[str, Forgery]] = {
         lock(lambda f: f["manifest"][0].update(lengths=[2048, 4096, 8192])),
     ),
     "the questions": (
-        "the number of examples is not that of the questions",
+        "the number of examples does not fit the number of questions",
         lock(lambda f: f["datasets"]["vh_single"]["questions"].update(kept=3)),
     ),
     "the rejects of rows": (
@@ -758,7 +761,7 @@ LOCKS: dict[str, tuple[str, Forgery]] = {
         lock(lambda f: f["datasets"]["vh_single"]["questions"].update(rejected={"no-photo": 1})),
     ),
     "the placements": (
-        "the number of examples is not that of the questions",
+        "the number of examples does not fit the number of questions",
         lock(lambda f: f["manifest"][0].update(placements=[0.0, 0.5])),
     ),
     "placements that cannot be": (
@@ -905,9 +908,9 @@ def test_a_manifest_of_a_lock_that_cannot_be_used_is_one_line(name: str, release
     ("start", "achieved", "depth", "said"),
     [
         (64, 0.5, 0.5, None),
-        (64, 0.0, 0.5, "depth_achieved is 0.0, in the prompt it is 0.5000"),
-        (5, 0.5, 0.5, "needle_start is 5, in the prompt 4, 64 tokens stand before the needle"),
-        (64, 0.5, 0.57, "depth is 0.57, in the prompt the needle stands at 0.5000"),
+        (64, 0.0, 0.5, "depth_achieved is 0.0, but in the prompt it is 0.5000"),
+        (5, 0.5, 0.5, "needle_start is 5, but in the prompt the tokens before needles are 4, 64"),
+        (64, 0.5, 0.57, "depth is 0.57, but in the prompt the needle is at 0.5000"),
         (64, 0.5, 0.53, None),
     ],
 )
