@@ -252,7 +252,7 @@ def _run() -> int:
     """Run a command and return its exit code."""
     try:
         with interrupted_soon(INTERRUPTED):
-            cli(standalone_mode=False)
+            cli(prog_name="mmlongbench", standalone_mode=False)
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except click.ClickException as error:
