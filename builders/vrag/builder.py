@@ -210,8 +210,9 @@ def _query(row: EntityQuestion, found: _Gold) -> mt.Query:
 
 
 def _kept_out(row: EntityQuestion) -> tuple[str, ...]:
-    """Return the answers that no negative may have; none for a range, whose numbers are searched for in all
-    spellings.
+    """Return the answers that no negative may hold; empty if the answer is a range of numbers.
+
+    The range is in `Facts.within`, which rejects its numbers in all spellings.
     """
     return () if row.answer_range else row.answer
 

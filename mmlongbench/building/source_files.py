@@ -56,7 +56,7 @@ class Hashed(NamedTuple):
 
 
 class Compared(IntEnum):
-    """When a file is compared with its fingerprint, besides the end of the build."""
+    """When a file is compared with its fingerprint; every file is also compared at the end of the build."""
 
     WHERE_READ = 0
     """By the code that reads it and names it: documents and pictures."""

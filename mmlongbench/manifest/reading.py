@@ -1,4 +1,4 @@
-"""Reads a source row by row: the reader's raw row, its erratum if it has one, then the reader's row."""
+"""Reads a source row by row: the reader yields a raw row, an erratum may correct it, the reader makes the row."""
 
 from collections.abc import Iterator
 from dataclasses import replace

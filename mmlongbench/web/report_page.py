@@ -80,7 +80,7 @@ def _functions(models: Sequence[str]) -> dict[str, Callable[..., object]]:
 
 
 def _of_datasets(grid: Grid, *, is_pooled: bool) -> Grid:
-    """Return the rows of all datasets together, or those of each dataset."""
+    """Return the grid with only the rows that pool all datasets (`is_pooled`), or only those of single datasets."""
     return replace(grid, rows=tuple(row for row in grid.rows if (row.of == EVERY) == is_pooled))
 
 

@@ -47,5 +47,5 @@ def closest_aspect(
 
 @functools.cache
 def _measured(tile: int, most: int, least: int) -> tuple[tuple[float, float, tuple[int, int]], ...]:
-    """Return (columns / rows, half the pixels, grid) of each grid."""
+    """Return each grid as (columns / rows, half the area of its tiles in pixels, (columns, rows))."""
     return tuple((grid[0] / grid[1], 0.5 * tile * tile * math.prod(grid), grid) for grid in grids(most, least))

@@ -82,6 +82,6 @@ def _wrong_fact(facts: Facts) -> str:
 
 
 def _other_owner(id: str, row: str, ids: Container[str]) -> str:
-    """Return another row that may also declare queries with this id; empty if there is none."""
+    """Return the id of another row that may have this query id (its id, or its id and `#…`); empty if there is none."""
     ends = [at for at, character in enumerate(id) if character == "#" and at > len(row)]
     return next((id[:end] for end in (*ends, len(id)) if end > len(row) and id[:end] in ids), "")

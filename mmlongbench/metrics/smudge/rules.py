@@ -22,8 +22,8 @@ class Rules:
     is_refusal_placed: bool
     """Whether a prediction that says that there is no answer is searched for like any other."""
     is_graph_needed: bool
-    """Whether strings are found only by paths over the graph of words; else in reading order, unless the settings say
-    otherwise."""
+    """Whether strings are always found by paths over the graph of words. If not, they are found in reading order, or by
+    these paths if the setting `ignores_reading_order` is on."""
 
 
 RULES: dict[Profile, Rules] = {

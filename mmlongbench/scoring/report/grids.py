@@ -71,7 +71,7 @@ class Grid:
             yield replace(self, rows=rows, profile=profile, notes=())
 
     def summary(self) -> dict[str, Any]:
-        """Return a list of cells as JSON values."""
+        """Return the title, the notes and a list of the cells, as JSON values."""
         cells = [
             {
                 "model": model,
