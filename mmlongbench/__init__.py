@@ -129,7 +129,7 @@ def build(
         The lock, and the folder of the release. The counts of the lock say what was kept and rejected.
 
     Raises:
-        ManifestError: the manifest, or an override, cannot be used.
+        ManifestError: the manifest, or an argument, cannot be used.
         PluginError: a builder, reader or metric is not installed, or is broken.
         SourceError: a source cannot be read.
         BuildError: the folder cannot be used, or a source changed during the build.
@@ -143,9 +143,13 @@ def build(
     from mmlongbench.building.build import notes_on
     from mmlongbench.building.executors.local import LocalExecutor
     from mmlongbench.building.remote import placed, remote_of
+    from mmlongbench.errors import ManifestError
     from mmlongbench.io.progress import Progress
     from mmlongbench.manifest.chosen import chosen_manifest
 
+    _at_least_1("workers", workers, ManifestError)
+    if not str(out).strip():
+        raise ManifestError("out: expected a folder or a URL, found an empty text")
     loaded = chosen_manifest(manifest, overrides, lengths, limit)
     chosen = executor or LocalExecutor(workers, Progress(progress))
     with placed(str(out), chosen) as (folder, spread):
@@ -181,7 +185,7 @@ def plan(
         A forecast of each dataset. If a dataset cannot be built, its `problem` says why.
 
     Raises:
-        ManifestError: the manifest, an override, or `probe` cannot be used.
+        ManifestError: the manifest, or an argument, cannot be used.
 
     """
     from contextlib import closing
@@ -192,8 +196,8 @@ def plan(
     from mmlongbench.io.progress import Progress
     from mmlongbench.manifest.chosen import chosen_manifest
 
-    if type(probe) is not int or probe < 1:
-        raise ManifestError(f"probe {probe!r}: expected a whole number of questions, at least 1")
+    _at_least_1("probe", probe, ManifestError)
+    _at_least_1("workers", workers, ManifestError)
     loaded = chosen_manifest(manifest, overrides, lengths, limit)
     with closing(LocalExecutor(workers, Progress(progress))) as executor:
         return Forecast(tuple(forecast(loaded, executor, probe)))
@@ -257,12 +261,17 @@ def audit(
     from mmlongbench.release.audit import audit as run
     from mmlongbench.release.models import ask
 
+    _at_least_1("workers", workers, ReleaseError)
     listed = _paths(paths, "the release", ReleaseError)
     if not listed:
         raise ReleaseError("no release or public file is given")
+    folder = _path(images, "images", ReleaseError)
+    file = _path(tokenizer, "tokenizer", ReleaseError)
+    for each in (text_tokenizers or {}).values():
+        _path(each, "text tokenizer", ReleaseError)
     names = models if isinstance(models, str) else ",".join(models)
     asked = ask(names, _pairs(windows), _pairs(text_tokenizers))
-    target = Target(listed, Path(images) if images else None, str(tokenizer) if tokenizer else None, variant)
+    target = Target(listed, folder, str(file) if file else None, variant)
     found = run(target, Progress(progress), workers, asked)
     if not found:
         raise ReleaseError(f"{', '.join(map(str, listed))}: no public file is there")
@@ -285,9 +294,11 @@ def verify(release: str | Path, *, workers: int = 1, progress: bool | None = Fal
         ReleaseError: the release has no lock, or the lock cannot be read.
 
     """
+    from mmlongbench.errors import ReleaseError
     from mmlongbench.io.progress import Progress
     from mmlongbench.release.verify import verify as run
 
+    _at_least_1("workers", workers, ReleaseError)
     return run(_release(release), Progress(progress), workers)
 
 
@@ -358,6 +369,7 @@ def score(
     from mmlongbench.scoring.score_model import score_paths
     from mmlongbench.task.metric import Settings
 
+    file = _path(tokenizer, "tokenizer", ScoringError)
     return score_paths(
         _release(release),
         _paths(predictions, "predictions", ScoringError),
@@ -365,11 +377,11 @@ def score(
         settings or Settings(),
         Progress(progress),
         model=model,
-        out=Path(out) if out else None,
+        out=_path(out, "out", ScoringError),
         is_partial=partial,
         keeps_reasoning=keep_reasoning,
-        images=Path(images) if images else None,
-        tokenizer=str(tokenizer) if tokenizer else None,
+        images=_path(images, "images", ScoringError),
+        tokenizer=str(file) if file else None,
     )
 
 
@@ -381,12 +393,26 @@ def _release(path: str | Path) -> Path:
 
 
 def _paths(paths: str | Path | Sequence[str | Path], what: str, error: "type[MMLongBenchError]") -> tuple[Path, ...]:
+    listed = (paths,) if isinstance(paths, str | Path) else tuple(paths)
+    found = (_path(path, what, error) for path in listed)
+    return tuple(path for path in found if path)
+
+
+def _path(path: str | Path | None, what: str, error: "type[MMLongBenchError]") -> Path | None:
+    """Return a path of this machine; refuse a URL and an empty text."""
     from mmlongbench.io.urls import refuse_url
 
-    listed = (paths,) if isinstance(paths, str | Path) else tuple(paths)
-    for path in listed:
-        refuse_url(path, what, error)
-    return tuple(map(Path, listed))
+    if path is None:
+        return None
+    refuse_url(path, what, error)
+    if not str(path).strip():
+        raise error(f"{what}: expected a path, found an empty text")
+    return Path(path)
+
+
+def _at_least_1(name: str, value: object, error: "type[MMLongBenchError]") -> None:
+    if type(value) is not int or value < 1:
+        raise error(f"{name} {value!r}: expected a whole number, at least 1")
 
 
 def _pairs(values: Mapping[str, object] | None) -> list[str]:

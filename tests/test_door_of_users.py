@@ -138,7 +138,7 @@ def test_a_forecast_has_what_the_build_then_has(folder: Path) -> None:
     assert (dataset.problem, dataset.questions, cell.length, cell.examples) == ("", 1, 8192, 6)
     (missing,) = mm.plan("vh_single", overrides={"source.questions": "nowhere"}, lengths="8K").datasets
     assert "nowhere" in missing.problem
-    with pytest.raises(mm.ManifestError, match="probe 0: expected a whole number of questions, at least 1"):
+    with pytest.raises(mm.ManifestError, match="probe 0: expected a whole number, at least 1"):
         mm.plan("vh_single", **SMALL, probe=0)
 
 
@@ -184,12 +184,52 @@ def test_a_url_is_refused_without_being_repeated(folder: Path, url: Any) -> None
         lambda: mm.build(url, folder),
         lambda: mm.plan("vh_single", overrides={"source.questions": url}),
         lambda: mm.plan("vh_single", overrides={"source": {"questions": url, "images": "i"}}),
+        lambda: mm.plan("vh_single", overrides={"source": url}),
+        lambda: mm.plan("vh_single", overrides={"source": {"questions": [url]}}),
+        lambda: mm.plan("vh_single", overrides={"counter.tokenizer": url}),
+        lambda: mm.plan("vh_single", overrides={"counter": {"tokenizer": url}}),
         lambda: mm.audit(folder, models="qwen2.5-vl", text_tokenizers={"qwen2.5-vl": url}),
+        lambda: mm.audit(folder / "mmlb_data", images=url),
+        lambda: mm.audit(folder, tokenizer=url),
+        lambda: mm.score(folder, folder, images=url),
+        lambda: mm.score(folder, folder, tokenizer=url),
+        lambda: mm.score(folder, folder, out=url),
+        lambda: mm.Settings(documents=url),
     )
     for call in calls:
         with pytest.raises(mm.MMLongBenchError, match=r"found a URL \(s3://…\); download it first$") as found:
             call()
         assert "secret" not in str(found.value)
+
+
+def test_a_path_may_have_a_colon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert isinstance(
+        load_manifest(find_manifest("vh_single"), {"source.questions": "run:/q"}).datasets[0].source, dict
+    )
+    with pytest.raises(mm.ReleaseError, match=r"run:/x: no build\.lock\.json"):
+        mm.open_release("run:/x")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda folder: mm.open_release(" "),
+        lambda folder: mm.audit(""),
+        lambda folder: mm.verify(""),
+        lambda folder: mm.diff(folder, ""),
+        lambda folder: mm.score(folder, [""]),
+        lambda folder: mm.build("vh_single", "", **SMALL),
+        lambda folder: mm.build("vh_single", folder.parent / "none", **SMALL, workers=0),
+        lambda folder: mm.plan("vh_single", **SMALL, workers=0),
+        lambda folder: mm.audit(folder, workers=0),
+        lambda folder: mm.verify(folder, workers=0),
+        lambda folder: mm.audit(folder, models="qwen2.5-vl", windows={"qwen2.5-vl": 0}),
+    ],
+)
+def test_empty_paths_and_numbers_below_1_are_refused(folder: Path, call: Callable[[Path], object]) -> None:
+    with pytest.raises(mm.MMLongBenchError, match=r"found an empty text|at least 1$|expected tokens"):
+        call(folder)
 
 
 @pytest.mark.parametrize(

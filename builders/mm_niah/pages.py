@@ -98,6 +98,6 @@ def picture_file(folder: Path, name: str, root: Path | None = None) -> Path | No
     """
     parts, root = PurePosixPath(name).parts, root or folder
     for tried in (parts, parts[1:]):
-        if tried and (path := file_inside(root, "/".join(tried))):
-            return file_inside(folder, path.relative_to(folder))
+        if tried and (path := file_inside(root, PurePosixPath(*tried))):
+            return path if file_inside(folder, path.absolute()) else None
     return None

@@ -6,7 +6,7 @@ the OVEN folder, either flat or with folders for the first two of a picture's ei
 
 import json
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import ClassVar, TypeAlias, TypeGuard
 
 from builders.vrag.fields import texts_of
@@ -68,7 +68,7 @@ class InfoSeek(Reader[EntityQuestion]):
         """Return the picture of a question, with any ending; None for a name that leads out of the folder."""
         if "/" in name:
             return None
-        names = (f"{folder}{name}{ending}" for folder in (f"{name[-8:-6]}/", "") for ending in _ENDINGS)
+        names = (PurePosixPath(folder, f"{name}{ending}") for folder in (name[-8:-6], "") for ending in _ENDINGS)
         return next(filter(None, (file_inside(sources["images"], each) for each in names)), None)
 
 

@@ -2,7 +2,7 @@
 
 import filecmp
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from mmlongbench.errors import Fault, SourceError
 
@@ -53,10 +53,10 @@ def visible_files(folder: Path) -> list[Path]:
     return sorted(f for f in below if not any(part.startswith(".") for part in f.relative_to(folder).parts))
 
 
-def file_inside(folder: Path, name: str | Path) -> Path | None:
+def file_inside(folder: Path, name: str | PurePath) -> Path | None:
     """Return a file of a folder if it is inside the folder when all links are followed.
 
-    `name` is its path below the folder and may come from data. It never begins with the folder itself.
+    `name` may come from data. It is a path below the folder, without the folder itself, or an absolute path.
     """
     path = folder / name
     try:

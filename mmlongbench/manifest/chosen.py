@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mmlongbench.errors import ManifestError
+from mmlongbench.io.urls import refuse_url
 from mmlongbench.manifest.builtin_manifests import find_manifest
 from mmlongbench.manifest.model import Manifest, load_manifest, narrowed
 
@@ -21,6 +22,7 @@ def chosen_manifest(
 
     """
     if not isinstance(manifest, Manifest):
+        refuse_url(manifest, "manifest", ManifestError)
         manifest = load_manifest(find_manifest(str(manifest)), overrides or {})
     elif overrides:
         raise ManifestError("overrides: only for a manifest in a file; change the given Manifest object instead")

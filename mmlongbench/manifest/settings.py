@@ -1,6 +1,6 @@
 """Handles the paths of a manifest, and replacements of its values: `--set` of the command line, overrides in Python."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +62,7 @@ def apply_override(key: str, value: object, datasets: list[dict[str, Any]], here
     if not isinstance(key, str):
         raise ManifestError(f"{where}: expected a text, such as 'source.documents'")
     target, path = _named(where, key, datasets)
-    _replace(target, path, _joined(where, path, str(value) if isinstance(value, Path) else value, here))
+    _replace(target, path, _joined(where, path, value, here))
 
 
 def _named(where: str, key: str, datasets: list[dict[str, Any]]) -> tuple[dict[str, Any], list[str]]:
@@ -85,12 +85,25 @@ def _joined(where: str, path: list[str], value: object, here: Path) -> object:
     """Return the value of a key; a path, and each path of a whole source, is relative to `here`."""
     if path == ["source"] and isinstance(value, Mapping):
         return {name: _joined(f"{where}: {name}", [*path, str(name)], inner, here) for name, inner in value.items()}
-    if not _is_path(path) or not isinstance(value, str | Path):
+    if path[0] in ("source", "corpus", "errata", "counter"):
+        for leaf in _leaves(value):
+            refuse_url(leaf, where, ManifestError)
+    if isinstance(value, Path):
+        value = str(value)
+    if not _is_path(path) or not isinstance(value, str):
         return value
-    if not str(value):
+    if not value.strip():
         raise ManifestError(f"{where}: expected a path, found an empty text")
-    refuse_url(str(value).strip(), where, ManifestError)
-    return str(value) if str(value).startswith(HUB) else str(here / value)
+    return value if value.startswith(HUB) else str(here / value)
+
+
+def _leaves(value: object) -> Iterator[object]:
+    """Yield the values in nested lists and mappings."""
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
+    for each in inner:
+        yield from _leaves(each)
+    if not isinstance(value, Mapping | list | tuple):
+        yield value
 
 
 def _replace(target: dict[str, Any], path: list[str], value: object) -> None:

@@ -57,15 +57,15 @@ def ask(names: str, windows: Sequence[str] = (), tokenizers: Sequence[str] = ())
 
     """
     listed = [name.strip() for name in names.split(",") if name.strip()]
-    if listed == [ALL]:
-        listed = [name for name, rule in vision_rules().items() if not rule.variant_of]
+    try:
+        if listed == [ALL]:
+            listed = [name for name, rule in vision_rules().items() if not rule.variant_of]
+        for name in listed:
+            vision_rule(name)
+    except TokenizationError as error:
+        raise ReleaseError(str(error)) from error
     window = _by_model("window", windows, listed)
     tokenizer = _by_model("text tokenizer", tokenizers, listed)
-    for name in listed:
-        try:
-            vision_rule(name)
-        except TokenizationError as error:
-            raise ReleaseError(str(error)) from error
     lengths = {name: _window(name, text) for name, text in window.items()}
     return tuple(ModelOptions(name, lengths.get(name), tokenizer.get(name)) for name in dict.fromkeys(listed))
 
@@ -84,7 +84,7 @@ def _by_model(option: str, given: Sequence[str], names: Sequence[str]) -> Mappin
 
 def _window(name: str, text: str) -> int:
     """Return the tokens of a window, given as a plain number or as a length such as 128K."""
-    if text.isdecimal() and 0 < len(text) < 12:
+    if text.isdecimal() and len(text) < 12 and int(text):
         return int(text)
     try:
         return length_of(text)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from mmlongbench.errors import ScoringError
+from mmlongbench.io.urls import refuse_url
 from mmlongbench.task.evidence import Evidence
 
 Profile: TypeAlias = Literal["official", "paper", "ours"]
@@ -149,6 +150,7 @@ class Settings:
         """Accept texts instead of paths, and one path of prompts instead of a tuple."""
         for name in ("documents", "words", "images", "data"):
             value = getattr(self, name)
+            refuse_url(value, name, ScoringError)
             object.__setattr__(self, name, None if value is None else Path(value))
         prompts = (self.judge_prompts,) if isinstance(self.judge_prompts, str | Path) else self.judge_prompts
         object.__setattr__(self, "judge_prompts", tuple(map(Path, prompts)))

@@ -72,15 +72,15 @@ def test_every_command_runs_and_prints_what_the_page_shows(
     monkeypatch.chdir(tmp_path)
     for folder in sources.iterdir():
         (tmp_path / folder.name).symlink_to(folder)
-    printed = ""
+    printed, has_run = "", False
     for language, file, body in FENCE.findall((ROOT / page).read_text("utf-8")):
-        if language == "text" and printed:
+        if language == "text" and has_run:
             shown, whole = _lines(body), _lines(printed)
-            assert whole == shown if page == "README.md" else f"\n{shown}\n" in f"\n{whole}\n"
+            assert whole == shown if page == "README.md" else f"\n{shown}\n" in f"\n{whole}\n", whole
         if language == "json" and page == "README.md":
             lines = (tmp_path / "release/mmlb_data/documentQA/mmlongdoc_K16.jsonl").read_text("utf-8").splitlines()
             assert json.loads(body) in [json.loads(line) for line in lines]
-        printed = ""
+        printed, has_run = "", False
         if file:
             (tmp_path / file).write_text(body, "utf-8")
         for line in body.splitlines() if language == "sh" else ():
@@ -91,7 +91,7 @@ def test_every_command_runs_and_prints_what_the_page_shows(
             is_ours = words[0] == "mmlongbench" and page != "README.md"
             done = command(*words[1:]) if is_ours else _process(words)
             assert done.code == 0, f"{line}\n{done.out}\n{done.err}"
-            printed += done.out
+            printed, has_run = printed + done.out, True
 
 
 def _process(words: list[str]) -> Ran:

@@ -13,6 +13,7 @@ import mmlongbench.task as mt
 from builders.mm_niah import MMNIAH, MMNIAHRows, OwnPages
 from builders.mm_niah.builder import MMNIAHOptions
 from builders.mm_niah.haystack import Haystack
+from builders.mm_niah.pages import picture_file
 from mmlongbench.building.build import build
 from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.io.progress import Progress
@@ -294,6 +295,25 @@ def test_a_picture_outside_its_folder_is_none(source: Source, name: str) -> None
     paths = source.write([], [])
     assert MMNIAHRows().image(paths, name) is None
     assert OwnPages().image({"questions": paths["questions"], "documents": paths["images"]}, name) is None
+
+
+def test_a_picture_is_found_by_a_relative_and_an_absolute_name_in_a_relative_and_an_absolute_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    inside, outside = tmp_path / "pages" / "a" / "p.png", tmp_path / "p.png"
+    inside.parent.mkdir(parents=True)
+    for path in (inside, outside):
+        path.write_bytes(b"a picture")
+    for folder in (tmp_path / "pages", Path("pages")):
+        for name in ("a/p.png", "images/a/p.png", str(inside)):
+            found = picture_file(folder, name)
+            assert found is not None
+            assert found.resolve() == inside
+        for name in ("../p.png", str(outside), "a", "a/q.png", "/"):
+            assert picture_file(folder, name) is None
+        assert picture_file(folder, "p.png", folder / "a") == folder / "a/p.png"
+        assert picture_file(folder / "a", "p.png", folder / "a") == folder / "a/p.png"
 
 
 def test_own_markdown_holds_text_and_pictures_in_order(tmp_path: Path) -> None:
