@@ -2,8 +2,8 @@
 
 The public code and the paper agree: the score is the number of positions at which the listed number equals the
 answer's, divided by the number of positions of the answer. A reply that is not a JSON list scores 0. This benchmark's
-prompts ask for "Answer: [answer]", unlike MM-NIAH's, so the text after "Answer:" is read. MM-NIAH's code does not look
-for these words, so score lines name this choice.
+prompts ask for "Answer: [answer]", unlike MM-NIAH's, so only the text after "Answer:" is read here. MM-NIAH's code
+reads the whole reply, so the lines of scores name this difference (`choices`).
 """
 
 import json
@@ -16,8 +16,8 @@ from mmlongbench.task.metric import Profile, RuleMetric, Score, ScoringInput
 
 
 def listed_values(prediction: str) -> list[object] | None:
-    """Return the values of a reply that is a JSON list, perhaps in a code fence or divided among the values of a JSON
-    object.
+    """Return the values of a reply that is a JSON list, or of a JSON object whose values are all lists, joined. Return
+    None for any other reply. A code fence is ignored.
 
     >>> listed_values("[0, 2]."), listed_values('{"1": [0], "2": [2]}'), listed_values("[0, 2] or so")
     ([0, 2], [0, 2], None)
@@ -34,7 +34,7 @@ def listed_values(prediction: str) -> list[object] | None:
 
 
 def position_accuracy(prediction: str, answer: Sequence[int]) -> float:
-    """Return the share of the answer's positions at which the reply lists the same number; further numbers are ignored.
+    """Return the share of the answer's positions at which the reply lists the same number as the answer.
 
     >>> position_accuracy("[0, 2, 0, 9]", [0, 1, 0]), position_accuracy("[0]", [0, 1]), position_accuracy("none", [0])
     (0.6666666666666666, 0.5, 0.0)

@@ -66,7 +66,7 @@ def bar(audit: FileAudit) -> tuple[float, float]:
 
 
 def model_cells(audit: FileAudit, models: Sequence[Model]) -> list[Cell]:
-    """Return the cost of a file on each model; a file that overflows a window is red."""
+    """Return the cost of a file on each model; the cell is red if examples overflow the window or are refused."""
     return [_model_cell(audit, model) for model in models]
 
 

@@ -9,7 +9,7 @@ from mmlongbench.scoring.report.grids import Grid, Row
 from mmlongbench.web.numbers import points
 
 COLOURS = 7
-"""The number of colours for models in the stylesheet (`--m0` and on); lines of further models are dashed."""
+"""The number of colours for models in the stylesheet (`--m0` and on); further models reuse these with dashed lines."""
 _SHAPES = (
     "M-3 0a3 3 0 1 0 6 0a3 3 0 1 0-6 0z",
     "M-2.7-2.7h5.4v5.4h-5.4z",
@@ -18,7 +18,7 @@ _SHAPES = (
 )
 """Marks around the origin: circle, square, triangle, diamond. They distinguish models without colours."""
 _DODGE = 3.0
-"""The distance between the whiskers of two models at one length."""
+"""The maximum horizontal distance between the intervals of two models at one length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def _y(score: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """A histogram with a column for each bin, whose height is its share of the largest bin."""
+    """A histogram with a column for each bin. The height of a column is its count, divided by the largest count."""
 
     HEIGHT: ClassVar = 18
     STEP: ClassVar = 6

@@ -30,7 +30,7 @@ def beside(grid: Grid, models: Sequence[str], *, are_scores: bool = True) -> Tab
 
 
 def _models(grid: Grid, row: Row, models: Sequence[str], show: Show) -> Group:
-    """Return a row of a grid: one line for each model that has any number in it."""
+    """Return a row of a grid: a line for each model that has a number in the row, or for each model if none has any."""
     there = [model for model in models if any((model, row, column) in grid.cells for column in grid.columns)] or models
     return Group(row.name, _belongs_to(row), [Line(model, _cells(grid, model, row, show)) for model in there])
 
@@ -65,13 +65,13 @@ def small_tables(grid: Grid, models: Sequence[str], show: Show | None = None) ->
 
 
 def _bands(grid: Grid, model: str, show: Show) -> Iterator[Group]:
-    """Yield the rows of one model, grouped by what they belong to."""
+    """Yield the rows of one model, grouped by what the rows belong to (see `Row.of`) and the metric."""
     for about, rows in groupby(grid.rows, key=_belongs_to):
         yield Group("", about, [_small_line(grid, model, row, show) for row in rows])
 
 
 def _small_line(grid: Grid, model: str, row: Row, show: Show) -> Line:
-    """Return a row, with the number of examples behind its last column."""
+    """Return a row; one more cell has the number of examples from which the last column is computed."""
     cells = _cells(grid, model, row, show_difference if row == MIDDLE_LESS_ENDS else show)
     found = grid.cells.get((model, row, grid.columns[-1]))
     return Line(row.name, [*cells, Cell(f"{found.counts.examples:,}", look="n") if found else EMPTY])
@@ -96,7 +96,7 @@ def _missing(found: Counts) -> list[str]:
 
 
 def show_score(mean: float, found: Estimate, ramp: Ramp = WHOLE) -> Shown:
-    """Return a score in points with its colour; the interval is a dash if there are too few clusters."""
+    """Return a score as points from 0 to 100, with its colour; the interval is a dash if there are too few clusters."""
     return points(mean), ramp.at(mean), _interval(found, points, "–")
 
 
@@ -136,7 +136,7 @@ def _rho(found: Correlation | None) -> Cell:
 
 
 def by_title(grids: Iterable[Grid]) -> dict[str, list[Grid]]:
-    """Return grids by their titles, in their order."""
+    """Return the grids with each title; titles and grids stay in order."""
     found: dict[str, list[Grid]] = {}
     for grid in grids:
         found.setdefault(grid.title, []).append(grid)

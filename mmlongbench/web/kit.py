@@ -27,14 +27,14 @@ class Section:
     anchor: str
     name: str
     parts: Sequence[tuple[str, str]] = ()
-    """The headings below it, as the contents list them: (name, text after the name)."""
+    """The smaller headings in the section, as the contents list them: (name, text after the name)."""
 
 
 @cache
 def environment() -> Environment:
     """Return the environment of all templates.
 
-    It escapes every value, and raises an error for a name that a template is not given.
+    It escapes every value, and raises an error if a template uses a name that has no value.
     """
     made = Environment(
         loader=PackageLoader(_PACKAGE),

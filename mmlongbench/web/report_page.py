@@ -19,7 +19,7 @@ from mmlongbench.web.numbers import points
 from mmlongbench.web.tables import Listing
 
 _REASONING = ("stripped", "unclosed", "kept")
-"""What is done with reasoning in predictions, in words."""
+"""The words for what was done with the reasoning in predictions; each is a column of the page."""
 
 
 def report_page(title: str, report: Report) -> Iterator[str]:
@@ -80,18 +80,18 @@ def _functions(models: Sequence[str]) -> dict[str, Callable[..., object]]:
 
 
 def _of_datasets(grid: Grid, *, is_pooled: bool) -> Grid:
-    """Return the grid with only the rows that pool all datasets (`is_pooled`), or only those of single datasets."""
+    """Return the grid with some of its rows: those about all datasets together (`is_pooled`), or those about one."""
     return replace(grid, rows=tuple(row for row in grid.rows if (row.of == EVERY) == is_pooled))
 
 
 def _charts(averages: Grid, models: Sequence[str]) -> Callable[[Grid], list[Chart]]:
-    """Return a function that makes the charts of averages under one profile; there are none with a single length."""
+    """Return a function that makes the charts of averages under one profile: none if there is only one length."""
     lengths = [column for column in averages.columns if column != MEAN]
     return lambda grid: length_charts(grid, models, lengths) if len(lengths) > 1 else []
 
 
 def _matrices(found: Correlations) -> list[tuple[Matrix, str, bool]]:
-    """Return (matrix, heading, whether it is the longest length of its profile); the longest come first."""
+    """Return (matrix, heading, whether its length is the longest of its profile); the longest come first."""
     longest = list(found.longest())
     ordered = sorted(found.matrices, key=lambda each: (each not in longest, each.profile, -each.length))
     return [(each, length_name(each.length), each in longest) for each in ordered]
@@ -141,7 +141,7 @@ def _pairs(found: Agreement) -> Listing:
 
 
 def _moved(pair: Pair, models: Sequence[str]) -> list[str]:
-    """Return each model's scores and ranks under the two metrics; a dash if one of them has not scored the model."""
+    """Return each model's scores and ranks under two metrics; a dash if one of the metrics has not scored the model."""
     moved = {
         model: f"{points(pair.scores[model][0])} → {points(pair.scores[model][1])}, {one:g} → {two:g}"
         for model, (one, two) in pair.ranks().items()

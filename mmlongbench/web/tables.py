@@ -10,7 +10,7 @@ class Cell(NamedTuple):
 
     text: str = ""
     ramp: str = ""
-    """The place of its colour on the ramp of the table, from 0 to 1; empty for no colour."""
+    """The place of the cell's colour on the ramp of the table, from 0 to 1; empty for no colour."""
     interval: str = ""
     title: str = ""
     """The text that is shown on mouse-over."""

@@ -11,7 +11,7 @@ from mmlongbench.metrics.benchmark.texts import normalised, single_blanks, witho
 _MAX_DIGITS = 4300
 """A number with more digits than this is not read, because it is not an answer."""
 _LAST_YES_OR_NO = re.compile(r".*\b(yes|no)\b", re.DOTALL)
-"""Matches the last yes or no: the beginning is greedy, so one pass is enough."""
+"""Finds the last yes or no: `.*` takes as much text as it can, so one pass is enough."""
 _LAST_LETTER = re.compile(r".*\b([A-J])\b", re.DOTALL)
 _LAST_NUMBER = re.compile(r".*\b(\d+)\b", re.DOTALL)
 _LETTER_SAID = (re.compile(r"answer is \(?([A-J])"), re.compile(r"[aA]nswer:\s*([A-J])"))
@@ -21,7 +21,7 @@ _NUMBERS_IN_BRACKETS = re.compile(r"\[[\d\s,]+\]")
 
 
 def sub_em(prediction: str, answers: object) -> float:
-    """Return whether any answer, normalised, is part of the normalised prediction; answers may be lists of lists.
+    """Return 1 if any answer is part of the prediction, else 0; both are normalised. Answers may be lists of lists.
 
     As in the public code, an answer that is empty when normalised ("A") is part of every prediction.
     """
@@ -30,7 +30,7 @@ def sub_em(prediction: str, answers: object) -> float:
 
 
 def flattened(answers: object) -> Iterable[str]:
-    """Yield every string of an answer, of a list of answers, or of a list of such lists; a number as a string."""
+    """Yield each answer as a string; `answers` is one answer, a list of answers, or a list of such lists."""
     if isinstance(answers, list | tuple):
         for answer in answers:
             yield from flattened(answer)
@@ -53,10 +53,10 @@ def yes_or_no(prediction: str) -> int | None:
 
 
 def binary_acc(prediction: str, answer: str, default: int | None = None) -> float:
-    """Return whether the last yes or no equals the answer. A refusal counts as the answer `default`; None is wrong.
+    """Return 1 if the last yes or no equals the answer, else 0.
 
-    The public code takes 0, 1, 1, 0, … in turn as the answer of a refusal, so its score depends on the order of the
-    file.
+    A refusal counts as the answer `default`; if `default` is None, a refusal is wrong. The public code takes 0, 1, 1
+    and 0 in turn as the answers of refusals, so the score depends on the order of the examples.
     """
     said = yes_or_no(prediction)
     counted = default if said is None else said
@@ -64,8 +64,10 @@ def binary_acc(prediction: str, answer: str, default: int | None = None) -> floa
 
 
 def total_count(prediction: str) -> int | None:
-    """Return the sum of the last list that has only numbers, else of the numbers in the last brackets, else of all
-    numbers in the text.
+    """Return the sum of the numbers in a list in brackets; without such a list, the sum of all numbers in the text.
+
+    The last list that has only whole numbers is used; without one, the last part in brackets. Either must be JSON. The
+    result is None if all numbers are to be added and one of these is too long to be read.
 
     >>> total_count("first [9], then [1, 2]"), total_count("[1, 'a', 2]"), total_count("1 and 2"), total_count("six")
     (3, 3, 3, 0)
@@ -80,15 +82,17 @@ def total_count(prediction: str) -> int | None:
 
 
 def soft_acc(prediction: str, answer: Sequence[int]) -> float:
-    """Return whether the total count equals the answer; the name is from MM-NIAH, which compares position by
-    position.
+    """Return 1 if the total count equals the sum of the answer, else 0.
+
+    The name comes from MM-NIAH, whose own metric compares position by position (see `position_accuracy`).
     """
     return float(total_count(prediction) == sum(answer))
 
 
 def option_letter(prediction: str) -> int | None:
-    """Return the place of the chosen option, from 0. Its letter is the one after "answer is" or "Answer:", else the
-    last capital from A to J that stands alone.
+    """Return the place of the chosen option, from 0; None if no letter is found.
+
+    The letter after "answer is" or "Answer:" counts; without one, the last capital from A to J that stands alone.
 
     >>> option_letter("The answer is (D)"), option_letter("C or D"), option_letter("answer: b")
     (3, 3, None)
@@ -100,12 +104,14 @@ def option_letter(prediction: str) -> int | None:
 
 
 def mc_acc(prediction: str, answer: int) -> float:
-    """Return whether the chosen option is the right one; `answer` is the place of the right option, from 0."""
+    """Return 1 if the chosen option is right, else 0; `answer` is the place of the right option, from 0."""
     return float(option_letter(prediction) == answer)
 
 
 def class_label(prediction: str) -> int | None:
-    r"""Return the number after the first "label:", else the last separate number, else the first digits.
+    r"""Return the number after the first "label:"; None if the text has no digits.
+
+    Without such a number, return the last number that stands alone; without one, return the first digits.
 
     >>> class_label("label: 3\nlabel: 0"), class_label("label 0 or 3"), class_label("x12y")
     (3, 3, 12)
@@ -117,7 +123,7 @@ def class_label(prediction: str) -> int | None:
 
 
 def cls_acc(prediction: str, answer: int) -> float:
-    """Return whether the label is the answer."""
+    """Return 1 if the label equals the answer, else 0."""
     return float(class_label(prediction) == answer)
 
 
@@ -133,7 +139,10 @@ def _sum_of_digits(text: str) -> int | None:
 
 
 def _last_brackets(text: str) -> str:
-    """Return the last part in brackets. Each part goes from a "[" to the next "]"; the next part begins after it."""
+    """Return the last part in brackets. Each part goes from a "[" to the next "]"; the next part begins after this.
+
+    The result is empty if there is none.
+    """
     last, start = "", text.find("[")
     while start >= 0 and (end := text.find("]", start)) >= 0:
         last = text[start : end + 1]
@@ -144,13 +153,13 @@ def _last_brackets(text: str) -> str:
 def _json_list(text: str) -> list[object] | None:
     try:
         values: object = json.loads(text)
-    except (ValueError, RecursionError):  # a number of too many digits, brackets too deep
+    except (ValueError, RecursionError):  # a number has too many digits, or lists are nested too deeply
         return None
     return values if isinstance(values, list) else None
 
 
 def _whole(value: Any) -> int | None:  # noqa: ANN401  (what JSON holds)
-    """Return a value as a whole number, as Python converts it; None if it cannot."""
+    """Return a value as a whole number, as `int` converts it; None if `int` raises an error."""
     try:
         return int(value)
     except (ValueError, TypeError, OverflowError):

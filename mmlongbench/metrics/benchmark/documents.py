@@ -17,7 +17,7 @@ TOLERANCE = 0.01
 """The relative tolerance of a Float."""
 _UNITS = ("meters", "acres", "minutes", "miles", "mile", "feet")
 _SUFFIXES = ("kg", *_UNITS, "million", "thousand", "billion", "mm", "m")
-"""Endings that are removed; each once, in this order."""
+"""The endings that are removed, each at most once, in this order."""
 _NUMBER = re.compile(r"-?\d+(?:\.\d*)?|-?\.\d+")
 _EXACT = tuple(
     re.compile(pattern)
@@ -38,7 +38,8 @@ _EXACT = tuple(
 def doc_qa(prediction: str, answer: object, answer_format: str) -> float:
     """Return the score of a prediction by the format of the gold answer: Integer, Float, String, None or List.
 
-    A gold List is JSON. Its plain strings count together as one element; the score is the mean over the elements.
+    A gold List is JSON. Its strings that need no exact match (`is_exact`) are joined into one element. The score is the
+    mean over the elements.
 
     >>> doc_qa("about 4 or 5", "5", "Integer"), doc_qa("0.21", "21%", "Float"), doc_qa("red", '["red", "3"]', "List")
     (1.0, 1.0, 0.5)
@@ -51,7 +52,7 @@ def doc_qa(prediction: str, answer: object, answer_format: str) -> float:
 
 
 def cleaned(text: str) -> str:
-    """Return a text in lower case, without commas, a unit at the end, quotes around it, currency and percent signs.
+    """Return a text in lower case, without commas, a unit at its end, quotes around it, and $, £ or % at either end.
 
     >>> cleaned("$1,577.00 million"), cleaned("'73.2% '")
     ('1577.00', '73.2')
@@ -80,8 +81,8 @@ def numbers_said(text: str) -> Iterator[float]:
 
 
 def is_exact(answer: str) -> bool:
-    """Return whether an answer is compared unchanged: a URL, file name, page, phone number, time, date or mail
-    address.
+    """Return whether a prediction must contain the answer unchanged: for a URL, file name, page, number, time, date or
+    mail address.
     """
     return any(pattern.search(answer) for pattern in _EXACT)
 
@@ -114,7 +115,7 @@ def _list(answer: str, prediction: str) -> float:
 
 def _elements(elements: list[object]) -> Iterator[tuple[object, str]]:
     """Yield each element with its format. Strings that need no exact match are joined and come first, as one element:
-    one by one, a prediction that lists them all would score low on each.
+    compared one by one, each of these would have a low score for a prediction that lists all.
     """
     kinds = [_kind(element) for element in elements]
     is_merged = [kind == "String" and not is_exact(str(each)) for each, kind in zip(elements, kinds, strict=True)]

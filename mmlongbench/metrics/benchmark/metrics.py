@@ -1,10 +1,11 @@
 """The benchmark's own metrics, chosen by name; the functions that compute them are in the other modules of this folder.
 
-The public code puts the prompt's last words ("Answer:") before a model's output. It scores both the whole text and the
-part after these words; the better score counts. For a refused yes/no question it takes an answer that depends on the
-question's place in the file. The profile `official` does the same with every prediction. So does the profile `paper`,
-but it reads only the rest of the line after these words, as the public code did when the paper's figures were made. The
-profile `ours` scores predictions unchanged, and counts a refusal as wrong.
+The public code puts the prompt's last words ("Answer:") before a model's output. Most of its metrics score both this
+whole text and the part after these words; the better score counts. If the output for a yes/no question has neither
+word, the public code takes an answer that depends on the question's place in the file. The profile `official` does the
+same. So does the profile `paper`, but it reads only the rest of the line after these words, as the public code did when
+the paper's figures were made. The profile `ours` puts nothing before an output. For a yes/no question, it counts an
+output with neither word as wrong.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -48,7 +49,7 @@ class BenchmarkMetric(RuleMetric):
         return asked.prediction if self.profile == "ours" else (asked.lead or self.prefix) + asked.prediction
 
     def parsed(self, text: str, prefix: str) -> str:
-        """Return the text after a prefix; under `paper` only the rest of the line."""
+        """Return the text after a prefix; under `paper`, return only the rest of the line (see `rest_of_line`)."""
         return rest_of_line(text, prefix) if self.profile == "paper" else after_prefix(text, prefix)
 
     def texts_scored(self, asked: ScoringInput) -> tuple[str, ...]:
@@ -132,7 +133,7 @@ class DocumentAnswer(BenchmarkMetric):
     """Scores answers about documents by the format of the gold answer; the text after "Answer:" is compared.
 
     Today the public code uses a judge by default; `official` is its behaviour with `--docqa_llm_judge False`, which the
-    score lines name. The paper's figures were made with these rules.
+    score lines name. The paper's figures were made without a judge.
     """
 
     name: ClassVar[str] = "doc_qa"

@@ -1,4 +1,4 @@
-"""ROUGE-L of summaries with the package rouge-score: F1 and recall of the whole text and of its lines."""
+"""Computes ROUGE-L of summaries with the package rouge-score: over the whole text (rougeL) and by lines (rougeLsum)."""
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -24,7 +24,7 @@ class Scorer(Protocol):
     """A scorer of the package rouge-score, which may not be installed."""
 
     def score(self, *, target: str, prediction: str) -> Mapping[str, _Figures]:
-        """Return the figures by type."""
+        """Return the figures by type, such as `rougeL`."""
         ...
 
 
@@ -47,8 +47,9 @@ def rouge_scorer() -> Scorer:
 
 
 def rouge(scorer: Scorer, prediction: str, answers: Iterable[str]) -> Mapping[str, float]:
-    """Return F1 and recall of rougeL and rougeLsum, the four figures of the public code; each is the best over the
-    answers.
+    """Return F1 and recall of rougeL and rougeLsum, the four figures of the public code.
+
+    Each figure is the best that the prediction reaches with any of the answers.
     """
     said = prediction[:MAX_CHARACTERS]
     found = [scorer.score(target=answer, prediction=said) for answer in answers]

@@ -21,7 +21,7 @@ def normalised(text: str) -> str:
 
 
 def without_articles(text: str) -> str:
-    """Return a text without `a`, `an` and `the`, and with single blanks; the caller handles case."""
+    """Return a text without `a`, `an` and `the`, and with single blanks; the text must be in lower case."""
     return single_blanks(_ARTICLES.sub(" ", text))
 
 
@@ -45,7 +45,7 @@ def token_f1(prediction: str, gold: str) -> float:
 
 
 def after_prefix(text: str, prefix: str) -> str:
-    r"""Return the text after the first `prefix`, in upper or lower case; without one, the whole text.
+    r"""Return the text after the first `prefix`, or the whole text if there is no `prefix`; case is ignored.
 
     A second prefix directly after the first is removed, too. The public code of 2026 takes everything after the prefix;
     for the code of the paper's runs, see `rest_of_line`.
@@ -61,10 +61,10 @@ def after_prefix(text: str, prefix: str) -> str:
 
 
 def rest_of_line(text: str, prefix: str) -> str:
-    r"""Return the rest of the line after the first `prefix`; without one, the first line.
+    r"""Return the rest of the line after the first `prefix`, or the first line if there is none; case is ignored.
 
     A second prefix directly after the first is removed, too. At the time of the paper's runs, the public code read
-    outputs like this.
+    outputs in this way.
 
     >>> rest_of_line("So it is.\nanswer: Answer: Peru\nas shown", "Answer:"), rest_of_line("Peru\nas shown", "Answer:")
     ('Peru', 'Peru')

@@ -2,8 +2,8 @@
 (`doc_qa_llm`).
 
 The score is 0 or 1, and for a list the F1 of the items that the judge counts. `official` uses the public code's own
-prompts and treats replies as it does: a reply without a verdict is 0. `ours` uses this project's prompts; a judge that
-replies without a verdict is asked again, and if no reply has one, there is no score.
+prompts and treats replies as that code does: a reply without a verdict is 0. `ours` uses this project's prompts; a
+judge that replies without a verdict is asked again, and if no reply has a verdict, there is no score.
 """
 
 import json
@@ -83,7 +83,7 @@ class Answers(Judged):
         return Score(score, {**counts, "reason": found.reason, **self._unsaid(found)})
 
     def _ask_publicly(self, asked: ScoringInput, rubric: str, case: str, reading: Reading[V]) -> V | Failed:
-        """Ask as the public code does: with the question in the words of its loader, and the text after "Answer:"."""
+        """Ask as the public code does: with the question as its loader puts it, and what follows "Answer:"."""
         found = self.public.templates if self.public else {}
         said = after_prefix((asked.lead or ANSWER_PREFIX) + asked.prediction, ANSWER_PREFIX)
         texts = {"question": _public_question(asked), "reference": text_of(asked.gold), "prediction": said}
@@ -95,12 +95,12 @@ class Answers(Judged):
         )
 
     def _unsaid(self, found: Mark | ListCounts) -> dict[str, bool]:
-        """Return, under `official`, whether the reply has no verdict; the public code counts such a reply as 0."""
+        """Return the detail `no_verdict` under `official`: whether the reply has no verdict, so that it counts as 0."""
         return {"no_verdict": not found.has_verdict} if self.public else {}
 
 
 def list_f1(covered: float, given: float, items: int) -> float:
-    """Return the F1 of a list. It is cut to 1, because an item of the response may cover several of the reference.
+    """Return the F1 of a list, at most 1, even if an item of the response covers several items of the reference.
 
     >>> list_f1(2, 3, 4), list_f1(0, 0, 4), list_f1(2, 1, 2)
     (0.5714285714285714, 0.0, 1.0)
@@ -109,7 +109,7 @@ def list_f1(covered: float, given: float, items: int) -> float:
 
 
 def items_of(gold: object) -> tuple[str, ...]:
-    """Return the elements of a gold answer that is a list, or the JSON of a list.
+    """Return the elements of a gold answer that is a list or the JSON of a list; any other answer is one element.
 
     >>> items_of('["a", 2]'), items_of(["a", 2]), items_of("a")
     (('a', '2'), ('a', '2'), ('a',))
@@ -134,7 +134,7 @@ def _fenced(asked: ScoringInput, reference: str) -> dict[str, str]:
 
 
 def _public_question(asked: ScoringInput) -> str:
-    """Return the question in the words of the public loader, with the label of its document."""
+    """Return the question as the public loader puts it, with the short name of its document (see `label`)."""
     if asked.evidence is None or asked.evidence.document is None:
         return asked.question
     return f"Based on Document {label(asked.evidence.document)}, answer the following question. {asked.question}"

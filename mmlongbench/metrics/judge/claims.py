@@ -32,7 +32,7 @@ class _Line(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True)
 
     id: str | int
-    """The id in the source; rows are joined by it as text."""
+    """The id of the summary in the release or in the source; it is compared as text."""
     claims: tuple[str, ...]
 
 
@@ -95,13 +95,13 @@ def claims_file(file: str, dataset: str) -> Path:
 
 
 def claims_files(data: Path | None) -> tuple[str, ...]:
-    """Return the claims files beside public files, each with its digest."""
+    """Return the name and the digest of each claims file in the folders of public files."""
     found = sorted(path for path in data.glob(f"*/*{CLAIMS}") if path.is_file()) if data else []
     return tuple(f"{path.name} sha256:{sha256_of(path)[:16]}" for path in found)
 
 
 def read_claims(path: Path) -> dict[str, tuple[str, ...]]:
-    """Return the claims by the id of their summary.
+    """Return the claims of each summary, by its id.
 
     Raises:
         ReleaseError: a line is not valid, or an id occurs twice.
@@ -130,18 +130,18 @@ class Summaries:
 
     dataset: str
     file: str
-    """One of its public files."""
+    """One of the public files of the dataset."""
     golds: Mapping[str, str]
     """The gold summaries by id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """The result for one dataset."""
+    """What `write_claims` found and made for one dataset."""
 
     dataset: str
     file: str
-    """The claims file below the data; it is written only if every summary has its claims."""
+    """The path of the claims file, below the output folder; the file is written only if every summary has claims."""
     summaries: int
     claims: int
     known: int = 0
@@ -155,9 +155,10 @@ class Claimed:
 def write_claims(
     client: JudgeClient, data: Path, out: Path, datasets: Sequence[Summaries], progress: Progress
 ) -> Iterator[Claimed]:
-    """Split the gold summaries of datasets into claims, and write a file for each complete dataset.
+    """Split the gold summaries of datasets into claims, and yield the result for each dataset.
 
-    Existing claims, such as those of the public code, are found by id and not changed.
+    A file is written for each dataset in which every summary has claims. Existing claims, such as those of the public
+    code, are found by id and not changed.
     """
     known = GoldClaims(client, data)
     for summaries in datasets:

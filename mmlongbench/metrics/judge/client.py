@@ -1,4 +1,4 @@
-"""The client of a run's judges, with messages and options for judges."""
+"""The client of a run's judges; its errors name judges and the options that start with `--judge-`."""
 
 from mmlongbench.metrics.judge.errors import JudgeError
 from mmlongbench.models.client import ModelClient

@@ -1,12 +1,13 @@
 """Scores open answers with a committee: several judges see pages of the document and grade from 1 to 5 (M-LongDoc).
 
 Under `paper` and `official` a judge sees the evidence page and its neighbours but no reference, and replies with a
-grade alone. In the paper each judge is asked five times, in the public code once. The released grades are single ones,
-and the published agreement with people (0.889) is based on them. Under `ours` a judge sees the reference and the pages
-that hold the answer, and gives its reasons first.
+grade alone. In the paper each judge is asked five times, in the public code once. The released grades are single
+replies, and the published agreement with people's grades (0.889) is based on these. Under `ours` a judge sees the
+reference and the pages that hold the answer, and gives its reasons first.
 
-The mean of all grades is from 1 to 5; the score is (mean − 1) / 4. A reply without a grade does not count, under every
-profile; the public code counts it as −1. Judges who give no grade are left out, counted and named.
+The mean of all grades is from 1 to 5; the score is (mean − 1) / 4. Under every profile, a reply without a grade is left
+out of the mean, while the public code counts it as −1. The details of a score have the number of such replies, and what
+was wrong with them.
 """
 
 import statistics
@@ -36,7 +37,7 @@ JUDGES = 3
 SAMPLES: Mapping[Profile, int] = {"official": 1, "paper": 5, "ours": 1}
 """How often each judge is asked, unless the settings say otherwise."""
 DRAWN = 1.0
-"""The temperature for several samples; a single sample uses 0."""
+"""The temperature if each judge is asked several times; if each is asked once, it is 0."""
 MAX_TOKENS = 4096
 """The token limit of a grade, including a model's reasoning before it."""
 _NO_PAGES = "no page holds the answer, so that judges without a reference have nothing to compare it with"
@@ -75,7 +76,7 @@ class Committee(Judged):
         self.notes = self._differences()
 
     def _differences(self) -> tuple[str, ...]:
-        """Return how the number of judges and samples differs from the profile's."""
+        """Return a note if the number of judges or of samples differs from the profile's; empty if not."""
         if self.profile == "ours":
             return ()
         judges, samples, usual = len(self.judge.models), self.samples, SAMPLES[self.profile]
@@ -90,7 +91,7 @@ class Committee(Judged):
         return self.judge.models
 
     def out_of_scope(self, asked: ScoringInput) -> str:
-        """Return why judges without a reference cannot grade an example: no page holds its answer."""
+        """Return why judges without a reference cannot grade an example (no page has the answer); empty if they can."""
         return "" if self.profile == "ours" or (asked.evidence and asked.evidence.pages) else _NO_PAGES
 
     def score(self, asked: ScoringInput) -> Score:
@@ -112,11 +113,11 @@ class Committee(Judged):
         return _scored(grades, failures, case.details)
 
     def absent(self, asked: ScoringInput) -> Details:
-        """Return the grade of an example without a prediction."""
+        """Return the detail `mean` of an example without a prediction: the lowest grade."""
         return {"mean": 1.0}
 
     def _alone(self, asked: ScoringInput) -> _Case | Failed:
-        """Ask for a grade alone, based on the document."""
+        """Return how to ask for a grade alone, based on the document; Failed if pages with the answer are missing."""
         excerpt = excerpt_of(asked.evidence or Evidence(), self._images, self._documents)
         if not excerpt.is_enough:
             return Failed(
@@ -136,7 +137,7 @@ class Committee(Judged):
         return _Case(call, {"pages": len(pictures), "page_texts": len(excerpt.texts)})
 
     def _reasoned(self, asked: ScoringInput) -> _Case:
-        """Ask for reasons and a grade, based on the reference and the pages that hold the answer."""
+        """Return how to ask for reasons and a grade, based on the reference and the pages that hold the answer."""
         pages = gold_pages(asked.evidence or Evidence(), self._images)
         case = _case(asked, pages)
 

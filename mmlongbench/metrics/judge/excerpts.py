@@ -20,9 +20,9 @@ class Excerpt:
     """The part of a document that is shown."""
 
     texts: Mapping[int, str]
-    """The texts by page, from 0."""
+    """The texts by page number, from 0."""
     pictures: Mapping[int, Picture]
-    """The pictures by page, from 0."""
+    """The pictures by page number, from 0."""
     is_enough: bool
     """Whether every page that holds the answer is shown as text or picture."""
 
@@ -35,7 +35,7 @@ class Excerpt:
 
 
 def excerpt_of(evidence: Evidence, images: Path | None, documents: PageTexts) -> Excerpt:
-    """Return the answer pages of a document and their neighbours, as far as they are available."""
+    """Return the pages that hold the answer and their neighbours, as far as their texts or pictures can be found."""
     answers = evidence.pages[:MOST]
     wanted = sorted({page for answer in answers for page in (answer - 1, answer, answer + 1) if page >= 0})
     texts = {page: text for page, text in _texts(evidence, wanted, documents).items() if text.strip()}

@@ -33,8 +33,9 @@ class Extracted(Judged, MetricWithTotals):
     profiles: ClassVar[Mapping[Profile, str]] = {"ours": PROTOCOL}
 
     def score(self, asked: ScoringInput) -> Score:
-        """Score by the rules for the gold answer's format; an empty prediction fails to answer, and no judge is called
-        for it.
+        """Return the score by the rules for the gold answer's format.
+
+        An empty prediction counts as "Fail to answer", and no judge is called for it.
         """
         from mmlongbench.metrics.mmlongbench_doc import FAIL_TO_ANSWER, scored_extracted
 
@@ -45,7 +46,7 @@ class Extracted(Judged, MetricWithTotals):
         return unscored(found) if isinstance(found, Failed) else scored_extracted(asked, found.text)
 
     def absent(self, asked: ScoringInput) -> Details:
-        """Return whether the question could be answered."""
+        """Return the details of an example without a prediction (see `absent_details`)."""
         from mmlongbench.metrics.mmlongbench_doc import absent_details
 
         return absent_details(asked)

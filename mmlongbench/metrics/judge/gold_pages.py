@@ -1,4 +1,4 @@
-"""The pages that hold an answer, as a judge sees them: pictures of a release, or their texts."""
+"""The pages that hold an answer, as a judge sees them: pictures from a release, or texts."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +29,10 @@ class GoldPages:
 
 
 def gold_pages(evidence: Evidence, images: Path | None) -> GoldPages:
-    """Return the answer pages that the prompt shows: those with a picture below the folder; if none has, the texts."""
+    """Return the pages of the prompt that hold the answer: their pictures or, if none has a picture, their texts.
+
+    If only some have a picture, the others are left out.
+    """
     answers = set(evidence.pages)
     numbers = [number for number in evidence.shown if number in answers][:MOST]
     shown = {number: found for number in numbers if (found := picture_at(images, evidence.images.get(number, "")))}

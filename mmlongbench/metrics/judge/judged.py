@@ -47,7 +47,7 @@ class Judged(Metric):
             self.notes = (f"{other}; scores of other judges may differ",)
 
     def offered(self) -> Mapping[Profile, str]:
-        """Return the profiles; `official` is among them only if its prompts are given or not needed."""
+        """Return the profiles; `official` is left out if it needs the public code's prompts and they are not given."""
         if not self.places:
             return self.profiles
         found = dict(self.profiles)
@@ -69,7 +69,7 @@ class Judged(Metric):
         return self.client.usage()
 
     def stop(self) -> None:
-        """Make no more calls; threads that wait for an answer stop soon, without one."""
+        """Make no more calls; threads that wait for an answer stop waiting soon."""
         self.client.stop()
 
     def close(self) -> None:
@@ -102,5 +102,5 @@ def unscored(failed: Failed) -> Score:
 
 
 def too_long(name: str, texts: Sequence[str]) -> Failed:
-    """Return why texts that are too long for a judge are not judged."""
+    """Return the failure that some texts are too long for a judge; `name` says what they are."""
     return Failed(f"too long to be judged: {len(texts):,} {name}, {sum(map(len, texts)):,} characters")

@@ -17,7 +17,7 @@ MAX_KEPT = 64 * 1024 * 1024
 
 
 class PageTexts:
-    """The page texts of the documents of a folder. A document is found by its name in a release, or its own name."""
+    """The page texts of the documents of a folder; a document is found by its name in a release or its file name."""
 
     def __init__(self, folder: Path | None) -> None:
         """Keep the folder; a document is read when its text is needed."""
@@ -59,7 +59,7 @@ class PageTexts:
 
     @cached_property
     def _files(self) -> Mapping[str, Path | Fault]:
-        """Return every PDF by its own name, with and without the ending, and by the name that a release gives it."""
+        """Return every PDF by the name of its file, with and without `.pdf`, and by its name in a release."""
         own = pdfs_by_name(self._folder) if self._folder else {}
         released = folder_names(own)
         return {released[stem]: found for stem, found in own.items()} | {f"{s}.pdf": f for s, f in own.items()} | own

@@ -1,4 +1,5 @@
-"""Reads the public code's own prompts from files of a user's checkout. They are not part of this project.
+"""Reads the public code's own prompts from files of a user's checkout. These prompts are not part of this
+project.
 
 A file is Python with prompts as string constants. It is parsed and never executed; only top-level assignments of plain
 strings are taken.
@@ -23,7 +24,7 @@ FILES = ("scripts/eval_gpt4_summ.py", "utils_prompt.py")
 """The files in which a checkout of the public code keeps prompts of judges."""
 
 Places = Mapping[str, tuple[str, ...] | None]
-"""For each constant, by name: the places of the template, as in `{question}`; None: the text is shown unchanged."""
+"""For each prompt, by name: the places to fill in, as in `{question}`; None: the prompt is used unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +34,18 @@ class PublicPrompts:
     templates: Mapping[str, Template]
     """The templates by the name of their constant."""
     source: str
-    """The files they were read from, each with its digest."""
+    """The names of the files that have these prompts, each with its digest."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Module:
-    """A file of prompts, with the values of its names."""
+    """A file of prompts, and the names that it assigns."""
 
     path: Path
     digest: str
     texts: Mapping[str, str]
     others: Mapping[str, str]
-    """Every name with another value, and what that value is ("an f-string")."""
+    """Every name that is not assigned exactly one plain string, and what is wrong with it, such as "an f-string"."""
 
 
 def public_prompts(paths: Sequence[Path], metric: str, places: Places) -> PublicPrompts:
@@ -103,7 +104,7 @@ def _read(path: Path) -> _Module:
     data = _bytes(path)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # warnings about its strings, such as "\d"
+            warnings.simplefilter("ignore")  # warnings about strings in the file, such as "\d"
             tree = ast.parse(data.decode("utf-8-sig"))
     except (ValueError, SyntaxError, RecursionError, MemoryError) as error:
         line = f", line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
@@ -126,7 +127,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def _constants(tree: ast.Module) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the names that are assigned a plain string once, and the names with other or several values."""
+    """Return the text of each name that is assigned exactly one plain string, and what is wrong with other names."""
     texts: dict[str, str] = {}
     others: dict[str, str] = {}
     for name, value in _bindings(tree):

@@ -1,8 +1,9 @@
 """Rules that find a verdict in the text of a judge's reply. These are pure functions, without prompts and endpoints.
 
-The public code reads replies with regular expressions; these rules do the same in one pass. Each has two forms. With
-`is_literal` it accepts exactly what the public code accepts; if the public code finds nothing and does not ask again,
-that is final. The other form is this project's: impossible numbers are refused, and the judge is asked again.
+The public code reads replies with regular expressions; these rules do the same in one pass. The rule for each verdict
+has two forms. The literal form (`is_literal`, or `public_…` in the name) reads replies as the public code does; if that
+code finds nothing and does not ask again, the judge is not asked again here either. The other form is this project's:
+impossible numbers are refused, and the judge is asked again.
 """
 
 import json
@@ -51,8 +52,9 @@ def last_object(words: str, *, is_literal: bool) -> dict[str, object]:
     Each `{…}` ends at the next closing brace, also inside nested braces.
 
     Raises:
-        NoVerdict: there are no braces (the public code leaves the example out: final), or they hold no JSON (the
-            public code stops with an error, and a second run of it asks again).
+        NoVerdict: there are no braces, or the braces hold no JSON object. Without braces, the literal form does not ask
+            again, because the public code leaves such an example out. Without JSON, the public code stops with an
+            error, and asks again in its next run.
 
     >>> last_object('It has 2. {"a": 1} or {"a": 2}', is_literal=True)
     {'a': 2}
@@ -82,7 +84,10 @@ def fluency_of(words: str, *, is_literal: bool) -> Fluency:
 
 
 def key_points_of(words: str, claims: int, *, is_literal: bool) -> KeyPoints:
-    """Return the number of key points. This project's form requires a whole number, at most the number of claims."""
+    """Return how many key points a summary contains.
+
+    This project's form requires a whole number, at most the number of claims.
+    """
     found = last_object(words, is_literal=is_literal)
     count = _number(found, "recall")
     if not is_literal and (count > claims or not count.is_integer()):
@@ -103,7 +108,10 @@ def sentences_of(words: str, *, is_literal: bool) -> Sentences:
 
 
 def public_mark_of(words: str) -> Mark:
-    """Return the score of a short answer as the public code reads it: the first score line, else the JSON, else 0."""
+    """Return the score of a short answer as the public code reads it.
+
+    The first score line counts; without one, the JSON object; without either, the score is 0.
+    """
     line = _SCORE_LINE.search(words)
     found = _marked_object(words, ("answer_score",))
     score: object = _whole(line[1]) if line else found.get("answer_score", 0)
@@ -114,7 +122,7 @@ def public_mark_of(words: str) -> Mark:
 
 
 def public_counts_of(words: str) -> ListCounts:
-    """Return the counts of a list as the public code reads them; a missing key means that nothing is covered."""
+    """Return the counts of a list as the public code reads them; if one is missing, both are 0."""
     names = ("student_answer_count", "covered_count")
     found = _marked_object(words, names)
     if not all(name in found for name in names):
@@ -130,7 +138,7 @@ def public_counts_of(words: str) -> ListCounts:
 
 
 def mark_of(words: str) -> Mark:
-    """Return the score of a short answer from the last score line and the last JSON object, which must agree."""
+    """Return the score of a short answer from the last JSON object; the last score line, if any, must agree."""
     lines = _SCORE_LINE.findall(words)
     score = _number(last_object(words, is_literal=False), "answer_score", 1.0)
     if score not in (0, 1):
@@ -154,8 +162,8 @@ def counts_of(words: str, items: int) -> ListCounts:
 def last_grade(words: str, *, is_literal: bool) -> Grade:
     """Return the last number of a reply, if it is a grade.
 
-    In the literal form this is the last integer, also in 4.5 and in 4/5 (grade 5). In the other form a number that is
-    not whole is not a grade; 4/5 and "4 on a scale of 1 to 5" both give 4.
+    In the literal form this is the last integer, so both 4.5 and 4/5 give 5. In the other form a number that is not
+    whole is not a grade; 4/5 and "4 on a scale of 1 to 5" both give 4.
 
     Raises:
         NoVerdict: there is no number, or the last one is no grade. The public code counts a missing number as -1, and
@@ -182,7 +190,9 @@ def _last_integer(words: str) -> int | None:
 
 
 def _last_number(words: str) -> int | None:
-    """Return the last number, or 0 if it is not a grade of a scale up to 5; None if there is no number.
+    """Return the last number; None if there is no number.
+
+    The result is 0 if the number is not whole, or has a scale that does not go up to 5, as in 8/10.
 
     Numbers that name the scale are ignored.
     """
@@ -194,7 +204,7 @@ def _last_number(words: str) -> int | None:
 
 
 def _marked_object(words: str, names: tuple[str, ...]) -> dict[str, object]:
-    """Return the object after the first `[JSON]:`; if there is none, the numbers that follow the quoted names."""
+    """Return the object after the first `[JSON]:`; if there is none, the number after each of the names in quotes."""
     mark = words.find(_JSON_MARK)
     start = words.find("{", mark) if mark >= 0 else -1
     if start >= 0:
@@ -246,7 +256,7 @@ def _is_whole(value: object) -> TypeGuard[int]:
 
 
 def _whole(digits: str) -> int:
-    """Return an integer of limited length; a longer one is replaced by the largest allowed."""
+    """Return an integer; one with more than `_MAX_DIGITS` digits is replaced by a number that is above every scale."""
     return int(digits) if len(digits) <= _MAX_DIGITS else 10**_MAX_DIGITS
 
 

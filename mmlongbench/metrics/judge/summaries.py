@@ -1,9 +1,9 @@
-"""Fluency-F1 of summaries: recall of the gold summary's key points, precision of the prediction's sentences.
+"""Scores summaries by fluency × F1, from the recall of the gold's key points and the precision of the sentences.
 
 The structure is the public code's (`scripts/eval_gpt4_summ.py`), with three calls for each example. The judge counts
-the key points that it finds, the sentences that are supported, and all sentences. The score is the F1 of the two
-shares, times fluency (0 or 1). `official` uses the public code's own prompts and accepts what it accepts, even shares
-above 1. `ours` uses this project's prompts and refuses impossible counts.
+the key points that it finds, the sentences that are supported, and all sentences. The score is the F1 of recall and
+precision, times fluency (0 or 1). `official` uses the public code's own prompts and accepts what that code accepts,
+even a recall above 1. `ours` uses this project's prompts and refuses impossible counts.
 """
 
 import statistics
@@ -31,7 +31,8 @@ PREFIX = "Summary:"
 TEMPERATURE, MAX_TOKENS, TRIES = 0.1, 4096, 10
 """The options of the public code."""
 FIGURES = {"recall": "recall", "precision": "precision", "fluency": "fluency", "f1": "f1", "flu-f1": "flu_f1"}
-"""The figures that the public code reports, and for each the detail whose mean it is, over the examples with scores."""
+"""The figures that the public code reports, each with the name of a detail. A figure is the mean of its detail
+over the examples with scores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ OWN = {
 }
 """The prompts by the kind of example; examples of any other kind use those of a case, as in the public code."""
 _SUFFIXES = {"report": "gov", "case": "lexsum"}
-"""The endings of the names of the public code's prompts."""
+"""The endings of the names of the public code's prompts, by the kind of example."""
 
 
 class FluencyF1(Judged, MetricWithTotals):
@@ -133,17 +134,17 @@ class FluencyF1(Judged, MetricWithTotals):
         return self._ask(prompt, "recall", KeyPoints, rule, **shown)
 
     def _ask(self, prompt: Template, name: str, verdict: type[V], rule: Any, **texts: str) -> V | Failed:  # noqa: ANN401
-        """Ask one question; `rule` reads the reply, and is called with its text and `is_literal`."""
+        """Ask one question; `rule` reads the reply; it is called with the reply's text and `is_literal`."""
         is_literal = self._manner.is_literal
         reading = Reading(f"{name} {'literal' if is_literal else 'own'}", verdict, partial(rule, is_literal=is_literal))
         return self.client.ask(PromptCall(self.model, prompt.filled(**texts), reading, self._manner))
 
 
 def scored(fluent: Fluency, recalled: KeyPoints, claims: int, precise: Sentences) -> Score:
-    """Return the score from the judge's counts: F1 of the two shares, times fluency.
+    """Return the score from the judge's counts: the F1 of recall and precision, times fluency.
 
-    A share may be above 1 if a judge counts more than there is. The score of a line is at most 1; the figures beside it
-    are those of the public code.
+    Recall or precision may be above 1 if a judge counts more than there is. The score is cut to 1; its details have the
+    figures of the public code, which are not cut.
 
     >>> precise = Sentences(precision=2, sentence_count=4)
     >>> scored(Fluency(fluency=1), KeyPoints(recall=1), 4, precise).details["f1"]

@@ -1,7 +1,8 @@
-"""Prompts with named places, written as for `str.format`; it is not used, because a template may come from a stranger.
+"""Prompts with named places, written as for `str.format`.
 
-`str.format` would read attributes (`{text.__class__}`) and obey widths (`{text:>999999999}`); here a place is only a
-name, and doubled braces stand for braces.
+`str.format` itself is not used, because a template may come from a stranger: it would read attributes
+(`{text.__class__}`) and obey widths (`{text:>999999999}`). Here a place is only a name, and doubled braces stand for
+braces.
 """
 
 import string
@@ -21,7 +22,7 @@ class Template:
     """A prompt with places to be filled in."""
 
     pieces: tuple[tuple[str, str], ...]
-    """Pairs of text and the name of the place after it; the last pair has no name."""
+    """Pairs of a text and the name of the place after it; the name is empty if no place follows."""
 
     def filled(self, **texts: str) -> str:
         """Return the prompt with each place filled in."""

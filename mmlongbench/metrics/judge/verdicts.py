@@ -38,9 +38,9 @@ class ListCounts(Verdict):
     """How much of a list the answer contains."""
 
     student_answer_count: Count
-    """The items in the answer."""
+    """The number of items in the answer."""
     covered_count: Count
-    """The items of the reference that the answer contains."""
+    """The number of items of the reference that the answer contains."""
     has_verdict: bool = True
     """Whether the reply has a verdict (see `Mark`)."""
     reason: str = ""
@@ -63,7 +63,7 @@ class KeyPoints(Verdict):
 
     recall: Count
     supported_key_points: tuple[int, ...] = ()
-    """Their numbers, if the reply gives them; the score does not depend on them."""
+    """The numbers of these key points, if the reply gives them; the score does not depend on them."""
     reason: str = ""
 
 
@@ -94,7 +94,7 @@ class Extract(Verdict):
 
     format: _EXTRACTED
     answer: tuple[str, ...]
-    """The elements of a List, else one text; empty if there is no answer."""
+    """The elements of a List; one text for any other format; empty if there is no answer."""
 
     @model_validator(mode="after")
     def _fits(self) -> "Extract":

@@ -1,5 +1,5 @@
-"""MMLongBench-Doc's protocol: a concise answer is extracted and scored by rules; ANLS; accuracy and F1 over many
-answers.
+"""MMLongBench-Doc's protocol: rules extract a concise answer and score it. ANLS, and accuracy and F1 over many
+answers, are here, too.
 """
 
 from mmlongbench.metrics.mmlongbench_doc.anls import anls

@@ -7,10 +7,10 @@ TAU = 0.5
 
 
 def anls(gold: str, prediction: str, tau: float = TAU) -> float:
-    """Return a score from 0 to 1; the caller handles case and blanks. If the lengths alone give 0, nothing is compared.
+    """Return the similarity of two strings, or 0 if it is at most `tau`. Case and blanks count.
 
-    As in the public code, the distance is divided by the length of the longer string in capitals, where "ß" is two
-    letters.
+    If the lengths differ too much for a similarity above `tau`, the letters are not compared. As in the
+    public code, the distance is divided by the length of the longer string in capitals, where "ß" is two letters.
 
     >>> round(anls("yellow", "yello"), 3), anls("yellow", "blue"), anls("", "")
     (0.833, 0.0, 1.0)
@@ -25,7 +25,7 @@ def anls(gold: str, prediction: str, tau: float = TAU) -> float:
 
 
 def edit_distance(one: str, other: str) -> int:
-    """Return the smallest number of characters to insert, delete or replace.
+    """Return the smallest number of characters to insert, delete or replace to turn one string into the other.
 
     Raises:
         ScoringError: rapidfuzz is not installed.

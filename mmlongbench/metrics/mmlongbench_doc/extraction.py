@@ -1,7 +1,7 @@
 """Extracts the concise answer from a model's output by rules alone: MMLongBench-Doc's second stage without a judge.
 
-In the public protocol a judge extracts the answer (`judge-mmlongbench-doc`). The rules know the requested format, and
-work well if a model was told to be concise; in a long output they read the part after the last "answer:".
+In the public protocol a judge extracts the answer (the metric `judge-mmlongbench-doc` does so). The rules know the
+requested format, and work well if a model was told to be concise. They read the part after the last "answer:".
 """
 
 import json
@@ -12,9 +12,9 @@ from mmlongbench.metrics.mmlongbench_doc.lists import literal_list
 from mmlongbench.metrics.mmlongbench_doc.rules import FAIL_TO_ANSWER, NOT_ANSWERABLE
 
 MAX_CHARACTERS = 10_000
-"""The characters of an answer that are read, after its last "answer:"."""
+"""The maximum characters of an answer that are read; they begin after the last "answer:"."""
 _MARKER = re.compile(r".*\banswer\s?:", re.DOTALL | re.IGNORECASE)
-"""Matches the last "answer:": the beginning is greedy, so one pass is enough."""
+"""Finds the last "answer:": `.*` takes as much text as it can, so one pass is enough."""
 _FORMAT = re.compile(r"\banswer format\s?:", re.IGNORECASE)
 _INTRODUCTION = re.compile(r"(?:so,? |thus,? |therefore,? )?(?:the )?(?:final |correct )?answer is:? ", re.IGNORECASE)
 _DOCUMENT = r"(?:the |this |these |those |any |your )?(?:\w+ ){0,2}(?:documents?|pages?|images?|reports?|texts?|files?)"
@@ -43,7 +43,9 @@ _BETWEEN = re.compile(r",\s*and\s|,\s|\sand\s")
 
 
 def extract_answer(response: str, answer_format: str) -> str:
-    r"""Return the concise answer in a response, or "Not answerable" or "Fail to answer"; a List as JSON.
+    r"""Return the concise answer in a response, "Not answerable" or "Fail to answer".
+
+    The elements of a List are returned as JSON; a list in brackets is returned unchanged.
 
     >>> extract_answer("It rose.\nAnswer: **1,577 visitors**", "Integer")
     '1577'
@@ -62,7 +64,10 @@ def extract_answer(response: str, answer_format: str) -> str:
 
 
 def concise(response: str) -> str:
-    """Return the text after the last "answer:" and before "answer format:", without bold type."""
+    """Return the text after the last "answer:" and before "answer format:".
+
+    Bold type and an introduction such as "The answer is" are removed.
+    """
     found = _MARKER.match(response)
     answer = (response[found.end() :] if found else response).strip()[:MAX_CHARACTERS]
     ended = _FORMAT.search(answer)
@@ -72,9 +77,9 @@ def concise(response: str) -> str:
 
 
 def _number(answer: str) -> str:
-    """Return the first number, without commas and currency; a number in a name is taken only if there is no other.
+    """Return the first number, without commas and currency; a number in a name counts only if there is no other number.
 
-    Without a number, return the first number word as digits, else the string.
+    Without a number, return the first number word as digits; without one, return the text (see `_string`).
     """
     if found := _ALONE.search(answer) or _NUMBER.search(answer):
         return re.sub(r"[,$£€\s+]", "", found[0]).replace("−", "-")
@@ -96,8 +101,8 @@ def _string(answer: str) -> str:
 
 
 def _list(answer: str) -> str:
-    """Return the elements as JSON: the lines with bullets, or the parts of an enumeration. A list in brackets is
-    returned unchanged.
+    """Return the elements as JSON: the lines with bullets or, without bullets, the parts between separators. A list in
+    brackets is returned unchanged.
     """
     if literal_list(answer) is not None:
         return answer

@@ -21,7 +21,9 @@ _ITSELF = "\\'\""
 
 
 def literal_list(text: str) -> list[str] | None:
-    """Return the strings, numbers and constants of a list in Python or JSON notation, as Python prints them.
+    """Return the elements of a list in brackets as strings; None if the text is no such list.
+
+    The elements may be strings, numbers, None, True and False in Python's notation; `str` writes the numbers.
 
     >>> literal_list("['a', 1.50, -2,]"), literal_list("[1, x]"), literal_list("[]")
     (['a', '1.5', '-2'], None, [])

@@ -21,13 +21,13 @@ from mmlongbench.task.metric import LENIENT, Details, MetricWithTotals, Profile,
 PROTOCOL = "mayubo2333/MMLongBench-Doc@d73f0dc"
 """The public code whose rules score an extracted answer."""
 FORMATS = ("Integer", "Float", "String", "None", "List")
-"""The names of the formats in releases."""
+"""The formats of gold answers, as releases name them."""
 _MAX_SHOWN = 200
-"""The characters of an extracted answer that are kept beside its score."""
+"""The maximum characters of an extracted answer that are kept in the details of its score."""
 
 
 def scored_extracted(asked: ScoringInput, extracted: str) -> Score:
-    """Return the score of an example's concise answer, with the details that accuracy and F1 over many answers need."""
+    """Return the score of the answer that was extracted from a response, with the details that accuracy and F1 need."""
     kind = asked.answer_format
     if not isinstance(kind, str) or kind not in FORMATS:
         return Score(None, failure=f"answer_format is {kind!r:.80}, expected one of {', '.join(FORMATS)}")
@@ -42,8 +42,8 @@ def absent_details(asked: ScoringInput) -> Details:
 
 
 def totals_of_extracted(scored: Iterable[Score]) -> Mapping[str, float]:
-    """Return generalized accuracy and F1 from the details of `scored_extracted` and `absent_details`; failures are left
-    out.
+    """Return generalized accuracy and F1 from the details of `scored_extracted` and `absent_details`; examples
+    without a score are left out.
     """
     return accuracy_and_f1(
         [
@@ -57,8 +57,8 @@ def totals_of_extracted(scored: Iterable[Score]) -> Mapping[str, float]:
 class Rules(RuleMetric, MetricWithTotals):
     """MMLongBench-Doc without a judge: rules extract the answer from the response, and the protocol's rules score it.
 
-    The response is read in one way, `rule-extracted`, which depends on the response and the answer format alone. It is
-    this project's approximation of the judge in the protocol.
+    Extraction (`rule-extracted`) depends only on the response and the answer format. It is this project's substitute
+    for the judge of the protocol.
     """
 
     name: ClassVar[str] = "mmlongbench-doc"
@@ -70,7 +70,7 @@ class Rules(RuleMetric, MetricWithTotals):
         return scored_extracted(asked, extract_answer(asked.prediction.strip(), str(asked.answer_format)))
 
     def absent(self, asked: ScoringInput) -> Details:
-        """Return whether the question could be answered."""
+        """Return the details of an example without a prediction (see `absent_details`)."""
         return absent_details(asked)
 
     @classmethod
@@ -82,7 +82,7 @@ class Rules(RuleMetric, MetricWithTotals):
 class LenientRules(Rules):
     """MMLongBench-Doc without a judge, the best of three readings: extracted, concise, and unchanged.
 
-    The gold answer decides which reading counts, so this is an upper bound of the score with a judge.
+    The reading with the highest score counts, so this is an upper bound of the score with a judge.
     """
 
     name: ClassVar[str] = "mmlongbench-doc-lenient"
@@ -99,8 +99,8 @@ class LenientRules(Rules):
 class ANLS(RuleMetric):
     """The normalised Levenshtein similarity to the nearest answer; 0 if it is at most one half.
 
-    Upper and lower case are equal, and a run of blanks counts as one. The elements of a gold list, joined by commas,
-    are one answer.
+    Upper and lower case are equal, and a run of blanks counts as one. A gold list is compared as one text: as its
+    elements, joined by commas, and as it is written.
     """
 
     name: ClassVar[str] = "anls"
@@ -119,7 +119,7 @@ def _golds(asked: ScoringInput) -> Iterable[str]:
 
 
 def _readable(gold: str, kind: str) -> str:
-    """Return a gold number without commas and unit: the public code's rules cannot read "1,066" or "2 million"."""
+    """Return a gold answer in a form that the public code's rules can read: for a number, "1066" and not "1,066"."""
     try:
         float(cleaned(gold))
     except ValueError:

@@ -1,4 +1,4 @@
-"""The rules of MMLongBench-Doc compare a concise answer with the gold answer by its format. Also accuracy and F1.
+"""Compares concise answers with gold answers by MMLongBench-Doc's rules for each format; computes accuracy and F1.
 
 Where the paper's text and the public code differ, the code is followed: an Integer prediction is cut to a whole number
 ("5.9" is 5), "mile" and "million" are not removed, a list of exact strings is compared as a whole.
@@ -29,7 +29,7 @@ _EXACT = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What accuracy and F1 need of one answer."""
+    """What accuracy and F1 need to know about one answer."""
 
     score: float
     is_answerable: bool
@@ -38,10 +38,10 @@ class Judged:
 
 
 def score_extracted(gold: str, answer_format: str, extracted: str) -> float:
-    """Return the score of a concise answer, from 0 to 1; formats may have the names of the source or of releases.
+    """Return the score of a concise answer, from 0 to 1; `answer_format` may be the source's name or a release's.
 
-    Where the public code fails (a gold number that is not a number, a list that cannot be read), the score is 0; the
-    public code finally counts 0, too.
+    The score is 0 if the gold number is not a number or a list cannot be read. The rules of the public code raise an
+    error then, and its scorer counts 0, too.
 
     >>> score_extracted("5", "Integer", "5.0"), score_extracted("18.29%", "Float", "$18.3")
     (1.0, 1.0)
@@ -74,8 +74,8 @@ def accuracy_and_f1(answers: Sequence[Judged]) -> Mapping[str, float]:
 
 
 def cleaned(text: str) -> str:
-    """Return a text in lower case, without parts in parentheses, quotes around it, a dollar sign before or a percent
-    sign after it.
+    """Return a text in lower case, without parts in parentheses, without quotes around it, without dollar signs before
+    it, and without percent signs after it.
 
     >>> cleaned(" $3.65% "), cleaned("'Football (Soccer)'")
     ('3.65', 'football')
@@ -87,7 +87,7 @@ def cleaned(text: str) -> str:
 def is_exact(gold: str) -> bool:
     """Return whether only an equal answer is right: for a URL, file, page, number, time, date or mail address.
 
-    The gold answer is cleaned. Other texts are scored by similarity.
+    The gold answer must be cleaned (`cleaned`) before. Other texts are scored by similarity.
     """
     if "https://" in gold or "a.m." in gold or "p.m." in gold:
         return True
@@ -112,8 +112,8 @@ def _float(gold: str, extracted: str) -> float:
 
 
 def _is_close(wanted: float, said: float) -> bool:
-    """Return whether two numbers differ by at most one per cent, or are equal when rounded to as many decimals as the
-    shorter one has (at least two).
+    """Return whether two numbers differ by at most one per cent, or are equal after rounding. Both are rounded to the
+    number of decimals of the number that has fewer, but at least to two.
     """
     if isclose(wanted, said, rel_tol=TOLERANCE):
         return True
@@ -132,8 +132,10 @@ def _text(gold: str, said: str) -> float:
 
 
 def _list(golds: Sequence[str], extracted: str) -> float:
-    """Return the score of a list, which is 0 if the numbers of elements differ. Both lists are sorted, and the pair of
-    elements with the lowest score counts; numbers and exact strings must all be equal.
+    """Return the score of a list, which is 0 if the two lists have different lengths.
+
+    Both lists are sorted. If the first gold element is a number or an exact string (`is_exact`), all elements must be
+    equal; if not, the score is that of the pair of elements with the lowest similarity.
     """
     said = literal_list(extracted) if extracted.startswith("[") else [extracted]
     if said is None or len(said) != len(golds) or not golds:

@@ -1,8 +1,8 @@
 """Turns gold answers and predictions into the strings to compare; documents are not used here.
 
-A gold answer of the format List has elements. Each is located and matched by itself, one to one with the predicted
-elements; the score is the mean over the longer list. Any other list of golds holds alternatives, of which the best
-counts.
+A gold answer of the format List has elements. Each gold element is located by itself, and is compared with at most one
+predicted element. The score is the sum over these pairs, divided by the length of the longer list. Any other list of
+golds holds alternatives, of which the best counts.
 """
 
 import ast
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from mmlongbench.task.metric import ScoringInput
 
 MAX_ELEMENTS = 64
-"""How many elements of a predicted list are compared; the others only count for its length."""
+"""How many elements of a predicted list are compared; the others only add to the list's length."""
 MAX_ELEMENT = 128
-"""The maximum characters of an element; a longer one matches no element of a gold answer."""
+"""The maximum characters of a predicted element; a longer one matches no element of a gold answer."""
 MAX_SAID = 100_000
 """How many characters of a prediction are compared; the rest is cut off."""
 _LEAD = re.compile(r"\A[\s*_#]*answer[\s*_]*:[\s*_]*", re.IGNORECASE)
@@ -43,7 +43,7 @@ def golds_of(asked: ScoringInput) -> Golds | None:
 
 
 def said_of(prediction: str) -> str:
-    """Return a prediction without introductory words and without emphasis.
+    """Return a prediction without "Answer:" at its beginning and without marks of emphasis around it.
 
     >>> said_of("**Answer:** up to 12 mgs"), said_of("*12*")
     ('up to 12 mgs', '12')
@@ -52,8 +52,10 @@ def said_of(prediction: str) -> str:
 
 
 def elements_of(said: str) -> list[str]:
-    r"""Return the elements of a predicted list: of JSON or Python, else its lines, else the parts between semicolons or
-    commas.
+    r"""Return the elements of a predicted list.
+
+    A list in brackets is read as JSON or Python. Any other text is split into lines; a single line is split at
+    semicolons or, if it has none, at commas.
 
     >>> elements_of('["a", 1]'), elements_of("- a\n- b, c"), elements_of("a, b"), elements_of("a")
     (['a', '1'], ['a', 'b, c'], ['a', 'b'], ['a'])
@@ -68,8 +70,9 @@ def elements_of(said: str) -> list[str]:
 
 
 def paired(scores: Sequence[Sequence[float]]) -> list[tuple[int, int]]:
-    """Return pairs of gold and prediction, the best first; scores have a row for each gold, a column for each
-    prediction.
+    """Return pairs (number of the gold, number of the prediction), the best first; no number is in two pairs.
+
+    `scores` has a row for each gold and a column for each prediction.
 
     >>> paired([[0.2, 0.9, 0.9], [0.1, 1.0, 0.3]])
     [(1, 1), (0, 2)]

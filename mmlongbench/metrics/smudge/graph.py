@@ -1,8 +1,9 @@
 """Finds which words of a page are neighbours, whatever the reading order: the β-skeleton of their boxes for β = 1.
 
-Two points are joined if no other point is inside the circle around their connecting line as diameter (Gabriel graph).
-The points of a box are its corners and the middles of its left and right sides. The centres of wide words would be
-further apart than lines. With corners alone, overlapping boxes of close lines would come between words of one line.
+Two points are joined if no other point is inside the circle whose diameter is the line between them (Gabriel graph).
+The points of a box are its corners and the middles of its left and right sides. With centres alone, wide words of one
+line would be further apart than words of two lines. With corners alone, overlapping boxes of close lines would come
+between words of one line.
 """
 
 import numpy as np
@@ -18,10 +19,10 @@ MAX_WORDS = 20_000
 _POINTS = [(x, y) for x in (0, 2) for y in ((1, 1), (3, 3), (1, 3))]
 """Columns of a box (x0, y0, x1, y1) for each point: the column of x, and the two whose mean is y."""
 _MOVED = 1e-9
-"""The share of the page by which points are moved, so that no four are on one circle: this halves the time of
-triangulation."""
+"""The distance by which points are moved at most, as a share of the width or height of the area that they cover. No
+four points are on one circle then, which halves the time of triangulation."""
 _RATIOS = (0.6180339887498949, 0.7548776662466927)
-"""Irrational steps for each axis, so that all points of a page are moved differently."""
+"""An irrational step for each axis, so that all points of a page are moved differently."""
 
 
 def neighbours_on(words: Words, page: int) -> Integers:
@@ -57,8 +58,8 @@ def _joined(boxes: Array) -> tuple[Integers, Integers]:
 def gabriel_edges(points: Array) -> Integers:
     """Return all edges of the Gabriel graph as rows of two points; points at the same place are joined in a chain.
 
-    All edges of the graph are in the Delaunay triangulation. To test an edge, it is enough to look at the corners
-    opposite to it.
+    All edges of the graph are in the Delaunay triangulation. To test an edge, it is enough to look at the
+    opposite corners of its triangles.
     """
     order = np.lexsort(points.T)
     is_new = np.r_[True, np.any(np.diff(points[order], axis=0) != 0, axis=1)] if len(points) else np.zeros(0, np.bool_)
@@ -97,7 +98,7 @@ def _moved(places: Array) -> Array:
 
 
 def _clear(places: Array, pairs: Integers) -> Integers:
-    """Return the pairs of a few places whose circle contains no third place."""
+    """Return those pairs of a few places whose circle contains no other place."""
     kept = [
         (a, b)
         for a, b in pairs.tolist()
@@ -107,7 +108,7 @@ def _clear(places: Array, pairs: Integers) -> Integers:
 
 
 def _gaps(one: Array, other: Array) -> Array:
-    """Return the gap between two boxes along both axes, for each row."""
+    """Return, for each row, the horizontal plus the vertical gap between the two boxes."""
     across = np.maximum(np.maximum(one[:, 0] - other[:, 2], other[:, 0] - one[:, 2]), 0)
     down = np.maximum(np.maximum(one[:, 1] - other[:, 3], other[:, 1] - one[:, 3]), 0)
     return np.asarray(across + down, np.float64)

@@ -1,6 +1,4 @@
-"""Finds and reads the documents of questions, by the names that a release gives them, and keeps them within a memory
-limit.
-"""
+"""Finds documents by the names that a release gives them, reads their words, and keeps them in memory up to a limit."""
 
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -39,7 +37,7 @@ Opened: TypeAlias = Text | Fault
 
 
 class Library:
-    """A folder of PDFs, or a list of words; the least recently used document is dropped first."""
+    """Opens documents, from a folder of PDFs or a list of words, and keeps those that were used last."""
 
     def __init__(
         self, documents: Path | None, words: Path | None, *, ignores_reading_order: bool, bound: int = MAX_BYTES
@@ -104,7 +102,7 @@ class Library:
 
     @cached_property
     def _files(self) -> dict[str, Path | Fault]:
-        """Return every PDF by its own name, and by the name that a release gives it."""
+        """Return every PDF by the name of its file without `.pdf`, and by its name in a release."""
         own = pdfs_by_name(self._documents) if self._documents else {}
         released = folder_names(own)
         return {released[stem]: found for stem, found in own.items()} | own

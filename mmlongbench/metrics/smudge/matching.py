@@ -1,12 +1,13 @@
 """Scores how well a prediction matches a gold answer by the rules of the paper (profile `paper`); only the two strings
 are used.
 
-Nourbakhsh et al., Findings of NAACL 2025 (arXiv:2503.19120), section 3.2 and appendices B.3 and B.4. The type depends
-on the gold answer alone: only digits are a number, only letters are a text, and anything else is a hybrid, even
-`1,700`, `(8)` and every text with a blank. The numbers of a hybrid are its digits, its text is everything else.
+Nourbakhsh et al., Findings of NAACL 2025 (arXiv:2503.19120), section 3.2 and appendices B.3 and B.4. The kind of the
+gold answer decides how both strings are compared. Digits alone are numeric, letters alone are textual, and anything
+else is hybrid, even `1,700`, `(8)` and every text with a blank. A hybrid is compared by its digits, and by all its
+other characters.
 
-The paper leaves some points open, which are decided here: strings are compared without case and with single blanks; a
-prediction for a number must be a single number; a hybrid without digits is matched by its text alone.
+The paper leaves some points open, which are decided here: strings are compared without case and with single blanks; if
+the gold is numeric, the whole prediction must be one number; a hybrid without digits is compared by its text alone.
 """
 
 import re
@@ -111,7 +112,7 @@ def _value(text: str) -> tuple[str, int] | None:
 
 
 def _is_same(gold: tuple[str, int] | None, prediction: tuple[str, int] | None) -> bool:
-    """Return whether two numbers are the same, directly or on another scale."""
+    """Return whether two numbers are the same, or differ only by a power of ten in `SCALES`; False if one is None."""
     if gold is None or prediction is None or gold[0] != prediction[0]:
         return False
     return not gold[0] or abs(gold[1] - prediction[1]) in SCALES

@@ -3,8 +3,8 @@
 Score = α · match + (1 − α) · grounding (Nourbakhsh et al., Findings of NAACL 2025, arXiv:2503.19120). `rules` has the
 differences between the profiles `paper` and `ours`. The prediction is searched for on all pages. If a string is found
 equally well at several places, the smallest distance between a place of the gold and one of the prediction counts;
-places on different pages have a distance of 1. A gold answer that is not found (a count, a sum, a page of pictures) is
-not scored, because it is not extractive.
+places on different pages have a distance of 1. An example is not scored if its gold answer is not found (a count, a
+sum, a page of pictures), because such an answer is not extractive.
 """
 
 from collections.abc import Iterable, Mapping
@@ -51,7 +51,7 @@ class Compared:
     """Whether the search was complete, not cut by a limit."""
 
     def score(self, alpha: float) -> float:
-        """Return the weighted sum."""
+        """Return the sum of match and grounding, weighted with `alpha` and 1 − `alpha`."""
         return alpha * self.match + (1 - alpha) * grounding_score(self.distance)
 
 
@@ -82,7 +82,7 @@ class SMuDGE(Metric):
         self._gold = lru_cache(maxsize=_KEPT)(self._located)
 
     def out_of_scope(self, asked: ScoringInput) -> str:
-        """Return why the answer to a question is not in its document as text; empty if it is."""
+        """Return why the gold answer is not text in the document; empty if it is, or if the document cannot be read."""
         golds, name, evidence = golds_of(asked), _document(asked), self._evidence(asked)
         if golds is None or not name:
             return "there is no gold answer that is text, or no document"
@@ -91,7 +91,7 @@ class SMuDGE(Metric):
         if evidence == ():
             return "no evidence pages"
         if isinstance(self._library.open(name), Fault):
-            return ""  # this must be fixed, so scoring fails
+            return ""  # the user must fix this, so `score` gives it as a failure
         located = [self._gold(name, gold, evidence).is_located for gold in golds.values]
         is_there = all(located) if golds.is_list else any(located)
         place = "its document" if evidence is None else "its evidence pages"
@@ -135,9 +135,9 @@ class SMuDGE(Metric):
         return self._scored(chosen, over, about)
 
     def _scored(self, chosen: dict[float, list[Compared]], over: int, about: Details) -> Score:
-        """Return the score at the first weight; the details also have the score at each weight.
+        """Return the score at the first weight of the match; the details also have the score at each weight.
 
-        A score is the sum over the chosen pairs, divided by `over`.
+        The score at a weight is the sum over the chosen pairs, divided by `over`.
         """
 
         def mean(values: Iterable[float]) -> float:
@@ -188,7 +188,7 @@ def _document(asked: ScoringInput) -> str:
 
 
 def _chosen(table: list[list[Compared]], alpha: float, *, is_list: bool) -> list[Compared]:
-    """Return the pairs of gold and prediction with the best score at a weight; for alternatives, the best pair."""
+    """Return the comparisons of the best pairs (see `paired`) at a weight; of alternatives, only of the best pair."""
     pairs = paired([[each.score(alpha) for each in row] for row in table])
     return [table[gold][part] for gold, part in (pairs if is_list else pairs[:1])]
 

@@ -22,8 +22,8 @@ _DASHES = dict.fromkeys(map(ord, "‐‑‒–—―−"), "-")
 
 
 def plain(text: str) -> str:
-    r"""Return a string in the form that is compared: one form of each character, no case, single blanks, no punctuation
-    at its end.
+    r"""Return a string in the form that is compared: one form of each character, no case, single blanks, and no
+    punctuation at the end of the string.
 
     >>> plain(" Up  to 10–12\nMGS. ")
     'up to 10-12 mgs'
@@ -32,7 +32,7 @@ def plain(text: str) -> str:
 
 
 def kind_of(text: str) -> Kind:
-    """Return the kind of a string; separators, sign and point of a number belong to the number.
+    """Return the kind of a string; the commas, the sign and the point of a number belong to the number.
 
     >>> [kind_of(text) for text in ("12", "-1,234.5", "Chapel Hill", "12 mg", "18.29%")]
     ['numeric', 'numeric', 'textual', 'hybrid', 'hybrid']
@@ -63,8 +63,9 @@ def match_score(gold: str, prediction: str) -> float:
 
 
 def are_equal(gold: Sequence[Number], prediction: Sequence[Number]) -> bool:
-    """Return whether two rows of numbers are equal, directly or after all are moved to one other scale. Empty rows are
-    not equal.
+    """Return whether two sequences of numbers are equal, number by number. Empty sequences are not equal.
+
+    All numbers may also differ by the same power of ten, if it is in `SCALES`.
     """
     if not gold or len(gold) != len(prediction):
         return False

@@ -2,10 +2,10 @@
 
 A path begins at a word whose similarity to the string's first word is at least T (`LEAST_SIMILARITY`), and ends at a
 word whose similarity to the string's last word is at least T. It goes from neighbour to neighbour and uses no word
-twice. The string is located at the path whose text is most similar to it, if that similarity is more than T. The limits
-follow from the paper's own example: `mgs`, the last word of a right answer, resembles `milligrams` by T and must be
-found. If a string continues on another line, only a part of it may be found, because the end of a line and the
-beginning of the next are rarely neighbours.
+twice. The string is located at the path whose text is most similar to it, if that similarity is more than T. For words,
+T itself is enough because of the paper's own example: the similarity of `mgs`, the last word of a right answer, to
+`milligrams` is exactly T, and that answer must be found. If a string continues on another line, only a part of it may
+be found, because the end of a line and the beginning of the next are rarely neighbours.
 
 All paths grow together, one word at a time. A path is given up as soon as no continuation can be as similar as the best
 path so far, so the best path is never lost. Limits bound the time for any page: the graph has `MAX_NEIGHBOURS` and
@@ -29,16 +29,15 @@ from mmlongbench.metrics.smudge.windows import Letters
 from mmlongbench.metrics.smudge.words import Array, Integers
 
 MAX_UNDER_WAY = 1 << 19
-"""The limit for letters of the string × letters of the string × unfinished paths, after each word: 1,310 paths for 20
-letters."""
+"""The limit for the number of unfinished paths × the square of the string's letters: 1,310 paths for 20 letters."""
 MAX_EQUAL = 1 << 18
-"""The limit for words of the string times paths that equal the string so far."""
+"""The limit for the number of paths that equal the string so far × the words of the string."""
 MAX_STARTS = 1 << 16
 """The maximum number of words at which paths begin."""
 _FEW_ERRORS = 6
 """Texts with fewer errors than this are searched for first."""
 _NARROW = 16
-"""The factor by which a narrow search keeps fewer paths."""
+"""The number by which a narrow search divides how many unfinished paths are kept."""
 _FEWEST = 16
 """The minimum number of unfinished paths that any search keeps."""
 _ROUNDING = 1e-6
@@ -60,7 +59,7 @@ class _Best:
         return any(len(rows) for rows in self.rows)
 
     def inside(self, is_inside: Mask) -> "_Best":
-        """Return the paths on some pages; `is_inside` says for each word whether it is on one of them."""
+        """Return the paths on some pages; `is_inside` says for each word whether it is on one of these pages."""
         return _Best(self.similarity, [rows[is_inside[rows[:, 0]]] for rows in self.rows], self.is_exhaustive)
 
     def take(self, similar: Array, rows: Rows) -> None:
@@ -212,8 +211,8 @@ def _searches(length: int) -> Iterator[tuple[float, int]]:
     """Yield the searches for a string, to be run until one is exhaustive and finds something.
 
     Each is (similarity to exceed, number of unfinished paths to keep). The first finds texts with few errors, and is
-    quick if there are none. A narrow search keeps few paths; with its best path, the last search can give up most other
-    paths and so be exhaustive.
+    quick if the pages have no such text. A narrow search keeps few paths; with its best path, the last search can give
+    up most other paths and so be exhaustive.
     """
     most = max(_FEWEST, MAX_UNDER_WAY // length**2)
     if 1 - _FEW_ERRORS / length > LEAST_SIMILARITY:

@@ -23,7 +23,7 @@ class Place(NamedTuple):
     page: int
     x: float
     y: float
-    """The coordinate in units of the page's size."""
+    """The vertical coordinate. Like `x`, it is in units of the page's size."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +46,7 @@ class Found:
 
     @property
     def places(self) -> tuple[Place, ...]:
-        """Return the places, one by one."""
+        """Return the places as values of `Place`."""
         return tuple(_places(self.pages, self.points))
 
 
@@ -63,11 +63,13 @@ class Locator(Protocol):
     """Finds strings, given as words (see `split`), in one document."""
 
     def best(self, needle: str, pages: Sequence[int]) -> Found:
-        """Return where on some pages the text most similar to a string is, if it is above `LEAST_SIMILARITY`."""
+        """Return where on some pages the text most similar to a string is, if it resembles the string by more
+        than `LEAST_SIMILARITY`.
+        """
         ...
 
     def best_near(self, needle: str, pages: Sequence[int]) -> Found:
-        """Return the same, but nothing if other pages of the document have a more similar text."""
+        """Return what `best` returns, but nothing if other pages of the document have a more similar text."""
         ...
 
 
@@ -85,7 +87,7 @@ def _places(pages: Integers, points: Array) -> list[Place]:
 
 
 def distance_between(gold: Found, prediction: Found) -> float:
-    """Return the smallest distance of the two, from 0 to 1; 1 if no page has both, or either is not located."""
+    """Return the smallest distance between places of the two on one page, from 0 to 1; 1 if no page has both."""
     least = 1.0
     for page in np.intersect1d(gold.pages, prediction.pages).tolist():
         golds: Array = gold.points[gold.pages == page]

@@ -20,7 +20,7 @@ class Reading:
         self._letters = letters
 
     def best(self, needle: str, pages: Sequence[int]) -> Found:
-        """Return the runs that equal the string, else the most similar runs."""
+        """Return the places of the runs that equal the string or, without such runs, of the most similar ones."""
         words, ranges = self._letters.words, self._ranges(pages)
         runs = (run for each in ranges for run in equal_runs(words, needle, each))
         if spans := list(islice(runs, MAX_PLACES + 1)):
@@ -32,7 +32,7 @@ class Reading:
         return found_at(best.similarity, _middles(words, spans))
 
     def best_near(self, needle: str, pages: Sequence[int]) -> Found:
-        """Return the same, unless a run on another page is more similar."""
+        """Return what `best` returns, or nothing if a run on another page is more similar."""
         found = self.best(needle, pages)
         if not found.is_located or found.similarity == 1:
             return found

@@ -1,4 +1,4 @@
-"""The differences between the profiles of SMuDGE: `paper` follows arXiv:2503.19120, `ours` deviates where noted."""
+"""The differences between the profiles of SMuDGE: `paper` follows arXiv:2503.19120, `ours` differs in every field."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -13,7 +13,7 @@ from mmlongbench.metrics.smudge.windows import Bits, Letters, advance, needle_bi
 from mmlongbench.metrics.smudge.words import Array, Integers
 
 _CELLS = 1 << 21
-"""How many distances are looked at at once."""
+"""How many distances are computed at once."""
 _ROUNDING = 1e-3
 """A tolerance in errors, so that rounding does not remove a path."""
 
@@ -69,7 +69,7 @@ def extend(front: Front, nodes: Integers, letters: Letters, string: Target) -> F
     """Return the paths, each longer by one word."""
     blank = 1 if front.rows.shape[1] else 0
     added = letters.words.ends[nodes] - letters.words.starts[nodes] + blank
-    order = np.argsort(-added, kind="stable")  # finished words are at the end
+    order = np.argsort(-added, kind="stable")  # so that the words that are still being read come first
     sizes = added[order]
     plus, minus, errors = front.plus[:, order], front.minus[:, order], front.errors[order]
     if string.is_backward:
@@ -95,10 +95,10 @@ def similarities(front: Front, string: Target) -> Array:
 def promises(front: Front, string: Target, similarity: float) -> tuple[npt.NDArray[np.bool_], Array]:
     """Return which paths may still reach a similarity, and a rank for each; lower ranks are more promising.
 
-    At best, a path continues with exactly the letters that follow some letter of the string. Then the errors up to that
-    letter stay, and a text longer than the string may have more errors. So a path that may still reach the similarity
-    is never given up. The rank compares the errors of a path with the errors that the similarity allows for the letters
-    so far.
+    At best, a path continues with exactly the letters that follow some letter of the string. Then it has only the
+    errors up to that letter; if its text becomes longer than the string, the similarity allows more errors. So a path
+    that may still reach the similarity is never given up. The rank compares the errors of a path with the errors that
+    the similarity allows for the letters so far.
     """
     share, places = np.float32(1 - similarity), np.arange(string.length + 1, dtype=np.float32)
     least, ranks = np.zeros(len(front.rows)), np.zeros(len(front.rows))

@@ -64,7 +64,7 @@ class Letters:
 
 def letters_of(words: Words) -> Letters:
     """Prepare a document for searches."""
-    beyond = "\n" * (_THINNED + 1)  # lanes are removed some steps after their page ended
+    beyond = "\n" * (_THINNED + 1)  # lanes are removed some steps after the end of their page
     text = np.frombuffer((words.text + beyond).encode("utf-32-le", "surrogatepass"), np.uint32)
     alphabet, codes = np.unique(text, return_inverse=True)
     is_end = np.zeros(len(text), np.bool_)
@@ -77,9 +77,9 @@ def letters_of(words: Words) -> Letters:
 
 
 def best_runs(letters: Letters, needle: str, ranges: list[range], above: float, *, is_first: bool = False) -> Best:
-    """Return the runs of words that are most similar to a needle; they begin in the given ranges and exceed `above`.
+    """Return the runs of words that are most similar to a needle; they begin in the given ranges.
 
-    With `is_first` the search ends at the first such run.
+    Only runs with a similarity of more than `above` count. With `is_first` the search ends at the first such run.
     """
     best, table = Best(above), needle_bits(needle, letters.alphabet)
     for lanes in _batches(ranges):
@@ -114,7 +114,7 @@ def _run(letters: Letters, length: int, table: Bits, lanes: Integers, best: Best
     while len(lanes) and (step + 1) * best.similarity <= length + _ROUNDING:
         errors += advance(plus, minus, table[:, letters.codes[at]], length)
         at, step = at + 1, step + 1
-        if step + _ROUNDING >= best.similarity * length:  # a shorter run has too many errors for its length alone
+        if step + _ROUNDING >= best.similarity * length:  # a shorter run is too short to be as similar
             ended = np.flatnonzero(letters.is_end[at] & (at <= limits))
             if len(ended):
                 best.take((max(step, length) - errors[ended]) / max(step, length), lanes[ended], at[ended])

@@ -57,11 +57,11 @@ class Words:
         return self.text[self.starts[number] : self.ends[number]]
 
     def page_of(self, numbers: Integers) -> Integers:
-        """Return the pages of words."""
+        """Return the page of each word, given by its number."""
         return self.pages[np.searchsorted(self.firsts, numbers, side="right") - 1]
 
     def range_of(self, page: int) -> range:
-        """Return the words of a page; empty if it has none."""
+        """Return the numbers of the words of a page; empty if it has none."""
         at = int(np.searchsorted(self.pages, page))
         if at == len(self.pages) or self.pages[at] != page:
             return range(0)
@@ -75,7 +75,7 @@ class Words:
 
 def split(text: str) -> list[str]:
     """Return the words of a string in the form that is compared: no case, no thousands' commas, no brackets, quotes or
-    stops around a word.
+    punctuation around a word.
 
     >>> split("The  ﬁrst (in 2019), of “Chapel Hill” ... 12,500 %.")
     ['the', 'first', 'in', '2019', 'of', 'chapel', 'hill', '...', '12500', '%']
