@@ -32,7 +32,7 @@ class Answer:
 
 
 class CallStore(Store):
-    """The answers, by the hash of their call."""
+    """The answers in a file; the key of an answer is the hash of its call."""
 
     table: ClassVar[str] = "answers"
     columns: ClassVar[str] = (
@@ -60,7 +60,7 @@ class CallStore(Store):
         )
 
     def get(self, key: str) -> Answer | None:
-        """Return the answer to a call, or None."""
+        """Return the answer to the call with this key, or None if there is none."""
         found = self.row(key)
         return Answer(*found[1:]) if found else None
 
@@ -70,7 +70,9 @@ class CallStore(Store):
 
     @contextmanager
     def alone(self, key: str, wait: Callable[[float], bool]) -> Iterator[None]:
-        """Let only one thread of all processes into the block for a call; `wait` returns whether to stop waiting."""
+        """Run the block in only one thread of all processes at a time for each call. `wait` waits for some seconds, and
+        returns whether to stop waiting.
+        """
         with self._guard:
             lock, callers = self._callers.get(key, (threading.Lock(), 0))
             self._callers[key] = (lock, callers + 1)
@@ -85,8 +87,8 @@ class CallStore(Store):
 
     @contextmanager
     def _alone_of_processes(self, place: int, wait: Callable[[float], bool]) -> Iterator[None]:
-        """Lock one byte of the lock file. A thread asks for it again and again instead of waiting in the kernel, which
-        could report a deadlock.
+        """Lock one byte of the lock file. A thread tries this again and again, because a thread that waits in the
+        kernel may get an error about a deadlock.
         """
         while self._locks:
             with suppress(BlockingIOError):

@@ -19,11 +19,11 @@ class Unusable:
     """A reply without an answer of the requested form."""
 
     fault: str
-    """What is wrong, in this project's words; the model is told this when it is asked again."""
+    """What is wrong, in this project's words; the model is told this in the next attempt."""
     words: str = ""
     """The beginning of the model's reply."""
     is_final: bool = False
-    """Whether the call is not made again, because the public code that is followed does not ask again either."""
+    """Whether there is no further attempt, because the public code whose rules are followed makes none either."""
 
     def __str__(self) -> str:
         return f"{self.fault} in {self.words}" if self.words else self.fault
@@ -63,11 +63,11 @@ class ModelCall(ABC, Generic[V]):
 
     @abstractmethod
     def read(self, words: str) -> V | Unusable:
-        """Return the answer that a reply contains."""
+        """Return the answer that a reply contains, or why it has no usable one."""
 
     @abstractmethod
     def restored(self, kept: str) -> V | Unusable:
-        """Return the answer that was saved as JSON."""
+        """Return the answer that was saved as JSON, or why it is not usable."""
 
 
 def user_message(text: str, pictures: Iterable[Picture]) -> dict[str, object]:

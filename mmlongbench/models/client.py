@@ -1,4 +1,4 @@
-"""Returns answers to calls, from the file of answers or from the endpoint in a limited number of attempts; counts them.
+"""Returns answers to calls from the file of answers, or from the endpoint in a limited number of attempts.
 
 No more calls run at once than the settings allow. A failed call is not made again by the same run; a later run tries it
 again.
@@ -17,7 +17,7 @@ from mmlongbench.models.replies import RequestError
 from mmlongbench.models.settings import DEFAULT_CALLER, Caller, EndpointError, EndpointSettings
 
 MAX_LOST = 40
-"""How many calls in a row may fail before the endpoint is given up."""
+"""The number of calls that must fail, one after another, before no more calls are made to the endpoint."""
 DRY = "not asked: this is a dry run"
 _STOPPED = RequestError("stopped", "never")
 _COUNTS = ("calls", "from_cache", "failed_calls", "requests", "input_tokens", "output_tokens")
@@ -31,7 +31,7 @@ class Failed:
 
 
 class ModelClient:
-    """The models of one endpoint; several threads may use it.
+    """A client for the models of one endpoint; several threads may use it.
 
     Raises:
         EndpointError: the settings make no sense, or the file of answers cannot be used.
@@ -69,7 +69,11 @@ class ModelClient:
         self._store.close()
 
     def usage(self) -> Mapping[str, float]:
-        """Return the counts so far: calls answered by a model, answers from the file, requests, tokens, their cost."""
+        """Return the counts so far, by name.
+
+        They say how many calls a model answered, how many the file answered, how many failed, and how many requests and
+        tokens were used. If the settings have prices, the cost is added.
+        """
         with self._guard:
             found: dict[str, float] = dict(self._counts)
         if self.settings.prices:
@@ -78,7 +82,7 @@ class ModelClient:
         return found
 
     def ask(self, call: ModelCall[V]) -> V | Failed:
-        """Return a model's answer, read as the call says.
+        """Return a model's answer, read as the call says, or why there is none.
 
         Raises:
             EndpointError: the endpoint is not reachable, refuses the key, or has stopped answering.
@@ -100,7 +104,7 @@ class ModelClient:
             return self._failed[key]
 
     def _made(self, call: ModelCall[V], key: str) -> V | Failed:
-        """Make a call unless the endpoint was given up. If this call makes the client give up, waiting threads wake."""
+        """Make a call unless the client has given up the endpoint. If this call makes it give up, all waits end."""
         if self._over is None:
             try:
                 return self._attempts(call, key)
@@ -129,12 +133,12 @@ class ModelClient:
         return self._given_up(call.model, troubles or [_STOPPED])
 
     def _is_hopeless(self, found: RequestError, troubles: Sequence[RequestError]) -> bool:
-        """Return whether another attempt is useless: the endpoint refuses, asks to wait too long, or is not there."""
+        """Return whether another attempt is useless: the endpoint refuses, asks to wait too long, or is away."""
         is_held = found.wait is None or self._pace.hold(found.wait)
         return found.kind == "never" or not is_held or self._is_away(troubles)
 
     def _is_away(self, troubles: Sequence[RequestError]) -> bool:
-        """Return whether the endpoint could not be reached in any of the allowed attempts."""
+        """Return whether all attempts that the settings allow were made, and none of them reached the endpoint."""
         return len(troubles) >= self.settings.attempts and all(each.kind == "unreachable" for each in troubles)
 
     def _once(self, call: ModelCall[V], key: str, note: str) -> V | RequestError | Unusable:

@@ -1,6 +1,6 @@
 """Sends one request to an endpoint that speaks OpenAI's protocol, and reads the result.
 
-The retries of the client library are off, because attempts are counted here.
+The retries of the client library are off, because `ModelClient` counts the attempts.
 """
 
 import importlib
@@ -39,7 +39,7 @@ class Endpoint:
         self._timeout = timeout
         self._key = os.environ.get("OPENAI_API_KEY", "")
         self._unknown: dict[str, frozenset[str]] = {}
-        """The options that each model refused by name."""
+        """The options that refusals named, by model."""
         self._library = _library(caller)
         http = importlib.import_module(self._library.DefaultHttpxClient.__bases__[0].__module__)
         self._wire = Transport(self._library, http, timeout)
@@ -67,8 +67,8 @@ class Endpoint:
     def ask(self, call: ModelCall[V], note: str = "") -> Outcome:
         """Make a call, and repeat it without an option that the endpoint refuses.
 
-        If the refusal names an option, that option is left out of all later calls of the model. If it names none, it
-        may be about this call only, so later calls are not changed.
+        If the refusal names an option, that option is left out of all later calls to the model. If the refusal names no
+        option, it may be about this call only. Then the options of `of_the_form` are left out of this call only.
         """
         unknown, requests = self._unknown.get(call.model, frozenset()), 1
         options = _without(unknown, call.options())

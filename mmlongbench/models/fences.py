@@ -1,4 +1,4 @@
-"""Fences, which mark text of others inside a prompt as data; the text itself cannot close its fence."""
+"""Puts text of others inside a prompt between fences, which mark it as data; the text cannot close its own fence."""
 
 import hashlib
 from collections.abc import Iterable
@@ -36,7 +36,7 @@ def numbered(texts: Iterable[str]) -> str:
 
 
 def listed(name: str, texts: Iterable[str]) -> str | None:
-    """Return numbered texts as data; None if they are too long to be shown whole."""
+    """Return numbered texts between fences; None if they are too long to be shown without shortening."""
     shown = numbered(texts)
     return fence(name, shown) if len(shown) <= MAX_CHARACTERS else None
 

@@ -27,7 +27,7 @@ class JsonCall(ModelCall[V]):
     model: str
     instruction: str
     material: str
-    """The material of the question; texts of others are fenced."""
+    """The material of the question; texts of others are between fences (see `fence`)."""
     form: type[V]
     """The form that the answer must have."""
     pictures: tuple[Picture, ...] = ()
@@ -55,7 +55,7 @@ class JsonCall(ModelCall[V]):
         return [{"role": "system", "content": self.whole_instruction}, user_message(text, self.pictures)]
 
     def options(self) -> dict[str, object]:
-        """Return the schema, the temperature and the token limit; and a seed if replies are drawn."""
+        """Return the schema, the temperature and the token limit; if the temperature is not 0, also a seed."""
         form = {"name": self.form.__name__, "schema": shape(self.form), "strict": True}
         return {
             "response_format": {"type": "json_schema", "json_schema": form},
@@ -65,7 +65,7 @@ class JsonCall(ModelCall[V]):
         }
 
     def read(self, words: str) -> V | Unusable:
-        """Return the last JSON object of a reply if it has the form."""
+        """Return the last JSON object of a reply if it has the form, otherwise what is wrong."""
         return read_object(words, self.form)
 
     def restored(self, kept: str) -> V | Unusable:

@@ -8,11 +8,12 @@ _OF_THE_FORM = {
 }
 """Options that do not change the answer, and their names in refusals."""
 _OF_THE_DRAW = {"temperature": ("temperature",), "seed": ("seed",)}
-"""Options that change the answer: they are left out only if a refusal names them, and names no option above."""
+"""Options that change the answer, and their names in refusals. An option is left out only if a refusal names it and
+names no option of `_OF_THE_FORM`."""
 
 
 def named_in(refusal: str, options: Mapping[str, object]) -> frozenset[str]:
-    """Return the options that a refusal is about.
+    """Return the options that a refusal names; options of `_OF_THE_DRAW` only if it names none of `_OF_THE_FORM`.
 
     >>> sorted(named_in("Unsupported value: 'temperature'", {"temperature": 0.0, "response_format": {}}))
     ['temperature']
@@ -26,5 +27,5 @@ def named_in(refusal: str, options: Mapping[str, object]) -> frozenset[str]:
 
 
 def of_the_form(options: Mapping[str, object]) -> frozenset[str]:
-    """Return the options that can be left out, whatever a refusal is about."""
+    """Return the options that do not change the answer; they can be left out whatever a refusal is about."""
     return frozenset(_OF_THE_FORM) & frozenset(options)

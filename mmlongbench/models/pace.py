@@ -1,4 +1,4 @@
-"""Decides when the next request may be sent: growing waits, and the time that an endpoint requests with
+"""Decides when the next request may be sent: the waits between attempts grow, and an endpoint may ask for a wait with
 `Retry-After`.
 """
 
@@ -31,7 +31,7 @@ class RateLimiter:
     _open_at: float = 0.0
 
     def hold(self, seconds: float) -> bool:
-        """Let no request through for some seconds, as the endpoint asks; return False if that is too long to wait."""
+        """Let no request through for some seconds, as the endpoint asks; return False if that is too long."""
         if seconds > self.backoff.asked:
             return False
         self._open_at = max(self._open_at, time.monotonic() + seconds)
@@ -45,8 +45,8 @@ class RateLimiter:
         return not self._stopped.is_set()
 
     def rest(self, key: str, attempt: int) -> bool:
-        """Wait before an attempt (from 1), for a time that differs from call to call; return False if everything was
-        stopped.
+        """Wait before a further attempt (1 is the second attempt), for a time that differs from call to call. Return
+        False if everything was stopped.
         """
         longest = min(self.backoff.first * 2.0 ** (attempt - 1), self.backoff.most)
         share = 0.75 + 0.25 * Draws(("model", key)).fraction(f"wait {attempt}")
@@ -57,13 +57,13 @@ class RateLimiter:
         return self._stopped.wait(seconds)
 
     def stop(self) -> None:
-        """Wake all waiting threads, for good."""
+        """Wake all waiting threads; from now on no thread waits."""
         self._stopped.set()
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that an endpoint asks to wait, given as milliseconds, seconds or a date; None if it does not
-    ask.
+    """Return the seconds that an endpoint asks to wait, given as milliseconds, seconds or a date; None if it gives no
+    valid time.
 
     >>> retry_after({"retry-after": "1.5"}), retry_after({"retry-after-ms": "20"}), retry_after({"retry-after": "soon"})
     (1.5, 0.02, None)

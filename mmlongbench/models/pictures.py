@@ -1,4 +1,4 @@
-"""Picture files, and the bytes in which they are sent to a model: within limits of format and size."""
+"""Reads picture files, and makes the bytes that are sent to a model: in a format and a size that models accept."""
 
 import hashlib
 import io
@@ -8,7 +8,7 @@ from pathlib import Path
 from mmlongbench.documents.pixels import opened, unreadable
 
 MAX_SIDE = 2048
-"""The maximum side in pixels; a larger picture is shrunk."""
+"""The maximum width and height in pixels; a larger picture is shrunk."""
 MAX_BYTES = 8 * 1024 * 1024
 """The maximum size of a picture that is sent unchanged."""
 _MAX_PIXELS = 64 * 1024 * 1024

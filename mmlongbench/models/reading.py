@@ -1,7 +1,7 @@
 """Finds a JSON object in a model's reply. It is checked strictly: no value is converted to another type.
 
 There may be prose before the object or a code fence around it. The last object counts, because earlier ones may be
-quotations. If it does not have the form, or a broken object is after or around it, there is no answer.
+quotations. If this object does not have the form, or a broken object is after or around it, there is no answer.
 """
 
 import json
@@ -24,7 +24,7 @@ def shape(form: type[BaseModel]) -> dict[str, object]:
 
 
 def read_object(words: str, form: type[V]) -> V | Unusable:
-    """Return the last JSON object of a model's reply if it has the form."""
+    """Return the last JSON object of a model's reply if it has the form, otherwise what is wrong."""
     if len(words) > MAX_CHARACTERS:
         return Unusable(f"an answer of {len(words):,} characters, {MAX_CHARACTERS:,} are read")
     if not words.strip():
@@ -54,7 +54,7 @@ def restored_object(kept: str, form: type[V]) -> V | Unusable:
 
 
 def _last_object(words: str) -> dict[str, object] | str:
-    """Return the last object in a text that is not inside another, or why there is no reliable one.
+    """Return the last JSON object of a text, or why there is no reliable one; objects inside others do not count.
 
     >>> _last_object('Not {"a": 1}, but {"a": 2}.'), _last_object('{"a": 1} {"a": "cut o')
     ({'a': 2}, 'braces behind or around the last JSON object')

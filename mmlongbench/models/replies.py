@@ -6,7 +6,8 @@ from typing import Literal, TypeAlias
 from pydantic import BaseModel, Field, ValidationError
 
 Kind: TypeAlias = Literal["again", "never", "unreachable", "unusable"]
-"""Whether another attempt is useful; `unreachable`: nothing listens there; `unusable`: a reply without the form."""
+"""`again`: another attempt may succeed; `never`: no attempt can succeed; `unreachable`: nothing listens at the address;
+`unusable`: there is a reply, but it does not have the form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class RequestError:
 
 Outcome: TypeAlias = Reply | RequestError
 _CUT_OFF = {"length": "cut off at its bound of tokens", "content_filter": "cut off by the endpoint's filter"}
-"""Why an answer is incomplete; its last words may then be a quotation."""
+"""Why a reply is incomplete, by finish reason. The last object in an incomplete reply may be only a quotation."""
 
 
 class _Message(BaseModel):

@@ -17,8 +17,7 @@ class Caller:
     role: str = "model"
     """What the model is for the caller, such as `judge`."""
     options: str = "--"
-    """The beginning of the names of the command's options; `url`, `model`, `cache`, `concurrency` and so on follow
-    it."""
+    """The beginning of the names of the command's options; the names end in `url`, `model`, `cache` and so on."""
     error: type[EndpointError] = EndpointError
     """The error to raise if the endpoint cannot be called."""
 
@@ -40,7 +39,7 @@ class EndpointSettings:
     timeout: float = 60.0
     """Seconds that one call may take."""
     attempts: int = 4
-    """How often a failing call is made in total."""
+    """The maximum number of attempts for one call."""
     prices: tuple[float, float] | None = None
     """The prices of a million input tokens and of a million output tokens, to report the cost."""
     is_dry: bool = False

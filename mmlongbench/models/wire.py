@@ -18,7 +18,7 @@ class Deadline:
     """The total time that one request may take."""
 
     def __init__(self, seconds: float) -> None:
-        """Start the time."""
+        """Start the timer."""
         self.is_over = False
         self._socket: socket.socket | None = None
         self._timer = threading.Timer(seconds, self.end)
@@ -59,7 +59,7 @@ class Transport:
 
     @contextmanager
     def request(self) -> Iterator[Deadline]:
-        """Allow one request in this thread, within its deadline."""
+        """Make a deadline for the request that the block sends in this thread."""
         self._here.deadline = deadline = Deadline(self._seconds)
         self._under_way.add(deadline)
         try:
@@ -71,7 +71,7 @@ class Transport:
             self._under_way.discard(deadline)
 
     def stop(self) -> None:
-        """Cut all requests under way, for good."""
+        """Cut all requests under way, and all later requests."""
         self._is_stopped = True
         for deadline in tuple(self._under_way):
             deadline.end()
