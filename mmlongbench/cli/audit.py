@@ -1,4 +1,4 @@
-"""The subcommands `audit` and `stats`: what a release costs, on the benchmark's counter and on models."""
+"""The subcommands `audit` and `stats`: count the tokens of a release, by the benchmark's counter and on models."""
 
 import csv
 import json
@@ -243,7 +243,7 @@ def _notes(models: Sequence["Model"], counters: Sequence[str]) -> list[str]:
 
 
 def _require_bounds(asked: Sequence["ModelOptions"]) -> None:
-    """Refuse a check that could never find anything."""
+    """Refuse a check without a model, or of a model without any known limit: it could never find anything."""
     if not asked:
         raise click.UsageError("--check needs --models, and a --window for each")
     for each in asked:

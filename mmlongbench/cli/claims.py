@@ -89,7 +89,7 @@ def claims(
 
 
 def _summaries(release: Path) -> Iterator["Summaries"]:
-    """Yield the gold summaries of every dataset that is scored by claims, each once."""
+    """Yield the gold summaries of every dataset that is scored by claims, each summary once for all lengths."""
     from mmlongbench.metrics.judge.claims import Summaries
     from mmlongbench.release.loading import load_release
 

@@ -29,7 +29,8 @@ def printable_streams() -> Iterator[None]:
 def _open_streams() -> None:
     """Make sure that the three standard streams are open and accept any text.
 
-    If one was closed, the next opened file would get its number, and libraries would write into that file.
+    If a stream was closed, the next file to be opened would get the stream's number, and libraries would write into
+    that file.
     """
     for number in (0, 1, 2):
         try:
@@ -50,7 +51,7 @@ def _show_traceback(kind: type[BaseException], error: BaseException, trace: Trac
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Print one line, with any text."""
+    """Print one line; the text may contain anything."""
     click.echo(shown(text), err=err)
 
 

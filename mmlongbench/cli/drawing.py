@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _ANY_WIDTH = 10_000
-"""A width in columns that any table fits."""
+"""A width in characters that any table fits."""
 
 
 class Table(RichTable):
@@ -30,9 +30,10 @@ def plain(text: str) -> str:
 
 
 def print_table(table: RichTable, folds: int = 0) -> None:
-    """Print a table as wide as the terminal, or wider if a number would be cut or there is no terminal.
+    """Print a table as wide as the terminal, or wider if a number would be cut. If there is no terminal, nothing is
+    folded.
 
-    Long texts may be folded, which saves up to `folds` columns.
+    On a terminal long texts may be folded, which saves up to `folds` characters of the width.
     """
     console = _console()
     most = console.measure(table, options=console.options.update(max_width=_ANY_WIDTH)).maximum
@@ -42,7 +43,7 @@ def print_table(table: RichTable, folds: int = 0) -> None:
 
 
 def print_narrow_table(table: RichTable, usual: int) -> None:
-    """Print a table as wide as the terminal, or `usual` columns if there is none; wider if numbers would be cut."""
+    """Print a table as wide as the terminal, or `usual` characters without one; wider if numbers would be cut."""
     console = _console()
     needed = console.measure(table, options=console.options.update(max_width=_ANY_WIDTH)).minimum
     console.size = ConsoleDimensions(max(console.width if console.is_terminal else usual, needed), console.height)

@@ -1,4 +1,4 @@
-"""A report as tables for a terminal of a hundred columns; the page and the JSON have everything."""
+"""Prints a report as tables for a terminal that is 100 characters wide; the HTML page and the JSON have everything."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -20,17 +20,17 @@ from mmlongbench.scoring.report.volatility import Volatility
 from mmlongbench.scoring.scores import UNKNOWN
 
 _WIDTH = 100
-"""The width in columns without a terminal."""
+"""The width of tables in characters, if there is no terminal."""
 _NAME = 22
-"""The minimum columns of a name; longer names are folded if there is no room."""
+"""The minimum width of the first column in characters; longer names are folded if there is no room."""
 _LABEL = 20
-"""The maximum columns of a model's name."""
+"""The maximum characters of a model's name."""
 _MAX_BESIDE = 6
-"""How many datasets are beside each other in a table of correlations, if there is only one category."""
+"""The maximum columns of a table of correlations if there is only one category; then each dataset has a column."""
 _HEAD = 9
-"""The maximum columns of a dataset's or category's name at the head of a table."""
+"""The maximum characters of the name of a dataset or category at the head of a column."""
 _NUMBER = 13
-"""The columns of a score with its interval, including the space beside it."""
+"""The width in characters of a column of scores with intervals, including the space beside it."""
 _MARK = "*"
 """The mark after a number that does not cover all lengths."""
 Labels: TypeAlias = Mapping[str, str]
@@ -82,7 +82,7 @@ def _show_profiles(report: Report) -> None:
 
 
 def _labels(models: Sequence[str]) -> dict[str, str]:
-    """Return short names unchanged; longer ones as a number and as much of the name as fits."""
+    """Return the label of each model: a short name unchanged, or a number and as much of a longer name as fits."""
     return {
         model: model if len(model) <= _LABEL else f"{number} {model[: _LABEL - 3]}…"
         for number, model in enumerate(models, 1)
@@ -90,7 +90,7 @@ def _labels(models: Sequence[str]) -> dict[str, str]:
 
 
 def _show_ladders(title: str, grid: Grid, models: Labels) -> None:
-    """Print a table for each profile: each row's name, and its models below it."""
+    """Print a table for each profile; below the name of each row, every model has a line."""
     for part in grid.by_profile():
         table = _table(f"{title}, {part.profile}", part.columns)
         for row in part.rows:
@@ -117,8 +117,8 @@ def _show_depths(grid: Grid, models: Labels) -> None:
 
 
 def _show_facet(grid: Grid, models: Labels) -> None:
-    """Print a facet for all datasets and lengths together. Each model has a column; if there are several models, it
-    also has their ranks.
+    """Print a facet for all datasets and lengths together. Each model has a column; if there are several models, their
+    ranks are shown, too.
     """
     pooled = [row for row in grid.rows if row.of == EVERY] or grid.rows
     table = _table(f"{grid.title}, {grid.label}{' (# place)' if grid.ranks else ''}", models.values())
@@ -140,7 +140,7 @@ def _said_of_all(grid: Grid, model: str, row: Row, *, has_interval: bool = True)
 
 
 def _held(grid: Grid, model: str, row: Row) -> float | None:
-    """Return the mean over the lengths that a model can take, if it cannot take all lengths of a row."""
+    """Return the mean over the lengths that a model can take; None if it can take all lengths of a row, or none."""
     found = grid.cells.get((model, row, ALL))
     is_shown = found is not None and found.is_inapplicable and row != MIDDLE_LESS_ENDS
     return grid.over_held_lengths(model, row) if is_shown else None
@@ -215,7 +215,7 @@ def _show_volatilities(found: Sequence[Volatility], models: Labels) -> None:
 
 
 def _show_missing(report: Report) -> None:
-    """Print the sums over files; the page and the JSON have each file."""
+    """Print how many examples are absent, failed or skipped in all files; the page and the JSON have each file."""
     if not report.missing:
         return
     title = "absent (0 in the means), failed (not in the means), skipped (N/A)"
@@ -231,7 +231,7 @@ def _show_missing(report: Report) -> None:
 
 
 def _said(found: Estimate | None, has_interval: bool = True) -> str:
-    """Return a score and half of its interval; N/A if the model cannot be given all examples."""
+    """Return a score and half the width of its interval; N/A if the model cannot be given all examples."""
     if found is None or found.mean is None:
         return "N/A" if found and found.is_inapplicable else "–"
     if not has_interval:

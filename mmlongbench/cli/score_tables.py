@@ -68,7 +68,7 @@ def _show_table(title: str, cells: Mapping[tuple[str, str, int], Tally]) -> None
 
 
 def _cell(tally: Tally) -> str:
-    """Return the mean of a cell; N/A if the model cannot be given some of its examples."""
+    """Return a mean with its number of examples; N/A if the model cannot be given some of the examples."""
     if tally.skipped:
         return f"N/A ({tally.skipped:,} of {tally.examples:,} skipped)"
     return f"{_percent(tally.mean)} ({tally.examples:,})"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from mmlongbench.corpus.retrieval.passages import Passage, Passages
 
 CANDIDATES = 200
-"""The minimum number of passages that are reordered."""
+"""The minimum number of passages that --rerank orders by meaning."""
 EMBEDDINGS = "embeddings"
 """The folder of passage vectors below the corpus."""
 SHOWN = 200

@@ -1,4 +1,4 @@
-"""Tables for people: what was built, counted and installed."""
+"""Prints tables of what was built, counted and installed."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ from mmlongbench.release.models import Model
 from mmlongbench.release.table3 import Row
 
 _FILE = 8
-"""The minimum columns for the name of a file; a longer name is folded if there is no room."""
+"""The minimum width in characters of the name of a file; a longer name is folded if there is no room."""
 
 
 def show_build(built: Built) -> None:
@@ -117,7 +117,7 @@ _HEADS = ("file", "length", "examples", "fill_mean", "fill_min", "fill_max", "te
 
 
 def audit_rows(audits: list[FileAudit], models: Sequence[Model]) -> Iterator[list[object]]:
-    """Yield the table as plain rows, beginning with the heads."""
+    """Yield the table of an audit as rows of values; the first row has the names of the columns."""
     kinds = ("mean", "max", "over_window", "over_images", "refused")
     yield [*_HEADS, *(f"{model.name}_{kind}" for model in models for kind in kinds)]
     for found in audits:
@@ -182,7 +182,7 @@ def _cost(tally: ModelTally) -> str:
 
 
 def show_histograms(audits: list[FileAudit]) -> None:
-    """Show histograms of how full the examples are: of their length, and of the window of each model that has one."""
+    """Print histograms of how much of their length the examples fill, and how much of each model's window."""
     title = "share of L, in twentieths, then what is over; by model: share of its window"
     table = Table(title=title, title_justify="left", box=None)
     table.padding, table.pad_edge = (0, 2, 0, 0), False
@@ -206,7 +206,7 @@ def _spread(spread: Spread) -> list[float]:
 
 
 def _bars(histogram: Histogram) -> str:
-    """Return a column for each bin, whose height is its share of the largest bin."""
+    """Return a character for each bin, whose height is the bin's count divided by the largest count."""
     top = max(histogram.counts) or 1
     blocks = _BLOCKS if can_print(_BLOCKS) else _LETTERS
     bars = "".join(blocks[-(-count * (len(blocks) - 1) // top)] for count in histogram.counts)
@@ -214,11 +214,11 @@ def _bars(histogram: Histogram) -> str:
 
 
 _BLOCKS, _LETTERS = " ▁▂▃▄▅▆▇█", " .:-=+*#@"
-"""Characters for columns from the lowest to the highest; the second set is for ASCII terminals."""
+"""The characters of a histogram, from the lowest to the highest; the second set is for ASCII terminals."""
 
 
 def show_table3(rows: Sequence[Row], *, beside_paper: bool) -> None:
-    """Print images per example, by dataset and length; with the paper's numbers below if they are known."""
+    """Print images per example, by dataset and length; with `beside_paper`, the paper's numbers are below them."""
     lengths = sorted({length for row in rows for length in row.images})
     table = Table(title="images per example: mean ± sd", title_justify="left", box=None)
     table.padding, table.pad_edge = (0, 2, 0, 0), False
