@@ -8,9 +8,9 @@ from mmlongbench.task.rows import Row
 from mmlongbench.task.spec import TaskSpec
 
 DEFAULT = "default"
-"""The name for the benchmark's metric of each dataset."""
+"""The name that stands for the own metric of each dataset."""
 JUDGE = "judge"
-"""The name for all metrics that use a judge."""
+"""The name that stands for all metrics that use a judge."""
 
 
 def chosen_metrics(names: Sequence[str], builders: Sequence[Builder[Row]]) -> dict[str, tuple[str, ...]]:
@@ -31,7 +31,7 @@ def chosen_metrics(names: Sequence[str], builders: Sequence[Builder[Row]]) -> di
 
 
 def said_of_choice(names: Sequence[str], chosen: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return a sentence about the datasets that are not scored."""
+    """Return a list with one sentence about the datasets that are not scored; empty if all are scored."""
     without = [dataset for dataset, metrics in chosen.items() if not metrics]
     if not without:
         return []

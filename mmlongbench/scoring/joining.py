@@ -27,7 +27,7 @@ class ScorableFile:
     """The names that predictions may use for the file: its own, and the name of the file that has the same records in
     another format (many-shot)."""
     is_repeated: bool = False
-    """Whether it has each question several times; each is then scored once."""
+    """Whether the file has each question several times; then each question is scored once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,20 +39,20 @@ class Joined:
     place: int
     """See `ScoringInput.place`."""
     turn: int | None = None
-    """The number of the row among the rows with the same id, from 0; None unless the file has several placements and
-    the row does not name its own."""
+    """The number of the row among the rows with the same id, from 0. It is set only if the file has several placements
+    and the row names none; otherwise it is None."""
 
 
 def open_scorable(path: Path, images: Path | None, tokenizer: str | None) -> LoadedRelease:
-    """Open a release with its lock, or public files of other origin; images are not needed."""
+    """Open a release of this engine, which has a lock, or public files of other origin; images are not needed."""
     if (path / LOCK).is_file():
         return load_release(path, tokenizer)
     return load_public([path], images or path / IMAGES)
 
 
 def scorable_files(opened: LoadedRelease) -> list[ScorableFile]:
-    """Return the files with a known builder. If two files have the same records, only the one with a record a line is
-    returned.
+    """Return the files with a known builder. If two files have the same records, only the file with one record on each
+    line is returned.
     """
     found = [each for file in opened.files if (each := _scorable(file))]
     plain = {(each.builder.dataset, each.file.length) for each in found if not each.is_repeated}
@@ -60,10 +60,10 @@ def scorable_files(opened: LoadedRelease) -> list[ScorableFile]:
 
 
 def leave_out_others(files: Sequence[ScorableFile], predictions: Predictions, problems: Problems) -> None:
-    """Leave out outputs of the public code for another dataset than the file's own (ablations).
+    """Remove outputs of the public code for another dataset than that of the public file; ablations write such outputs.
 
     Raises:
-        ScoringError: two outputs claim one file, and neither has the file's own name.
+        ScoringError: two outputs claim one file, and neither has exactly the name of its dataset.
 
     """
     for file in files:
@@ -92,9 +92,10 @@ def predictions_for(file: ScorableFile, predictions: Predictions) -> dict[Key, l
 
 
 def join(file: ScorableFile, predictions: Predictions, problems: Problems) -> Iterator[Joined]:
-    """Yield each requested example with its prediction or None; predictions that do not fit are counted.
+    """Yield each example of a file with its prediction, or with None; predictions that fit no example are counted.
 
-    If the public code ran on a sample of the ids, an example without any output counts as not in the sample.
+    If the public code ran on a sample of the ids, an id without any output counts as not in the sample, and its
+    examples are left out.
     """
     found, taken, place = predictions_for(file, predictions), Counter[Key](), 0
     sample = predictions.sample(file.names)
@@ -118,7 +119,7 @@ def join(file: ScorableFile, predictions: Predictions, problems: Problems) -> It
 
 
 def _rows(file: ScorableFile) -> dict[Key, list[bytes | None]]:
-    """Return what distinguishes the rows of each key."""
+    """Return, for each key, a digest of each of its rows (see `told_by`)."""
     rows: dict[Key, list[bytes | None]] = {}
     for record, key in _records(file):
         rows.setdefault(key, []).append(told_by(record))
@@ -150,7 +151,7 @@ def _unasked(
     sample: int | None,
     problems: Problems,
 ) -> set[str]:
-    """Return the ids without any output if the public code drew a sample; empty if the sample has all ids."""
+    """Return the ids without any output if the public code drew a sample; an empty set if it used all ids."""
     ids = {id for id, _, _ in rows}
     if sample is None or sample >= len(ids):
         return set()

@@ -3,7 +3,7 @@
 `args.test_files` is the public file. `args.datasets` is the dataset that was asked about; several ablations read the
 file of another dataset. `args.max_test_samples` is the number of examples drawn from the file. `data` has the examples,
 each with the fields of its public line except the context, and with `output`: the prompt's last words, then the model's
-output. Examples of many-shot files have their id one level deeper.
+output. Examples of many-shot files have their id in a field `example`.
 """
 
 import json
@@ -25,7 +25,7 @@ class OutputRow:
     """One example that a model was given."""
 
     fields: Mapping[str, object]
-    """The fields with its id and placement."""
+    """The `id` of the example, and its `depth` or `permutation` if it has one."""
     text: str | None
     """The model's output; None if it is not text."""
     lead: str
@@ -36,20 +36,20 @@ class OutputRow:
 
 @dataclass(frozen=True, slots=True)
 class Official:
-    """One output file."""
+    """The content of one output file of the public code."""
 
     file: str
     """The public file, below `mmlb_data/`."""
     dataset: str
     """The public code's name for the dataset; empty if it is missing."""
     sample: int | None
-    """How many ids were drawn; None: all."""
+    """How many ids were drawn from the file; None if all were used."""
     rows: Sequence[OutputRow]
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """One output file of the public code."""
+    """What is known about one output file of the public code, without its rows."""
 
     path: Path
     file: str
@@ -57,7 +57,7 @@ class Output:
     dataset: str
     """See `Official.dataset`."""
     sample: int | None
-    """How many ids were drawn from the file; None: all."""
+    """See `Official.sample`."""
 
     def __str__(self) -> str:
         return f"{self.path.name}: {self.dataset} on {self.file}"
@@ -84,8 +84,9 @@ def read_official(path: Path) -> Official | str:
 
 
 def is_called(dataset: str, name: str) -> bool:
-    """Return whether the public code's name of a dataset can mean the dataset `name` of a public file: it contains
-    `name`, or `name` contains all its parts.
+    """Return whether the public code's name of a dataset can mean the dataset `name` of a public file.
+
+    The public code's name must contain `name`, or `name` must contain all parts of the public code's name.
 
     >>> [is_called(*each) for each in (("mm_niah_counting-text", "counting-text"), ("text_doc", "text_mmlongdoc"))]
     [True, True]

@@ -3,7 +3,7 @@
 A line is `{"file", "id", "depth" | "permutation", "prediction" | "skipped"}`; `file` is a path below `mmlb_data/`, and
 `skipped` says why the model could not be given the example (see `SKIPPED`). For lines, only their positions are kept,
 and each line is read again when it is scored, so memory does not grow with the outputs. For outputs of the public code,
-the texts are kept. Whether a release has such an example is checked later, when predictions are joined.
+the texts are kept. Whether a release has such an example is checked later (see `joining`).
 """
 
 import json
@@ -25,9 +25,10 @@ from mmlongbench.scoring.problems import Problems
 Key: TypeAlias = tuple[str, str, float]
 """The id of an example, the kind of its placement (`depth`, `permutation` or empty), and the value of the placement."""
 SKIPPED = ("context-length", "image-limit", "request-size")
-"""Why a model cannot take an example: its window, the images of a request, the bytes of a request."""
+"""Why a model cannot take an example: its window is too small, or a request has too many images or too many bytes."""
 _JUDGED = "-gpt4eval_o.json"
-"""The ending of the public code's judged copies of its outputs; in a folder these are ignored."""
+"""The end of the names of copies of output files to which the public code added judgements. In a folder, such copies
+are ignored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +57,14 @@ class Predictions:
 
     def __init__(self) -> None:
         self.by_file: dict[str, dict[Key, list[Prediction]]] = defaultdict(lambda: defaultdict(list))
-        """The predictions by file below `mmlb_data/`, in the order in which they were read."""
+        """The predictions by public file (a path below `mmlb_data/`) and example, in the order of reading."""
         self.outputs: list[Output] = []
-        """The outputs of the public code."""
+        """The output files of the public code."""
         self._open: dict[Path, BinaryIO] = {}
         self._stack = ExitStack()
 
     def text(self, prediction: Prediction) -> str:
-        """Return the model's output."""
+        """Return the model's output; empty if the model was not given the example."""
         if prediction.skipped:
             return ""
         if prediction.text is not None:
@@ -76,12 +77,12 @@ class Predictions:
         return said
 
     def sample(self, names: Sequence[str]) -> int | None:
-        """Return how many ids the public code drew from a file with one of these names; None: all, or unknown."""
+        """Return how many ids the public code drew from a file with one of these names; None if it drew no sample."""
         drawn = [output.sample for output in self.outputs if output.file in names]
         return None if None in drawn else max((each for each in drawn if each is not None), default=None)
 
     def leave_out(self, output: Output) -> None:
-        """Leave out an output of the public code."""
+        """Remove an output file of the public code, with its predictions."""
         self.outputs.remove(output)
         kept = {
             key: [each for each in queue if each.path != output.path]
@@ -100,10 +101,10 @@ class Predictions:
 
 
 def read_predictions(paths: Sequence[Path], problems: Problems) -> Predictions:
-    """Read every prediction of some files or folders; unusable predictions are counted.
+    """Read every prediction of some files or folders; unusable predictions are counted in `problems`.
 
     Raises:
-        ScoringError: there is no such file.
+        ScoringError: there are no files of predictions.
 
     """
     found = Predictions()
@@ -121,7 +122,7 @@ def read_predictions(paths: Sequence[Path], problems: Problems) -> Predictions:
 
 
 def key_of(fields: Mapping[str, object]) -> Key:
-    """Return the key of an example in its file, from a record or a prediction; raises ValueError if there is none."""
+    """Return the key of an example in its file, from a record or a prediction; a wrong field raises ValueError."""
     id = fields.get("id")
     if isinstance(id, bool) or not isinstance(id, str | int):
         raise ValueError(f"id is {id!r:.80}, expected a text")

@@ -1,17 +1,18 @@
 """Removes reasoning from a model's output, so that the answer is left. It knows the markers, but no metric.
 
-The markers are those that models use today: `<think>` and its relatives (`<thinking>`, `<thought>`, `<reasoning>`,
-`<scratchpad>`; upper or lower case, a prefix such as `seed:`, attributes), Kimi's `◁think▷`, Mistral's `[THINK]`,
-Command's `<|START_THINKING|>`, Apertus's `<|inner_prefix|>`, `<|begin_of_thought|>`, MedGemma's `<unused94>`, Gemma's
-`<|channel>`, harmony's channels (also where the special tokens were not printed: "analysis… assistantfinal…",
-"commentary… assistantfinal…") and Granite's "Here is my thought process: … Here is my response: …".
+The markers are those that models use today: `<think>` and its variants (`<thinking>`, `<thought>`, `<reasoning>`,
+`<scratchpad>`, in upper or lower case, also with attributes or with a prefix such as `seed:`), Kimi's `◁think▷`,
+Mistral's `[THINK]`, Command's `<|START_THINKING|>`, Apertus's `<|inner_prefix|>`, `<|begin_of_thought|>`, MedGemma's
+`<unused94>`, Gemma's `<|channel>`, harmony's channels (also where the special tokens were not printed:
+"analysis… assistantfinal…", "commentary… assistantfinal…") and Granite's "Here is my thought process: … Here is my
+response: …".
 
 A closing marker without an opening one ends reasoning that the chat template opened: everything before it is reasoning.
 An opening marker without a closing one begins reasoning that was cut off: everything after it is reasoning. The same
 holds if a tag is opened twice and closed only once, unless the model announces an answer after the last closing tag
 ("Answer:", "The answer is", "label:", "Summary:", a box).
 
-Some markers are part of the answer: markers in quotation marks, a pair with nothing between them in the middle of a
+Some markers are part of the answer: markers in quotation marks, a pair of markers with nothing between them within a
 line ("the tags <think> and </think>"), and a marker that is the only text after the last "Answer:".
 """
 
@@ -112,7 +113,8 @@ class _Scan:
     name: str = ""
     """The spelling of the marker that opened the current reasoning."""
     nested: Counter[str] = field(default_factory=Counter)
-    """How many markers within this reasoning are still open, by spelling; closing one of them does not end it."""
+    """How many markers within this reasoning are still open, by spelling; closing one of them does not end the
+    reasoning."""
     inner_end: int = -1
     """The end of the last marker that closed reasoning within reasoning of the same spelling; -1 if there is none, or
     if an opening marker follows it."""
@@ -125,7 +127,7 @@ class _Scan:
     is_glued: bool = False
     """Whether harmony's channels occur here without their special tokens."""
     mentioned: int = -1
-    """The position of the closing marker of a mentioned pair."""
+    """The position of the closing marker of the last pair that the answer only mentions; -1 if there is none."""
     is_changed: bool = False
     has_reasoning: bool = False
     """Whether anything except blanks was removed."""
@@ -248,7 +250,7 @@ class _Scan:
         return is_empty
 
     def _look(self, upto: int) -> None:
-        """Look at the text before a marker, each character once."""
+        """Update `has_text` and `has_text_on_line` from the text before a marker; each character is read once."""
         _, newline, line = self.text[self.seen : upto].rpartition("\n")
         self.has_text_on_line = bool(line.strip()) or (self.has_text_on_line and not newline)
         self.has_text |= bool(self.text[self.seen : upto].strip())
@@ -267,7 +269,7 @@ def _kind(marker: re.Match[str]) -> str:
 
 
 def _name(marker: re.Match[str]) -> str:
-    """Return the spelling of a marker, without the slash of a closing one; empty for markers that are not nested."""
+    """Return the spelling of a marker, without the slash of a closing one; empty for markers that cannot be nested."""
     if marker[0][0] in "◁[":
         return marker[0].replace("/", "").lower()
     return (marker["opened"] or marker["closed"] or "").lower()
@@ -285,7 +287,7 @@ def _answered(text: str) -> int:
 
 
 def _without_ends(answer: str) -> str:
-    """Return an answer without the tokens of the format at its end, and without the blanks before them."""
+    """Return an answer without the tokens of `_ENDS` at its end, and without the blanks before these tokens."""
     end = len(answer)
     while ending := next((ending for ending in _ENDS if answer.endswith(ending, 0, end)), ""):
         end -= len(ending)

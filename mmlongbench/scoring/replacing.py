@@ -1,4 +1,4 @@
-"""Decides whether a run may overwrite a scores file: only if its model and choices are the same."""
+"""Decides whether a run may overwrite a scores file: only if the file has the same model, profiles and choices."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import Protocol, TypeVar
 
 _APPENDED = ("choices_image", "needle_image_list")
-"""The pictures of the question, which the public code appends to those of the context."""
+"""The fields with the pictures of the question; the public code appends these pictures to those of the context."""
 
 
 class Told(Protocol):
@@ -15,7 +15,7 @@ class Told(Protocol):
 
     @property
     def told(self) -> bytes | None:
-        """A digest that identifies its row; None if unknown."""
+        """A digest that identifies the row of the prediction; None if unknown."""
         ...
 
 
@@ -26,8 +26,8 @@ def told_by(fields: Mapping[str, object]) -> bytes | None:
     """Return a digest of a row's answer and image names; it is the same for a record and for an output of the public
     code.
 
-    None if there is neither. Outputs do not contain the order of passages, so rows that differ only in this order have
-    the same digest.
+    None if the row has neither. Outputs do not contain the order of passages, so rows that differ only in this order
+    have the same digest.
     """
     images = _images(fields)
     if "answer" not in fields and not images:
@@ -37,10 +37,11 @@ def told_by(fields: Mapping[str, object]) -> bytes | None:
 
 
 def shared_out(rows: Sequence[bytes | None], predictions: Sequence[P]) -> tuple[list[P | None], bool]:
-    """Return the prediction for each row, or None, followed by the predictions that are left over.
+    """Return a list of predictions, and whether some are ambiguous. The list has a prediction or None for each row, and
+    then the predictions that are left over.
 
     Rows that cannot be distinguished take predictions in order. If there are fewer predictions than such rows, none of
-    these predictions counts, because the row without one is unknown; then the second value of the tuple is true.
+    these predictions counts, because it is unknown which row has none; they are ambiguous and not in the list.
     """
     known = {each.told for each in predictions} & set(rows) - {None}
     places: dict[bytes | None, list[int]] = {None: []}
@@ -63,7 +64,7 @@ def shared_out(rows: Sequence[bytes | None], predictions: Sequence[P]) -> tuple[
 
 
 def _images(fields: Mapping[str, object]) -> list[str]:
-    """Return the file names of a record's images: those of the context, or if there are none, that of the question.
+    """Return the file names of a record's images: those of the context or, if it has none, that of the question.
 
     Images that the public code appends to those of the context are left out.
     """

@@ -1,7 +1,6 @@
 """Scores a model: joins its predictions with a release, runs the chosen metrics, and writes a line for each score.
 
-Examples are processed one after another; only positions of predictions, current examples and tallies are kept in
-memory.
+Examples are processed in order. Memory holds the `Predictions`, the examples under way and the tallies.
 """
 
 from collections import Counter, deque
@@ -50,7 +49,7 @@ class Run:
 
     model: str
     metrics: tuple[str, ...]
-    """Names of metrics, `default` or `judge`."""
+    """The names of metrics; `default` and `judge` stand for several metrics (see `choosing`)."""
     settings: Settings
     is_partial: bool = False
     """Whether to leave out files without any prediction."""
@@ -165,7 +164,7 @@ class _Answer:
 def _answers(
     file: ScorableFile, run: Run, predictions: Predictions, problems: Problems, counts: _Counts
 ) -> Iterator[_Answer]:
-    """Yield every requested example with the model's output; problems of predictions are counted."""
+    """Yield every example of a file with the model's output; problems of predictions are counted."""
     spec = file.file.dataset.spec if file.file.dataset else None
     name = spec.builder if spec else type(file.builder).__name__
     for joined in join(file, predictions, problems):
@@ -296,7 +295,7 @@ def _is_asked(file: ScorableFile, run: Run, predictions: Predictions, problems: 
 def _count_strangers(
     files: Sequence[ScorableFile], predictions: Predictions, opened: LoadedRelease, problems: Problems
 ) -> None:
-    """Count predictions for files that do not exist, and files that are missing."""
+    """Count predictions for files that the release does not have, and files of its lock that are missing."""
     known = {name for file in files for name in file.names}
     for name, found in predictions.by_file.items():
         if name not in known:

@@ -27,9 +27,10 @@ class CellScore:
     length: int
     """The length in tokens."""
     score: float | None
-    """The mean, from 0 to 1; an example without a prediction counts as 0. None if examples were skipped."""
+    """The mean, from 0 to 1; an example without a prediction counts as 0. None if examples were skipped, or if none
+    could be scored."""
     score_of_others: float | None
-    """The mean over the examples that were not skipped."""
+    """The mean over the examples that were not skipped; None if none of them could be scored."""
     examples: int
     """The number of examples."""
     absent: int
@@ -53,7 +54,7 @@ class PredictionProblem:
     count: int
     """How often it was found."""
     first: tuple[str, ...]
-    """Where it was first found."""
+    """The first places where it was found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ class Scores:
     cells: tuple[CellScore, ...]
     """The scores by metric, dataset and length; empty for a dry run."""
     problems: tuple[PredictionProblem, ...]
-    """The problems of predictions; empty if every example has exactly one prediction."""
+    """The problems of predictions; empty if there are none."""
     profiles: Mapping[str, Provenance]
     """Whose rules the scores of each metric follow."""
     reasoning: Mapping[str, int]
@@ -97,13 +98,13 @@ def score_model(
         release: a release of this engine, or public files of other origin.
         predictions: files, or folders of them.
         out: the scores file; None: no file is written.
-        progress: shows the bar.
+        progress: shows the progress bar.
         images: the folder of images, if it is not beside the public files.
         tokenizer: the path of the tokenizer that the release was counted with, if it is a file.
 
     Raises:
-        ScoringError: no dataset declares a requested metric, there are no predictions, or `out` holds other
-            scores.
+        ScoringError: no dataset declares a requested metric, there are no predictions, or `out` holds
+            scores of another model or with other choices.
         ReleaseError: the release cannot be read.
 
     """
@@ -183,16 +184,16 @@ def _cell(metric: str, dataset: str, length: int, tally: Tally) -> CellScore:
 
 
 def model_of(predictions: Path) -> str:
-    """Return the name of a model from the name of its predictions; a folder's name is used whole
-    (Qwen2.5-VL-7B-Instruct).
+    """Return the name of a model: the name of its folder of predictions (Qwen2.5-VL-7B-Instruct), or of its file of
+    predictions without the ending.
     """
     path = predictions.resolve()
     return path.name if path.is_dir() else path.stem
 
 
 def scores_file(folder: Path, run: Run) -> Path:
-    """Return the scores file in a folder; its name has the requested metrics, so that it does not replace other
-    scores.
+    """Return the path of the scores file in a folder; its name contains the model, the metrics and the choices of the
+    run, so that it does not replace other scores.
     """
     profile = run.settings.profile
     choices = [*([profile] if profile else []), *(["kept"] if run.keeps_reasoning else [])]
@@ -200,7 +201,7 @@ def scores_file(folder: Path, run: Run) -> Path:
 
 
 def images_of(release: Path) -> Path | None:
-    """Return the folder of images of a release, or beside public files; None if there is none."""
+    """Return the folder of images in a release, or beside a folder of public files; None if there is none."""
     return next((path for path in (release / IMAGES, release.parent / IMAGES) if path.is_dir()), None)
 
 

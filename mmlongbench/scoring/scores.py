@@ -43,8 +43,8 @@ class ScoreLine(BaseModel):
     choices: Sequence[str] = ()
     """The choices that change scores within the profile, such as `rule-extracted`."""
     is_own: bool = False
-    """Whether the metric is the task's own: the dataset enters averages by it, unless `averaged_metric` scored every
-    model."""
+    """Whether the metric is the own metric of the task. Averages use it for the dataset, unless `averaged_metric`
+    scored every model."""
     averaged_metric: str = ""
     """See `TaskSpec`."""
     file: str
@@ -76,7 +76,7 @@ class ScoreLine(BaseModel):
 
 
 def read_scores(folder: Path) -> Iterator[ScoreLine]:
-    """Yield every line of every scores file of a folder, the files in the order of their names.
+    """Yield every line of the scores files of a folder, in the order of the files' names; or of one scores file.
 
     Raises:
         ReleaseError: there is no scores file, or a line is not valid; the error names file, line and field.

@@ -1,4 +1,4 @@
-"""Adds up scores as they are made: for each metric of each dataset at each length."""
+"""Adds up scores while a run makes them, for each metric, dataset and length."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,20 +18,21 @@ class Tally:
     first_failure: str = ""
     total: float = 0.0
     further: Mapping[str, float] = field(default_factory=dict)
-    """Figures that are not means of examples."""
+    """Figures that are not means of examples, by name."""
 
     @property
     def mean(self) -> float | None:
         """Return the mean over all examples that could be scored; an example without a prediction counts as 0.
 
-        It is None, shown as N/A, if the model cannot be given some of the examples: the other examples, usually the
-        shorter ones, are another set, and their mean is not comparable. The paper leaves out such a cell as a whole.
+        It is None if no example could be scored. It is also None, and shown as N/A, if the model cannot be given some
+        of the examples: the other examples, usually the shorter ones, are another set, and their mean is not
+        comparable. The paper shows no mean either.
         """
         return None if self.skipped else self.mean_of_others
 
     @property
     def mean_of_others(self) -> float | None:
-        """Return the mean over the examples that were not skipped."""
+        """Return the mean over the examples that were not skipped; None if none of them could be scored."""
         scored = self.examples - self.failed - self.skipped
         return self.total / scored if scored else None
 
@@ -50,7 +51,7 @@ class Tallies:
         self._held: dict[tuple[str, str, int], tuple[MetricWithTotals, list[Score]]] = {}
 
     def add(self, line: ScoreLine, scored: Score, metric: Metric) -> None:
-        """Count one more score; if the metric has totals, the score is kept until the cell ends."""
+        """Count one more score; if the metric has totals, the score is kept until `end_cell`."""
         key = (line.metric, line.dataset, line.length)
         tally = self.cells.setdefault(key, Tally())
         tally.examples += 1
@@ -65,7 +66,7 @@ class Tallies:
             self._held.setdefault(key, (metric, []))[1].append(scored)
 
     def end_cell(self) -> None:
-        """Compute the totals of the file that is done."""
+        """Compute the totals of the file that is done; there are none if an example was skipped."""
         for key, (metric, scored) in self._held.items():
             if not self.cells[key].skipped:
                 self.cells[key].further = metric.totals(scored)

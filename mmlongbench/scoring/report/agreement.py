@@ -2,11 +2,11 @@
 
 Metrics under different profiles are compared only here; each is named with its profile.
 
-The agreement of two metrics is Kendall's τ-b of their rankings of the models. The shift of a model (a figure of this
-project) says how far the model moves between metrics, or between values of a metric's parameter. It is the mean of
-|score − score′|, and the mean of |rank − rank′|, over all pairs of metrics; a pair is compared over the examples that
-both metrics scored for every model. The volatility of SMuDGE's authors is another figure (see `volatility`), which
-compares subsets of the questions under one metric.
+The agreement of two metrics is Kendall's τ-b of their rankings of the models. The shift of a model (a measure of this
+project) says how far the model moves between metrics, or between values of a metric's parameter. It has two values:
+the mean of |score − score′| and the mean of |rank − rank′|, over all pairs of metrics. A pair is compared over the
+examples that both metrics scored for every model. Volatility is another measure (see `volatility`): it compares subsets
+of the questions under one metric.
 """
 
 import math
@@ -21,7 +21,7 @@ from mmlongbench.scoring.report.grids import DIGITS, places
 from mmlongbench.scoring.report.variants import Scored
 
 FEWEST = 3
-"""The number of models that a meaningful ranking needs; two models have only two orders."""
+"""The minimum number of models for a meaningful ranking; two models can be ranked in only two ways."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Pair:
     metrics: tuple[str, str]
     examples: int
     scores: Mapping[str, tuple[float, float]]
-    """The scores of each model under the two metrics. A score is the mean over files of each file's mean."""
+    """The scores of each model under the two metrics. A score is the mean of the files' means."""
     tau: float | None
     reason: str = ""
     """Why there is no τ; empty if there is one."""
@@ -64,7 +64,7 @@ class Agreement:
 
 
 def agreement(scores: Scores, found: Scored) -> Agreement:
-    """Compare every two metrics, or values of a metric's parameter, that scored common examples."""
+    """Compare every two metrics that scored common examples; each value of a metric's parameter counts as a metric."""
     metrics = sorted(found.by_metric)
     if len(metrics) < 2:
         return Agreement(reason=f"n/a: one metric ({', '.join(metrics)}); there is nothing to compare it with")
@@ -80,7 +80,7 @@ def _pair(names: Sequence[str], found: Scored, metrics: tuple[str, str]) -> Pair
     """Compare two metrics over the examples that both scored for each model; None if too few models or no examples are
     left.
 
-    A model is left out if there is no example for which both metrics have a score of it.
+    A model is left out if no example of this model was scored by both metrics.
     """
     one, two = (found.by_metric[metric] for metric in metrics)
     has_score = ~np.isnan(one + two)
@@ -95,9 +95,9 @@ def _pair(names: Sequence[str], found: Scored, metrics: tuple[str, str]) -> Pair
 
 
 def means_of_files(scores: Floats, file: Ints) -> list[float]:
-    """Return each column's mean over some examples, with equal weight for each file.
+    """Return one mean for each column (a model): the mean of the files' means over the examples in the rows.
 
-    The means are rounded, so that models with the same scores in another order are equal.
+    The means are rounded, so that two models with the same scores, added in another order, have equal means.
     """
     counts = np.bincount(file)
     there = counts > 0
@@ -106,7 +106,7 @@ def means_of_files(scores: Floats, file: Ints) -> list[float]:
 
 
 def kendall(one: Sequence[float], two: Sequence[float]) -> tuple[float | None, str]:
-    """Return Kendall's τ-b of two lists of scores, or why there is none."""
+    """Return Kendall's τ-b of two lists of scores and an empty text; if there is no τ, None and the reason."""
     try:
         from scipy.stats import kendalltau
     except ImportError:

@@ -19,8 +19,9 @@ def cells(scores: Scores) -> dict[tuple[Series, ScoredFile], Sample]:
 
 
 def dataset_grid(scores: Scores, found: Cells) -> Grid:
-    """Return every dataset and metric by length, the dataset's own metric first; the last column is the mean over
-    lengths.
+    """Return a grid with a row for each dataset, metric and profile, and a column for each length.
+
+    The own metric of a dataset comes first. If there are several lengths, the last column is the mean over them.
     """
     own = scores.own_metrics
     triples = {(file.dataset, series.metric, series.profile) for series, file in found}
@@ -39,21 +40,22 @@ class Averages:
 
     profile: str
     rows: tuple[Row, ...]
-    """The categories, then overall if there are several."""
+    """A row for each category, then the row `overall` if there are several categories."""
     by_length: Mapping[tuple[str, Row, int], Sample | None]
-    """The averages by model, row and length; None if a member is missing."""
+    """The averages by model, row and length; None if one of the averaged datasets has no score."""
     entry_names: Mapping[str, tuple[str, ...]]
-    """By category, the names of its entries; an entry is a dataset, or several datasets that are counted together."""
+    """By category, the names of its entries. An entry is one dataset, or several datasets that are averaged as one."""
     entries: Mapping[tuple[str, str, int], Sample | None]
-    """The mean of each entry, by model, name of the entry and length."""
+    """The mean of each entry, by model, name of the entry and length; None if it has no score."""
     notes: tuple[str, ...]
 
 
 def all_averages(scores: Scores, found: Cells, preferred: Sequence[str] = ()) -> tuple[Averages, ...]:
     """Return the averages under each profile.
 
-    A dataset enters its category once, by the metric that `counted_metrics` returns; datasets that share `counted_with`
-    enter as one, with their mean. A row has the same members at every length: if one is missing, there is no number.
+    The average of a category contains each of its datasets once, scored by the metric that `counted_metrics` returns.
+    Datasets with the same `counted_with` count as one: their mean. An average has the same datasets at every length;
+    where a dataset is missing, there is no average.
 
     Raises:
         ReleaseError: a preferred metric scored nothing.
@@ -68,7 +70,10 @@ def all_averages(scores: Scores, found: Cells, preferred: Sequence[str] = ()) ->
 
 
 def average_grid(scores: Scores, each: Sequence[Averages]) -> Grid:
-    """Return a grid of the categories by length; the last row is overall, their mean. Each profile has own rows."""
+    """Return a grid with a row for each category of each profile, and a column for each length.
+
+    If a profile has several categories, its last row is their mean, `overall`.
+    """
     by_length = {key: sample for one in each for key, sample in one.by_length.items()}
     rows = tuple(row for one in each for row in one.rows)
     notes = (*(note for one in each for note in one.notes), *_outside(scores), *([] if rows else _without(scores)))
@@ -78,8 +83,8 @@ def average_grid(scores: Scores, each: Sequence[Averages]) -> Grid:
 def averages(scores: Scores, found: Cells, profile: str, preferred: Sequence[str] = ()) -> Averages:
     """Return the averages of the scores under one profile.
 
-    A category has all its datasets as members, whatever profile they were scored under. So if a member was scored only
-    under another profile, the average is empty, and a note says so.
+    The average of a category needs all its datasets, also those that were scored only under another profile. If there
+    is such a dataset, the average is empty, and a note says so.
     """
     metrics = counted_metrics(scores, found, profile, preferred)
     files = {(file.dataset, file.length): file for file in scores.files if file.category}
@@ -117,11 +122,14 @@ def averages(scores: Scores, found: Cells, profile: str, preferred: Sequence[str
 
 
 def counted_metrics(scores: Scores, found: Cells, profile: str, preferred: Sequence[str] = ()) -> dict[str, str]:
-    """Return the metric by which each dataset enters the averages of a profile; datasets without one are left out.
+    """Return, by dataset, the metric whose scores the averages of a profile use; datasets without one are left out.
 
-    This is the first metric of `preferred` that scored the dataset; else the metric that the builder declares for
-    averages, if that metric scored every file that any metric scored, for every model; else the dataset's own metric.
-    If no line under any profile names the own metric, it is the first metric that was read, but never a lenient one.
+    It is the first of these metrics that scored the dataset under the profile:
+
+    1. the metrics of `preferred`, in their order;
+    2. the metric that the builder declares for averages, if it scored every file of every model that any metric scored;
+    3. the dataset's own metric. If no line under any profile names the own metric, the first metric that was read and
+       is not lenient (see `LENIENT`).
     """
     scored: dict[str, dict[str, set[tuple[str, str]]]] = {}
     for series, file in found:
@@ -142,7 +150,7 @@ def _counted(members: Mapping[str, ScoredFile], metrics: Mapping[str, str]) -> I
 
 
 def _entries(found: Mapping[ScoredFile, Sample | None]) -> dict[str, Sample | None]:
-    """Return the members of a category's average: its datasets, with those that are counted together as their mean."""
+    """Return the mean of each entry of a category, by name; datasets with the same `counted_with` are one entry."""
     together: dict[str, list[Sample | None]] = {}
     for file, sample in found.items():
         together.setdefault(_entry(file), []).append(sample)
@@ -154,12 +162,14 @@ def _names(files: Iterable[ScoredFile], category: str) -> dict[str, None]:
 
 
 def _entry(file: ScoredFile) -> str:
-    """Return the name under which a dataset enters: its own, or that of the group that it is counted with."""
+    """Return the name of the entry that a dataset belongs to: its `counted_with` if it has one, else its own name."""
     return file.counted_with or file.dataset
 
 
 def _members(files: Iterable[ScoredFile], category: str, metrics: Mapping[str, str]) -> str:
-    """Return the members of an average in words: `a (m), [c (m) + d (m)]`; those in brackets are counted together."""
+    """Return the datasets of a category with their metrics, such as `a (m), [c (m) + d (m)]`; those in brackets are
+    counted as one.
+    """
     together: dict[str, dict[str, None]] = {}
     for file in files:
         if file.category == category:
@@ -169,7 +179,7 @@ def _members(files: Iterable[ScoredFile], category: str, metrics: Mapping[str, s
 
 
 def _missing(under: str, gaps: Mapping[tuple[str, int], Sequence[str]]) -> Iterator[str]:
-    """Yield sentences that say which members are missing where, for all models or for one."""
+    """Yield sentences that say which datasets are missing at which lengths, for all models or for one model."""
     models = dict.fromkeys(model for model, _ in gaps)
     lengths: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for length in dict.fromkeys(length for _, length in gaps):
@@ -216,7 +226,7 @@ def _grid(
     by_length: Mapping[tuple[str, Row, int], Sample | None],
     notes: tuple[str, ...] = (),
 ) -> Grid:
-    """Return a grid with a last column: the mean over the lengths of a row, if there are several."""
+    """Return a grid with a column for each length; if there are several, the last column is the mean over them."""
     shown: dict[tuple[str, Row, str], Estimate] = {}
     for row in rows:
         lengths = sorted({length for _, at, length in by_length if at == row})

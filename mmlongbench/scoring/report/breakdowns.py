@@ -16,19 +16,23 @@ from mmlongbench.scoring.scores import profile_order
 Shown: TypeAlias = dict[tuple[str, Row, str], Estimate]
 """The cells of a grid, by model, row and column."""
 Of: TypeAlias = tuple[str, str, str]
-"""What a grid is about: a dataset or a facet, the metric and its profile."""
+"""What a grid is about: a dataset (for depths) or a facet, the metric and the profile."""
 EVERY = "all datasets"
-"""The row of all datasets that are in an average; if none is, of all datasets. A dataset outside averages may repeat
-the questions of another."""
+"""The `of` of a row over several datasets: those that are in an average, because other datasets may repeat their
+questions; or all datasets, if none is in an average."""
 MIDDLE_LESS_ENDS = Row("middle − ends")
 _MIDDLE = (0.3, 0.7)
-"""The depths that count as the middle."""
+"""The depths between which the middle lies; these two do not belong to it."""
 _STEPS = 10
-"""The number of steps from 0 to 1 to which depths are rounded, if there are more different depths than that."""
+"""If there are more than `_STEPS` + 1 different depths, they are rounded to multiples of 1 / `_STEPS`."""
 
 
 def depth_grids(scores: Scores) -> list[Grid]:
-    """Return a grid for each dataset and metric: depth by length, all lengths together, and the loss in the middle."""
+    """Return a grid for each dataset, metric and profile.
+
+    The rows are the depths, and the mean of the middle depths minus that of the first and last depth. The columns are
+    the lengths, and all lengths together.
+    """
     lines = scores.lines.assign(depth=_binned(scores.lines["placement"]))
     lines = lines[lines["depth"].notna()]
     by = ["dataset", "metric", "profile", "model", "depth"]
@@ -55,7 +59,7 @@ def _whole_depths(whole: Mapping[tuple[str, float], Sample]) -> Shown:
 def _lost_by_length(cells: Shown) -> Shown:
     """Return the mean of the middle depths minus the mean of the first and last depth, for each length.
 
-    It is N/A if one of these depths is.
+    It is N/A if the score at one of these depths is N/A.
     """
     found: Shown = {}
     middle, ends = _parts({float(row.name) for _, row, _ in cells if row != MIDDLE_LESS_ENDS})
@@ -88,7 +92,7 @@ def _depth_grid(scores: Scores, dataset: str, metric: str, profile: str, cells: 
 
 
 def _binned(placements: "pd.Series[Any]") -> Floats:
-    """Return the depths as requested; if there are more than eleven different ones, rounded to tenths."""
+    """Return the requested depth of each line, or NaN. More than eleven different depths are rounded to tenths."""
     used = placements.cat.remove_unused_categories().cat
     depths = np.array([placement.depth for placement in used.categories])
     depths[np.isinf(depths)] = np.nan
@@ -99,7 +103,10 @@ def _binned(placements: "pd.Series[Any]") -> Floats:
 
 
 def facet_grids(scores: Scores) -> list[Grid]:
-    """Return a grid for each facet and metric, the datasets' own metrics first: dataset and group by length."""
+    """Return a grid for each facet, metric and profile; for each facet, the datasets' own metrics come first.
+
+    The rows are the groups of each dataset; the columns are the lengths, and all lengths together.
+    """
     lines = scores.members.join(scores.lines, on="line", how="inner")
     shown: dict[Of, Shown] = {}
     _add_groups(shown, lines)
@@ -112,7 +119,7 @@ def facet_grids(scores: Scores) -> list[Grid]:
 
 
 def _add_groups(shown: dict[Of, Shown], lines: pd.DataFrame, name: str = "") -> None:
-    """Add the cells of lines with their groups, under the names of their datasets or under one name."""
+    """Add a row to `shown` for each group of each dataset; with a `name`, for each group over all lines together."""
     by = ["group", *([] if name else ["dataset"]), "metric", "profile", "model"]
     for (group, *of, metric, profile, model), sample in samples(lines, by).items():
         row = Row(group.name, name or of[0])
@@ -123,7 +130,7 @@ def _add_groups(shown: dict[Of, Shown], lines: pd.DataFrame, name: str = "") -> 
 
 
 def _facet_grid(scores: Scores, facet: str, metric: str, profile: str, cells: Shown) -> Grid:
-    """Return the grid of a facet; if there are several datasets, all of them together come first."""
+    """Return the grid of a facet; if there are several datasets, the rows over all of them together come first."""
     is_several = len({row.of for _, row, _ in cells} - {EVERY}) > 1
     kept = {key: found for key, found in cells.items() if is_several or key[1].of != EVERY}
     rows = sorted({row for _, row, _ in kept}, key=lambda row: (row.of != EVERY, row.of, natural(row.name)))

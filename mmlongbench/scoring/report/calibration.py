@@ -1,14 +1,15 @@
-"""Calibrates α: finds the weight of match and grounding that agrees best with given scores.
+"""Calibrates α of SMuDGE: finds the α whose scores, α × match + (1 − α) × grounding, agree best with given scores.
 
-There are two kinds of given scores. The first are scores of examples by people, a judge or another metric. For each α,
-the expected calibration error is computed (ECE: over `BINS` equal bins of the score, how far the mean score of a bin is
-from the mean given score), and Pearson's r over examples. The second is an ECE of each model, as leaderboards list it.
-Then Pearson's r over models is computed between the ECE and the model's mean score. This is how the paper chose 0.25
-(Nourbakhsh et al., Findings of NAACL 2025, arXiv:2503.19120): a model with higher scores should be better calibrated,
-so the lowest r is best.
+There are two kinds of given scores:
 
-A score at another α is computed from the match and the grounding in its line. For lists and alternative golds, the
-pairs stay as they were chosen at the α of the scoring run.
+- Scores of examples by people, a judge or another metric. At each α, the expected calibration error (ECE, see
+  `expected_error`) and Pearson's r over examples are computed.
+- An ECE of each model, as leaderboards list it. At each α, Pearson's r over models is computed between this ECE and the
+  model's mean score. The paper chose 0.25 in this way (Nourbakhsh et al., Findings of NAACL 2025, arXiv:2503.19120). A
+  model with higher scores should have a lower ECE, so the lowest r is best.
+
+The score at another α is computed from the match and the grounding in the score line. If an answer is a list or has
+alternatives, match and grounding are those of the values that were chosen at the α of the scoring run.
 """
 
 import math
@@ -28,13 +29,13 @@ from mmlongbench.scoring.scores import ScoreLine, profile_order, read_scores
 ALPHAS = tuple(step / 20 for step in range(21))
 BINS = 10
 _DIGITS = 9
-"""The digits to which a score is rounded before it gets its bin: 1 − 0.8 is slightly less than 0.2."""
+"""The decimal places to which a score × `BINS` is rounded to find its bin: 1 − 0.8 is computed as less than 0.2."""
 MIN_EXAMPLES = 2
 MIN_MODELS = 3
 Key: TypeAlias = tuple[str, str, float | None, int | None]
-"""File, id, depth, permutation."""
+"""The file, the id, the depth and the permutation of an example."""
 Parts: TypeAlias = tuple[float, float]
-"""Match and grounding."""
+"""The match and the grounding of an example."""
 
 
 class GivenScore(BaseModel):
@@ -49,7 +50,7 @@ class GivenScore(BaseModel):
     depth: float | None = None
     permutation: int | None = None
     score: float | None = Field(ge=0, le=1)
-    """The score; None if the example could not be scored, then the line is ignored."""
+    """The score; None if the example could not be scored. Such a line is ignored."""
 
     @property
     def key(self) -> Key:
@@ -72,9 +73,9 @@ class AtAlpha:
 
     alpha: float
     ece: float | None
-    """The expected calibration error; None for errors of models, which have no scores to compare."""
+    """The expected calibration error; None if the given scores are errors of models, not scores of examples."""
     pearson: float | None
-    """Pearson's r; None if the values of one side are all equal."""
+    """Pearson's r; None if all scores at this α are equal, or if all given scores are equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,30 +83,33 @@ class Calibration:
     """The agreement at every α, and the best α."""
 
     given: str
-    """`examples` or `models`."""
+    """What the given scores are about: `examples` or `models`."""
     count: int
     """How many examples or models were compared."""
     rows: tuple[AtAlpha, ...]
 
     @property
     def best_by_ece(self) -> AtAlpha | None:
-        """Return the α with the lowest ECE; of equal ones the smallest α."""
+        """Return the row with the lowest ECE, and with the smallest α if several have it; None if no row has an ECE."""
         return min((row for row in self.rows if row.ece is not None), key=_error, default=None)
 
     @property
     def best_by_pearson(self) -> AtAlpha | None:
-        """Return the α with the highest r over examples, or the lowest r over models; of equal ones the smallest α."""
+        """Return the row with the highest r over examples, or with the lowest r over models; None if no row has an r.
+
+        If several rows have this r, it is the one with the smallest α.
+        """
         sign = -1 if self.given == "examples" else 1
         known = ((sign * row.pearson, row) for row in self.rows if row.pearson is not None)
         return min(known, key=lambda pair: round(pair[0], 12), default=(0.0, None))[1]
 
 
 def calibration(scores: Path, given: Path, profile: str = "") -> Calibration:
-    """Compare the scores of a folder, or those under one profile, with given scores at every α.
+    """Compare the scores of a folder, or only those under `profile`, with those of the file `given` at every α.
 
     Raises:
         ReleaseError: a file cannot be read or a line is not valid, an example has two scores, or too few examples or
-            models are in both.
+            models have both a score and a given score.
 
     """
     parts = _parts(scores, profile)
@@ -117,7 +121,7 @@ def calibration(scores: Path, given: Path, profile: str = "") -> Calibration:
 
 
 def _parts(folder: Path, profile: str) -> dict[str, dict[Key, Parts]]:
-    """Return match and grounding by model and example, for every line under the profile that has both."""
+    """Return match and grounding by model and example, for the lines (under the profile, if any) that have both."""
     found: dict[str, dict[Key, Parts]] = {}
     profiles: dict[tuple[str, Key], str] = {}
     others: set[str] = set()
@@ -139,7 +143,7 @@ def _parts(folder: Path, profile: str) -> dict[str, dict[Key, Parts]]:
 
 
 def _twice(folder: Path, line: ScoreLine, first: str) -> ReleaseError:
-    """Return the error for an example with two scores; it offers a choice of profile only if their profiles differ."""
+    """Return the error for an example with two scores; it suggests --profile only if the scores have two profiles."""
     what = f"{folder}: {line.model}: id {line.id!r} of {line.file} has two scores of SMuDGE"
     if first == line.profile:
         return ReleaseError(f"{what}; give a folder, or one file, with one score of each example")
@@ -148,7 +152,7 @@ def _twice(folder: Path, line: ScoreLine, first: str) -> ReleaseError:
 
 
 def _nothing(folder: Path, profile: str, others: Collection[str]) -> ReleaseError:
-    """Return the error for a folder without a score that has a match and a grounding."""
+    """Return the error for a folder in which no score, or none under the profile, has a match and a grounding."""
     if others:
         there = ", ".join(sorted(others, key=profile_order))
         what = f"{folder}: no scores under {profile} have a match and a grounding; there are such under {there}"
@@ -176,7 +180,7 @@ def _given(path: Path) -> Iterator[GivenScore | GivenError]:
 
 
 def _over_examples(parts: Mapping[str, Mapping[Key, Parts]], lines: Sequence[GivenScore], name: str) -> Calibration:
-    """Compare example by example."""
+    """Compare the scores of examples with given scores of the same examples, at every α."""
     wanted: dict[tuple[str, Key], float] = {}
     for line in lines:
         if line.score is None:
@@ -200,7 +204,7 @@ def _over_examples(parts: Mapping[str, Mapping[Key, Parts]], lines: Sequence[Giv
 
 
 def _over_models(parts: Mapping[str, Mapping[Key, Parts]], errors: Mapping[str, float], name: str) -> Calibration:
-    """Compare model by model, over the examples that all models share."""
+    """Compare the models' mean scores over the examples that all models share with given errors, at every α."""
     models = sorted(parts.keys() & errors.keys())
     if len(models) < MIN_MODELS:
         found = f"{len(models)} of its {len(errors)} models are scored"
@@ -216,7 +220,7 @@ def _over_models(parts: Mapping[str, Mapping[Key, Parts]], errors: Mapping[str, 
 
 
 def _at(parts: Floats, alpha: float) -> Floats:
-    """Return the scores at a weight from rows of match and grounding."""
+    """Return the scores at α; each row of `parts` is the match and the grounding of a score."""
     return np.asarray(parts @ np.array([alpha, 1 - alpha]), np.float64)
 
 
@@ -225,7 +229,9 @@ def _error(row: AtAlpha) -> float:
 
 
 def expected_error(scores: Floats, given: Floats) -> float:
-    """Return the mean over bins of |mean score − mean given score|, weighted by each bin's share of the examples.
+    """Return the mean, over `BINS` equal bins of the scores, of |mean score − mean given score| within a bin.
+
+    Each bin has the weight of its share of the examples.
 
     >>> round(expected_error(np.array([0.1, 0.12, 0.9, 1.0]), np.array([0.0, 0.0, 1.0, 1.0])), 3)
     0.08
@@ -235,7 +241,7 @@ def expected_error(scores: Floats, given: Floats) -> float:
 
 
 def pearson(one: Floats, other: Floats) -> float | None:
-    """Return Pearson's r; None if the values of one side are all equal."""
+    """Return Pearson's r; None if all values of `one` are equal, or all values of `other`."""
     if np.ptp(one) < 1e-12 or np.ptp(other) < 1e-12:
         return None
     return float(np.corrcoef(one, other)[0, 1])

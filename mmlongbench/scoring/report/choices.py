@@ -1,8 +1,9 @@
 """Separates scores that a model has by one metric under one profile, if they were made with different choices.
 
 For example, a model may be scored both with and without its reasoning. Then each set of choices becomes a profile of
-its own, named after what it adds: `official, reasoning kept`. So no table and no average mixes them. If each model has
-scores with only one set of choices, they stay together, and a note of the report says what differs.
+its own, whose name lists the choices that not all scores share: `official, reasoning kept`. So no table and no average
+mixes different choices. If each model has only one set of choices, all models stay in one table, and a note of the
+report says which choices differ.
 """
 
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from mmlongbench.scoring.report.columns import Series
 
 
 def told_apart(every: Sequence[Series]) -> dict[Series, Series]:
-    """Return, for each series, the series that reports show: its `choices` are empty, and its profile may name them."""
+    """Return, for each series, the series that reports show: its `choices` are empty; its profile may name choices."""
     choices: dict[tuple[str, str], dict[str, set[tuple[str, ...]]]] = {}
     for series in every:
         of_metric = choices.setdefault((series.metric, series.profile), {})

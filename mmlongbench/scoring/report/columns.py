@@ -26,14 +26,13 @@ class Series:
     model: str
     metric: str
     profile: str = UNKNOWN
-    """The profile, followed by choices if these distinguish it from other series of the model (see `told_apart`)."""
+    """The profile; choices follow its name if series of one model differ in choices (see `told_apart`)."""
     choices: tuple[str, ...] = ()
-    """The choices that change scores within the profile. `told_apart` empties this field, and may name choices in
-    `profile`."""
+    """The choices that change scores within the profile. They are empty in the series that `told_apart` returns."""
 
     @property
     def label(self) -> str:
-        """The metric, with its profile if known."""
+        """The metric, followed by the profile unless this is `unknown`."""
         return self.metric if self.profile == UNKNOWN else self.full_label
 
     @property
@@ -48,7 +47,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Origin:
-    """Where the rules of a score come from, and which choices change it within the profile."""
+    """Where the rules of a score come from, and which choices change the score within the profile."""
 
     follows: str
     choices: tuple[str, ...]
@@ -67,19 +66,19 @@ class ScoredFile:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Cluster:
-    """The common subject of one or more questions of a dataset, such as a document; clusters are resampled as a
-    whole.
+    """The common subject of one or more questions of a dataset, such as a document. All its questions are resampled
+    together.
     """
 
     dataset: str
     name: str
     is_single: bool = False
-    """Whether it is a single question whose lines name no cluster; its name is then the question's id."""
+    """Whether the cluster is a single question, because the lines name no cluster; `name` is then the question's id."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Group:
-    """One of the groups into which a facet divides examples."""
+    """One of the groups into which a facet divides examples (see `Builder.facets`)."""
 
     facet: str
     name: str
@@ -109,30 +108,30 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """The content of all lines of a folder; names are categories in a fixed order."""
+    """The content of all score lines of a folder. Columns of names are categories in a fixed order."""
 
     lines: pd.DataFrame
     """The lines to compare, sorted by series, file, question and placement; the index is a line's number in the order
     of reading. `series`, `file`, `question`, `cluster` and `placement` hold objects of this module; `model`, `metric`,
-    `profile`, `dataset` and `length` are their parts. `status` is an index of `STATES`; `score` is 0 for absent
-    predictions, NaN for failed or skipped ones; `failure` says why a line failed."""
+    `profile`, `dataset` and `length` are fields of these objects. `status` is an index of `STATES`. `score` is 0 for
+    absent predictions, and NaN for failed or skipped examples. `failure` says why a line failed."""
     members: pd.DataFrame
-    """Pairs of `line` and `group`, also for lines that are not compared."""
+    """The columns `line` and `group`: a row for each group of each line, also for lines that are not in `lines`."""
     details: pd.DataFrame
-    """The `line`, `name` and `value` of numeric details, also for lines that are not compared."""
+    """The columns `line`, `name` and `value`: a row for each numeric detail, also for lines that are not in `lines`."""
     kept: Mapping[int, Score]
-    """The complete score by line, for metrics that have `totals`."""
+    """The complete score of each line, by the number of the line; only for metrics that have `totals`."""
     own_metrics: Mapping[str, str]
     """The own metric of each dataset, if any line names it."""
     first_metrics: Mapping[tuple[str, str], str]
-    """The metric that was read first and is not lenient, by dataset and profile."""
+    """The first metric that was read and is not lenient (see `LENIENT`), by dataset and profile."""
     averaged_metrics: Mapping[str, str]
-    """The metric that a builder declares for averages, by dataset, if it is not the own metric. It is used only if
-    every model has scores by it."""
+    """The metric that a builder declares for averages, by dataset, if it is not the own metric; `counted_metrics` says
+    when it is used."""
     origins: Mapping[Series, Collection[Origin]]
     """Where the rules of each series come from."""
     reasoning: Mapping[tuple[Series, str, str], int]
-    """How many lines there are, by series (as read), file, and what was done with reasoning in the predictions."""
+    """The number of lines by series (as it was read), file, and what was done with the reasoning in the prediction."""
     notes: tuple[str, ...] = ()
     """Sentences that say which lines were left out, and why."""
 
@@ -143,7 +142,7 @@ class Scores:
 
     @property
     def files(self) -> tuple[ScoredFile, ...]:
-        """All files of any line, including lines under a profile that is not shown."""
+        """All files that were read, including those that have only lines under a profile that is not shown."""
         return values_of(self.lines["file"])
 
     @property
@@ -158,13 +157,13 @@ class Scores:
 
     @property
     def default_metrics(self) -> frozenset[str]:
-        """For each dataset its own metric, or else the one that was read first."""
+        """The own metrics of all datasets; for a dataset whose own metric is not known, those of `first_metrics`."""
         first = (metric for (dataset, _), metric in self.first_metrics.items() if dataset not in self.own_metrics)
         return frozenset((*self.own_metrics.values(), *first))
 
     @property
     def profiles(self) -> tuple[str, ...]:
-        """All profiles, those of the public code first."""
+        """All profiles; `official` and its choices come first."""
         return tuple(sorted(values_of(self.lines["profile"]), key=profile_order))
 
     @property
@@ -179,7 +178,7 @@ class Scores:
 
 
 def column(values: Sequence[Any], codes: NDArray[np.integer[Any]]) -> pd.Categorical:
-    """Return a column of values that are given by their places in a list; its categories are sorted.
+    """Return a column whose rows are the `values` at the positions `codes`; its categories are sorted.
 
     All values are stored as objects, because pandas' own string type takes only valid Unicode.
     """
@@ -195,11 +194,11 @@ def derived(of: "pd.Series[Any]", value: Callable[[Any], Any]) -> "pd.Series[Any
 
 
 def values_of(found: "pd.Series[Any]") -> tuple[Any, ...]:
-    """Return the values that a column may have, sorted."""
+    """Return the categories of a column, sorted; some may be in no row."""
     return tuple(found.cat.categories)
 
 
 def grouped(lines: pd.DataFrame, by: Sequence[str]) -> dict[Any, Ints]:
-    """Return the positions of the rows for each combination of values that occurs, in the order of the values."""
+    """Return the positions of the rows for each combination of values that the columns `by` have, sorted by value."""
     found = lines.groupby(list(by), observed=True).indices
     return {key: np.asarray(at, np.int64) for key, at in found.items()}

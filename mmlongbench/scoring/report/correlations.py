@@ -1,7 +1,7 @@
 """Measures whether models that do well on one dataset do well on another: Spearman's ρ over models, at each length.
 
-Every two of the datasets, the categories and the overall mean are compared, as in the paper's figures at 128K. Datasets
-that are counted together are one, as in the averages. A model is left out of a pair if one of its two scores is N/A or
+Every two of the datasets, the categories and the overall mean are compared; the paper shows this for 128K. Datasets
+that count as one in the averages count as one here. A model is left out of a pair if one of its two scores is N/A or
 missing.
 """
 
@@ -17,7 +17,7 @@ from mmlongbench.scoring.report.averages import Averages
 from mmlongbench.scoring.report.grids import DIGITS, length_name
 
 MIN_MODELS = 3
-"""The number of models that a meaningful correlation needs; two models have only two orders."""
+"""The minimum number of models for a meaningful correlation; two models can be ranked in only two ways."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +38,13 @@ class Matrix:
     profile: str
     length: int
     datasets: tuple[str, ...]
-    """The datasets, in the order of their categories."""
+    """The names of `Averages.entry_names`, in the order of their categories."""
     categories: tuple[str, ...]
     """The categories, followed by the overall mean if there are several."""
     models: int
-    """The number of models that have any score."""
+    """The number of models that have a score in any dataset or category at this length."""
     pairs: Mapping[tuple[str, str], Correlation]
-    """The correlation of each pair once, in the order of `datasets` and then `categories`."""
+    """The correlation of each pair of `names`, once: the first name of a pair is the one that is earlier in `names`."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -56,7 +56,10 @@ class Matrix:
         return self.pairs.get((one, other)) or self.pairs.get((other, one))
 
     def with_others(self, category: str) -> tuple[float, float] | None:
-        """Return the mean and the standard deviation of a category's ρ with the others; None if any ρ is missing."""
+        """Return the mean and the standard deviation of a category's ρ with each other category, without `overall`.
+
+        None if one of these ρ is missing, or if there is no other category.
+        """
         others = [self.at(category, other) for other in self.categories if other not in (category, self.overall)]
         found = [each.rho for each in others if each is not None and each.rho is not None]
         if len(found) < len(others) or not found:
@@ -99,7 +102,7 @@ class Correlations:
     """Why there are no correlations; empty if there are some."""
 
     def longest(self) -> Iterator[Matrix]:
-        """Yield the matrix of the longest length of each profile, which is the one that the paper shows."""
+        """Yield the matrix of the longest length of each profile."""
         for profile in dict.fromkeys(matrix.profile for matrix in self.matrices):
             yield max((each for each in self.matrices if each.profile == profile), key=lambda each: each.length)
 
@@ -110,7 +113,7 @@ class Correlations:
 
 
 def correlations(averages: Sequence[Averages]) -> Correlations:
-    """Return the correlations of every two datasets and categories of each profile."""
+    """Return the correlations of every two datasets or categories, for each profile and length."""
     models = {model for each in averages for model, _, _ in each.entries}
     if len(models) < MIN_MODELS:
         return Correlations(reason=f"n/a: {len(models)} of the {MIN_MODELS} models that a correlation needs")
@@ -122,7 +125,7 @@ def correlations(averages: Sequence[Averages]) -> Correlations:
 
 
 def _matrices(averages: Averages) -> Iterator[Matrix]:
-    """Yield the matrix of each length at which two entries have enough models in common."""
+    """Yield a matrix for each length at which some pair has enough models; nothing if there is only one dataset."""
     datasets = tuple(name for names in averages.entry_names.values() for name in names)
     rows = {f"{row.name} (average)" if row.name in datasets else row.name: row for row in averages.rows}
     categories = tuple(rows)
@@ -138,7 +141,7 @@ def _matrices(averages: Averages) -> Iterator[Matrix]:
 
 
 def _means(samples: Mapping[tuple[str, Any, int], Any], name: object, length: int) -> dict[str, float]:
-    """Return the mean at a length for each model that has one."""
+    """Return the mean of one dataset or row at a length, by model; models without a mean are left out."""
     return {
         model: round(sample.mean, DIGITS)
         for (model, of, at), sample in samples.items()
@@ -147,7 +150,7 @@ def _means(samples: Mapping[tuple[str, Any, int], Any], name: object, length: in
 
 
 def spearman(one: Mapping[str, float], other: Mapping[str, float]) -> Correlation:
-    """Return Spearman's ρ over the models that both have; equal scores share their ranks."""
+    """Return Spearman's ρ over the models that have a score in both; equal scores share the mean of their ranks."""
     models = [model for model in one if model in other]
     if len(models) < MIN_MODELS:
         return Correlation(None, len(models), f"{len(models)} models")

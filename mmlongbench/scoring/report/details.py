@@ -1,4 +1,4 @@
-"""The values of metrics beside the score: means of numeric details, and figures that are not means."""
+"""Computes the values of metrics beside the score: means of numeric details, and figures that are not means."""
 
 import math
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ _CELL = ["dataset", "metric", "profile", "model", "length"]
 def detail_grid(scores: Scores) -> Grid:
     """Return the mean of every detail that is a number or a flag (as 0 and 1), over the lines that have it.
 
-    If examples of a cell were skipped, its details are N/A, like its score.
+    If a model skipped examples of a dataset at a length, the details there are N/A, like the score.
     """
     found = scores.details.join(scores.lines[_CELL], on="line", how="inner")
     values = found["value"].to_numpy()
@@ -41,12 +41,15 @@ def total_grid(scores: Scores, totals: Mapping[str, Totals]) -> Grid:
 
 
 def _estimate(value: float, counts: Counts) -> Estimate:
-    """Return a figure of a cell; if examples were skipped, it is N/A, with the figure of the other examples."""
+    """Return a figure; if examples were skipped, it is N/A, and the figure of the other examples is in `others`."""
     return Estimate(None, counts=counts, others=value) if counts.skipped else Estimate(value, counts=counts)
 
 
 def _grid(title: str, scores: Scores, cells: Mapping[tuple[str, Row, int], Estimate]) -> Grid:
-    """Return a grid by length with the mean over a row's lengths; no mean if a length is missing, N/A if one is N/A."""
+    """Return a grid with a column for each length; if there are several, the last column is the mean over them.
+
+    A model has no mean in a row if its figure at one of the lengths is missing. It is N/A if one of them is N/A.
+    """
     rows = sorted({row for _, row, _ in cells}, key=lambda row: (row.of, row.metric, row.profile, row.name))
     lengths = sorted({length for _, _, length in cells})
     shown = {(model, row, length_name(length)): found for (model, row, length), found in cells.items()}

@@ -1,4 +1,4 @@
-"""A mean score with its interval and the numbers of absent, failed and skipped examples."""
+"""Computes mean scores, with their intervals and the numbers of absent, failed and skipped examples."""
 
 import math
 from collections.abc import Sequence
@@ -12,7 +12,8 @@ from mmlongbench.scoring.report.columns import ABSENT, FAILED, SKIPPED, Floats, 
 from mmlongbench.scoring.report.resampling import drawn_means, interval
 
 MIN_CLUSTERS = 5
-"""The clusters that an interval needs. With fewer, resamples are too similar for their percentiles to cover 95 %."""
+"""The minimum number of clusters for an interval. With fewer, resamples are too similar for their percentiles to cover
+95 %."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +38,17 @@ class Estimate:
     """One number of a report."""
 
     mean: float | None
-    """The mean; None if nothing has a score or something was skipped."""
+    """The mean; None if no example has a score, or if any example was skipped."""
     low: float | None = None
     high: float | None = None
-    """The upper end of the interval (`low` is the lower end); None with fewer than `MIN_CLUSTERS`, or if no interval is
-    computed."""
+    """The upper end of the interval (`low` is the lower end); None with fewer than `MIN_CLUSTERS` clusters, or
+    if nothing is resampled."""
     counts: Counts = field(default_factory=Counts)
     clusters: int = 0
-    """The number of clusters that are resampled for the interval; for an average, those of its largest part. 0 if no
-    interval is computed."""
+    """The number of clusters that are resampled; for an average, the largest number of any averaged part. 0 if nothing
+    is resampled."""
     others: float | None = None
-    """The mean of the examples that were not skipped, if some were."""
+    """If some examples were skipped, the mean of the others; otherwise, and for an average, None."""
 
     @property
     def is_inapplicable(self) -> bool:
@@ -65,18 +66,18 @@ class Sample:
     """A mean, with its values in all resamples."""
 
     mean: float
-    """The mean; NaN if nothing has a score or something was skipped."""
+    """The mean; NaN if no example has a score, or if any example was skipped."""
     draws: Floats
     clusters: int
     """See `Estimate`."""
     fewest: int
-    """The number of clusters of the part with the fewest clusters; it decides whether there is an interval."""
+    """The number of clusters; for an average, the smallest of any averaged part. An interval needs `MIN_CLUSTERS`."""
     counts: Counts
     others: float | None = None
     """See `Estimate`."""
 
     def estimate(self) -> Estimate:
-        """Return the mean, with an interval if every part has enough clusters."""
+        """Return the mean, with an interval if `fewest` clusters are enough."""
         if np.isnan(self.mean):
             return Estimate(None, None, None, self.counts, self.clusters, self.others)
         low, high = interval(self.draws) if self.fewest >= MIN_CLUSTERS else (None, None)
@@ -84,7 +85,7 @@ class Sample:
 
 
 def samples(lines: pd.DataFrame, by: Sequence[str]) -> dict[Any, Sample]:
-    """Return a sample for each combination of values that lines have."""
+    """Return a sample for each combination of values that the columns `by` have in some lines."""
     found, draws = estimates(lines, by), drawn_means(lines, by)
     scored = lines.assign(cluster=lines["cluster"].where(lines["score"].notna()))
     clusters = scored.groupby(list(by), observed=True)["cluster"].nunique().tolist()
@@ -96,7 +97,7 @@ def samples(lines: pd.DataFrame, by: Sequence[str]) -> dict[Any, Sample]:
 
 
 def estimates(lines: pd.DataFrame, by: Sequence[str]) -> dict[Any, Estimate]:
-    """Return the mean of each combination of values that lines have, without an interval."""
+    """Return the mean, without an interval, for each combination of values that the columns `by` have in some lines."""
     status, score = lines["status"].to_numpy(), lines["score"].to_numpy()
     return {key: plain_mean(status[at], score[at]) for key, at in grouped(lines, by).items()}
 
@@ -110,9 +111,10 @@ def plain_mean(status: Ints, score: Floats) -> Estimate:
 
 
 def averaged(parts: Sequence[Sample | None]) -> Sample | None:
-    """Return the mean of means, with equal weights.
+    """Return the mean of the means of samples, with equal weights.
 
-    None if one is missing, because the mean of the others would not be comparable. N/A if one is N/A, as in the paper.
+    It is None if a sample is missing or has no score, because the mean of the others would not be comparable. It is N/A
+    if a sample is N/A, as in the paper.
     """
     if not parts or any(part is None or (np.isnan(part.mean) and not part.counts.skipped) for part in parts):
         return None
@@ -127,7 +129,7 @@ def averaged(parts: Sequence[Sample | None]) -> Sample | None:
 
 
 def difference(parts: Sequence[Sample | None], others: Sequence[Sample | None]) -> Sample | None:
-    """Return the mean of some samples minus that of others, on the same resamples."""
+    """Return the mean of some samples minus the mean of others, on the same resamples; None if a mean is missing."""
     one, two = averaged(parts), averaged(others)
     if one is None or two is None:
         return None

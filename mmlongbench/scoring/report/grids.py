@@ -10,11 +10,11 @@ from mmlongbench.scoring.report.estimates import Estimate
 from mmlongbench.scoring.scores import UNKNOWN, profile_order
 
 MEAN = "mean"
-"""The column of the mean over lengths, with equal weights."""
+"""The name of the column with the mean over lengths; each length has the same weight."""
 DIGITS = 12
-"""The digits to which a mean is rounded before models are ranked, so that the order of a sum changes no rank."""
+"""The decimal places to which a mean is rounded before models are ranked, so that rounding errors change no rank."""
 ALL = "all"
-"""The column of the examples of all lengths together."""
+"""The name of the column with the mean over the examples of all lengths together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Row:
 
     name: str
     of: str = ""
-    """What the row belongs to, or is made of."""
+    """What the row belongs to, such as a dataset; for an average, the datasets that it is made of."""
     metric: str = ""
     profile: str = ""
     """The profile, which says whose rules the scores follow."""
@@ -37,7 +37,7 @@ class Grid:
     rows: tuple[Row, ...]
     columns: tuple[str, ...]
     cells: Mapping[tuple[str, Row, str], Estimate]
-    """The numbers by model, row and column; missing ones were not computed."""
+    """The numbers by model, row and column; a number that is missing here was not computed."""
     metric: str = ""
     """The metric, if all rows share one."""
     profile: str = ""
@@ -54,9 +54,9 @@ class Grid:
         return f"{self.metric} ({self.profile})" if self.metric and self.profile not in ("", UNKNOWN) else self.metric
 
     def over_held_lengths(self, model: str, row: Row) -> float | None:
-        """Return a model's mean over the lengths at which it skipped no example; None if there is no such length.
+        """Return a model's mean over the examples of the lengths at which it skipped none; None without such a length.
 
-        It is shown if the mean over all lengths is N/A.
+        Reports show it if the mean over all lengths is N/A.
         """
         lengths = (self.cells.get((model, row, column)) for column in self.columns if column not in (ALL, MEAN))
         held = [(found.mean, found.counts) for found in lengths if found is not None and found.mean is not None]
@@ -89,7 +89,7 @@ class Grid:
 
 
 def ranks_of(cells: Mapping[tuple[str, Row, str], Estimate]) -> dict[tuple[str, Row, str], float]:
-    """Return the rank of each model in every row and column that has numbers of several models."""
+    """Return the ranks by model, row and column, for each row and column with numbers of several models."""
     means: dict[tuple[Row, str], dict[str, float]] = {}
     for (model, row, column), found in cells.items():
         if found.mean is not None:

@@ -1,4 +1,4 @@
-"""Reads scores files and reduces each line to numbers at once; it knows no task, metric or facet by name."""
+"""Reads scores files, and reduces each line to numbers as soon as it is read."""
 
 import math
 from array import array
@@ -30,12 +30,12 @@ from mmlongbench.task.metric import LENIENT, Score
 _NAMES = ("series", "follows", "file", "question", "placement", "source", "failure")
 """The columns that are kept of each line besides its status and score."""
 _LONGEST = 200
-"""The maximum characters of a reason that are kept."""
+"""The maximum number of characters that are kept of the reason of a failure."""
 _BOUNDS = {"scored": "from 0 to 1", "absent": "0", "failed": "null", "skipped": "null"}
 
 
 class Numbers(dict[Any, int]):
-    """Numbers values in the order in which they occur."""
+    """The number of each value; values are numbered in the order in which they first occur."""
 
     def __missing__(self, value: Any) -> int:  # noqa: ANN401  (any that can be a key)
         self[value] = len(self)
@@ -52,39 +52,39 @@ def _floats() -> "array[float]":
 
 @dataclass(slots=True)
 class Reading:
-    """The lines that were read so far; names are replaced by numbers in the order in which they occur."""
+    """The lines that were read so far; values other than scores are replaced by their `numbers`."""
 
     keeps: Callable[[str], bool]
-    """Returns whether the whole score of each line of a metric is kept, with its details; totals need it."""
+    """Returns whether the whole scores of a metric are kept, with their details; `totals` needs them."""
     numbers: dict[str, Numbers] = field(default_factory=lambda: defaultdict(Numbers))
-    """The values that the numbers stand for, by column; also the questions and files of lines that are not added."""
+    """By column, the values and their numbers. Lines that only `learn` reads add their questions and files, too."""
     rows: "array[int]" = field(default_factory=_integers)
-    """For each line, the number of each of `_NAMES`."""
+    """For each line, the numbers of its values in the columns `_NAMES`."""
     status: "array[int]" = field(default_factory=_integers)
     score: "array[float]" = field(default_factory=_floats)
     members: "array[int]" = field(default_factory=_integers)
-    """Pairs of line and group, as numbers."""
+    """Pairs of the number of a line and the number of a group that it is in."""
     details: "array[int]" = field(default_factory=_integers)
-    """Pairs of line and name, as numbers."""
+    """Pairs of the number of a line and the number of the name of a detail; `values` has the values of the details."""
     values: "array[float]" = field(default_factory=_floats)
     by_name: dict[str, ScoredFile] = field(default_factory=dict)
     clusters: dict[Question, str] = field(default_factory=dict)
-    """The cluster of each question, if any line names it."""
+    """The cluster of each question for which a line names a cluster."""
     kept: dict[int, Score] = field(default_factory=dict)
     own_metrics: dict[str, str] = field(default_factory=dict)
     """The own metric of each dataset, if any line names it."""
     first_metrics: dict[tuple[str, str], str] = field(default_factory=dict)
-    """The first metric that occurs and is not lenient, by dataset and profile."""
+    """See `Scores.first_metrics`."""
     averaged_metrics: dict[str, str] = field(default_factory=dict)
-    """The metric by which a dataset should enter averages, where that is not its own."""
+    """See `Scores.averaged_metrics`."""
     reasoning: Counter[tuple[Series, str, str]] = field(default_factory=Counter)
     """The number of lines by series, file, and what was done with reasoning."""
 
     def learn(self, line: ScoreLine, source: str) -> tuple[int, int]:
-        """Keep what a line says about its dataset, and return the numbers of its file and its question.
+        """Keep what a line says about its dataset; return the number of the line's file and that of its question.
 
-        This is called also for lines under profiles that are not shown, so that the averages under a profile have the
-        same members, metrics and intervals whether it is shown alone or with others.
+        This is called also for lines under profiles that are not shown. So the averages under a profile have the same
+        datasets, metrics and intervals, whether this profile is shown alone or with others.
         """
         _check(line, source)
         file, question = self._file(line, source), Question(line.dataset, line.id)
@@ -142,7 +142,7 @@ class Reading:
             )
 
     def lines(self) -> pd.DataFrame:
-        """Return a row for each line, in the order of reading: `_NAMES`, `cluster`, `status`, `score`.
+        """Return a row for each line, in the order of reading; the columns are `_NAMES`, `cluster`, `status`, `score`.
 
         A question whose lines name no cluster is a cluster of its own, even if the name of another cluster equals the
         question's id.
@@ -153,7 +153,7 @@ class Reading:
         return found.assign(status=np.array(self.status, np.int8), score=np.array(self.score))
 
     def pairs(self, flat: "array[int]", name: str) -> pd.DataFrame:
-        """Return pairs of line and number as a table of `line` and the name that the number stands for."""
+        """Return a table with the columns `line` and `name`, from pairs of a line and the number of a name."""
         codes = np.array(flat, np.int32).reshape(-1, 2)
         return pd.DataFrame({"line": codes[:, 0], name: column(list(self.numbers[name]), codes[:, 1])})
 
@@ -197,7 +197,7 @@ def _or_first(value: float | None) -> float:
 
 
 def _finite(value: Any) -> float | None:  # noqa: ANN401  (whatever JSON holds)
-    """Return a number or a flag as a number; None for anything else."""
+    """Return a finite number, or a flag as 0 or 1, as a float; None for anything else."""
     try:
         found = float(value) if isinstance(value, (bool, int, float)) else math.nan
     except OverflowError:
@@ -210,7 +210,7 @@ def _said(file: ScoredFile) -> str:
 
 
 def _check(line: ScoreLine, source: str) -> None:
-    """Refuse a score that its status does not allow, and a depth that is not a number."""
+    """Refuse a score that the status of the line does not allow, and a depth that is infinite or NaN."""
     is_score = line.score is not None and 0 <= line.score <= (line.status == "scored")
     is_allowed = line.score is None if line.status in ("failed", "skipped") else is_score
     if not is_allowed or not math.isfinite(line.depth or 0.0):

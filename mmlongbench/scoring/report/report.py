@@ -57,7 +57,7 @@ class Report:
     metrics: tuple[str, ...]
     datasets: tuple[str, ...]
     own_metrics: frozenset[str]
-    """For each dataset its own metric, or else the one that was read first."""
+    """The own metrics of all datasets; for a dataset whose own metric is not known, those that were read first."""
     provenance: tuple[Scheme, ...]
     """Every metric under every profile that occurs."""
     reasoning: Mapping[str, Mapping[str, int]]
@@ -73,7 +73,7 @@ class Report:
     volatilities: tuple[Volatility, ...]
     missing: tuple[Missing, ...]
     failures: tuple[tuple[Series, str, int], ...]
-    """How often examples failed for each reason, the most frequent reason first."""
+    """Why examples failed: (series, reason, number of examples), the most frequent reason first."""
     notes: tuple[str, ...]
     """Sentences that a reader of the numbers must know."""
 
@@ -104,13 +104,13 @@ class Report:
 
 
 def report(folder: Path, preferred: Sequence[str] = (), profile: str = "") -> Report:
-    """Return the report of a folder of scores, or of those under one profile.
+    """Return the report of a folder of scores, or only of those under `profile`.
 
-    `preferred` metrics enter the averages before the datasets' own.
+    Averages use a `preferred` metric, where it scored a dataset, instead of the dataset's own metric.
 
     Raises:
-        ReleaseError: the scores cannot be read, contradict each other, or were not made by a preferred metric or under
-            the profile.
+        ReleaseError: the scores cannot be read or contradict each other, a preferred metric scored nothing, or nothing
+            was scored under the profile.
 
     """
     metrics = KnownTotals()
@@ -141,7 +141,7 @@ def report(folder: Path, preferred: Sequence[str] = (), profile: str = "") -> Re
 
 
 def _provenance(scores: Scores) -> tuple[Scheme, ...]:
-    """Return every metric under every profile, those of the public code first."""
+    """Return every metric under every profile; those under `official` come first."""
     found: dict[tuple[str, str], list[Series]] = {}
     for series in scores.series:
         found.setdefault((series.profile, series.metric), []).append(series)
@@ -157,8 +157,9 @@ def _provenance(scores: Scores) -> tuple[Scheme, ...]:
 
 
 def _reasoning(scores: Scores) -> dict[str, dict[str, int]]:
-    """Return how many predictions of each model had reasoning. For each file, the metric that scored most of these
-    predictions counts.
+    """Return how many predictions of each model had reasoning, by what was done with it.
+
+    Several metrics may have read the same predictions, so for each file the highest number of any metric counts.
     """
     files: dict[tuple[str, str, str], int] = {}
     for (series, file, kind), count in scores.reasoning.items():
@@ -198,7 +199,7 @@ def _unknown(metrics: KnownTotals) -> list[str]:
 
 
 def _missing(scores: Scores) -> tuple[Missing, ...]:
-    """Return every series and file that has something absent, failed or skipped."""
+    """Return the counts of every series and file with absent, failed or skipped examples."""
     every = estimates(scores.lines, ["series", "file"])
     return tuple(
         Missing(series, file.name, found)

@@ -1,10 +1,10 @@
-"""The bootstrap: how much a mean could change if other documents, entities or pictures had been asked about.
+"""Computes bootstrap intervals: how much a mean would change if the questions were about other documents or entities.
 
-Clusters are drawn with replacement; a cluster is a subject with all its questions and their placements. Questions about
+Clusters are drawn with replacement; a cluster is all questions about one subject, at all placements. Questions about
 one document are right or wrong together more often than others, so drawing single questions would make intervals too
-narrow. A draw is a hash of the dataset and all its clusters at all lengths. A length without some of these clusters
-uses the weights of the others. So all models, metrics and lengths of a dataset use the same draws, even if lengths have
-different questions, and the same scores give the same bytes.
+narrow. What is drawn depends only on the names of the dataset and of its clusters at all lengths. So all models,
+metrics and lengths of a dataset use the same draws, and the same scores give the same bytes. If a length has no
+question of a cluster, the draws of that cluster change nothing at this length.
 """
 
 import hashlib
@@ -19,19 +19,18 @@ from mmlongbench.scoring.report.columns import Floats, grouped, values_of
 RESAMPLES = 1000
 """How often the clusters are drawn."""
 LEVEL = 0.95
-"""The share of the draws that is inside an interval."""
+"""The share of the resampled means that an interval contains."""
 _ONE = 1 << 32
-"""Scores are rounded to units of 2⁻³². Sums of whole units below 2⁵³ are exact in any order, so every library gives the
-same bits."""
+"""The number of units in a score of 1. Scores are rounded to whole units. Sums of whole units below 2⁵³ are exact in
+any order, so every library gives the same bits."""
 _ROOM = 1 << 21
-"""The number of weights that are in memory at once."""
+"""The number of weights to hold in memory at once; a single resample may have more."""
 
 
 def drawn_means(lines: pd.DataFrame, by: Sequence[str]) -> Floats:
-    """Return the mean score of each combination of values in each resample: a row for each resample, and a column for
-    each combination.
+    """Return mean scores: a row for each resample, and a column for each combination of values of `by`.
 
-    The columns are in the order of `grouped`. A mean is NaN if no line has a score.
+    The columns are in the order of `grouped`. A mean is NaN if none of the drawn lines has a score.
     """
     groups = lines.groupby(list(by), observed=True)
     sums, counts = np.zeros((2, RESAMPLES, groups.ngroups))
@@ -55,7 +54,7 @@ def drawn_means(lines: pd.DataFrame, by: Sequence[str]) -> Floats:
 
 
 def _weights(dataset: str, clusters: Sequence[str]) -> Iterator[tuple[int, Floats]]:
-    """Yield how often each cluster of a dataset is in each resample, in blocks: (first resample, weights)."""
+    """Yield blocks of resamples: the number of the first resample, and how often each resample has each cluster."""
     n = len(clusters)
     key = digest("bootstrap", dataset, *clusters)
     rows = max(1, min(RESAMPLES, _ROOM // n))
@@ -69,7 +68,7 @@ def _weights(dataset: str, clusters: Sequence[str]) -> Iterator[tuple[int, Float
 
 
 def interval(draws: Floats) -> tuple[float, float]:
-    """Return the ends of the interval of some draws, by percentiles; draws without a score are left out."""
+    """Return the lower and the upper end of the interval of resampled means, by percentiles; NaN means are left out."""
     ends = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
     low, high = np.quantile(draws[~np.isnan(draws)], ends)
     return float(low), float(high)

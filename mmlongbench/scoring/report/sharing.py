@@ -1,11 +1,11 @@
-"""Selects the lines that can be compared: for each file and metric, the examples that all its models were given."""
+"""Selects the lines to compare: for each file, metric and profile, the examples that all models were given."""
 
 import pandas as pd
 
 from mmlongbench.errors import ReleaseError
 
 _TABLE = ["file", "metric", "profile"]
-"""The columns that define a comparison of models."""
+"""The columns that lines must have in common for their models to be compared."""
 
 
 def shared(lines: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:

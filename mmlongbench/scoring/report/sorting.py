@@ -20,8 +20,8 @@ _EXAMPLE = ["series", "file", "question", "placement"]
 
 
 def read(folder: Path, keeps: Callable[[str], bool] = lambda metric: False, profile: str = "") -> Scores:
-    """Read the scores of a folder, or those under one profile. `keeps` returns whether a metric needs the whole score
-    of each line, with its details.
+    """Read the scores of a folder, or only those under `profile`. `keeps` returns whether the whole scores of a metric
+    are kept, with their details.
 
     Raises:
         ReleaseError: there are no scores, a line is not valid or occurs twice, a score is impossible, or files of
@@ -60,7 +60,7 @@ def to_columns(read: Reading) -> Scores:
 
 
 def _origins(lines: pd.DataFrame, shown: Mapping[Series, Series]) -> dict[Series, set[Origin]]:
-    """Return where the rules of each series come from, by the series that reports show for it."""
+    """Return where the rules of each series come from; the keys are the series that reports show (see `told_apart`)."""
     found = defaultdict[Series, set[Origin]](set)
     for series, follows in grouped(lines, ["series", "follows"]):
         found[shown[series]].add(Origin(follows, series.choices))
@@ -68,7 +68,7 @@ def _origins(lines: pd.DataFrame, shown: Mapping[Series, Series]) -> dict[Series
 
 
 def _first_metrics(read: Reading, shown: Mapping[Series, Series]) -> dict[tuple[str, str], str]:
-    """Return the first metrics under every profile, also under the profiles that `told_apart` makes."""
+    """Return the first metric by dataset and profile, including the profiles that `told_apart` makes."""
     found = dict(read.first_metrics)
     for (dataset, profile), metric in read.first_metrics.items():
         for series, new in shown.items():

@@ -1,4 +1,4 @@
-"""Finds which of the metrics named in the scores have figures of whole files."""
+"""Finds which of the metrics named in the scores have totals: figures of whole files that are not means of examples."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,11 +13,14 @@ Totals: TypeAlias = Callable[[Sequence[Score]], Mapping[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class KnownTotals:
-    """The installed metrics, loaded when their names occur; if one cannot be loaded, only its totals are missing."""
+    """The totals of the installed metrics. A metric is loaded when its name first occurs.
+
+    If a metric cannot be loaded, the report lacks only its totals.
+    """
 
     found: dict[str, Totals] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
-    """Why a metric could not be loaded, by metric."""
+    """Why a metric could not be loaded, by the metric's name."""
     without: set[str] = field(default_factory=set)
 
     def has(self, name: str) -> bool:

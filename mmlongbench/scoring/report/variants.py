@@ -1,7 +1,7 @@
-"""The scores of single examples, for every metric, and for every value of a parameter that a metric reports.
+"""Collects the scores of single examples under every metric, and under every value of a metric's parameter.
 
 A detail called `<parameter>_<value>`, such as `alpha_0.5`, is the score under another value of a parameter. If a metric
-has several of these, they replace its score.
+has several such details, they are used instead of its score.
 """
 
 import re
@@ -21,17 +21,18 @@ class Scored:
     """A score for each example, model and metric; examples and models are numbered in order."""
 
     by_metric: Mapping[str, Floats]
-    """By metric, or metric and parameter: a row for each example, a column for each model; NaN if there is no score."""
+    """By metric, or by metric and parameter value: a table with a row for each example and a column for each model. NaN
+    means that there is no score."""
     file: Ints
     """The number of each example's file."""
     question: Ints
-    """The number of each example's question; files of several lengths share it if they have the same questions."""
+    """The number of each example's question. Files with exactly the same questions have the same numbers."""
     of_line: "pd.Series[int]"
-    """The example of each line."""
+    """The number of the example that each line is about."""
 
 
 def vectors(scores: Scores) -> Scored:
-    """Return the score of each example; absent predictions are 0 under all values of a parameter."""
+    """Return the score of each example; an absent prediction scores 0 under all values of a parameter."""
     lines, names = scores.lines, values_of(scores.details["name"])
     example = lines.groupby(["file", "question", "placement"], observed=True).ngroup()
     is_one = len(scores.profiles) == 1

@@ -1,14 +1,14 @@
 """Measures how much a model's score and rank vary between subsets of the questions: volatility and robustness.
 
-Nourbakhsh et al., Findings of NAACL 2025 (arXiv:2503.19120), appendix B.6. Over T subsets, the volatility of a score is
-its standard deviation times √T, and likewise for a rank. Robustness is the volatility of the rank divided by the median
-rank; smaller values mean a steadier model.
+Both are defined by Nourbakhsh et al., Findings of NAACL 2025 (arXiv:2503.19120), appendix B.6. The volatility of a
+score is its standard deviation over T subsets, times √T. The volatility of a rank is computed in the same way.
+Robustness is the volatility of the rank divided by the median rank; smaller values mean a steadier model.
 
 The following is assumed where the paper is not explicit. The subsets are the groups of every facet of a dataset, except
 groups of fewer than `MIN_QUESTIONS` questions or of all questions (the paper uses the kinds of questions that its
-leaderboards list, which overlap too). A score is the mean over files of the mean over examples that every model has a
-score for. Rank 1 is the best, and equal models share the mean of their ranks. The standard deviation is that of a
-sample.
+leaderboards list, which overlap too). Only examples for which every model has a score are used. A score is the mean of
+the files' means. Rank 1 is the best, and equal models share the mean of their ranks. The standard deviation is that of
+a sample.
 """
 
 import math
