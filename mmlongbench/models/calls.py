@@ -45,7 +45,7 @@ class ModelCall(ABC, Generic[V]):
 
     @property
     def attempts(self) -> int | None:
-        """Return how often the call is made, at most, until a reply is usable; None: as often as the settings say."""
+        """Return the maximum number of attempts to get a usable reply; None: as many as the settings allow."""
         return None
 
     @property

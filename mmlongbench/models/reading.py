@@ -17,7 +17,7 @@ _MAX_BROKEN = 1000
 
 
 def shape(form: type[BaseModel]) -> dict[str, object]:
-    """Return the JSON schema of a form, without descriptions, so that docstrings are not part of a question."""
+    """Return the JSON schema of a form without its description, because a docstring must not be part of a question."""
     schema = form.model_json_schema()
     schema.pop("description", None)
     return schema

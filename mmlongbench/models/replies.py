@@ -1,4 +1,4 @@
-"""The possible responses of an endpoint: a chat completion, read leniently, or an error."""
+"""Reads a response of an endpoint as a `Reply`, or as a `RequestError` if it holds no chat completion."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias

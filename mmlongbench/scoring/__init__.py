@@ -1,1 +1,1 @@
-"""Scoring: predictions joined to examples, metrics run over them, and reports."""
+"""Joins predictions with examples, scores them with metrics, and reports the scores."""

@@ -164,7 +164,7 @@ def _unasked(
 def _unclaimed(
     predictions: Mapping[Key, Sequence[Prediction | None]], taken: Mapping[Key, int]
 ) -> Iterator[tuple[str, Key, Prediction]]:
-    """Yield (reason, key, prediction) of each prediction that no example took; `taken` counts the examples by key."""
+    """Yield (reason, key, prediction) for each prediction that fits no example; `taken` counts the examples by key."""
     ids = {id for id, _, _ in taken}
     for key, queue in predictions.items():
         reason = "duplicate" if key in taken else "wrong-placement" if key[0] in ids else "unknown-id"

@@ -17,7 +17,7 @@ from mmlongbench.io.safe_read import read_whole
 from mmlongbench.scoring.rows import told_by
 
 LEADS = ("Answer:", "Summary:", "label:")
-"""The last words of prompts, which the public code puts before each output."""
+"""The last words of prompts; the public code puts those of a prompt before each output."""
 
 
 @dataclass(frozen=True, slots=True)

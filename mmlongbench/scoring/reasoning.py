@@ -23,8 +23,8 @@ from itertools import zip_longest
 from typing import Literal, TypeAlias
 
 Reasoning: TypeAlias = Literal["", "stripped", "unclosed", "kept"]
-"""`stripped`: it was removed; `unclosed`: it was cut off, so only the text before it can be an answer; `kept`: the user
-keeps it; empty: there was none."""
+"""What was done with reasoning. `stripped`: it was removed; `unclosed`: it was cut off, so only the text before it can
+be an answer; `kept`: it is scored, because the user asked for this; empty: there was none."""
 
 _NAME = r"(?:[a-z]{1,20}[:_])?(?:think(?:ing)?|thoughts?|reasoning|scratchpad)(?::[a-z]{1,20})?"
 _HARMONY = (

@@ -148,7 +148,7 @@ def natural(name: str) -> list[tuple[bool, int, str]]:
 
 
 def _columns(scores: Scores, cells: Iterable[tuple[str, Row, str]]) -> tuple[str, ...]:
-    """Return the lengths that have a cell, followed by the column of all lengths together."""
+    """Return the names of the lengths that have a number, and then the column of all lengths together."""
     there = {column for _, _, column in cells}
     lengths = [name for name in map(length_name, scores.lengths) if name in there]
     return (*lengths, ALL)

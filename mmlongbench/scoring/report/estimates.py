@@ -52,7 +52,7 @@ class Estimate:
 
     @property
     def is_inapplicable(self) -> bool:
-        """Whether there is no mean because the model cannot be given all examples: N/A."""
+        """Whether there is no mean because the model cannot be given all examples; reports then show N/A."""
         return self.mean is None and self.counts.skipped > 0
 
     @property

@@ -26,7 +26,7 @@ def shared(lines: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
 
 
 def _said(lines: pd.DataFrame, in_common: int) -> str:
-    """Return the sentence that models of a file were given different examples; raise an error if they share none."""
+    """Return a sentence that says how many examples each model was given; raise an error if the models share none."""
     name, series = lines["file"].iloc[0].name, lines["series"].iloc[0]
     by_model = lines.groupby("model", observed=True).size()
     counts = ", ".join(f"{model} {count:,}" for model, count in by_model.items())
