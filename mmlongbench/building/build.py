@@ -1,4 +1,4 @@
-"""A build from start to lock: the plan, then the stages, each a list of shards, then finish. A killed build can be
+"""Runs a build: saves the plan, runs the shards of each stage, and finishes the release. A killed build can be
 continued.
 """
 
@@ -32,7 +32,8 @@ from mmlongbench.release.lock import Lock, LockedFile, read_lock, versions
 _Manifest: TypeAlias = Sequence[Mapping[str, object]]
 """The resolved manifest: its datasets in order."""
 _SOURCES = dict.fromkeys(("source", "source_sha256", "corpus", "errata", "reranker_sha256"))
-"""The keys of a resolved dataset that change with its sources; None replaces them to compare everything else."""
+"""The keys of a resolved dataset whose values depend on its sources. To compare only the other keys, the values of
+these are replaced by None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,14 +136,14 @@ def _go_on(plans: list[DatasetPlan], build_dir: BuildDir) -> None:
     before = load_interrupted_plan(build_dir)
     if before is None:
         build_dir.discard_all()
-        if build_dir.plan.is_file():  # a damaged plan; without any plan, no build left anything here
+        if build_dir.plan.is_file():  # the plan is damaged; if no plan was saved, no build made anything here
             _discard_made(build_dir.out)
         save_plans(plans, build_dir)
         return
     now = [plan.public() for plan in plans]
     changed: list[Path] = []
     if before.public != now:
-        # if it is damaged, the manifests alone are compared
+        # if the saved fingerprints are damaged, only the manifests are compared
         with suppress(BuildError), closing(SourceFiles(build_dir)) as files:
             changed = files.differences(file for plan in plans for file in plan.files)
     _same(before.public, now, build_dir.out, changed)
@@ -157,7 +158,7 @@ def _discard_made(out: Path) -> None:
 
 
 def _same_versions(before: object, what: str, out: Path) -> None:
-    """Refuse a release or an unfinished build that other versions of the packages made, because bytes may differ."""
+    """Refuse a release or an unfinished build that other versions of the packages made: their bytes may differ."""
     there = before if isinstance(before, dict) else {}
     now = versions()
     for name in (name for name in now if there.get(name) != now[name]):
@@ -181,8 +182,8 @@ def _whole(files: Mapping[str, LockedFile], out: Path) -> None:
 
 @contextmanager
 def _locked(out: Path) -> Iterator[BuildDir]:
-    """Hold the lock of a folder while it is built. A build that ends without a plan removes the folders that it
-    made.
+    """Hold the lock of a folder while a release is built in it. A build that fails before it saves a plan removes the
+    folders that it made, unless it has begun a corpus.
     """
     build_dir, new = _usable(out)
     with file_lock(build_dir.root / "claims" / "build", f"the release {out}"):
@@ -199,8 +200,8 @@ def _locked(out: Path) -> Iterator[BuildDir]:
 
 
 def _usable(out: Path) -> tuple[BuildDir, list[Path]]:
-    """Return the folder to build in (new, empty, of an interrupted build or a finished release) and the folders made
-    for it.
+    """Make the folder to build in, and return it with the folders that did not exist before. The folder is new or
+    empty, or holds an interrupted build or a finished release.
     """
     out = resolved(out)
     try:

@@ -36,7 +36,7 @@ class Shard:
     dataset: str
     name: str
     steps: int = field(default=1, compare=False)
-    """The number of questions or pictures, to show how far a build is."""
+    """The number of questions or pictures of the shard, for the progress bar; 1 for other shards."""
 
     def __str__(self) -> str:
         return f"{self.stage}/{self.dataset}/{self.name}"
@@ -90,7 +90,7 @@ class BuildDir:
 
     @property
     def plan(self) -> Path:
-        """The file that says what is being built, from which bytes."""
+        """The file of the plan: the resolved manifest and the fingerprints of the sources."""
         return self.root / "plan.json"
 
     def result(self, shard: Shard) -> Path:
@@ -102,16 +102,16 @@ class BuildDir:
         return self._content(self.result(shard)) is not None
 
     def fingerprint(self, shard: Shard) -> str:
-        """Return the SHA-256 of a shard's result, as its last line has it; empty if there is no complete result."""
+        """Return the SHA-256 in the last line of a shard's result; empty if there is no complete result."""
         end = self._content(self.result(shard))
         return end.sha256 if end else ""
 
     def write(self, shard: Shard, lines: Iterable[Line]) -> None:
-        """Write a shard's result as lines of JSON; a last line has its length and hash."""
+        """Write a shard's result as lines of JSON; a last line has the length and hash of the others."""
         write_whole(self.result(shard), _ended(to_json(to_fields(line)) for line in lines))
 
     def read(self, shard: Shard, kind: TypeAdapter[LineT]) -> Iterator[LineT]:
-        """Yield the lines of a shard's result, each of the type that its stage writes.
+        """Yield the lines of a shard's result; `kind` is the type of the lines of its stage.
 
         Raises:
             BuildError: the result is missing or not as it was written; it is removed, and the shard is no longer done.
@@ -135,7 +135,7 @@ class BuildDir:
             raise self._damaged(path)
 
     def line_at(self, shard: Shard, start: int, kind: TypeAdapter[LineT]) -> LineT:
-        """Return the line of a shard's result that begins at a byte.
+        """Return the line of a shard's result that begins at byte `start`.
 
         Raises:
             BuildError: no line begins there; the result is removed, and the shard is no longer done.
@@ -150,7 +150,7 @@ class BuildDir:
             raise self._damaged(path) from error
 
     def last(self, shard: Shard, kind: TypeAdapter[LineT]) -> LineT:
-        """Return the last line of a shard's result, without reading the others."""
+        """Return the last line that a stage wrote into a shard's result, without reading the lines before it."""
         path = self.result(shard)
         end = self._content(path)
         if end is None:
@@ -184,7 +184,7 @@ class BuildDir:
             shutil.rmtree(self.root / stage, ignore_errors=True)
 
     def discard_from(self, stage: StageName, dataset: str) -> None:
-        """Remove what this stage and the stages after it have made of a dataset."""
+        """Remove the results of a stage and of all later stages for a dataset."""
         stages = get_args(StageName)
         for each in stages[stages.index(stage) :]:
             shutil.rmtree(self.root / each / dataset, ignore_errors=True)
@@ -207,7 +207,7 @@ class BuildDir:
     def _parsed(self, line: bytes, kind: TypeAdapter[LineT], path: Path) -> LineT:
         try:
             return kind.validate_json(line)
-        except ValidationError:  # or a name that is not valid Unicode, which only the json module reads
+        except ValidationError:  # damaged, or with a name that only the json module reads (invalid Unicode)
             try:
                 return kind.validate_python(json.loads(line))
             except (ValueError, RecursionError) as error:

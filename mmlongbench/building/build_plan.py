@@ -28,7 +28,7 @@ from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import Row
 
 ERRATA = "errata"
-"""The name of the file of corrections among the files of a dataset."""
+"""The `SourceFile.source` of the file of corrections."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ class CorpusPlan:
     sha256: str
     """The fingerprint of all passages."""
     cache: Path
-    """The folder of its index, vectors, rankings and prices: beside the corpus, or in the build if the corpus is
-    read-only."""
+    """The folder of the corpus's index, vectors, rankings and token counts. It is the corpus's own folder or, if that
+    cannot be written, a folder of the build."""
     reranker: str = ""
     """SHA-256 of the files of the reranker's model; empty without a reranker."""
 
@@ -54,16 +54,16 @@ class DatasetPlan:
     fingerprints: dict[str, SourceFingerprint]
     """Files, bytes and sha256 of each source."""
     documents: dict[str, DocumentFile]
-    """The documents, by the names of their folders."""
+    """The documents that are used, by the names of their folders in the release."""
     refused: dict[str, Fault]
-    """What is wrong with documents that cannot be read or are ambiguous, by id."""
+    """Why documents are not used, by id: they are excluded, too large, ambiguous or cannot be read."""
     tokenizer: dict[str, str]
     """The tokenizer's name and sha256."""
     corpus: CorpusPlan | None = None
     errata: str | None = None
     """SHA-256 of the corrections; None without corrections."""
     files: tuple[SourceFile, ...] = ()
-    """All files that were hashed; a saved plan keeps them in a separate file."""
+    """The fingerprinted files; a saved plan keeps them in a separate file (`save_source_files`)."""
 
     def public(self) -> dict[str, Any]:
         """Return everything that decides the release's bytes, without paths: the resolved manifest and the
@@ -92,7 +92,7 @@ def plan_datasets(manifest: Manifest, build_dir: BuildDir, progress: Progress) -
 
 
 def _refuse_shared_images(plans: list[DatasetPlan]) -> None:
-    """Refuse datasets of one reader that would write different pages under the same paths."""
+    """Refuse datasets that would write different pages under the same paths."""
     shown: dict[tuple[str, str], tuple[str, tuple[str, PageSpec]]] = {}
     for plan in plans:
         folder = reader_type(plan.spec.reader).image_folder
@@ -161,7 +161,7 @@ def _read_plan(
 
 
 def _other_files(spec: DatasetSpec, corpus: CorpusPlan | None, progress: Progress) -> Iterator[SourceFile]:
-    """Yield the files that decide bytes besides the sources."""
+    """Yield the other files that the bytes of the release depend on; the sources are not among them."""
     from mmlongbench.corpus.info import INDEX
 
     found: dict[str, Iterable[Path]] = {}
@@ -224,12 +224,14 @@ def _refuse_mixed(spec: DatasetSpec, documents: Mapping[str, DocumentFile]) -> N
 
 
 def _portable(name: str) -> str:
-    """Return a name without its folder if it is a path on this machine."""
+    """Return the last part of a name that is a path on this machine; return any other name unchanged."""
     return Path(name).name if Path(name).exists() else name
 
 
 def _corpus(path: Path, spec: DatasetSpec, build_dir: BuildDir, progress: Progress) -> CorpusPlan:
-    """Return the indexed corpus of a dataset: a finished one, or one built now from the input of `corpus build`."""
+    """Return the plan of the corpus of a dataset. If `path` is no finished corpus, build one from it, as `corpus build`
+    does.
+    """
     from mmlongbench.corpus.corpus import Corpus
     from mmlongbench.corpus.info import INFO
     from mmlongbench.corpus.making import make_corpus
@@ -273,7 +275,8 @@ class SavedPlan:
 
     versions: dict[str, str]
     root: str
-    """The working folder at the time the plan was saved. Paths below it move with it."""
+    """The working folder when the plan was saved. If the folder has been moved, `load_interrupted_plan` changes the
+    paths below it."""
     datasets: list[SavedDataset]
     format: Literal[3] = FORMAT
     """The format version of this file; a build with another version cannot be continued."""
@@ -313,19 +316,21 @@ def load_interrupted_plan(build_dir: BuildDir) -> SavedPlan | None:
         return _SAVED.validate_python(_moved(saved, saved["root"], str(build_dir.root)))
     except FileNotFoundError:
         return None
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):  # cut off, or something else
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):  # cut off, or not a plan
         return None
 
 
 def _is_of_another_version(saved: object) -> bool:
-    """Return whether JSON is a complete plan of another format; the first format had no version number."""
+    """Return whether a JSON value is a complete plan of another format; the first format had no version number."""
     return (
         isinstance(saved, dict) and {"root", "versions", "datasets"} <= saved.keys() and saved.get("format") != FORMAT
     )
 
 
 def _moved(saved: object, before: str, now: str) -> object:
-    """Return saved values with the paths of the working folder as they are now; samples and corpora are inside it."""
+    """Return saved values with each path below the working folder `before` changed to a path below `now`, such as the
+    paths of samples and corpora.
+    """
     if before == now:
         return saved
     if isinstance(saved, str):
@@ -343,7 +348,7 @@ def save_plans(plans: list[DatasetPlan], build_dir: BuildDir) -> None:
 
 
 def save_page_seconds(build_dir: BuildDir, seconds: Mapping[str, float]) -> None:
-    """Change the time limit of a page in a saved plan, by dataset; no byte depends on it."""
+    """Change the time limits of pages in a saved plan; `seconds` has them by dataset. No byte depends on them."""
     saved = load_interrupted_plan(build_dir)
     if saved is None:
         return

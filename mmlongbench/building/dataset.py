@@ -59,12 +59,12 @@ class Dataset:
         return Draws((self.spec.seed, self.spec.drawn_name, id))
 
     def budget(self, length: int) -> TokenBudget:
-        """Return the budget at a length; the reserve is the manifest's or else the task's."""
+        """Return the budget at a length; if the manifest has no reserve, the task's is used."""
         reserve = self.builder.spec.reserve if self.spec.reserve is None else self.spec.reserve
         return TokenBudget(length, reserve)
 
     def placements(self) -> tuple[Placement, ...]:
-        """Return the placements of needles; a single None if the task has no needles."""
+        """Return the placements of needles; `(None,)` if the task has no needles."""
         return placements_of(self.spec, self.builder)
 
     def close(self) -> None:
@@ -74,7 +74,7 @@ class Dataset:
 
 
 def open_dataset(plan: DatasetPlan, build_dir: BuildDir, files: SourceFiles) -> Dataset:
-    """Open a dataset of a build whose documents have been read."""
+    """Open a dataset; its documents must have been read."""
     name, negatives = plan.spec.name, KnownNegatives(build_dir, plan.spec.name)
     sources = _sources(plan, build_dir, files, negatives)
     counter = plan.spec.counter.open()
@@ -91,7 +91,7 @@ def open_dataset(plan: DatasetPlan, build_dir: BuildDir, files: SourceFiles) -> 
 
 
 def _sources(plan: DatasetPlan, build_dir: BuildDir, files: SourceFiles, negatives: "KnownNegatives") -> Sources:
-    """Return the parts that the reader and the manifest provide."""
+    """Return the sources of a dataset: the parts that its reader has, and the corpus."""
     kind = reader_type(plan.spec.reader)
     reader, seed = kind(), (plan.spec.seed, plan.spec.drawn_name)
     classes = _found(plan, "image_classes", reader.image_classes, ImageClasses, NoneType)
@@ -126,7 +126,7 @@ def _documents(plan: DatasetPlan, reader: Reader[Row], build_dir: BuildDir) -> D
 
 
 class _Texts:
-    """The texts of a document's pages, read on demand; those of a few documents are kept in memory."""
+    """The texts of the pages of documents, read on demand; the 16 documents that were used last stay in memory."""
 
     def __init__(self, build_dir: BuildDir, plan: DatasetPlan) -> None:
         self._read = lru_cache(maxsize=16)(lambda name: _texts(_read_document(build_dir, plan, name)))
@@ -209,11 +209,11 @@ class KnownNegatives:
         self._read: set[str] = set()
 
     def add(self, found: Iterable[FoundNegatives]) -> None:
-        """Add negatives that no shard has written; a forecast finds such negatives."""
+        """Add hard negatives; a forecast adds negatives that no shard has written."""
         self._known.update((line.id, line.numbers) for line in found)
 
     def of(self, id: str) -> Sequence[int] | None:
-        """Return the negatives of a query as places in the corpus, hardest first; None if they were not searched
+        """Return the passage numbers of the hard negatives of a query, hardest first; None if they were not searched
         for.
         """
         if id not in self._known:

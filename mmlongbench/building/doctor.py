@@ -37,7 +37,7 @@ class Diagnosis:
     suspects: tuple[Suspect, ...]
     """The suspects, in the order of the source's rows."""
     errata: Mapping[str, Mapping[str, object]]
-    """The corrections for these suspects, in the form of an errata file."""
+    """The corrections that the builder proposes for some of these suspects, in the form of an errata file."""
 
 
 def examine(manifest: Manifest, progress: Progress) -> Iterator[Diagnosis]:

@@ -1,4 +1,4 @@
-"""Fingerprints of the sources: files are hashed, documents listed, and documents that cannot be used refused."""
+"""Fingerprints the sources: hashes their files, lists their documents, and refuses documents that cannot be used."""
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,10 +18,11 @@ from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.model import DatasetSpec
 
 MAX_TABLES = 1000
-"""If a source has at most this many files, each shard compares all of them. In a larger source, pictures are compared
-where they are read. Its other files are compared in each shard or, if there are more than this many, in each stage."""
+"""If a source has at most this many files besides documents, each shard compares all of them. In a larger source, a
+picture is compared when it is read. The other files are compared in each shard or, if they too are more than this many,
+in each stage."""
 _PICTURES = frozenset((".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"))
-"""Endings of picture files, which are always read by name."""
+"""Endings of picture files. A picture is read by its name, so it can be compared at that time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +57,14 @@ class Fingerprints:
     by_source: dict[str, SourceFingerprint]
     """Files, bytes and sha256 of each source."""
     documents: dict[str, DocumentFile]
-    """The documents, by the names of their folders."""
+    """The documents that are used, by the names of their folders in the release."""
     refused: dict[str, Fault]
-    """What is wrong with documents that cannot be read or are ambiguous, by id."""
+    """Why documents are not used, by id: they are excluded, too large, ambiguous or cannot be read."""
     files: tuple[SourceFile, ...]
 
 
 def files_of(source: Path) -> list[Path]:
-    """Return the file itself, or all visible files below a folder, sorted."""
+    """Return the files of a source: the file itself, or all visible files below the folder, sorted."""
     return [source] if source.is_file() else visible_files(source)
 
 
@@ -96,7 +97,7 @@ def fingerprint(
 
 
 def source_file_list(dataset: str, source: str, paths: Iterable[Path], progress: Progress) -> tuple[SourceFile, ...]:
-    """Hash what a dataset reads besides its sources: a corpus, errata, a tokenizer, a model.
+    """Hash files that a dataset reads besides its sources, such as those of a corpus, a tokenizer or a model.
 
     Raises:
         OSError: a file cannot be read.
@@ -115,7 +116,7 @@ def parts_of(document: Pages) -> tuple[Path, ...]:
 
 
 def _refused(spec: DatasetSpec, documents: Mapping[str, Pages | Fault]) -> dict[str, Fault]:
-    """Return the documents that are refused without being read, by id: excluded, faulty or too large."""
+    """Return why documents are refused without being read, by id: they are excluded, faulty or too large."""
     if unknown := [id for id in spec.exclude if id not in documents]:
         hint = nearest(unknown[0], documents)
         raise ManifestError(f"dataset {spec.name!r}: exclude: there is no document {unknown[0]!r}{hint}")
@@ -132,7 +133,7 @@ def _refused(spec: DatasetSpec, documents: Mapping[str, Pages | Fault]) -> dict[
 
 
 def _oversized(spec: DatasetSpec, document: Pages | Fault) -> dict[Path, Fault]:
-    """Return the files of a document that are larger than `limits.bytes`."""
+    """Return the fault of each file of a document that is larger than `limits.bytes`, by path."""
     if isinstance(document, Fault):
         return {}
     fault_of = oversized if isinstance(document, Path) else oversized_page
@@ -141,7 +142,9 @@ def _oversized(spec: DatasetSpec, document: Pages | Fault) -> dict[Path, Fault]:
 
 
 def _hashes(spec: DatasetSpec, paths: list[Path], parts: set[Path], progress: Progress) -> dict[Path, Hashed]:
-    """Hash every file. A document that cannot be read has no hash; for any other file this is an error."""
+    """Hash every file. A file of a document gets `UNREADABLE` instead of a hash if it cannot be read; any other file
+    then raises an error.
+    """
     hashes = {}
     with progress.bar(f"{spec.name}: fingerprints", len(paths)) as advance:
         for path, found in hash_files(paths, advance):
@@ -159,7 +162,7 @@ def _readable(found: Hashed | OSError) -> Hashed:
 def _documents(
     documents: Mapping[str, Pages], names: Mapping[str, str], hashes: Mapping[Path, Hashed]
 ) -> tuple[dict[str, DocumentFile], dict[str, Fault]]:
-    """Return the documents by folder name, and those that cannot be read, by id."""
+    """Return the documents by folder name, and the faults of those that cannot be read by id."""
     listed, refused = {}, {}
     for id, found in sorted(documents.items()):
         parts = [hashes[file].sha256 if file in hashes else "" for file in parts_of(found)]
@@ -173,8 +176,8 @@ def _documents(
 
 
 def _of_source(path: Path, files: list[Path], hashes: Mapping[Path, Hashed]) -> SourceFingerprint:
-    """Return the fingerprint of a source: a file's SHA-256, or for a folder the SHA-256 of its sorted lines (path,
-    SHA-256).
+    """Return the fingerprint of a source. The `sha256` of a folder is that of a list of its files, with the hash and
+    the path of each.
     """
     size = sum(found.stat().st_size for found in files)
     if path.is_file():
@@ -187,7 +190,7 @@ def _of_source(path: Path, files: list[Path], hashes: Mapping[Path, Hashed]) -> 
 def _source_files(
     dataset: str, files: Mapping[str, list[Path]], parts: set[Path], hashes: Mapping[Path, Hashed]
 ) -> Iterable[SourceFile]:
-    """Yield every file of each source, and the documents that are in none of the sources."""
+    """Yield every file of each source, and the files of documents that are outside all sources."""
     below = set[Path]()
     for source, found in files.items():
         below.update(found)

@@ -105,13 +105,13 @@ def _corpus(plan: CorpusPlan) -> CorpusCounts:
 
 
 def _images_by_dpi(plan: DatasetPlan) -> dict[str, int]:
-    """Return how many documents are page images already in the source, by DPI."""
+    """Return how many documents the source has as page images, by DPI; images of unknown DPI are not counted."""
     found = Counter(str(file.pages.dpi) for file in plan.documents.values() if isinstance(file.pages, PageImages))
     return {dpi: count for dpi, count in sorted(found.items()) if dpi != "None"}
 
 
 def _errata(plan: DatasetPlan) -> dict[str, object]:
-    """Return the errata and their sources; `repaired` and the rejects show their effect."""
+    """Return the errata with their sources, by row id. `QuestionCounts.repaired` and the rejects show their effect."""
     errata = load_errata(plan.spec.errata) if plan.spec.errata else {}
     return {id: erratum.model_dump(mode="json", exclude_defaults=True) for id, erratum in sorted(errata.items())}
 
@@ -143,7 +143,9 @@ def _images(plan: DatasetPlan, session: Session) -> dict[str, LockedFile]:
 
 
 def _write_negatives(plan: DatasetPlan, session: Session) -> Iterator[str]:
-    """Write how many passages were turned away for each question, and why."""
+    """Write how many hard negatives each query has, and how many passages were rejected, by reason; yield the path of
+    the file. Without a corpus, nothing is written.
+    """
     if plan.corpus:
         path = f"{ITEMS}/{plan.spec.name}.negatives.jsonl"
         found = ({"id": e.id, "clean": len(e.numbers), "rejected": e.rejected} for e in _searched(plan, session))
@@ -157,8 +159,8 @@ def _searched(plan: DatasetPlan, session: Session) -> Iterator[FoundNegatives]:
 
 
 def _negatives(plan: DatasetPlan, session: Session) -> NegativeCounts:
-    """Return how many passages were turned away, by reason, how many are left for the question with the fewest, and a
-    digest of the negatives that were found.
+    """Return how many passages were rejected, by reason; how many hard negatives the query with the fewest has; and a
+    digest of all results of the search.
     """
     rejected: Counter[str] = Counter()
     fewest, found = [], hashlib.sha256()

@@ -1,5 +1,5 @@
-"""Forecasts a build before anything is built: cells, questions, images, disk, time, and which units are exhausted
-first.
+"""Forecasts a build before anything is built: its questions, examples and images, its disk space and time, and the
+units that run out first.
 
 Documents and rows are read, and questions chosen, as in a build. Then a few questions of each dataset are packed at
 every length, and the result is scaled to all questions. Everything but the numbers of questions and examples is an
@@ -33,9 +33,9 @@ from mmlongbench.task.formats import to_json
 from mmlongbench.task.rows import Row
 
 Shown: TypeAlias = dict[str, set[str]]
-"""For each image, by path, the packed questions that show it."""
+"""The ids of the packed questions that show each image, by the path of the image."""
 RENDERED = 3
-"""How many pages are rendered to estimate the size of a page."""
+"""How many images are made to estimate the size and the time of an image."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +51,11 @@ class CellForecast:
     fill: float
     """(prompt + reserve) / length, on average."""
     ran_dry: int
-    """How many of the packed examples exhausted their sources before the length was full."""
+    """How many of the packed examples ran out of units before the length was full."""
     missing: int
-    """The largest number of units of mean size for which an example still had room."""
+    """How many more units of mean size would have fitted, in the example where this number is largest."""
     left_over: str
-    """The role of the units that are exhausted; empty if none are."""
+    """The role of the units that run out; an empty text if there are enough."""
     rejected: int
     """How many of the packed questions do not fit."""
     seconds: float
@@ -79,11 +79,11 @@ class DatasetForecast:
     skipped: dict[str, int] = field(default_factory=dict)
     """Rows that the benchmark itself leaves out, by reason."""
     noted: dict[str, int] = field(default_factory=dict)
-    """How many questions have each note of their draft, such as how their articles were found."""
+    """How many questions have a note in their draft, by note; a note says, for example, how an article was found."""
     probed: int = 0
     """How many questions were packed for the forecast."""
     cells: tuple[CellForecast, ...] = ()
-    """One for each length."""
+    """The forecast for each length."""
     image_files: int = 0
     """The number of different images at all lengths, at most as many as the sources have."""
     image_bytes: int = 0
@@ -215,7 +215,9 @@ def _packed(
 
 
 def _role(examples: Sequence[PackedExample]) -> str:
-    """Return the commonest role among the units of examples with exhausted sources: the units that are scarce."""
+    """Return the most frequent role, gold and needles apart, of the units in examples that ran out of units. These
+    units are scarce. Empty if there are none.
+    """
     roles = Counter(unit.role for example in examples for unit in example.units if unit.role not in ("gold", "needle"))
     return roles.most_common(1)[0][0] if roles else ""
 

@@ -13,7 +13,9 @@ from mmlongbench.task.rows import Record
 
 @dataclass(frozen=True, slots=True)
 class ReadDocument:
-    """A document whose pages are known; `keys` and `texts` are there if the task asks for them."""
+    """A document whose pages are known; `keys` and `texts` are empty unless the task asks for them
+    (`TaskSpec.page_keys`, `TaskSpec.page_texts`).
+    """
 
     pages: list[tuple[int, int]]
     """(width, height) of each page, in pixels."""
@@ -41,7 +43,7 @@ class ReadRow:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question that every file asks."""
+    """A question that is in every file."""
 
     place: int
     """The number of its row among the readable rows, from 0."""
@@ -72,20 +74,20 @@ class RowCounts:
 
     counts: QuestionCounts
     rows: str = ""
-    """The SHA-256 of the result that the questions were chosen from."""
+    """The SHA-256 of the result of the rows stage, from which the questions were chosen."""
     kind: Literal["counts"] = "counts"
 
 
 @dataclass(frozen=True, slots=True)
 class FoundNegatives:
-    """The hard negatives of a question."""
+    """The hard negatives of a query."""
 
     id: str
-    """The id of the question or query."""
+    """The id of the query (`Query.id`)."""
     numbers: list[int]
-    """The places of the negatives in the corpus."""
+    """The passage numbers of the hard negatives, hardest first."""
     rejected: dict[str, int]
-    """How many passages were turned away, by reason."""
+    """How many passages were rejected, by reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +100,14 @@ class PackedRecord:
     missing: int
     """How many more units of mean size would have fitted."""
     pictures: dict[str, str] = field(default_factory=dict)
-    """The names of its pictures in the source, by released path; moved to `ShownImages` when the lines are written."""
+    """The names of its pictures in the source, by their path in the release. They are moved to `ShownImages` when the
+    lines are written."""
     kind: Literal["record"] = "record"
 
 
 @dataclass(frozen=True, slots=True)
 class BundledRecord:
-    """A record that only the bundled file needs."""
+    """A record that is only in the second file of a task (`TaskSpec.bundle`)."""
 
     record: Record
     pictures: dict[str, str] = field(default_factory=dict)
@@ -113,7 +116,7 @@ class BundledRecord:
 
 @dataclass(frozen=True, slots=True)
 class LeftOutUnits:
-    """Units of a context that were excluded, counted by reason."""
+    """How many units of a context were left out, by reason."""
 
     left_out: dict[str, int]
     kind: Literal["left_out"] = "left_out"
@@ -121,7 +124,7 @@ class LeftOutUnits:
 
 @dataclass(frozen=True, slots=True)
 class SharedCounts:
-    """Counts of contexts that questions share."""
+    """Counts of a task whose questions share contexts, at one length."""
 
     not_asked: int
     missing_classes: int
@@ -130,12 +133,12 @@ class SharedCounts:
 
 @dataclass(frozen=True, slots=True)
 class ShownImages:
-    """The images that a block of examples shows; this is the last line of its result."""
+    """The images that the examples of a shard show; this is the last line of its result."""
 
     pages: list[str]
-    """The released paths of pages."""
+    """The paths of pages in the release."""
     pictures: dict[str, list[str]]
-    """The names of pictures in the source, by released path."""
+    """The names of pictures in the source, by their path in the release."""
     kind: Literal["shown"] = "shown"
 
 
@@ -144,7 +147,7 @@ class MadeImage:
     """An image of the release, described when it was made."""
 
     path: str
-    """Below `mmlb_image/`."""
+    """The path below `mmlb_image/`."""
     bytes: int
     sha256: str
 
@@ -154,7 +157,7 @@ class WrittenCell:
     """The files of a dataset at a length, and their counts."""
 
     files: dict[str, LockedFile]
-    """The files, by path below the release."""
+    """The size and hash of each file, by its path in the release."""
     counts: CellCounts
     kind: Literal["cell"] = "cell"
 

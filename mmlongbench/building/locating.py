@@ -1,4 +1,6 @@
-"""Finds the sources of a dataset: named by the manifest, drawn as a sample, or downloaded. It does not read them."""
+"""Finds the sources of a dataset: the manifest names them, or they are drawn as a sample or downloaded. Their content
+is not read.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,8 +17,8 @@ from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import Row
 
 CORPUS = "corpus"
-"""The key of the articles that a sample may have besides the sources of its reader; a manifest gives them as
-`corpus`."""
+"""The name under which a sample may have articles besides the sources of its reader. A manifest gives them under its
+own key `corpus`."""
 
 
 def find_sources(
@@ -27,7 +29,7 @@ def find_sources(
 ) -> dict[str, Path]:
     """Return the path of each source of a dataset, by the name that the reader gives the source.
 
-    A sample is drawn into the folder, once for each reader, and kept in `drawn` by the reader's name.
+    A sample is drawn into the folder once for each reader. `drawn` keeps its paths by the name of the reader.
     """
     if isinstance(spec.source, str):
         if spec.reader not in drawn:
@@ -58,7 +60,9 @@ def find_sources(
 
 
 def refuse_own_output(spec: DatasetSpec, sources: Mapping[str, Path], build_dir: BuildDir) -> None:
-    """Refuse to build a release inside a folder of the sources: its own files would be read as sources."""
+    """Refuse to build a release inside a folder of the sources, because the files of the release would be read as
+    sources.
+    """
     read = {f"source.{name}": path for name, path in sources.items()}
     if spec.corpus:
         read["corpus"] = spec.corpus
@@ -89,7 +93,7 @@ def _drawn(spec: DatasetSpec, reader: Reader[Row], folder: Path) -> dict[str, Pa
 
 
 def _fault_of_drawn(drawn: object, reader: Reader[Row]) -> str:
-    """Return what is wrong with the return value of a sample; empty if it has all sources of the reader."""
+    """Return what is wrong with the return value of a sample function; empty if it has all sources of the reader."""
     if not isinstance(drawn, Mapping):
         return f"returned a {type(drawn).__name__}, expected the paths of the sources by name"
     names = (*reader.sources, *reader.optional_sources, CORPUS)

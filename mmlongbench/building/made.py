@@ -29,7 +29,7 @@ def check_made(
 ) -> None:
     """Make sure that every file of the release is as its shard has made it.
 
-    A file that was changed or is missing is removed together with the result of its shard, so that both are made again.
+    If a file was changed or is missing, the file and the result of its shard are removed, so that both are made again.
     Files that other machines have uploaded to a URL are not on this machine and are not compared.
 
     Raises:

@@ -1,7 +1,8 @@
 """Keeps token counts on disk, beside a corpus: each passage is tokenised once for all lengths, workers and builds.
 
-There is one file for each tokenizer, with prices by the hash of the text. The text is the rendered one, which the
-corpus does not know. If a file is lost, only time is lost.
+There is one file for each tokenizer. It has the price of a text, which is its number of tokens, by the hash of the
+text. The text is a passage as the prompt shows it, which the corpus does not know. If a file is lost, the texts are
+only counted again.
 """
 
 import hashlib
@@ -12,13 +13,13 @@ from mmlongbench.errors import BuildError
 from mmlongbench.io.store import Store
 
 PRICES = "prices"
-"""The name of the folder beside the passages."""
+"""The name of the folder below `CorpusPlan.cache`."""
 MAX_HELD = 1 << 16
 """How many prices are held in memory."""
 
 
 class KeptPrices(Store):
-    """The prices of texts by one tokenizer, in tokens; new ones are written in groups, and on closing."""
+    """The prices of texts for one tokenizer, in tokens; new prices are written in groups, the last ones on closing."""
 
     table: ClassVar[str] = "prices"
     columns: ClassVar[str] = "text BLOB, tokens INTEGER NOT NULL"

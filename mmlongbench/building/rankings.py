@@ -1,4 +1,4 @@
-"""Opens the search of a corpus as a manifest describes it: index, reranker, saved rankings; all beside the corpus."""
+"""Opens the search of a corpus with the index and the reranker that a manifest names; rankings are kept on disk."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mmlongbench.corpus.retrieval.search import Search
 
 EMBEDDINGS, RANKINGS = "embeddings", "rankings"
-"""Names of folders below the cache."""
+"""Names of folders below `CorpusPlan.cache`."""
 
 
 def open_search(plan: DatasetPlan) -> "Search":

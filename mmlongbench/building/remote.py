@@ -62,7 +62,7 @@ class Remote:
     url: str
 
     def pull(self, folder: Path, below: str = "") -> None:
-        """Download what is below a folder at the URL and missing on this machine, or of another size."""
+        """Download the files below a folder at the URL that are missing on this machine or have another size here."""
         for name, size in self.listed(below).items():
             here = folder / name
             if not here.is_file() or here.stat().st_size != size:
@@ -74,7 +74,7 @@ class Remote:
                     shutil.copyfileobj(there, file)
 
     def push(self, folder: Path, paths: Iterable[Path]) -> None:
-        """Upload files in this order; each appears complete under its name."""
+        """Upload files in this order. A file has its name at the URL only when it is complete."""
         unique = f"{TEMPORARY}{socket.gethostname()}-{os.getpid()}-{threading.get_ident()}"
         for path in paths:
             with self._reported() as (files, root):
@@ -119,7 +119,9 @@ class Remote:
                 files.put_file(str(log), f"{root.removesuffix(name)}{name}.{socket.gethostname()}.log")
 
     def listed(self, below: str = "") -> dict[str, int]:
-        """Return the size by name of all files at the URL, below the release."""
+        """Return the sizes of the files at the URL, by their paths in the release, for a folder or for all. Files of
+        unfinished uploads are left out.
+        """
         with self._reported() as (files, root):
             files.invalidate_cache()
             start = f"{root}/{below}".rstrip("/")
@@ -139,7 +141,7 @@ class Remote:
 
     @contextmanager
     def _reported(self) -> Iterator[tuple[_Files, str]]:
-        """Give (file system, root at the URL), and turn its errors, from any package, into errors that name the URL."""
+        """Give (file system, path of the release in it); errors inside the block become errors that name the URL."""
         import fsspec
 
         try:
@@ -168,11 +170,11 @@ class Mirrored(Executor):
         return False
 
     def run(self, session: Session, shards: Sequence[Shard]) -> Generator[Done, None, None]:
-        """Run all shards, and yield each when it is done; raise the first error."""
+        """Run all shards, and yield (shard, seconds) whenever a shard is done; raise the first error."""
         build_dir, out = session.build_dir, session.build_dir.out
         self.remote.push_new(out)
         for shard, seconds in self.executor.run(session, shards):
-            if build_dir.is_done(shard):  # on this machine
+            if build_dir.is_done(shard):  # the shard ran on this machine
                 self.remote.push(out, outputs(build_dir, shard))
             yield shard, seconds
         self.remote.pull(out, build_dir.root.name)
@@ -193,7 +195,7 @@ def outputs(build_dir: BuildDir, shard: Shard) -> list[Path]:
 
 
 def remote_of(out: str) -> Remote | None:
-    """Return the URL of a release; None if it is built in a folder.
+    """Return the `Remote` for a URL; None for a folder.
 
     >>> remote_of("s3://bucket/release"), remote_of("release")
     (Remote(url='s3://bucket/release'), None)

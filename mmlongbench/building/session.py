@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class Session:
     """The open parts of a build in one process. Each is opened when it is first needed, and stays open.
 
-    A stage may use only what earlier stages have made: a dataset once its documents and rows are read, questions once
-    they are chosen, needed images once all records are packed.
+    A stage may use only what earlier stages have made. A dataset can be used once its documents and rows are read, its
+    questions once they are chosen, and its needed images once all records are packed.
     """
 
     def __init__(self, out: Path) -> None:
@@ -39,7 +39,7 @@ class Session:
         self._needed: dict[str, NeededImages] = {}
         self._tasks: dict[str, TaskSpec] = {}
         self._folders: dict[str, str] | None = None
-        """The image folder of each dataset, by its name."""
+        """The image folder of each dataset, by the name of the dataset."""
         self._source_files: SourceFiles | None = None
 
     def __enter__(self) -> "Session":
@@ -100,7 +100,7 @@ class Session:
         """Return the search for hard negatives in the corpus of a dataset.
 
         Raises:
-            BuildError: its manifest names no corpus.
+            BuildError: the dataset has no corpus.
             SourceError: the index is broken or belongs to another corpus.
             ModelError: the reranker's model is not on disk, or the extra `dense` is missing.
 
@@ -116,7 +116,9 @@ class Session:
         return self._needed[name]
 
     def names_sharing_images(self, name: str) -> list[str]:
-        """Return the datasets whose images are in the same folder of the release as those of one dataset."""
+        """Return the names of the datasets whose images are in the same folder of the release as those of `name`;
+        `name` is among them.
+        """
         if self._folders is None:
             plans = self.plans.items()
             self._folders = {each: reader_type(plan.spec.reader).image_folder for each, plan in plans}

@@ -1,4 +1,5 @@
-"""Builds in parts: machines that share a folder each run every n-th shard of one stage at a time; then `finish`.
+"""Builds in parts: several machines share a folder, and each runs every n-th shard of a stage. The stages are run one
+after the other; then `finish` completes the release.
 
 mmlongbench build M --out R --stage prepare
 mmlongbench build M --out R --stage records --shard 3/64      (each of 1/64 … 64/64, in any order, also at once)
@@ -30,7 +31,7 @@ from mmlongbench.release.lock import Lock
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A share of the shards: every `of`-th one, beginning with number `number`, counted from 1."""
+    """A part of the shards: shard `number`, counted from 1, and every `of`-th shard after it."""
 
     number: int
     of: int
@@ -56,7 +57,7 @@ def parse_share(text: str) -> Share:
 
 
 def run_stage(manifest: Manifest, out: Path, executor: Executor, stage: str, share: Share = WHOLE) -> int:
-    """Run one share of one stage, and return the number of its shards.
+    """Run one share of one stage, and return how many shards the share has.
 
     Raises:
         BuildError: an earlier stage is not done, another build uses the folder, or a share of `prepare` is asked for.
@@ -125,7 +126,9 @@ def _asked(name: str) -> Stage:
 
 
 def _shards(stage: Stage, name: str, session: Session, *, is_done: bool = False) -> list[Shard]:
-    """Return the shards of a stage of a dataset; earlier stages must be done, with `is_done` this stage too."""
+    """Return the shards of a stage of a dataset. Raise an error if an earlier stage is not done or, with `is_done`, if
+    this stage is not.
+    """
     for before in STAGES[: STAGES.index(stage)]:
         _require("prepare" if before.is_prepared else before.name, before.shards(session, name), session.build_dir)
     shards = stage.shards(session, name)
@@ -153,7 +156,7 @@ def _saved(build_dir: BuildDir) -> list[DatasetPlan]:
 
 @contextmanager
 def _locked(build_dir: BuildDir, *, is_alone: bool) -> Iterator[None]:
-    """Hold the lock of a folder: alone, or together with others that each run shards of their own."""
+    """Hold the lock of a folder: alone or, if `is_alone` is false, together with processes that run other shards."""
     if not is_alone and not build_dir.root.is_dir():
         raise BuildError(f"--out {build_dir.out}: nothing is prepared there; run --stage prepare first")
     with file_lock(build_dir.root / "claims" / "build", f"the release {build_dir.out}", is_shared=not is_alone):

@@ -4,10 +4,10 @@ Every file is hashed when a build is planned. A shard checks the files that it r
 times of the last changes, one of which only the kernel can set. The hash is compared if the stamp differs from the
 saved one, as it does for a copy on another machine, or if the saved stamp is too recent to tell two changes apart. If
 the stamp of a file differs before and after it is read, that is an error, whatever the hash is: the file may have been
-changed in between. If a source has very many files, its tables are checked in this way before and after each stage,
-instead of each shard. Sources, finished corpora and errata are also checked before and after a build is planned. Before
-the lock is written, all hashes are compared. Stamps are not enough there, because the folder may be on a network, with
-the times of another clock.
+changed in between. If a source has very many files, its tables (the files that are neither documents nor pictures) are
+checked in this way before and after each stage, instead of each shard. Sources, finished corpora and errata are also
+checked before and after a build is planned. Before the lock is written, all hashes are compared. Stamps are not enough
+there, because the folder may be on a network, with the times of another clock.
 """
 
 import os
@@ -28,13 +28,13 @@ from mmlongbench.io.store import Store, Value
 UNREADABLE = "unreadable"
 """Stored instead of the hash of a document that cannot be read."""
 SETTLED = 2_000_000_000
-"""Nanoseconds after which two changes of a file have different times on any file system."""
+"""If two changes of a file are this many nanoseconds apart, they have different times on any file system."""
 SOURCE_FILES = "sources.sqlite"
 """The name of the file in the working folder that has the fingerprints."""
 _OURS = b"\0"
 """A saved name that begins with this byte is a path relative to the working folder."""
 _READ = "WHERE length(sha256) = 64"
-"""Excludes documents that could not be read or were too large; they have words instead of a hash."""
+"""The condition in SQL that excludes files that were not read; these have words instead of a hash."""
 
 
 class Stamp(NamedTuple):
@@ -42,7 +42,7 @@ class Stamp(NamedTuple):
 
     bytes: int
     modified: int
-    """The time in nanoseconds, like `changed`."""
+    """When the content was last changed, in nanoseconds; `changed` also counts changes of attributes."""
     changed: int
     inode: int
 
@@ -52,14 +52,14 @@ class Hashed(NamedTuple):
 
     sha256: str
     stamp: Stamp | None
-    """None if a stamp would prove nothing: the file was changed just before it was read, or cannot be read."""
+    """None if a stamp would prove nothing: the file was changed just before it was read, or was not read."""
 
 
 class Compared(IntEnum):
     """When a file is compared with its fingerprint; every file is also compared at the end of the build."""
 
     WHERE_READ = 0
-    """By the code that reads it and names it: documents and pictures."""
+    """When it is read by its name: documents, and the pictures of a source with many files."""
     EACH_SHARD = 1
     """Before and after each shard of the file's dataset: a shard may read the file without saying so."""
     EACH_STAGE = 2
@@ -72,7 +72,7 @@ class SourceFile(NamedTuple):
     path: Path
     dataset: str
     source: str
-    """The name in the manifest of the source that the file belongs to."""
+    """What the file belongs to, such as `source.documents`, `corpus` or `errata`; messages show it."""
     hashed: Hashed
     compared: Compared = Compared.WHERE_READ
 
@@ -156,7 +156,7 @@ class _Files(Store):
 
 
 def save_source_files(build_dir: BuildDir, files: Iterable[SourceFile]) -> None:
-    """Write the files of all sources to where shards find them."""
+    """Write the fingerprints of all source files to the file where shards find them."""
     with atomic_replace(build_dir.root / SOURCE_FILES) as path, closing(_Files(path)) as saved:
         saved.write(_row(_name(file.path, build_dir.root), file) for file in files)
 
@@ -178,7 +178,7 @@ def _path(name: bytes, root: Path) -> Path:
 
 
 def one_spelling(path: Path) -> Path:
-    """Return a path without `..`, so that a file has one spelling only; links on the way are followed."""
+    """Return a path without `..`, so that a file has one spelling only. Links are followed only in a path with `..`."""
     return path.resolve() if ".." in path.parts else path
 
 
@@ -214,7 +214,7 @@ class SourceFiles:
 
     @contextmanager
     def unchanged_in_stage(self, datasets: Iterable[str]) -> Iterator[None]:
-        """Compare the tables of datasets that have too many to check in each shard, before and after a stage."""
+        """Compare the files of datasets that are too many to be checked in each shard, before and after a stage."""
         with ExitStack() as stack:
             for dataset in dict.fromkeys(datasets):
                 stack.enter_context(self._all_unchanged(self._compared(dataset, Compared.EACH_STAGE)))
@@ -261,12 +261,12 @@ class SourceFiles:
         return sum(1 for _ in self._select(_READ))
 
     def names(self, dataset: str, source: str) -> set[Path]:
-        """Return the files of one source."""
+        """Return the paths of the files of one source."""
         return {file.path for file in self._select("WHERE dataset = ? AND source = ?", dataset, source)}
 
     def differences(self, others: Iterable[SourceFile]) -> list[Path]:
-        """Return the files in `others` whose content is not known here, then the files here whose content is not in
-        `others`. A file that was only moved is not returned.
+        """Return the files in `others` whose content no saved file has, then the saved files whose content no file in
+        `others` has. A file that was only moved is not returned.
         """
         known = {file.hashed.sha256: file.path for file in self._select("")}
         now = {file.hashed.sha256: file.path for file in others}
@@ -278,7 +278,7 @@ class SourceFiles:
         self._saved.close()
 
     def _check(self, known: SourceFile) -> Stamp | None:
-        """Return the stamp of a file that has not changed; None for a file that is never read."""
+        """Check that a file has not changed, and return its stamp; None for a file that is never read."""
         path, (sha256, proof) = known.path, known.hashed
         if len(sha256) != 64:
             return None

@@ -31,12 +31,12 @@ def rows_at(places: Container[int], build_dir: BuildDir, dataset: str, kind: typ
 
 
 class StoredRows(Sequence[Row]):
-    """All readable rows of a source in its order, with errata applied. They stay on disk; only their positions are
-    held.
+    """All readable rows of a source, in the order of the source, with errata applied. They stay on disk; only their
+    positions in the file are held.
     """
 
     def __init__(self, build_dir: BuildDir, dataset: str, kind: type[Row]) -> None:
-        """Keep where to read; nothing is read yet, because the stage may not be done."""
+        """Read nothing yet, because the rows stage may not be done."""
         self._build_dir = build_dir
         self._shard = rows_shard(dataset)
         self._kind = kind

@@ -25,7 +25,7 @@ class Executor(ABC):
 
     @abstractmethod
     def run(self, session: Session, shards: Sequence[Shard]) -> Generator[Done, None, None]:
-        """Run all shards, and yield each when it is done; raise the first error."""
+        """Run all shards, and yield (shard, seconds) whenever a shard is done; raise the first error."""
 
     @abstractmethod
     def close(self) -> None:

@@ -31,7 +31,7 @@ class LocalExecutor(Executor):
     workers: int
     progress: Progress
     patience: float = 0.0
-    """Seconds of work in the current process before others start: a small build is done before others would be
+    """Seconds of work in the current process before other processes start. A small build is done before they would be
     ready."""
     _processes: Processes | None = field(default=None, init=False)
     _served: Path | None = field(default=None, init=False)
@@ -43,7 +43,7 @@ class LocalExecutor(Executor):
         return True
 
     def run(self, session: Session, shards: Sequence[Shard]) -> Generator[Done, None, None]:
-        """Run all shards, and yield each when it is done; raise the first error."""
+        """Run all shards, and yield (shard, seconds) whenever a shard is done; raise the first error."""
         left = deque(shards)
         while left and (self.workers == 1 or len(shards) < 2 or self.patience > 0):
             shard = left.popleft()

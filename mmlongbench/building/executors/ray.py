@@ -1,7 +1,7 @@
-"""Runs the same shards with Ray, on the nodes of a cluster that all see the release's folder.
+"""Runs shards with Ray on the nodes of a cluster. The nodes share the folder of the release, or use its URL.
 
-Needs the extra `ray`. A Ray worker lives longer than a build, so each call says which build it belongs to, and a worker
-drops what it holds of another build.
+Needs the extra `ray`. A Ray worker lives longer than a build. So each call names its build, and a worker closes the
+session of an earlier build.
 """
 
 import tempfile
@@ -29,7 +29,7 @@ class _Task(Protocol):
 
 
 class _TaskError(Exception):
-    """The error that Ray raises where a function has raised `cause`."""
+    """The error that Ray raises if a function that it runs has raised `cause`."""
 
     cause: Exception
 
@@ -67,7 +67,8 @@ class RayExecutor(Executor):
 
     progress: Progress
     address: str | None = None
-    """The address of a cluster (`auto`: the one on this machine); None starts one on this machine alone."""
+    """The address of a running cluster; `auto` finds the one on this machine. None starts a new cluster on this machine
+    alone."""
     remote: Remote | None = None
     """The URL of the release, if the nodes share no folder."""
     nodes: Counter[str] = field(default_factory=Counter)
@@ -81,7 +82,7 @@ class RayExecutor(Executor):
         return self.remote is None
 
     def run(self, session: Session, shards: Sequence[Shard]) -> Generator[Done, None, None]:
-        """Run all shards, and yield each when it is done; raise the first error."""
+        """Run all shards, and yield (shard, seconds) whenever a shard is done; raise the first error."""
         if not shards:
             return
         ray = _ray()
@@ -113,11 +114,13 @@ class _Worker:
     """The state of a Ray worker: the session of one build, which is replaced when the worker gets another build."""
 
     known: str = ""
-    """The build and the round that the session belongs to."""
+    """The hash of the build and the number of the call of `RayExecutor.run` for which the session was last used."""
     session: Session | None = None
 
     def opened(self, out: Path, known: str, remote: Remote | None) -> Session:
-        """Return the session of a build, with the results of earlier rounds."""
+        """Return the session of a build. If the release has a URL, first download the results that are new since the
+        last call of `RayExecutor.run`.
+        """
         if remote and self.known != known:
             remote.pull(out, BuildDir(out).root.name)
         if self.session is None or self.known.split()[:1] != known.split()[:1]:

@@ -1,4 +1,4 @@
-"""The cells stage: merges the shards of a dataset at a length into the files of the release, in one pass."""
+"""The cells stage: merges the records of a dataset at a length into the files of the release."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -46,13 +46,15 @@ def cell_shards(session: "Session", name: str) -> list[Shard]:
 
 
 def write_cell(session: "Session", shard: Shard) -> Iterator[CellLine]:
-    """Write the public files of a cell and its items, if anything fits; yield the counts and the rejects."""
+    """Write the public files of a dataset at a length and the table of its items, if any example fits; yield the counts
+    and the rejects.
+    """
     dataset, length = session.dataset(shard.dataset), parse_length(shard.name)
     tally = _Tally(dataset.builder.spec.balance)
     lines = tally.counted(_lines(session, shard.dataset, length))
     first = next((line for line in lines if isinstance(line, PackedRecord)), None)
     files = {} if first is None else _write_files(session, dataset, length, first, lines)
-    for _ in lines:  # without a record, all lines are rejects
+    for _ in lines:  # count the lines that were not read yet
         pass
     yield WrittenCell(files, tally.cell())
     yield from tally.rejects
@@ -71,8 +73,8 @@ def _lines(session: "Session", name: str, length: int) -> Iterator[RecordLine]:
 def _write_files(
     session: "Session", dataset: Dataset, length: int, first: PackedRecord, lines: Iterator[RecordLine]
 ) -> dict[str, LockedFile]:
-    """Write the records, their items and the file that bundles the records; return what the lock says of each, by
-    path.
+    """Write the records, the table of their items and, if the task has one, the second file of the records
+    (`TaskSpec.bundle`); return the size and hash of each file, by path.
     """
     spec, name, build_dir = dataset.builder.spec, dataset.spec.name, session.build_dir
     about = (name, length, len(session.questions(name)), len(dataset.placements()))
@@ -141,7 +143,7 @@ def _items_to(path: Path) -> Iterator[_Items]:
 
 @dataclass(slots=True)
 class _Tally:
-    """The counts of a cell, added up as its lines are read."""
+    """The counts of a dataset at a length, added up as the lines are read."""
 
     balance: str
     counts: Counter[str] = field(default_factory=Counter)
@@ -170,9 +172,7 @@ class _Tally:
             self.counts.update({"not_asked": line.not_asked, "missing_classes": line.missing_classes})
 
     def cell(self) -> CellCounts:
-        """Return the counts: examples, questions that do not fit, examples with exhausted sources, excluded units,
-        balance.
-        """
+        """Return the counts, as the lock has them."""
         counts = self.counts
         more: dict[str, Any] = {key: counts[key] for key in ("not_asked", "missing_classes") if counts[key]}
         if self.missing:

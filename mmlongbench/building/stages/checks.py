@@ -20,16 +20,16 @@ NEEDLES = ("gold", "needle")
 """The roles of units that are put at a depth, in tasks that have placements."""
 _PLAIN = frozenset((str, bool, type(None)))
 _MAX_INTEGER = 2**63
-"""From this size on, integers are really written to test them: Python refuses integers of thousands of digits."""
+"""Integers of this size or more are written as JSON to test them: Python refuses integers of thousands of digits."""
 _AROUND = 24
-"""How many characters of two texts are shown, from a little before they differ."""
+"""How many characters an excerpt of a text has; it begins a little before the first difference."""
 
 
 def check_draft(dataset: Dataset, draft: Draft, row: Row) -> None:
-    """Refuse a draft that does not have exactly one question, about its row, or that has no take order.
+    """Refuse a draft without a take order, or without exactly one question, which must be about its row.
 
     Raises:
-        PluginCallError: the questions are not one with the row's id, or the take order is of a wrong type.
+        PluginCallError: there is not one question with the row's id, or the take order is of a wrong type.
 
     """
     if fault := order_fault(draft):
@@ -48,8 +48,8 @@ def order_fault(draft: Draft) -> str:
 
 
 def check_units(dataset: Dataset, example: PackedExample, row: Row) -> None:
-    """Refuse units of unknown roles and pictures that are twice in a context; if there are placements, also needles
-    that have a place, other units that have none, and a context without needles.
+    """Refuse units of unknown roles, and a picture that is shown twice in a context. If there are placements, also
+    refuse needles that have a place, other units that have no place, and a context without needles.
 
     Raises:
         PluginCallError: the error names the unit.
@@ -87,7 +87,7 @@ def check_record(dataset: Dataset, example: PackedExample, record: Record, row: 
     All comparisons use the record as it is read back from the file.
 
     Raises:
-        PluginCallError: the error says the first fault.
+        PluginCallError: the error describes the first fault.
 
     """
     if record.get("id") != row.id:
@@ -110,7 +110,7 @@ class SameAnswers:
     """Checks that a question has the same answer and needles at all placements of a length."""
 
     def __init__(self, dataset: Dataset) -> None:
-        """Check the records of `dataset`, one length after the other."""
+        """Check the records of `dataset` at one length."""
         self._dataset = dataset
         self._first: dict[str, tuple[str, bytes, str, bytes]] = {}
 
@@ -135,8 +135,8 @@ class SameAnswers:
             raise _broken(self._dataset, "needles()", f"the needles at {other} differ from those at {at}", row)
 
     def _needles_at(self, record: Record, example: PackedExample, row: Row) -> bytes:
-        """Return a digest of the needles of a record, after checking that all of them are in the prompt; empty if the
-        record does not say what its needles are.
+        """Return a digest of the needles of a record, after checking that all of them are in the prompt; empty if
+        `needles()` returns None.
         """
         with calling("builder", self._dataset.spec.builder, "needles()", row):
             given = self._dataset.builder.needles(record)
@@ -153,7 +153,8 @@ class SameAnswers:
 
 
 def check_variants(dataset: Dataset, example: PackedExample, record: Record, row: Row) -> None:
-    """Refuse a variant that cannot be made from a record, or that shows a picture which is not in the packed prompt.
+    """Refuse a variant of the prompt (`Builder.variants`) that cannot be made from a record, or that shows a picture
+    which is not in the packed prompt.
 
     Raises:
         PluginCallError: the error names the variant.
@@ -172,8 +173,8 @@ def check_variants(dataset: Dataset, example: PackedExample, record: Record, row
 def check_file(dataset: Dataset, form: FileFormat, path: Path, records: Iterable[Record], name: str) -> None:
     """Refuse a file in a builder's own format if the prompt of a record cannot be rebuilt from it.
 
-    Each record by itself gave the packed prompt before. A file may hold further examples, such as every set of
-    exemplars with every question; these are not compared.
+    It was checked before that each record gives the packed prompt. A file may hold further examples, such as every set
+    of exemplars with every question; these are not compared.
 
     Args:
         dataset: the dataset.
@@ -257,7 +258,8 @@ def _released(dataset: Dataset, record: Record, row: Row) -> Record:
 
 
 def _read_back(value: Any) -> Any:  # noqa: ANN401  (JSON)
-    """Return the value that JSON gives when it is written and read again; only values of rare types are really written.
+    """Return a value as it is after it was written as JSON and read again; only values of rare types are really
+    written.
 
     Raises:
         TypeError, ValueError: JSON cannot hold the value.
@@ -274,7 +276,7 @@ def _read_back(value: Any) -> Any:  # noqa: ANN401  (JSON)
 
 
 def _unreleasable(value: object, place: str = "record") -> str:
-    """Return the place of the first value that JSON cannot hold."""
+    """Return in words which value JSON cannot hold, and where it is; empty if JSON can hold all."""
     parts: Sequence[tuple[object, Any]] = ()
     if isinstance(value, dict):
         if wrong := next((key for key in value if not isinstance(key, str | int | float | bool | None)), None):

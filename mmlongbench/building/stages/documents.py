@@ -1,4 +1,6 @@
-"""The documents stage: reads the page sizes of each document, and what else a task asks of the pages."""
+"""The documents stage: reads the page sizes of each document, and the keys and texts of the pages if a task asks for
+them.
+"""
 
 import json
 from collections.abc import Iterator

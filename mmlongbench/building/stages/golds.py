@@ -18,19 +18,19 @@ _UNKNOWN = "unknown"
 
 
 class Golds:
-    """Checks the answers of one dataset; each different answer of a question is scored once."""
+    """Checks the answers of one dataset. If the records of a question have the same answer, it is checked once."""
 
     def __init__(self, builder: Builder[Row], name: str) -> None:
-        """Check the records of `builder`; `name` is the dataset's name in the manifest."""
+        """Check the records of `builder`; `name` is the name of the builder, for error messages."""
         self._builder, self._name = builder, name
         self._metric: Metric | str | None = _UNKNOWN
         self._scored: dict[str, bytes] = {}
 
     def problem(self, record: Record, row: Row) -> str:
-        """Return what is wrong with the answer of a row's record, as the file has it; empty if nothing is.
+        """Return what is wrong with the answer of a row's record, which is read back from JSON; empty if nothing is.
 
         Raises:
-            PluginCallError: a method of the builder that scoring calls fails.
+            PluginCallError: a method of the builder or of the metric fails.
 
         """
         gold = self._builder.gold(record)
@@ -56,12 +56,12 @@ class Golds:
         try:
             with calling("metric", spec.metric, "answer_fault()", about=f"the answer {gold!r:.80}"):
                 fault = metric.answer_fault(asked)
-        except ScoringError:  # it needs a package or a source that is not installed
+        except ScoringError:  # the metric needs a package or a source that is not installed
             return ""
         return f"metric {spec.metric!r} cannot score the answer {gold!r:.80}: {fault}" if fault else ""
 
     def _rules(self) -> Metric | None:
-        """Return the metric if it scores by rules alone."""
+        """Return the metric; None if it asks a model, or needs something that only scoring has."""
         if self._metric == _UNKNOWN:
             self._metric = _metric_of(self._builder.spec.metric)
         return self._metric if not isinstance(self._metric, str) else None

@@ -16,9 +16,9 @@ from mmlongbench.release.layout import IMAGES
 from mmlongbench.task.sources import Page
 
 PAGES, PICTURES = "pages", "pictures"
-"""Prefixes of the names of shards that render a document, and of those that copy pictures."""
+"""The first parts of the names of shards: of those that render a document, and of those that copy pictures."""
 TOGETHER = 256
-"""How many pictures a shard copies."""
+"""How many pictures a shard copies at most."""
 
 
 def image_shards(session: Session, name: str) -> list[Shard]:
@@ -38,9 +38,9 @@ def make_images(session: Session, shard: Shard) -> Iterator[MadeImage]:
 
 
 def _render_document(session: Session, shard: Shard, name: str) -> Iterator[MadeImage]:
-    """Render each page of one document that an example shows, once.
+    """Render the pages of a document that are in an example, each once.
 
-    An existing file is kept only if a shard of another dataset that shows the same document made it. Any other file has
+    An existing file is kept only if a shard of another dataset has made it from the same document. Any other file has
     unknown content and is replaced.
     """
     dataset, build_dir = session.dataset(shard.dataset), session.build_dir
@@ -79,7 +79,7 @@ def _made_by_others(session: Session, shard: Shard) -> Iterator[tuple[str, MadeI
 
 
 def _is_made(build_dir: BuildDir, line: MadeImage) -> bool:
-    """Return whether an image is there as it was made."""
+    """Return whether the file of an image exists and is as it was made."""
     path = build_dir.out / IMAGES / line.path
     return path.is_file() and sha256_of(path) == line.sha256
 
@@ -101,5 +101,5 @@ def _copy_pictures(session: Session, shard: Shard, block: int) -> Iterator[MadeI
 
 
 def _described(path: str, data: bytes) -> MadeImage:
-    """Return the lock's description of an image, from its bytes."""
+    """Return the path, size and hash of an image."""
     return MadeImage(path, len(data), hashlib.sha256(data).hexdigest())

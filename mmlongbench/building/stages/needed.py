@@ -16,9 +16,9 @@ class NeededImages:
     """The images that must be made."""
 
     pages: frozenset[str]
-    """The released paths of pages of documents."""
+    """The paths of pages of documents in the release."""
     pictures: tuple[tuple[str, str], ...]
-    """(released path, name in the source) of pictures, sorted."""
+    """(path in the release, name in the source) of each picture, sorted."""
 
 
 def needed_images(session: "Session", name: str) -> NeededImages:

@@ -21,7 +21,7 @@ def negative_shards(session: Session, name: str) -> list[Shard]:
 
 
 def find_negatives(session: Session, shard: Shard) -> Iterator[FoundNegatives]:
-    """Yield one line for each query: its negatives as places in the corpus, and how many passages were turned away, by
+    """Yield one line for each query: the passage numbers of its hard negatives, and how many passages were rejected, by
     reason.
     """
     yield from search_for(session, shard.dataset, block_rows(session, shard.dataset, shard.name))
@@ -39,7 +39,7 @@ def search_for(session: Session, name: str, rows: Iterable[Row]) -> Iterator[Fou
 def _queries(dataset: Dataset, row: Row, ids: Container[str]) -> list[tuple[Query, NegativeFilter]]:
     """Return the queries that a builder declares for a row, with their filters; raise an error if one is wrong.
 
-    `ids` are the ids of all chosen rows. A row may declare queries whose id begins with the row's id.
+    `ids` are the ids of all chosen rows. A query must have the id of its row, or that id followed by `#` and a text.
     """
     with calling("builder", dataset.spec.builder, "queries()", row):
         try:
@@ -82,6 +82,6 @@ def _wrong_fact(facts: Facts) -> str:
 
 
 def _other_owner(id: str, row: str, ids: Container[str]) -> str:
-    """Return the id of another row that may have this query id (its id, or its id and `#…`); empty if there is none."""
+    """Return the id of another row that may declare a query with the id `id`; empty if there is none."""
     ends = [at for at, character in enumerate(id) if character == "#" and at > len(row)]
     return next((id[:end] for end in (*ends, len(id)) if end > len(row) and id[:end] in ids), "")

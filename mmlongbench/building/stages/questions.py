@@ -29,16 +29,18 @@ def question_shards(session: Session, name: str) -> list[Shard]:
 
 
 def choose(session: Session, shard: Shard) -> Iterator[QuestionLine]:
-    """Choose the questions of a dataset, which are the same in every file; results of an earlier choice are removed."""
+    """Choose the questions of a dataset, which are the same in every file. First remove the results of later stages,
+    because they belong to an earlier choice.
+    """
     session.build_dir.discard_from("negatives", shard.dataset)
     yield from choose_rows(session.dataset(shard.dataset), session.build_dir)
 
 
 def choose_rows(dataset: Dataset, build_dir: BuildDir) -> Iterator[QuestionLine]:
-    """Yield a line for each question and each rejected row, in source order, and one with counts that add up.
+    """Yield a line for each question, then a line for each rejected row, both in source order, then a line with counts
+    that add up.
 
-    Questions are admitted in a drawn order until the sample is full, so a smaller sample is the beginning of a larger
-    one.
+    Rows are examined in a drawn order until the sample is full, so a larger sample contains every smaller one.
     """
     name = dataset.spec.name
     rows, rejects = _read(dataset, build_dir)
@@ -83,8 +85,9 @@ def _read(dataset: Dataset, build_dir: BuildDir) -> tuple[dict[int, Row], dict[i
 
 
 def drawn_order(rows: list[Row], dataset: Dataset) -> list[Row]:
-    """Return the rows in the order in which they are sampled. The values of the field `sample.by` come in a drawn
-    order; the values of `sample.stratify`, if it is set, take turns.
+    """Return the rows in the order in which they are sampled. Rows with the same value of the field `sample.by` stand
+    together, and the values have a drawn order. If `sample.stratify` names a field, the values of that field take
+    turns.
     """
     sample = dataset.spec.sample
     for field in filter(None, (sample.by, sample.stratify)):
@@ -107,17 +110,18 @@ def drawn_order(rows: list[Row], dataset: Dataset) -> list[Row]:
 
 @dataclass(frozen=True, slots=True)
 class _Admission:
-    """Whether a row is in the files, and what the lock counts about it."""
+    """Whether a row becomes a question, and what the lock counts about it."""
 
     fault: Fault | None
-    """Why the row is in no file: it cannot be drafted, or its required units do not fit the admission length. None: it
-    is in."""
+    """Why the row is in no file, for example because its required units do not fit the admission length; None if it
+    becomes a question."""
     noted: tuple[str, ...] = ()
-    """The notes of its draft, even if the row is then refused; without a draft, the notes of the refusal."""
+    """The notes of the draft, even if the row is refused after it was drafted. If there is no draft, the notes of the
+    refusal."""
 
 
 def _admission(row: Row, dataset: Dataset) -> _Admission:
-    """Draft a row, and pack its required units at the admission length."""
+    """Draft a row and pack its required units at the admission length; return whether it becomes a question."""
     length = dataset.spec.admission_length
     draws = dataset.draws(row.id)
     try:
@@ -143,7 +147,7 @@ def _refusal(full: Draft, dataset: Dataset, draws: Draws) -> Fault | None:
 
     Raises:
         Rejected: a picture that the draft requires cannot be decoded.
-        DoesNotFitError: its required units are longer than the admission length.
+        DoesNotFitError: the required units are longer than the admission length.
 
     """
     # without other units, there is no passage that a sentence could be put into
@@ -160,7 +164,9 @@ def _refusal(full: Draft, dataset: Dataset, draws: Draws) -> Fault | None:
 
 
 def _out_of_span(draft: Draft, dataset: Dataset) -> Fault | None:
-    """Return what is wrong with the length of the prompt with all units, if the task restricts it."""
+    """Return what is wrong if the prompt with all units is not as long as the task wants (`TaskSpec.full_prompt`); None
+    if it is.
+    """
     span, reference = dataset.builder.spec.full_prompt, dataset.spec.reference_length
     if span is None:
         return None
@@ -176,7 +182,9 @@ def _out_of_span(draft: Draft, dataset: Dataset) -> Fault | None:
 
 
 def _counts(kept: list[Row], rejects: list[Reject], read: int, unseen: int, noted: Counter[str]) -> QuestionCounts:
-    """Return how many rows were read, kept, not sampled and not selected; rejects by reason; repairs and notes."""
+    """Return how many rows were read, kept, not sampled and not selected; how many were rejected, by reason; and how
+    many repairs and notes there are, by name.
+    """
     repaired = Counter(repair for row in kept for repair in row.repairs)
     rejected, skipped = Counter[str](), Counter[str]()
     for fault in (each.fault for each in rejects):

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from mmlongbench.building.session import Session
 
 BLOCK = 32
-"""How many questions a shard has."""
+"""How many questions a shard has at most."""
 TOGETHER = "all"
-"""The name of the only shard of a cell whose questions share contexts."""
+"""The name of the only block at a length if questions share contexts."""
 
 
 def blocks_of(rows: int) -> list[str]:
@@ -52,10 +52,10 @@ def questions_of(block: str, rows: int) -> int:
 
 
 def record_shards(session: "Session", name: str, lengths: tuple[int, ...]) -> list[Shard]:
-    """Return the shards of all cells of a dataset, block after block, the longest contexts first.
+    """Return the shards of a dataset at these lengths: block after block and, in each block, the longest length first.
 
-    So a process uses what it has read and counted for some questions at all their lengths, and no process is idle at
-    the end.
+    So a process can use what it has read and counted for a block at all lengths, and the build does not end with one
+    long shard.
     """
     is_shared, rows = isinstance(session.dataset(name).builder, SharedContextBuilder), len(session.questions(name))
     blocks = {TOGETHER: rows} if is_shared else {block: questions_of(block, rows) for block in blocks_of(rows)}
@@ -78,7 +78,7 @@ def block_rows(session: "Session", dataset: str, block: str) -> tuple[Row, ...]:
 
 
 def pack_block(session: "Session", shard: Shard) -> Iterator[RecordLine]:
-    """Pack a block of questions of a cell into records and items: integers and paths, no pixels."""
+    """Pack a block of questions at a length into records and items: integers and paths, no pixels."""
     dataset = session.dataset(shard.dataset)
     cell, block = shard.name.split("/")
     rows = session.questions(shard.dataset) if block == TOGETHER else block_rows(session, shard.dataset, block)
@@ -86,7 +86,9 @@ def pack_block(session: "Session", shard: Shard) -> Iterator[RecordLine]:
 
 
 def _and_shown(lines: Iterator[RecordLine]) -> Iterator[RecordLine]:
-    """Yield the lines, and a last line with the images that they show, so that these can be read without the rest."""
+    """Yield the lines, and a last line with all images that they show, so that the images can be read without the other
+    lines.
+    """
     pages: set[str] = set()
     pictures: dict[str, set[str]] = {}
     for line in lines:
@@ -116,7 +118,7 @@ def pack_lines(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[R
                 line = _line(dataset, example, row)
                 same.check(example, line.record, row)
                 yield line
-            # they belong to the context, so they are the same at every placement
+            # left-out units belong to the context, which is the same at every placement
             yield LeftOutUnits(dict(made[0].left_out))
 
 
@@ -132,8 +134,8 @@ PackedContext = tuple[Draft, list[PackedExample] | DoesNotFitError]
 
 
 def pack_contexts(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[PackedContext]:
-    """Yield each shared context at a length with its examples, or why it has none; contexts of one family show the same
-    groups.
+    """Yield each shared context at a length with its examples, or why it has none. Contexts with the same
+    `Draft.family` show the same groups (`Question.group`).
     """
     for _, family in groupby(_contexts(dataset, rows), key=lambda context: context.family):
         drafts = list(family)
@@ -148,8 +150,8 @@ def pack_contexts(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterato
 
 
 def _shown_units(made: Sequence[list[PackedExample] | DoesNotFitError], *, must_be_dry: bool = False) -> int:
-    """Return the fewest units that a context shows; 0 if a context does not fit or, with `must_be_dry`, if no context
-    is exhausted.
+    """Return how many units the context with the fewest units shows; 0 if a context does not fit. With `must_be_dry`,
+    also 0 if no context has run out of units.
     """
     found = [contexts[0] for contexts in made if isinstance(contexts, list)]
     if not found or len(found) < len(made) or (must_be_dry and not any(example.ran_dry for example in found)):
@@ -204,18 +206,19 @@ def _packed(dataset: Dataset, draft: Draft, draws: Draws, length: int) -> list[P
 
 
 def _undecodable(dataset: Dataset, path: str) -> str:
-    """Return why an image of the release cannot be decoded; empty if it can, and for a page."""
+    """Return why a picture of the release cannot be decoded; empty if it can be, or if it is the page of a document."""
     return dataset.sources.images.fault_of(path) if dataset.sources.has_images else ""
 
 
 def _asked(question: Question) -> Iterator[str]:
-    """Yield the pictures beside a question."""
+    """Yield the paths of the pictures that a question shows."""
     return (part.path for part in question.parts if isinstance(part, Image))
 
 
 def _shared(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[RecordLine]:
-    """Yield the lines of all contexts of a cell: the record of each question, and for each context the record of its
-    costliest question.
+    """Yield the lines of all shared contexts at a length. Each question has a record, made from its home context
+    (`Question.is_home`). If the costliest question of a context has another home, it has a `BundledRecord` from this
+    context.
     """
     place = {row.id: number for number, row in enumerate(rows)}
     found: list[PackedExample] = []
@@ -243,7 +246,8 @@ def _shared(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[Reco
             yield line
         else:
             yield BundledRecord(released_record(dataset, example, row), _shown(dataset, example))
-    asked = {example.id for example in found if example.question.is_home}  # each once for each placement
+    # a set, because a question has one example for each placement
+    asked = {example.id for example in found if example.question.is_home}
     not_asked = len(rows) - rejected - len(asked)
     yield SharedCounts(not_asked, sum(missing.values()))
 
@@ -255,7 +259,7 @@ def _fault(error: DoesNotFitError | Rejected, length: int) -> Fault:
 
 
 def _shown(dataset: Dataset, example: PackedExample) -> dict[str, str]:
-    """Return the names in the source of the pictures of an example, by released path."""
+    """Return the names in the source of the pictures of an example, by path in the release."""
     if not dataset.sources.has_images:
         return {}
     return {path: name for path in example.prompt.images if (name := dataset.sources.images.origin(path))}
@@ -323,7 +327,5 @@ def _items(example: PackedExample) -> list[Item]:
 
 
 def _spelled(id: str) -> str:
-    """Return an id for a list of ids that are separated by blanks; blanks and percent signs in it are escaped as in a
-    URL.
-    """
+    """Return an id with its blanks and percent signs escaped as in a URL, so that blanks can separate ids."""
     return "".join(quote(char) if char.isspace() or char == "%" else char for char in id)

@@ -37,13 +37,13 @@ class Stage:
     lines: TypeAdapter[Any]
     """The type of a line."""
     label: str = ""
-    """What a shard makes, for the progress bar; if empty, the beginning of the shard's name is shown."""
+    """What a shard makes, for the progress bar; if empty, the first part of the name of the shard is shown."""
     is_prepared: bool = False
-    """Whether `--stage prepare` runs it: questions depend on all documents and rows, and later stages on the
+    """Whether `--stage prepare` runs this stage. Questions depend on all documents and rows, and later stages on the
     questions."""
 
     def group(self, shard: Shard) -> str:
-        """Return the progress bar that a shard belongs to."""
+        """Return the title of the progress bar that a shard belongs to."""
         return f"{shard.dataset} {self.label or shard.name.split('/')[0]}"
 
 
@@ -73,7 +73,7 @@ def run_shard(session: Session, shard: Shard) -> float:
 
 
 def _unchanged(session: Session, shard: Shard) -> Iterator[Any]:
-    """Yield the result of a shard, and fail at the end if a source file changed in the meantime."""
+    """Yield the lines of a shard, and raise an error at the end if a source file changed in the meantime."""
     with session.source_files.unchanged_tables(shard.dataset):
         yield from stage_named(shard.stage).run(session, shard)
 

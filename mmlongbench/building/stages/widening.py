@@ -1,5 +1,5 @@
-"""Finds how many more groups contexts must show if their units are exhausted: ICL above 128K, if a class has too few
-pictures.
+"""Adds groups, such as classes, to contexts that run out of units. This happens in many-shot learning above 128K, if a
+class has too few pictures.
 """
 
 from collections.abc import Sequence
@@ -12,8 +12,8 @@ from mmlongbench.packing.pack import DoesNotFitError, pack
 
 
 def wider(dataset: Dataset, drafts: list[Draft], length: int) -> list[Draft]:
-    """Return the drafts with the fewest added groups at which no context is exhausted; if no number is enough, the
-    drafts that fill contexts best.
+    """Return the drafts with the fewest added groups at which no context runs out of units. If every number of groups
+    is too small, return the drafts that fill contexts best; empty if added groups do not fill them better.
 
     Trying a number packs every context again, so the number is found in steps that double and then halve.
     """
@@ -35,7 +35,9 @@ def wider(dataset: Dataset, drafts: list[Draft], length: int) -> list[Draft]:
 
 
 def _step(steps: list[list[Draft]], number: int, length: int) -> list[Draft]:
-    """Return the drafts of step 0 with so many more groups; empty if there are not as many groups."""
+    """Return the drafts of step 0, with groups added `number` times (`TakeOrder.wider`); empty if the source has too
+    few groups.
+    """
     while len(steps) <= number and steps[-1]:
         take_orders = [draft.take_order.wider(length) for draft in steps[-1]]
         found = [
@@ -48,7 +50,9 @@ def _step(steps: list[list[Draft]], number: int, length: int) -> list[Draft]:
 
 
 def _packed_units(dataset: Dataset, drafts: Sequence[Draft], length: int) -> tuple[int, bool]:
-    """Return the fewest units that a context is packed with (0 if one does not fit), and whether one is exhausted."""
+    """Return how many units the context with the fewest is packed with (0 if a context does not fit), and whether any
+    context runs out of units.
+    """
     try:
         packed = [pack(draft, dataset.budget(length), dataset.pricer) for draft in drafts]
     except (DoesNotFitError, Rejected):
