@@ -10,18 +10,18 @@ _PACKAGE = Path(__file__).parents[1]
 
 
 def installed_manifests() -> dict[str, Path]:
-    """Return the installed manifests by name: from beside the installed package, or from the checkout that is
-    running.
+    """Return the paths of the installed manifests by name. They are in the installed package or, in a checkout, in its
+    folder `manifests`.
     """
     folders = (_PACKAGE / "installed_manifests", _PACKAGE.parent / "manifests")
     return {path.stem: path for folder in reversed(folders) for path in sorted(folder.glob("*.yaml"))}
 
 
 def find_manifest(name: str) -> Path:
-    """Find a manifest by its path, or by the name of an installed one.
+    """Return the path of a manifest, given as a path or as the name of an installed manifest.
 
     Raises:
-        ManifestError: there is none.
+        ManifestError: there is no such manifest.
 
     """
     refuse_url(name, "manifest", ManifestError)

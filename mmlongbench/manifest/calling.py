@@ -1,4 +1,4 @@
-"""Calls plug-ins: an error in one becomes an error that names the plug-in, the method, the row and the line."""
+"""Calls plug-ins. An error in a plug-in becomes an error that names the plug-in, the method, the row and the line."""
 
 import traceback
 from collections.abc import Iterator
@@ -26,10 +26,10 @@ def calling(kind: str, name: str, method: str, row: Row | None = None, about: st
 
     Args:
         kind: `builder`, `reader`, `sample` or `metric`.
-        name: the name of its entry point.
+        name: the name of the entry point of the plug-in.
         method: the method that is called; `draw()` for the function of a sample.
-        row: the row it is called for, if any.
-        about: what it is called for, if that is not a row.
+        row: the row that the method is called for, if any.
+        about: what the method is called for, if that is not a row.
 
     Raises:
         PluginCallError: the block raised any other exception, or a DraftError.
@@ -52,7 +52,7 @@ def calling(kind: str, name: str, method: str, row: Row | None = None, about: st
 def broken(kind: str, name: str, method: str, fault: str, row: Row | None = None, about: str = "") -> PluginCallError:
     """Return the error for a fault of a plug-in's method.
 
-    The error has the row's file and place only if its reader has set them.
+    The error has the file and place of the row only if the reader has set them.
     """
     at = ", ".join(part for part in (row.file, row.place) if part) if row else ""
     subject = f"row {row.id!r}{f' ({at})' if at else ''}" if row else about
@@ -60,7 +60,9 @@ def broken(kind: str, name: str, method: str, fault: str, row: Row | None = None
 
 
 def _line_of(error: BaseException) -> str:
-    """Return the innermost line of code outside the engine and its libraries; empty if there is none."""
+    """Return the file and line of the innermost code outside the engine and its libraries, for a message; empty if
+    there is none.
+    """
     engine = Path(__file__).parents[1]
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_foreign(Path(frame.filename), engine)]
     return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""

@@ -1,4 +1,6 @@
-"""Finds the manifest that a Python user names (a file, an installed one, or a Manifest), and narrows it."""
+"""Finds the manifest that a Python user gives (a file, the name of an installed manifest, or a Manifest), and applies
+overrides, lengths and a limit.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,7 +20,7 @@ def chosen_manifest(
     """Return a manifest with overrides, other lengths or fewer questions.
 
     Raises:
-        ManifestError: it cannot be found or read, or overrides are given for a Manifest object.
+        ManifestError: the manifest cannot be found or read, or overrides are given for a Manifest object.
 
     """
     if not isinstance(manifest, Manifest):

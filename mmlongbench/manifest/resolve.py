@@ -15,7 +15,7 @@ from mmlongbench.task.rows import Row
 from mmlongbench.task.spec import TaskSpec
 
 MAX_PLACEMENTS = 1000
-"""The maximum number of depths or permutations, against typing errors."""
+"""The maximum number of depths or permutations; it catches typing errors."""
 
 
 def bind_builder(spec: DatasetSpec) -> Builder[Row]:
@@ -33,9 +33,9 @@ def check_plugins(spec: DatasetSpec, builder: Builder[Row]) -> None:
     """Refuse plug-ins of a dataset that do not fit together, before anything is read.
 
     Raises:
-        ManifestError: the rows of the reader are not of the type that the builder takes.
-        PluginError: the metric of the builder is not installed, or is broken.
-        PluginCallError: the builder's `spec` is not a `TaskSpec`, or has something else than a file format.
+        ManifestError: the builder takes rows of another type than the reader gives, or takes no corpus.
+        PluginError: the reader is not installed, or is broken.
+        PluginCallError: the builder's `spec` is not a `TaskSpec`, or its format or metric cannot be used.
 
     """
     with calling("builder", spec.builder, "spec", about=f"dataset {spec.name!r}"):
@@ -66,7 +66,7 @@ def _spec_fault(task: object) -> str:
 
 
 def missing_metrics(builder: Builder[Row]) -> list[str]:
-    """Return the further metrics of a builder that are not installed; a build does not need them."""
+    """Return the metrics in `TaskSpec.further_metrics` that are not installed; a build does not need them."""
     return [name for name in builder.spec.further_metrics if not is_installed("metric", name)]
 
 

@@ -26,7 +26,7 @@ def read_yaml(text: str, where: str) -> Any:  # noqa: ANN401  (YAML)
 
 
 def root_paths(dataset: dict[str, Any], path: Path) -> None:
-    """Make the paths of a manifest relative to its folder."""
+    """Join the paths of a dataset with the folder of its manifest, because they are relative to that folder."""
     root = path.parent
     counter = dataset.get("counter")
     tokenizer = counter.get("tokenizer") if isinstance(counter, dict) else None
@@ -44,7 +44,9 @@ def root_paths(dataset: dict[str, Any], path: Path) -> None:
 
 
 def apply_setting(setting: str, datasets: list[dict[str, Any]], here: Path) -> None:
-    """Replace the value that `dataset.key=value` names; a path is taken as it is, any other value is parsed as YAML."""
+    """Replace the value that `dataset.key=value` names. A path is relative to `here`; any other value is parsed as
+    YAML.
+    """
     key, equals, text = setting.partition("=")
     where = f"--set {setting!r}"
     if not equals:
@@ -82,7 +84,7 @@ def _is_path(path: Sequence[str]) -> bool:
 
 
 def _joined(where: str, path: list[str], value: object, here: Path) -> object:
-    """Return the value of a key; a path, and each path of a whole source, is relative to `here`."""
+    """Return the value of a key. A path is joined with `here`, and so is each path of a mapping for `source`."""
     if path == ["source"] and isinstance(value, Mapping):
         return {name: _joined(f"{where}: {name}", [*path, str(name)], inner, here) for name, inner in value.items()}
     if path[0] in ("source", "corpus", "errata", "counter"):
