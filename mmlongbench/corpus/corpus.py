@@ -54,7 +54,7 @@ class Corpus:
         return iter(self._table)
 
     def passage(self, number: int) -> Passage:
-        """Return the passage in a row; rows are counted from 0."""
+        """Return the passage with a number; passages are numbered from 0."""
         return self._table[number]
 
     def by_id(self, id: str) -> Passage:
@@ -67,7 +67,7 @@ class Corpus:
         return self.passage(self.number_of(id))
 
     def number_of(self, id: str) -> int:
-        """Return the row of a passage by its id.
+        """Return the number of a passage by its id.
 
         Raises:
             CorpusError: there is no such passage.
@@ -79,15 +79,19 @@ class Corpus:
         raise CorpusError(f"{self.folder}: no passage {id!r}")
 
     def of_document(self, doc_id: str) -> list[int]:
-        """Return the rows of a document's passages in order; empty if there is no such document."""
+        """Return the passage numbers of a document, in order; empty if there is no such document."""
         return list(self._rows("documents", "doc_id", doc_id))
 
     def by_title(self, title: str) -> list[int]:
-        """Return the rows of all passages with exactly this title, apart from whitespace; empty if there are none."""
+        """Return the passage numbers of all articles with exactly this title, apart from whitespace; empty if there are
+        none.
+        """
         return list(self._rows("titles", "title", escape_markers(" ".join(title.split()))))
 
     def of_wikidata(self, id: str) -> list[list[int]]:
-        """Return the rows of each document that has a Wikidata id such as `Q42`, in the corpus's order of documents."""
+        """Return a list of passage numbers for each document with a Wikidata id such as `Q42`. The documents have the
+        order of the corpus.
+        """
         found: dict[str, list[int]] = {}
         number = wikidata_number(id)
         for rows in self._index.runs_of_wikidata(number, len(self)) if number else ():
@@ -100,7 +104,9 @@ class Corpus:
                 yield from rows
 
     def _candidates(self, id: str) -> Iterator[int]:
-        """Yield the rows where a passage may be: under its own id, or at its number in its document."""
+        """Yield the numbers that a passage may have: those stored under its id and, for an id `<doc_id>#<n>`, that of
+        passage n of the document.
+        """
         yield from self._index.values("passages", id)
         doc_id, _, number = id.rpartition("#")
         if number.isdecimal() and len(number) < 10:

@@ -51,7 +51,8 @@ _Paragraphs: TypeAlias = Iterable[tuple[int, int, str]]
 
 
 def cut(article: Article, mode: Mode = "sentences", words: int = WORDS) -> list[Cut]:
-    """Return the passages of an article: each word of its body is in exactly one, and none spans two sections.
+    """Return the passages of an article. Each word of the body is in exactly one passage, and no passage spans two
+    sections.
 
     In mode `sentences` a passage has fewer than `words` words, unless a single sentence has more. In mode `words` it
     has exactly `words` words, or fewer at the end of a section. A source that is already cut is not changed.

@@ -1,4 +1,6 @@
-"""Reads a folder of .txt and .pdf files. Each file is an article; its path is the id, and its name is the title."""
+"""Reads a folder of .txt and .pdf files. Each file is an article: its path is the id, its name without the ending is
+the title.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +18,7 @@ _MAX_BYTES = 4 * MAX_CHARACTERS
 
 
 def read_folder(root: Path, advance: Advance) -> Iterator[Article | Fault]:
-    """Yield the articles of a folder and its subfolders, by path; the paragraphs of a PDF are its pages.
+    """Yield the articles of a folder and its subfolders, sorted by path; the paragraphs of a PDF are its pages.
 
     A link that leads out of the folder is a fault, because its target is not part of the source.
     """

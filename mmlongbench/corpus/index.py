@@ -1,4 +1,5 @@
-"""Sorted tables on disk that map the hash of a text to the few row or run numbers that may belong to the text.
+"""Sorted tables on disk that map the hash of a text to the numbers of the rows or runs that may belong to the text. A
+run is a sequence of neighbouring rows of one document.
 
 Two texts may share a hash by chance, so a caller compares the text with what is stored at those numbers.
 """
@@ -91,7 +92,9 @@ class Index:
         return self._runs(table, key_of(text), rows)
 
     def runs_of_wikidata(self, number: int, rows: int) -> Iterator[range]:
-        """Yield the rows of each run whose document has the Wikidata id with this number, which is also the key."""
+        """Yield the rows of each run whose document has the Wikidata id with this number. The number itself is the key,
+        not a hash.
+        """
         return self._runs("wikidata", number, rows)
 
     def values(self, table: str, text: str) -> list[int]:

@@ -66,8 +66,8 @@ class CorpusInfo(_Model):
     """What a corpus was made from, and how much it contains. It holds no time and no path."""
 
     format: Literal[1, 2] = 2
-    """The format version. Version 1 has no Wikidata ids: such a corpus is read, and its articles are found by title
-    alone."""
+    """The format version. A corpus of version 1 has no Wikidata ids: it can be used, but no article is found by such an
+    id."""
     mode: Mode
     words: int
     limit: int | None = None
@@ -79,9 +79,9 @@ class CorpusInfo(_Model):
     passages: int
     words_in_all: int
     wikidata_ids: int = 0
-    """Articles that can be found by a Wikidata id."""
+    """How many articles can be found by a Wikidata id."""
     wikidata_ids_shared: int = 0
-    """Of these, the articles whose id an earlier article has too."""
+    """How many of these articles have the same Wikidata id as an earlier article."""
     rejected: dict[str, int]
     fingerprint: str
     """SHA-256 over every passage in order, field by field, and over the Wikidata ids of articles."""

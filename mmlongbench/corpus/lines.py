@@ -17,7 +17,7 @@ from mmlongbench.corpus.rows import article_of
 from mmlongbench.errors import Fault, SourceError
 
 MAX_BYTES = 32 * 1024 * 1024
-"""The maximum length of a line."""
+"""The maximum length of a line in bytes."""
 STEP = 1024 * 1024
 """The number of bytes that one step of the progress bar stands for."""
 Advance: TypeAlias = Callable[[], None]

@@ -1,5 +1,5 @@
-"""Checks and prepares the folder of a corpus: it is new or empty, or holds the same corpus or an interrupted build. Any
-other folder is left alone.
+"""Checks and prepares the folder of a corpus: it must be new or empty, or hold the same corpus or an interrupted build.
+Any other folder is refused and not changed.
 """
 
 import shutil
@@ -17,7 +17,7 @@ _IDENTITY = ("mode", "words", "limit", "source")
 
 
 def existing(out: Path, wanted: Mapping[str, object]) -> CorpusInfo | None:
-    """Return the corpus in a folder if it is the wanted one; None if there is none.
+    """Return the description of the corpus in a folder if it is the wanted corpus; None if there is no corpus.
 
     Raises:
         BuildError: the folder holds another corpus.
@@ -61,7 +61,7 @@ def check_place(out: Path) -> None:
 
 
 def open_place(out: Path) -> Path:
-    """Make the working folder inside the folder of the corpus."""
+    """Make the working folder inside the folder of the corpus, and return its path."""
     check_place(out)
     try:
         (out / _WORK).mkdir(parents=True, exist_ok=True)
@@ -81,7 +81,7 @@ def clear(out: Path) -> None:
 
 
 def leave_nothing(out: Path, *, is_new: bool) -> None:
-    """Remove what a failed build has made; the folder itself, too, if the build made it (`is_new`)."""
+    """Remove what a failed build has made. If the build also made the folder itself (`is_new`), remove that too."""
     shutil.rmtree(out / _WORK, ignore_errors=True)
     if is_new:
         with suppress(OSError):

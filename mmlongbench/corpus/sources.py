@@ -48,7 +48,9 @@ class Source:
     steps: int
 
     def articles(self, advance: Advance = lambda: None) -> Iterator[Article | Fault]:
-        """Yield its articles, one in memory at a time, and a fault for each that cannot be read."""
+        """Yield the articles of the source, one in memory at a time, with a fault in place of each that cannot be
+        read.
+        """
         return _KINDS[_format(self.info.format)].read(self.at, advance)
 
 

@@ -84,7 +84,7 @@ def read_hub(source: str, advance: Advance) -> Iterator[Article | Fault]:
 
 
 def hub_commit(source: str) -> str:
-    """Return the commit that the revision of a dataset names now."""
+    """Return the commit that the revision of a dataset stands for at present."""
     from huggingface_hub import HfApi
 
     parts = _hub_parts(source)

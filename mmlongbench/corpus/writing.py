@@ -39,7 +39,7 @@ def build_corpus(
         out: a new or empty folder, or the folder of the same corpus, which is then not changed.
         mode: whole sentences as in KILT, or a fixed number of words as in DPR.
         words: the length of a passage in words.
-        source: the source of the articles; without it no existing corpus counts as the same.
+        source: the source of the articles; without a source, an existing corpus always counts as another corpus.
         limit: the maximum number of articles; the first ones are kept.
 
     Raises:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FOLDER = "bm25"
-"""The name of the index's folder below its corpus."""
+"""The name of the folder of the index, below the folder of the corpus or `CorpusPlan.cache`."""
 ABOUT = "bm25.json"
 """The file that says what the index was made from; it is written last."""
 RANKS = "ranks.npy"
@@ -46,7 +46,7 @@ _TEXT, _NUMBER = "text", "number"
 
 
 class TantivyIndex:
-    """An open index. Its hits do not depend on threads or on the machine."""
+    """An open BM25 index. Its hits do not depend on threads or on the machine."""
 
     def __init__(self, folder: Path, about: dict[str, object]) -> None:
         """Open the index that `build_index` wrote; `find_index` checks that it belongs to the corpus."""
@@ -77,7 +77,9 @@ class TantivyIndex:
         return []
 
     def _fetch(self, words: list[str], limit: int) -> "tuple[NDArray[np.float64], NDArray[np.int64]]":
-        """Return the scores and numbers of the best `limit` passages; ties are in no order."""
+        """Return the scores and numbers of the best `limit` passages; passages with equal scores are in no certain
+        order.
+        """
         import numpy as np
         from tantivy import Occur, Query
 

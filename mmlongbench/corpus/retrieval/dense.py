@@ -40,11 +40,15 @@ class Reranker:
         self._embeddings.close()
 
     def rerank(self, query: str, passages: Sequence[Passage]) -> list[int]:
-        """Return the places of `passages`, those closest to the query first; ties are ordered by passage id."""
+        """Return the indices of `passages`, that of the passage closest to the query first; ties are ordered by passage
+        id.
+        """
         return [place for place, _ in self.scored(query, passages)]
 
     def scored(self, query: str, passages: Sequence[Passage]) -> list[tuple[int, float]]:
-        """Return (place, cosine) of each passage, highest cosine first; ties are ordered by passage id."""
+        """Return (index, cosine) of each passage in `passages`, highest cosine first; ties are ordered by passage
+        id.
+        """
         import numpy as np
 
         if not passages:

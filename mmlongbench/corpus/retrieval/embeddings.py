@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 BATCH = 1024
-"""How many texts are embedded between two commits; if the process is killed, at most so many vectors are lost."""
+"""How many texts are embedded between two commits; if the process is killed, at most this many vectors are lost."""
 
 
 class Embeddings(Store):

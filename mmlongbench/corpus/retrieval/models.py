@@ -37,7 +37,7 @@ class ModelSpec:
     """A model as a manifest names it."""
 
     name: str = EMBEDDED
-    """The name of the embedded model, a folder, or an id on the Hugging Face hub."""
+    """`EMBEDDED` for the model of that package, a folder, or an id on the Hugging Face hub."""
     revision: str | None = None
     """The commit on the hub; None: the newest."""
     trust_remote_code: bool = False
@@ -95,7 +95,8 @@ class SentenceEncoder:
         """Load the model; nothing is downloaded if it is on disk.
 
         Raises:
-            ModelError: the model is not there, the extra is missing, or the model needs to run its own code.
+            ModelError: the model is not on disk and cannot be downloaded, the extra `dense` is missing, or the model
+                may not run the code that it needs.
 
         """
         torch, library = _libraries()
@@ -126,8 +127,8 @@ class SentenceEncoder:
 
 
 def find_model(name: str = EMBEDDED, revision: str | None = None) -> Path:
-    """Return the folder of a model: the embedded model, a given folder, or a model of the hub, which is downloaded if
-    it is not cached.
+    """Return the folder of a model: that of the package `EMBEDDED`, a given folder, or that of a model of the hub,
+    which is downloaded if it is not cached.
     """
     if name == EMBEDDED:
         try:
@@ -184,7 +185,7 @@ def need_libraries() -> None:
 
     """
     for name in _LIBRARIES:
-        with suppress(ValueError):  # raised for a replacement of the package that has no spec
+        with suppress(ValueError):  # raised if a replacement of the package is loaded that has no spec
             if find_spec(name) is None:
                 raise ModelError(f"reranking needs sentence-transformers (no module named {name!r}); {NEEDED}")
 

@@ -1,6 +1,6 @@
 """Hard negatives: ranked passages that neither answer the question nor name what the question is about.
 
-This is a pure filter. Every passage that it rejects is counted by the first of `REASONS` that applies.
+The filter reads no files. Every passage that it rejects is counted by the first of `REASONS` that applies.
 """
 
 import re
@@ -50,7 +50,8 @@ class Query:
     """One search for hard negatives (`Builder.queries`)."""
 
     id: str
-    """The id of the row that asks for it, or this id followed by `#` and any text; no other row may have this id."""
+    """The id of the row that the query is for, or that id followed by `#` and any text; no other row may have this
+    id."""
     text: str
     """The text to search for; for a visual question, it has the entity's name instead of the picture."""
     facts: Facts
@@ -66,8 +67,8 @@ class Negatives:
 
 
 class NegativeFilter:
-    """The filter of one question; it remembers the passages it admitted, because a later one may be a
-    near-duplicate.
+    """The filter of one question. It remembers the passages that it admitted, because a later passage may be a
+    near-duplicate of one of them.
     """
 
     def __init__(self, facts: Facts, near: float) -> None:
@@ -106,7 +107,7 @@ class NegativeFilter:
         return None
 
     def _numbers(self, passage: Passage) -> frozenset[float]:
-        """Return the numbers of a passage if the question needs them; else an empty set."""
+        """Return the numbers of a passage; an empty set if no number answers the question."""
         if self._within is None and not self._values:
             return frozenset()
         return _numbers_in(passage.title) | _numbers_in(passage.text)
@@ -130,8 +131,8 @@ def negatives(facts: Facts, ranked: Iterable[Passage], near: float, most: int | 
 def unfilterable_answer(facts: Facts) -> Fault | None:
     """Return why the answer of a question cannot be kept out of its negatives; None if it can.
 
-    An answer of one character or a stop word occurs in most passages, and one without a letter or digit in all. A name
-    of the entity must have a letter or digit to be searched for.
+    An answer of one character or a stop word occurs in most passages; an answer without a letter or digit occurs in
+    all. A name of the entity must have a letter or digit to be searched for.
     """
     for answer in facts.answers:
         bare = normalise(answer)

@@ -32,13 +32,13 @@ _MIXED = re.compile(
     r"|(?<![\w.,/])(?:(\d{1,9})[\s-])?([1-9])[/⁄]([2-9])(?![\w/])"
     r"|(\d{1,9})(?:\s+|-)and(?:\s+|-)(?:a|one)(?:\s+|-)half\b"
 )
-"""Notations with halves: 2½, 2 1/2, 2 and a half."""
+"""Notations with fractions: 2½, 2 1/2, 2 and a half."""
 _FACTOR = re.compile(rf"[\s-]*({'|'.join(FACTORS)})s?\b|\s?(mn|mln|bn|tn)\b|(k|m|b)\b")
 _MONEY = re.compile(r"\s([kmb])\b")
 """Matches a letter that is a factor after a currency sign: `$5 m` is five million, but `5 m` is five metres."""
 _LINK = re.compile(rf"\s*(?:[-–—−/~,]|to\b|and\b|or\b)\s*[{CURRENCIES}]?\s*\.?\d+(?:[.,'’]\d+)*")
 _MAX_LINKS = 3
-"""The maximum length of a list like `1, 2 or 3 million`."""
+"""How many further numbers a list like `1, 2 or 3 million` may have."""
 _SIGNED = re.compile(r"(?:^|[^\w.,])[-−]$")
 _YEARS = re.compile(r"(?<!\d)(\d\d)(\d\d)\s?[/–—-]\s?(\d\d)(?![\d/-])")
 _LINKS = frozenset({"and", "or", "to"})
@@ -53,7 +53,8 @@ _LARGEST = Decimal(10) ** 400
 
 
 def numbers_in(text: str) -> set[float]:
-    """Return every number of a text, with and without its minus sign, and multiplied by words like `million` after it.
+    """Return every number of a text, with and without its minus sign, and with and without a factor like `million`
+    after it.
 
     >>> sorted(numbers_in("some 1,234.5 m or 1.2 million of twenty-five, at −3 °C"))
     [-3.0, 1.2, 3.0, 5.0, 20.0, 25.0, 1234.5, 1200000.0]
@@ -127,8 +128,8 @@ def _years(text: str) -> Iterator[Decimal]:
 
 
 def _readings(piece: str) -> list[Decimal]:
-    """Return the numbers that digits with separators can mean: in English notation, else in continental notation, else
-    each part alone.
+    """Return the numbers that digits with separators can mean. They are read in English notation; if that is not
+    possible, in continental notation; if neither is, each part is read alone.
     """
     if piece.startswith("."):
         return [_exact(f"0{piece}")] if piece[1:].isdigit() else _readings(piece[1:])

@@ -48,7 +48,7 @@ class Hit(NamedTuple):
     """A passage that a search found."""
 
     number: int
-    """The passage's place in the corpus, from 0."""
+    """The number of the passage in the corpus, from 0."""
     score: float
     """The score; higher is better. Hits with the same score are ordered by passage id."""
 

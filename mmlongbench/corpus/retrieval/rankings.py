@@ -22,7 +22,7 @@ class Ranking:
 
     query: str
     numbers: tuple[int, ...]
-    """The passages' places in the corpus."""
+    """The passage numbers (`Passages.passage`), the nearest first."""
     fingerprint: str
     """A hash of everything that decided the order."""
 
@@ -68,7 +68,9 @@ class Rankings:
 
 
 def _kept(path: Path, facts: dict[str, object]) -> list[int] | None:
-    """Return the saved numbers if the file is complete and its facts match; else None: they must be computed again."""
+    """Return the saved numbers; None if the file is missing, damaged or has other facts, so that the numbers must be
+    computed.
+    """
     try:
         found: object = json.loads(path.read_bytes())
     except (FileNotFoundError, ValueError):

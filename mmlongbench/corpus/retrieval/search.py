@@ -13,7 +13,7 @@ class Found:
     """The hard negatives of a query, and how many passages were rejected."""
 
     numbers: tuple[int, ...]
-    """The places of the negatives in the corpus, hardest first."""
+    """The passage numbers of the negatives, hardest first."""
     rejected: Counter[str]
     """How many passages were rejected, by reason."""
 
@@ -27,7 +27,8 @@ class Search:
         self._rankings = rankings
 
     def find(self, text: str, chosen: NegativeFilter) -> Found:
-        """Rank passages by a text, then reject those that answer the question or name its entity, counted by reason.
+        """Rank passages by a text, and return those that the filter admits. The others, which answer the question or
+        name its entity, for example, are counted by reason.
 
         `chosen` is the filter of the question; it has not admitted any passage yet.
         """

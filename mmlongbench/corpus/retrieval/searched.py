@@ -41,9 +41,9 @@ class SearchedCorpus:
     ) -> None:
         """Keep the corpus and the functions that give its negatives.
 
-        `negatives_of` takes the id of a query and returns the places of its hard negatives in the corpus, hardest
-        first. `near` is the similarity from which a passage is a near-duplicate of another. `spare` draws random
-        negatives; if it is None, there are none.
+        `negatives_of` takes the id of a query and returns the passage numbers of its hard negatives, hardest first.
+        `near` is the similarity from which a passage is a near-duplicate of another. `spare` draws random negatives; if
+        it is None, there are no random negatives.
         """
         self._corpus = corpus
         self._near = near
@@ -51,9 +51,10 @@ class SearchedCorpus:
         self._spare = spare
 
     def lead(self, doc_id: str, title: str) -> Lead:
-        """Find an article's lead section: by the corpus's own id, else by the Wikidata id, else by the title.
+        """Find the lead section of an article. The article is looked up by its id in the corpus, then by its Wikidata
+        id, then by its title.
 
-        `doc_id` may be either id. In a corpus without sections the lead is the article's first passage.
+        `doc_id` may be either id. In a corpus without sections, the first passage of the article is returned.
         """
         rows, found_by = self._article(doc_id, title)
         passages = [self._corpus.passage(row) for row in (rows if self._corpus.info.sectioned else rows[:1])]
@@ -61,8 +62,8 @@ class SearchedCorpus:
         return Lead(tuple(p for p in passages if p.section == 0 and p.doc_id == first), found_by)
 
     def _article(self, doc_id: str, title: str) -> tuple[Sequence[int], FoundBy]:
-        """Return the rows of an article. Of several articles with the Wikidata id, it is the one with the title, else
-        the first.
+        """Return the passage numbers of an article, and the key by which it was found. If several articles have the
+        Wikidata id, the article with the title is taken; if none has the title, the first article.
         """
         if rows := self._corpus.of_document(doc_id) if doc_id else []:
             return rows, "wikidata id" if wikidata_number(doc_id) else "id"
@@ -96,7 +97,8 @@ class SearchedCorpus:
         yield from map(self._corpus.passage, self._numbers(query))
 
     def random_negatives(self, query: Query) -> Iterator[Passage]:
-        """Yield admissible passages that are not hard negatives, in a drawn order; nothing if `random_fill` is off.
+        """Yield passages that the filter of hard negatives admits and that are no hard negatives of the query, in a
+        drawn order; nothing if `random_fill` is off.
 
         Raises:
             DraftError: the query was not declared, or the search has not run yet (see `Builder.queries`).

@@ -53,8 +53,8 @@ class RankBm25Index:
 
 
 def rank_texts(query: str, texts: Sequence[str]) -> tuple[int, ...]:
-    """Return the places, from 0, of the texts that share a word with a query: the best by BM25 first; of equal ones,
-    the earlier first.
+    """Return the indices of the texts that share a word with a query, the best by BM25 first. Of texts with equal
+    scores, the earlier comes first.
 
     >>> rank_texts("red roof", ["a blue roof", "nothing", "red tiles on a red roof"])
     (2, 0)

@@ -28,7 +28,7 @@ PERCENT = ("%", " percent", " per cent")
 MAX_DECIMALS = 3
 """The maximum number of decimals before `million` and the like: 1.234 million is usual, 1.2345 million is not."""
 MAX_SCALED = 10**6
-"""The number before `million` and the like is below this; a million trillion and more is written in digits."""
+"""The number before `million` and the like is below this. A number from a million trillion on is written in digits."""
 
 MONEY = {
     "$": ("dollars", "dollar", "US dollars", "USD"),
@@ -104,7 +104,7 @@ def _plain(value: Decimal, thousands: str = "") -> str:
 
 
 def value_of(text: str) -> float | None:
-    """Return the number that a text is, without unit or currency; None if it is anything else.
+    """Return the number that a text consists of; None if the text has a unit, a currency or anything else.
 
     >>> value_of("1.2 million"), value_of("12"), value_of("12 km"), value_of("twelve"), value_of("two and a half")
     (1200000.0, 12.0, None, 12.0, 2.5)
@@ -122,7 +122,9 @@ def _read(text: str) -> str:
 
 
 def _at_length(text: str) -> str:
-    """Return `3.5bn` as `3.5 billion`. A single letter is a unit (`5m`), unless the number has a currency sign."""
+    """Return a text with its short scale in full: `3.5bn` as `3.5 billion`. A single letter is a unit (`5m`), unless
+    the number has a currency sign.
+    """
     match = _SHORTENED.fullmatch(text)
     if match is None or (len(match[3]) == 1 and not match[1]):
         return text

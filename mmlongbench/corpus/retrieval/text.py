@@ -161,7 +161,7 @@ def _loose(text: str) -> tuple[str, str, str]:
 
 @lru_cache(maxsize=TEXTS_KEPT)
 def forms(text: str) -> str:
-    """Return all forms of a text in which needles are searched for, one a line; the first is the normalised form.
+    """Return all forms of a text in which needles are searched for, each on a line; the first is the normalised form.
 
     >>> forms("The 3.0km-long Jackie Wilson’s song").replace(_POINT, ".").splitlines()
     [' 30kmlong jackie wilsons song ', ' the 3 0km long jackie wilson s song ', ' 3 km long jackie wilson song ']
@@ -244,7 +244,7 @@ class NearDuplicates:
 
 
 def holder(names: Iterable[str]) -> Callable[[str], bool]:
-    """Return a function that tells whether a text contains one of some names at word boundaries, in any form.
+    """Return a function that tells whether a text contains one of some names at word boundaries, in any of its `forms`.
 
     >>> holder(["Olympia, Paris"])("She sang at the Olympia (Paris).")
     True

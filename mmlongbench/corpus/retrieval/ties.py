@@ -35,7 +35,9 @@ def ranks_of(blocks: Iterable[list[str]]) -> "NDArray[np.uint32]":
 
 
 def groups(scores: "NDArray[np.float64]", tolerance: float, is_relative: bool = True) -> "NDArray[np.intp]":
-    """Number the ties of falling scores: a new tie begins where a score drops by more than the tolerance."""
+    """Return for each score the number of its tie. Scores fall; a new tie begins where a score drops by more than the
+    tolerance.
+    """
     import numpy as np
 
     bounds = tolerance * np.abs(scores[:-1]) if is_relative else tolerance
@@ -50,7 +52,7 @@ def settle(
     tolerance: float,
     is_all: bool,
 ) -> list[Hit] | None:
-    """Return the best k of falling scores; None if the tie of place k may go on after the last given score.
+    """Return the best k of falling scores; None if passages that are not given may tie with the passage at place k.
 
     Args:
         scores: highest first, up to rounding.
