@@ -112,13 +112,13 @@ def build(
     """Build a release. A build that was stopped continues where it stopped, and gives the same bytes.
 
     Args:
-        manifest: a file, the name of an installed manifest, or a manifest.
+        manifest: the path of a file, the name of an installed manifest, or a `Manifest`.
         out: the folder of the release: a new one, or one with a build to continue; or a URL that fsspec knows.
         overrides: values that replace those of a manifest's file, by `key` or `dataset.key`, such as
             `{"source.documents": "pdfs"}`, or `{"source": {"documents": "pdfs"}}` for a whole source; paths are
             relative to the current folder.
         lengths: build these lengths instead of the manifest's: `8192`, `"8K,32K"`, or `["8K", 32768]`.
-        limit: the maximum number of questions of each dataset, as a drawn sample.
+        limit: the maximum number of questions of each dataset; a dataset with more is sampled.
         strict: stop at the first reject.
         workers: the number of processes; it does not change the bytes. With several, a script needs
             `if __name__ == "__main__":`.
@@ -126,7 +126,7 @@ def build(
         progress: whether to show bars on standard error; None: only if it is a terminal.
 
     Returns:
-        The lock, and the folder of the release. The counts of the lock say what was kept and rejected.
+        A `Built`, with the lock and the folder of the release. The counts of the lock say what was kept and rejected.
 
     Raises:
         ManifestError: the manifest, or an argument, cannot be used.
@@ -173,7 +173,7 @@ def plan(
     Sources are read, and a few questions are packed; nothing is kept.
 
     Args:
-        manifest: a file, the name of an installed manifest, or a manifest.
+        manifest: the path of a file, the name of an installed manifest, or a `Manifest`.
         overrides: see `build`.
         lengths: see `build`.
         limit: see `build`.
@@ -241,7 +241,7 @@ def audit(
         images: the folder that the image paths of public files start from; by default `mmlb_image/` beside
             `mmlb_data/`.
         tokenizer: the tokenizer that the release was counted with, if that is a file.
-        variant: count another rendering of the records, such as `oracle`.
+        variant: count another form of the prompts, such as `oracle`.
         models: the models on which tokens are counted too, by name, or `"all"`.
         windows: the window of each model in tokens, by the model's name, such as `{"qwen2.5-vl": "128K"}`.
         text_tokenizers: the path or hub id of each model's tokenizer, by the model's name.
@@ -345,8 +345,9 @@ def score(
         predictions: lines of JSON, output files of the public code, or folders of these.
         metrics: names of metrics, such as `"doc_qa,rouge"`; `default` means the benchmark's own metrics, `judge` all
             metrics that ask a judge.
-        settings: the options of metrics, such as the judge and the profile. Folders of the release are filled in.
-        model: the name of the model; by default the name of `predictions`.
+        settings: the options of metrics, such as the judge and the profile. If the folders of the release are not set,
+            they are filled in.
+        model: the name of the model; by default the name of the file or folder in `predictions`.
         out: a folder; a file with one line for each example and metric is written into it. None: no file is written.
         partial: whether to leave out files without any prediction; otherwise their examples score 0.
         keep_reasoning: whether to score predictions with their reasoning, as the public code does.

@@ -32,18 +32,19 @@ class Unit:
     tail: str = ""
     """The text that the template prints after the body."""
     group: str | None = None
-    """The document, class or case it belongs to."""
+    """The document, class or case that the unit belongs to, if any."""
     data: Mapping[str, Any] = field(default_factory=dict)
     """The values that the record needs from this unit."""
     is_optional: bool = False
-    """Whether it may be skipped if it does not fit, while later units are still taken (pictures of MM-NIAH). It is
-    never a closing unit."""
+    """Whether it may be skipped if it does not fit, while later units are still taken (pictures of MM-NIAH). Such a
+    unit is never exchanged (`Closing`)."""
     excluded: str = ""
-    """Why it must not stand in this context, or empty; the packer skips such a unit and counts the reason."""
+    """Why the unit must not be in this context; empty if it may be. The packer skips an excluded unit and counts the
+    reason."""
     between_sentences: bool = False
     """Whether it is a needle sentence, which goes between two sentences of the text unit at its depth."""
     needles: tuple["Unit", ...] = ()
-    """The sentences that the packer put into its body, in reading order."""
+    """The needle sentences that the packer put into the body of this unit, in reading order."""
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -60,7 +61,7 @@ class Wording(ABC):
     """Words of a question that depend on where the units are placed, such as the position of a picture among all
     pictures.
 
-    A builder declares every text that may be chosen. The packer keeps the tokens of the costliest one free before it
+    A builder declares every text that may be chosen. The packer keeps the tokens of the costliest text free before it
     takes any unit, and calls `choose` for each placement once the units are placed. So every choice fits the budget,
     and a builder still sees no length, no depth and no counter. Subclasses are pure.
     """
@@ -74,11 +75,11 @@ class Wording(ABC):
 
     @abstractmethod
     def choose(self, units: Sequence[Unit]) -> int:
-        """Return which of the texts fits a context, as an index from 0; `units` are in the order of the prompt."""
+        """Return the index in `texts` of the right text for a context; `units` are in the order of the prompt."""
 
     @abstractmethod
     def parts(self, text: str) -> tuple[Part, ...]:
-        """Return the parts of the question with one of the texts; the images in them are the same for every text."""
+        """Return the parts of the question when it contains `text`; its images are the same for every text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +95,8 @@ class Question:
     group: str | None = None
     """If set, the question is asked only about contexts that show this group (ICL: the class of the test image)."""
     is_home: bool = True
-    """Whether the question's record is made from this context. Every question must fit the context, but only some have
-    their record made from it."""
+    """Whether the question's record is made from this context. A shared context leaves room for every question of its
+    draft, also for those whose record is made from another context."""
     wording: Wording | None = None
     """The words that depend on the placed units. If they are set, `parts` has any one of their texts."""
     chosen: str = ""
@@ -115,8 +116,8 @@ class TakeOrder(ABC):
 
     @abstractmethod
     def units(self, length: int) -> Iterable[Unit]:
-        """Return the units in the order in which they are taken; only many-shot rounds depend on the length, in
-        tokens.
+        """Return the units in the order in which they are taken. Only the order of many-shot learning (`Rounds`)
+        depends on `length`, which is in tokens.
         """
 
     def groups(self, length: int) -> frozenset[str] | None:
@@ -139,9 +140,9 @@ class Closing:
     """How the last units are exchanged so that the total comes close to the budget."""
 
     last: int = 3
-    """At most this many of the units taken last are given up, and at most this many others replace them."""
+    """At most this many of the units taken last are given up, and at most this many units replace them."""
     window: int = 200
-    """The replacements are chosen among this many next units of the take order."""
+    """The replacements are chosen among the units given up and this many units that are next in the take order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,12 +160,12 @@ class Draft:
     """One context and its questions, before the context has a length."""
 
     id: str
-    """The released id of the row; a shared context has a name of its own."""
+    """The released id of the row; a context that several rows share has a name of its own."""
     instruction: tuple[Part, ...]
     """The text and images before the units; it ends with a newline, so that token counts add up."""
     questions: tuple[Question, ...]
-    """Usually one question; many-shot questions (ICL) share a context, which is packed once, for the costliest of
-    them."""
+    """Usually one question. In many-shot learning (ICL) several questions share a context, which is packed once, with
+    room for the costliest question."""
     required: tuple[Unit, ...]
     """The units that are in the context at every length: gold passages, needles, answer pages."""
     take_order: TakeOrder
@@ -174,11 +175,11 @@ class Draft:
     closing: Closing | None = None
     """How the last units are exchanged to come close to the budget; None: they are not exchanged."""
     rendered_as_text: Rendering | None = None
-    """The form in which the units are shown, if they are chosen in another form. If the shown form is over the length,
-    no unit is left out: the draft does not fit."""
+    """The form in which the prompt shows the units, if they are chosen in another form. If the units are over the
+    budget in this form, none of them is left out: the draft does not fit."""
     noted: tuple[str, ...] = ()
     """Short phrases about the question, such as `joined by title`. The lock counts how many of the questions that were
     examined for a release have each phrase, including questions that were then refused (see `Rejected`)."""
     family: str = ""
-    """A name shared by contexts that show the same groups (ICL: the sets of a domain). If one of these contexts runs
-    out of units, all of them may show more groups."""
+    """A name shared by contexts that show the same groups (ICL: the contexts of a domain). If one of these contexts
+    runs out of units, all of them may show more groups."""

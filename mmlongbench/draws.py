@@ -41,7 +41,7 @@ class Draws:
     key: tuple[KeyPart, ...]
     """The values that every draw depends on besides its name: seed, dataset, question."""
     _tagged_key: bytes = field(init=False, repr=False, compare=False)
-    """The key as it is hashed, made once: some questions have thousands of draws."""
+    """The key in the form in which it is hashed. It is made once, because some questions have thousands of draws."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_tagged_key", _tagged(self.key))
@@ -51,7 +51,7 @@ class Draws:
         return hashlib.sha256(self._tagged_key + _tagged(parts)).digest()
 
     def at(self, *parts: KeyPart) -> "Draws":
-        """Return the draws under a narrower key, such as one permutation."""
+        """Return the draws under this key with more parts, such as the number of a permutation."""
         return Draws((*self.key, *parts))
 
     def integer(self, name: str, low: int, high: int) -> int:
@@ -61,7 +61,7 @@ class Draws:
         return low + int.from_bytes(self._digest(name)) % (high - low + 1)
 
     def fraction(self, name: str) -> float:
-        """Return a drawn number in [0, 1), with 53 bits."""
+        """Return a drawn number n with 0 <= n < 1; 53 of its bits are drawn."""
         return (int.from_bytes(self._digest(name)[:8]) >> 11) / (1 << 53)
 
     def choice(self, name: str, items: Sequence[T]) -> T:

@@ -38,11 +38,11 @@ class TimeLimitError(BuildError):
 
 
 class ReaderDiedError(BuildError):
-    """The process that reads a document dies at it again and again."""
+    """The process that reads a document died twice while it read the same document."""
 
 
 class SourceChangedError(BuildError):
-    """A file of the sources has changed since it was fingerprinted, when the build was planned."""
+    """A file of the sources has changed since the build was planned, which is when its fingerprint was taken."""
 
 
 class ScoringError(MMLongBenchError):
@@ -88,7 +88,7 @@ class Fault:
     rejected, and do not stop a strict build."""
 
     def __post_init__(self) -> None:
-        """Turn values of other types that a plug-in gave, such as a number that it found, into text."""
+        """Turn values of other types into text, such as a number that a plug-in gave as `found`."""
         for each in fields(self):
             value = getattr(self, each.name)
             if each.name == "is_expected":
@@ -141,7 +141,7 @@ class DraftError(MMLongBenchError):
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
-    """Return a hint for a mistyped word, or an empty text.
+    """Return a hint for a mistyped word; empty if no word is similar to it.
 
     >>> nearest("lenghts", ["lengths", "seed"])
     "; did you mean 'lengths'?"

@@ -20,7 +20,7 @@ _WIDTH = 100
 
 
 def with_field_texts(kind: _ClassT) -> _ClassT:
-    """Return the class with a docstring that ends in a section `Attributes`, if it has fields with texts.
+    """Return the same class; if it has fields with texts, its docstring gets a section `Attributes` at the end.
 
     The section is made when the docstring is read. A class with a metaclass gets it at once, because `help()` reads the
     docstring of such a class directly from the class namespace.
@@ -93,8 +93,8 @@ def _below(body: Sequence[ast.stmt]) -> Iterator[tuple[str, str]]:
 
 
 def _name(statement: ast.stmt) -> str:
-    """Return the name that a statement declares (`name: type`) or sets on an object (`self.name = …`); else an empty
-    text.
+    """Return the name that a statement declares (`name: type`) or sets on an object (`self.name = …`); empty for any
+    other statement.
     """
     target = statement.target if isinstance(statement, ast.AnnAssign) else None
     if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Attribute):

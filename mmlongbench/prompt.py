@@ -17,7 +17,7 @@ class Image:
     """A picture, given by its path below `mmlb_image/`."""
 
     path: str
-    """Below `mmlb_image/`, with `/` between its parts."""
+    """The path below `mmlb_image/`, with `/` between its parts."""
 
 
 Part: TypeAlias = str | Image
@@ -64,7 +64,7 @@ class Prompt:
 
 
 def escape_markers(text: str) -> str:
-    """Return source text with each literal image marker spelled apart, as it is released and counted.
+    """Return source text in the form in which it is released and counted: literal image markers get blanks inside.
 
     >>> escape_markers("the tag <image>")
     'the tag < image >'

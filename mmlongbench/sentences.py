@@ -1,6 +1,6 @@
 """Splits text into sentences by rules, without a model. Only the list of abbreviations is specific to English.
 
-A sentence ends only at whitespace, so no word is ever cut; it always ends at a blank line.
+A sentence ends only at whitespace, so no word is ever cut. A blank line always ends a sentence.
 """
 
 import re
@@ -35,8 +35,8 @@ _SOMETIMES = _words(
     "St Ste Mt Ft Ave Blvd Rd Sq Jr Sr Esq Inc Ltd Co Corp Cos Bros Cie Dept Univ Assn Jan Feb Mar Apr Jun Jul Aug "
     "Sep Sept Oct Nov Dec al etc ed eds trans repr rev est min max dept spp sp var subsp"
 )
-"""After these abbreviations, initials and letters with periods between them, a sentence ends only before a word that
-often begins a sentence (`_STARTERS`)."""
+"""A sentence ends after one of these abbreviations only before a word that often begins a sentence (`_STARTERS`). The
+same holds after initials, and after letters with periods between them."""
 _STARTERS = _words(
     "A After All Although An And Another Any As At Because Before Both But By During Each Every Few For From Further "
     "Had Has He Her Here His However I If In It Its Later Many Most My Nevertheless On Once One Other Others Our Over "
@@ -94,17 +94,17 @@ def _ends(word: str, following: str, *, is_first: bool) -> bool:
 
 
 def _can_begin(word: str) -> bool:
-    """Return whether a sentence may begin with a word: not in lower case, and not with a sign that only continues a
-    sentence.
+    """Return whether a sentence may begin with a word. The word must not begin in lower case, or with a sign that only
+    continues a sentence.
     """
     bare = word.lstrip(_OPENERS)
     return bool(bare) and not bare[0].islower() and bare[0] not in _GOES_ON
 
 
 def _is_abbreviation(word: str, following: str, *, is_first: bool) -> bool:
-    """Return whether the period after a word belongs to the word alone."""
+    """Return whether the period after a word belongs to an abbreviation or a number, so that the sentence goes on."""
     if word.isdigit():
-        return is_first and len(word) <= 3  # the number of an item
+        return is_first and len(word) <= 3  # the number of a list item
     if word in _NEVER:
         return True
     if word in _BEFORE_NUMBERS and (following[0].isdigit() or _ROMAN.match(following)):

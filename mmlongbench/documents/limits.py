@@ -36,7 +36,8 @@ class Limits:
     """The limits of documents, which a manifest sets under `limits`. All but the last are counts, which are the same on
     every machine.
 
-    A form and its content count each time that a page draws the form, but its patterns count once.
+    A form is a piece of content that a PDF can draw several times (form XObject). It counts with its content each time
+    that a page draws it, but the patterns in it count once.
     """
 
     bytes: Count = 512 * 1024 * 1024
@@ -50,7 +51,7 @@ class Limits:
     content_bytes: Count = 64 * 1024 * 1024
     """The bytes of a page's content after unpacking."""
     operators: Count = 10_000_000
-    """The operators of a page."""
+    """The operators (drawing commands) of a page."""
     forms: Count = 1_000_000
     """The forms that a page draws."""
     groups: Count = 10_000

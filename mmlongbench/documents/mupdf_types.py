@@ -46,7 +46,7 @@ class Pixmap(Protocol):
     height: int
     samples: bytes
     samples_mv: bytes
-    """The pixels as a memoryview that is valid only while the pixmap exists; it is used where bytes are needed."""
+    """The pixels as a memoryview that is valid only while the pixmap exists; functions that need bytes accept it."""
 
     def tobytes(self, output: str) -> bytes: ...
 
@@ -111,7 +111,7 @@ class _Abort(Protocol):
 
 
 class Cookie(Protocol):
-    """Stops a run: set `m_internal.abort = 1`."""
+    """Stops a run of MuPDF when `m_internal.abort` is set to 1."""
 
     m_internal: _Abort
 

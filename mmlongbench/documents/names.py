@@ -1,8 +1,8 @@
 """Turns names of documents into folder names of a release.
 
 A name is kept if it can be a folder and has none of the characters at which the public loaders split paths (`page`,
-`"`, `/`). Any other name is replaced by a safe one with a hash of the original, so it is stable and cannot collide. A
-name that only looks like a safe one is replaced too.
+`"`, `/`). Any other name is replaced by a safe one with a hash of the original, so the new name is stable and cannot
+collide. A name that only looks like a safe one is replaced too.
 """
 
 import hashlib

@@ -55,7 +55,7 @@ class PageCost:
     image_pixels: int = 0
 
     def plus(self, other: "PageCost", times: int = 1) -> "PageCost":
-        """Add another cost that is drawn `times` times; its patterns are prepared once."""
+        """Return this cost plus that of something drawn `times` times; the patterns of the latter count once."""
         return PageCost(
             self.content_bytes + times * other.content_bytes,
             self.operators + times * other.operators,
@@ -67,7 +67,7 @@ class PageCost:
         )
 
     def drawn(self, *, is_group: bool) -> "PageCost":
-        """Return the cost with one more form around it, so nested one level deeper."""
+        """Return the cost of a form that draws this: it has one more form and is nested one level deeper."""
         return self.plus(PageCost(forms=1, groups=int(is_group), nesting=self.nesting + 1))
 
 
@@ -110,7 +110,7 @@ class Costs:
         self._names: dict[tuple[int, str], dict[str, int]] = {}
 
     def function_fault(self) -> Fault | None:
-        """Return why a PostScript function of the document is too long to run; None if none is."""
+        """Return the fault of a PostScript function that is too long to run; None if there is no such function."""
         most = self._limits.function_bytes
         for xref in range(1, self._objects):
             if self._key(xref, "FunctionType") == "4" and self._unpacked(xref, most) > most:
@@ -120,7 +120,8 @@ class Costs:
     def page_fault(self, number: int) -> Fault | None:
         """Return why a page costs too much to draw; None if it does not.
 
-        Its operators are counted only if its bytes could hold too many; an operator takes two bytes.
+        The operators of a page are counted only if its content is so long that it could have too many of them; each
+        takes at least two bytes.
         """
         fault = self._fault(number, exact=False)
         is_unsure = fault is not None and fault.reason == _LIMITED["operators"][0]
@@ -128,8 +129,8 @@ class Costs:
         return fault or self._painted_fault(number)
 
     def _painted_fault(self, number: int) -> Fault | None:
-        """Return why the things that a page paints cover it too often; not computed if it has too few operators for
-        that.
+        """Return why the things that a page paints cover it too often; None if they do not. Nothing is measured if the
+        page has too few operators to cover it so often.
         """
         from mmlongbench.documents.painted import painted_pages
 
@@ -155,7 +156,7 @@ class Costs:
         return None
 
     def _bounded(self, cost: PageCost) -> PageCost:
-        """Return the same cost if it is within all limits; else raise an error."""
+        """Return the same cost if it is within all limits; otherwise raise `_TooMuchError`."""
         for name, found, most in zip(_LIMITED, astuple(cost), self._bounds, strict=True):
             if found > most:
                 raise _TooMuchError(name)
@@ -172,7 +173,7 @@ class Costs:
         return found
 
     def _resources(self, page: int) -> int:
-        """Return the node of the page tree that has the resources of a page."""
+        """Return the number of the node of the page tree that has the resources of a page."""
         node = page
         for _ in range(_MAX_CHAIN):
             if self._key(node, "Resources") != "null":
@@ -199,7 +200,9 @@ class Costs:
         return [found for found in map(int, _REFERENCE.findall(text)) if self._is_there(found)]
 
     def _form(self, xref: int, above: int, path: tuple[int, ...], *, exact: bool, area: float) -> PageCost:
-        """Return the cost of a form with everything that it draws; a form inside itself is not drawn, as in MuPDF."""
+        """Return the cost of a form with everything that it draws; MuPDF does not draw a form inside itself, so this
+        costs 0.
+        """
         if xref in path or not self._is_there(xref):
             return PageCost()
         if len(path) > self._limits.nesting:
@@ -227,7 +230,7 @@ class Costs:
     def _use(
         self, operator: str, name: str, resources: int, path: tuple[int, ...], *, exact: bool, area: float
     ) -> PageCost:
-        """Return the cost of one use of a name."""
+        """Return the cost of one use of a name by an operator."""
         if operator == "Do":
             xref = self._named(resources, "XObject", name)
             if xref is None or self._key(xref, "Subtype") == "/Form":
@@ -246,7 +249,7 @@ class Costs:
         return drawn.plus(PageCost(pattern_cells=self._cells(pattern, area)))
 
     def _mask(self, resources: int, name: str) -> int | None:
-        """Return the form of the soft mask that a graphics state sets."""
+        """Return the number of the form of the soft mask that a graphics state sets; None if it sets none."""
         state = self._named(resources, "ExtGState", name) if "/" in name else None
         where = "SMask/G" if state else f"Resources/ExtGState/{name}/SMask/G"
         kind, text = self._entry(state or resources, where)
@@ -263,7 +266,7 @@ class Costs:
         return found
 
     def _cells(self, pattern: int, area: float) -> int:
-        """Return how many cells of a pattern a page has."""
+        """Return how many cells of a pattern cover a page."""
         steps = [_first(self._key(pattern, key)) for key in ("XStep", "YStep")]
         matrix = [float(each) for each in _NUMBER.findall(self._key(pattern, "Matrix"))]
         scale = matrix[0] * matrix[3] - matrix[1] * matrix[2] if len(matrix) >= 4 else 1.0
@@ -271,7 +274,9 @@ class Costs:
         return ceil(min(area / cell, 1e18)) if cell else 0
 
     def _named(self, resources: int, kind: str, name: str) -> int | None:
-        """Return the object with a name among the resources of a kind."""
+        """Return the number of the object with a name among the resources of a kind, such as `Font`; None if no object
+        has it.
+        """
         if (resources, kind) not in self._names:
             self._names[resources, kind] = self._references_by_name(resources, f"Resources/{kind}")
         return self._names[resources, kind].get(name)
@@ -299,7 +304,7 @@ class Costs:
         return self._uses[xrefs]
 
     def _counted(self, xrefs: tuple[int, ...]) -> int:
-        """Count the operators of content; counting stops above the limit."""
+        """Return the number of operators of content; raise `_TooMuchError` as soon as it is above the limit."""
         if xrefs not in self._operators:
             data, found = self._data(xrefs), 0
             for start in range(0, len(data), _BLOCK):

@@ -26,11 +26,12 @@ class PageImages:
     names: tuple[str, ...] = ()
     """The pages' names in the release, for loaders that expect other names than `<document>_page<N>.jpg`."""
     dpi: int | None = None
-    """The resolution at which the pages were rendered, if they were; a context shows pages of one DPI only."""
+    """The resolution at which the pages were rendered; None if it is not known. A context shows pages of one DPI
+    only."""
 
 
 def image_sizes(document: PageImages, limits: Limits) -> list[tuple[int, int]]:
-    """(width, height) in pixels of each page, after EXIF rotation, from headers alone.
+    """Return (width, height) in pixels of each page, after EXIF rotation, from headers alone.
 
     Raises:
         SourceError: a file is missing or too large, or is no picture.
@@ -43,7 +44,7 @@ def image_sizes(document: PageImages, limits: Limits) -> list[tuple[int, int]]:
 
 
 def oversized_page(file: Path, max_bytes: int) -> Fault | None:
-    """Return what is wrong with a page's file that is too large to be read; None if it is missing."""
+    """Return a fault if a page's file is too large to be read; None if it is not, or is missing."""
     if not file.is_file() or (size := file.stat().st_size) <= max_bytes:
         return None
     return Fault("size-of-a-page", f"at most {max_bytes} bytes", str(size), file.name, todo="raise limits.bytes")
@@ -88,8 +89,8 @@ def _extrema(picture: "Image.Image") -> Sequence[tuple[int, int]]:
 def image_pages(
     document: PageImages, paths: Sequence[str], numbers: Sequence[int], sizes: Sequence[tuple[int, int]], quality: int
 ) -> Iterator[tuple[int, tuple[int, int], bytes]]:
-    """Yield (page number, (width, height), bytes) of the chosen pages; the bytes are the file's own if its format fits
-    the path.
+    """Yield (page number, (width, height), bytes) of the chosen pages. A file in another format than its path in the
+    release is encoded anew.
 
     Raises:
         BuildError: a page cannot be decoded; it could be when the document was read, so the file has changed.

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from mmlongbench.documents.mupdf_types import Document
 
 MAX_LEVELS = 100
-"""The maximum depth of the tree: below a hundred thousand levels, each page takes MuPDF seconds."""
+"""The maximum depth of the tree. If a page is a hundred thousand levels deep, MuPDF takes seconds to find it."""
 _REFERENCE = re.compile(r"(\d{1,9}) \d+ R")
 
 

@@ -83,9 +83,7 @@ class _Counter(mupdf.FzDevice2):  # type: ignore[misc]  # PyMuPDF has no types
 
 
 def painted_pages(page: "Page", most: float) -> float:
-    """Return how often the things that a page paints would cover it; counting stops above the limit, or at a broken
-    part.
-    """
+    """Return how often the things that a page paints would cover it; it stops above `most`, or at a broken part."""
     counter = _Counter(page, most)
     with suppress(RuntimeError, ValueError):  # MuPDF's errors about things that it skips when it paints
         _MUPDF.fz_run_page(page.this, counter, _MUPDF.FzMatrix(), counter.cookie)

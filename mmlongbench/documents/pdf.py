@@ -281,7 +281,7 @@ def _named(path: Path, reason: str, expected: str, place: str = "", todo: str = 
 
 
 def oversized(path: Path, max_bytes: int) -> Fault | None:
-    """Return what is wrong with a PDF that is too large to be read; None if it is missing."""
+    """Return a fault if a PDF is too large to be read; None if it is not, or is missing."""
     if not path.is_file() or (size := path.stat().st_size) <= max_bytes:
         return None
     return Fault("size-of-a-document", f"at most {max_bytes} bytes", str(size), path.name, todo="raise limits.bytes")

@@ -67,7 +67,7 @@ _ABSENT: ModuleType = None  # type: ignore[assignment]  # how Python marks a mod
 
 
 def _started() -> bytes:
-    """Answer whether PDFs can be read at all, for example whether there is enough memory."""
+    """Return the first message: it is empty, or says why PDFs cannot be read at all, for example for lack of memory."""
     try:
         import pymupdf  # noqa: F401
     except (ImportError, MemoryError, OSError) as error:

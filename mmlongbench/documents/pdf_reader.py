@@ -1,7 +1,8 @@
 """Reads PDFs in another process, page after page, each within the time limit of a page.
 
 The process is started when the first PDF is read, and stays for the next ones. It is ended if it takes too long or if
-its answers are no longer needed. If it dies, it is started once more, at the page where it died.
+its answers are no longer needed. If it dies, a new process answers the request once more from the beginning, and the
+answers that are already known are skipped.
 """
 
 import atexit
@@ -41,7 +42,7 @@ _GRACE = 2.0
 _MAX_SAID = 300
 """The bytes at the end of the process's output that are searched for its last line."""
 _SLICE = 1.0
-"""The seconds of one wait; if this process is stopped in between, at most one such time is counted."""
+"""The seconds of one wait. If this process is suspended during a wait, the wait still counts as no more than these."""
 
 
 def page_sizes(path: Path, dpi: int, limits: Limits) -> list[tuple[int, int]]:
@@ -88,7 +89,7 @@ def ask(call: str, path: Path, limits: Limits, **arguments: object) -> Iterator[
     Raises:
         SourceError: the document is broken or over a limit.
         TimeLimitError: a page takes too long.
-        ReaderDiedError: the process that reads the document dies at it again and again.
+        ReaderDiedError: the process that reads the document died twice.
         BuildError: the document cannot be read on this machine, for example because memory runs out.
 
     """
@@ -182,7 +183,7 @@ class _Reader:
     def _items(
         self, call: str, path: Path, limits: Limits, arguments: Mapping[str, object]
     ) -> Generator[Any, None, Mapping[str, Any]]:
-        """Yield each answer within its time; return the last message."""
+        """Yield each answer within the time limit of a page; return the last message."""
         numbers, page = arguments.get("numbers"), 0
         while True:
             said = json.loads(self._channel.recv_bytes()) if self._says_something(limits.seconds_a_page) else {}
@@ -196,7 +197,7 @@ class _Reader:
             page = item + 1 if isinstance(item, int) else page + 1
 
     def _says_something(self, seconds: float) -> bool:
-        """Return whether the process sends something in time, or soon after."""
+        """Return whether the process sends something within `seconds`, or within `_GRACE` after these."""
         waited, bound = 0.0, seconds + _GRACE
         while waited < bound:
             if self._channel.poll(min(_SLICE, bound - waited)):
@@ -216,7 +217,9 @@ class _Reader:
 
 
 def end_readers() -> None:
-    """End the processes that wait for a request; the next request starts a new one in the environment of that time."""
+    """End the processes that wait for a request; the next request starts a new process, which gets the environment
+    variables of that time.
+    """
     _end_all(_free(os.getpid()), os.getpid())
 
 
@@ -233,7 +236,7 @@ def _free_reader() -> _Reader:
 
 @cache
 def _free(process: int) -> list[_Reader]:
-    """Return the waiting processes that belong to this process; a forked process has its own."""
+    """Return the list of the waiting processes of this process; a forked process has a list of its own."""
     free: list[_Reader] = []
     atexit.register(_end_all, free, process)
     return free

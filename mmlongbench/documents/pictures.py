@@ -27,7 +27,7 @@ MAX_BYTES = 256 * 1024 * 1024
 _SAFE = re.compile(r"[^\x00-\x1f\x7f/\\\"<>:|?*\ud800-\udfff\s.-][^\x00-\x1f\x7f/\\\"<>:|?*\ud800-\udfff]*")
 
 Reading: TypeAlias = Callable[[Path], AbstractContextManager[None]]
-"""A context in which a file is read and compared with its fingerprint."""
+"""Returns a context in which a file is read and compared with its fingerprint."""
 
 
 def _unguarded(path: Path) -> AbstractContextManager[None]:
@@ -114,9 +114,9 @@ class Pictures:
         """`folder` is the folder of the pictures in the release; `find` returns the file of a picture by its name in a
         row.
 
-        With `longest`, a picture whose long side has more pixels is shrunk to it. With `by_content`, its name in the
-        release is a hash of its bytes, so that the name gives nothing away and equal pictures are released once. Files
-        are read in the context that `reading` returns, which may refuse them.
+        With `longest`, a picture whose long side has more pixels is shrunk to this number. With `by_content`, its name
+        in the release is a hash of its bytes, so that the name gives nothing away and equal pictures are released once.
+        Files are read in the context that `reading` returns, which may refuse them.
         """
         self._folder = folder
         self._find = find
@@ -175,8 +175,8 @@ class Pictures:
         return Picture(f"{self._folder}/{path}", *fitted, file, is_renamed, scale, self._reading)
 
     def _path(self, name: str, file: PictureFile) -> tuple[str, bool]:
-        """Return the path of a picture in the release, and whether its file has another name there than in the
-        source.
+        """Return the path of a picture in the release, and whether its name had to be changed. A hash as its name
+        (`by_content`) is not such a change.
         """
         if self._by_content:
             data = file.read_bytes()

@@ -46,7 +46,7 @@ def header_size(file: PictureFile) -> tuple[int, int]:
 
 
 def header(file: PictureFile) -> tuple[tuple[int, int], int]:
-    """Return the (width, height) after EXIF rotation and the EXIF orientation; raises one of `unreadable()`."""
+    """Return a pair: (width, height) after EXIF rotation, and the EXIF orientation. Raises one of `unreadable()`."""
     with opened(file if isinstance(file, Path) else io.BytesIO(file.read_bytes())) as picture:
         frames = getattr(picture, "n_frames", 1)
         if frames > 1 and picture.format != "MPO":  # an MPO of a phone has one scene twice

@@ -27,14 +27,14 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def atomic_replace(path: Path) -> Iterator[Path]:
-    """Give the path of a new file for other writers; it gets its name if the block ends without an error (see
-    `atomic_write`).
+    """Give a temporary path at which another writer makes a file. The file is renamed to `path` if the block ends
+    without an error (see `atomic_write`).
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{TEMPORARY}{socket.gethostname()}-{os.getpid()}-{path.name}"[:200])
     try:
         with suppress(FileNotFoundError):
-            temporary.unlink()  # left by a killed process with the same number
+            temporary.unlink()  # left by a killed process that had the same process id
         yield temporary
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
@@ -55,7 +55,7 @@ def write_whole(path: Path, pieces: Iterable[bytes]) -> None:
 
 
 def sweep(root: Path) -> None:
-    """Remove half-written files of killed processes."""
+    """Remove the half-written files of killed processes below a folder."""
     for path in root.rglob(f"{TEMPORARY}*"):
         path.unlink(missing_ok=True)
 
@@ -68,9 +68,10 @@ def sha256_of(path: Path) -> str:
 
 @contextmanager
 def file_lock(path: Path, what: str, *, is_shared: bool = False) -> Iterator[None]:
-    """Hold a kernel lock on a file, so that only one process writes something; the lock ends when the process ends.
+    """Hold a kernel lock on a file, so that only one process writes something; the lock ends with the block or the
+    process.
 
-    With `is_shared`, other processes may hold it as shared too, but none may hold it alone.
+    With `is_shared`, other processes may hold the lock with `is_shared` too, but none may hold it without.
 
     Raises:
         BuildError: another process holds the lock.

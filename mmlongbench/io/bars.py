@@ -13,7 +13,7 @@ class Rate(ProgressColumn):
     """The column with the steps a second, measured over the last steps."""
 
     def render(self, task: Task) -> Text:
-        """Return an empty text until the first steps are done."""
+        """Return the steps a second, or an empty text until the first steps are done."""
         return Text("" if task.speed is None else f"{task.speed:,.1f}/s", style="progress.data.speed")
 
 

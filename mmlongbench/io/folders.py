@@ -8,8 +8,9 @@ from mmlongbench.errors import Fault, SourceError
 
 
 def pdfs_by_name(folder: Path, *, is_deep: bool = True) -> dict[str, Path | Fault]:
-    """Return every visible PDF of a folder (and its subfolders) by its name without the ending; only copies may share a
-    name.
+    """Return every visible PDF of a folder by its name without the ending; with `is_deep`, those of subfolders too.
+
+    A name gets a fault if its PDFs differ, or if one of them is a link out of the folder.
 
     Raises:
         SourceError: the path is not a folder.
@@ -39,7 +40,7 @@ def _is_one(paths: list[Path]) -> bool:
 
 
 def two_of_one_name(paths: list[Path], folder: Path) -> Fault:
-    """Return the fault of documents with one name, which a question could not tell apart."""
+    """Return the fault of documents with one name: a question with this name could mean any of them."""
     found, expected = (
         ", ".join(path.relative_to(folder).as_posix() for path in paths),
         "names that differ before the ending",
@@ -67,8 +68,8 @@ def file_inside(folder: Path, name: str | PurePath) -> Path | None:
 
 
 def _roots(folder: Path) -> Iterator[Path]:
-    """Yield where a folder's files may be: in it or, for a download in the hub's cache, among the blobs of its
-    dataset.
+    """Yield the folders that may hold a folder's files: the folder itself and, for a download in the hub's cache, the
+    folder `blobs` of its dataset.
     """
     root = folder.resolve()
     yield root

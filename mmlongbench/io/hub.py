@@ -1,4 +1,4 @@
-"""Datasets of the Hugging Face hub as local files: downloaded once to the hub's own cache, at a fixed revision."""
+"""Downloads datasets of the Hugging Face hub to the hub's own cache, at the revision that is given with the name."""
 
 import re
 from collections.abc import Sequence

@@ -18,13 +18,13 @@ class JsonLine(NamedTuple):
     number: int
     """The number of the line, from 1."""
     offset: int
-    """The position of its first byte."""
+    """The position of the line's first byte in the file."""
     value: dict[str, object] | Fault
     """The object, or what is wrong with the line; `raw_row` adds file and place."""
 
 
 def json_lines(path: Path) -> Iterator[JsonLine]:
-    """Yield each line that is not empty.
+    """Yield each line that is not blank.
 
     Raises:
         SourceError: the file is missing or cannot be read.
@@ -39,14 +39,14 @@ def json_lines(path: Path) -> Iterator[JsonLine]:
 
 
 def json_line_at(path: Path, offset: int) -> dict[str, object] | Fault:
-    """Return the object of the line that begins at a byte."""
+    """Return the object of the line that begins at the byte `offset`, or what is wrong with the line."""
     with path.open("rb") as file:
         file.seek(offset)
         return json_object(file.readline(MAX_BYTES))
 
 
 def json_object(line: bytes) -> dict[str, object] | Fault:
-    """Return an object of valid Unicode, or what is wrong with it."""
+    """Return the JSON object of a line, or what is wrong with the line, such as text that is not valid Unicode."""
     try:
         value: object = json.loads(line)
         json.dumps(value, ensure_ascii=False).encode()
@@ -74,7 +74,8 @@ def load_json(path: Path, expected: str, hook: Callable[[dict[str, object]], obj
     """Read a whole JSON file, gzipped or not; `hook` converts each object in it.
 
     Raises:
-        SourceError: the file cannot be read, is too large or too deep, or is not JSON; the error has line and column.
+        SourceError: the file cannot be read, is too large or too deep, or is not JSON. If it is not JSON, the error has
+            the line and the column.
 
     """
     try:

@@ -9,8 +9,8 @@ _OBEYED = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e007f\u034f\u115f\u1160\u3164\uffa0]"
 )
-"""Control characters, marks that change the direction of text, invisible characters, lone surrogates; but not
-joiners."""
+"""Control characters, marks that change the direction of text, invisible characters, lone surrogates. The characters
+that join others, as in an emoji, are not matched."""
 _WORD = re.compile(r"\S+")
 _SCHEME = r"[A-Za-z][\w+.-]{0,30}:/{1,2}"
 """The scheme of a URL; a URL that was handled as a path has only one slash."""
@@ -18,7 +18,7 @@ _USER = re.compile(rf"(?P<scheme>{_SCHEME})(?:[^\s/@]*:[^\s]*@|[^\s/?#@]*@)")
 """The user and password of a URL; a password may contain a slash or a quote, although it must not."""
 _ADDRESS = re.compile(rf"{_SCHEME}[^\s?]*\?")
 _MARKS = re.compile(r"(?<=.)[\])}'\",;:.]{0,4}\Z", re.DOTALL)
-"""Punctuation at the end of a query that belongs to the sentence."""
+"""The punctuation directly after a query, which belongs to the sentence around the URL."""
 
 
 def printable(text: str) -> str:
@@ -73,7 +73,7 @@ class PrintableStream(io.TextIOBase):
         self.stream, self._line = stream, line
 
     def write(self, text: str) -> int:
-        """Write a text; line ends stay, other control characters do not."""
+        """Write a text; line ends stay, and each line is converted."""
         self.stream.write("\n".join(map(self._line, text.split("\n"))))
         return len(text)
 

@@ -37,11 +37,12 @@ class Processes:
     def each_done(
         self, function: Callable[..., T], calls: Sequence[tuple[Any, ...]], names: Sequence[object]
     ) -> Generator[tuple[int, T], None, None]:
-        """Yield (place in `calls`, result) of a function called with each call's arguments, in the order in which calls
-        end.
+        """Call a function once with the arguments of each of the `calls`. Yield (index of the call, result) in the
+        order in which calls end.
 
         Raises:
-            WorkerDiedError: a worker died; `names` are used to name the first call that is not done.
+            WorkerDiedError: a worker died. `names` has a name for each call; the message has that of the first call
+                that is not done.
 
         """
         waiting: dict[Future[T], int] = {}
@@ -109,7 +110,9 @@ def cores() -> int:
 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Block Ctrl-C while processes start: the terminal sends it to all processes, but only one should handle it."""
+    """Block Ctrl-C while processes start, so that they inherit the block. The terminal sends Ctrl-C to all processes,
+    but only this one should handle it.
+    """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -120,7 +123,7 @@ def _interrupts_held() -> Iterator[None]:
 def end_with(parent: int) -> None:
     """Ask the kernel to end this process when its parent ends, whatever it is doing (Linux).
 
-    Code that holds the interpreter, as MuPDF does while it draws, would notice too late.
+    Python code in this process could notice the end too late, because MuPDF holds the interpreter while it draws.
     """
     try:
         ctypes.CDLL(None).prctl(_SIGNAL_OF_PARENTS_END, signal.SIGKILL, 0, 0, 0)
@@ -131,14 +134,14 @@ def end_with(parent: int) -> None:
 
 
 def _begin(begin: Callable[..., None] | None, arguments: tuple[Any, ...]) -> None:
-    """Start as a worker."""
+    """Prepare this process as a worker, and call `begin` if it is given."""
     _end_with_parent()
     if begin is not None:
         begin(*arguments)
 
 
 def _end_with_parent() -> None:
-    """End this worker when its parent was killed; otherwise it would wait for ever, and might keep a lock."""
+    """End this worker when its parent ends; otherwise the worker would wait for ever, and might keep a lock."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         end_with(parent.pid or 0)

@@ -1,4 +1,4 @@
-"""Progress bars for anything that takes more than two seconds; none if the output is not a terminal."""
+"""Progress bars for anything that takes more than two seconds; by default only if standard error is a terminal."""
 
 import sys
 import threading
@@ -22,7 +22,7 @@ class Progress:
     """Shows bars, or nothing."""
 
     def __init__(self, is_shown: bool | None = None) -> None:
-        """Show bars if `is_shown`; by default if standard error is a terminal."""
+        """Show bars if `is_shown` is true; None: if standard error is a terminal."""
         is_terminal = sys.stderr is not None and sys.stderr.isatty()
         self.is_shown = is_terminal if is_shown is None else is_shown
 
@@ -42,7 +42,7 @@ class Progress:
     def board(self, totals: Mapping[str, int]) -> Iterator[AdvanceGroup]:
         """Show a bar for each group that is under way: its steps done, steps a second, the time left.
 
-        A timer makes them appear, so that a slow first step is visible too.
+        A timer makes the bars appear, so that a slow first step is visible too.
         """
         if not self.is_shown or not totals:
             yield lambda group, steps: None

@@ -10,16 +10,17 @@ from typing import IO, BinaryIO
 from mmlongbench.errors import Fault, SourceError
 
 MAX_BYTES = 64 * 1024 * 1024
-"""The maximum length of a line."""
+"""The maximum length of a line, in bytes."""
 MAX_OF_A_FILE = 2 * 1024**3
 """The maximum size of a file that is read whole, in bytes; COCO's largest has half a gigabyte."""
 _MAX_PACKED = 100
-"""The maximum bytes that a byte of gzip may unpack to, above `MAX_BYTES`: JSON has about 10, a zip bomb 1000."""
+"""How many bytes one byte of gzip may unpack to, if the result has more than `MAX_BYTES`: about 10 are usual for JSON,
+1000 for a zip bomb."""
 
 
 def bounded_lines(file: IO[bytes]) -> Iterator[tuple[int, int, bytes | None]]:
-    """Yield (number from 1, first byte, line) of each line; None for a line over `MAX_BYTES`, which is not kept in
-    memory.
+    """Yield (number from 1, position of the first byte, line) of each line. A line over `MAX_BYTES` is not kept in
+    memory: None is yielded instead of its text.
     """
     number, offset = 0, 0
     while line := file.readline(MAX_BYTES + 1):
@@ -65,7 +66,8 @@ def read_whole(path: Path, expected: str) -> bytes:
 def read_regular(path: Path, most: int) -> bytes:
     """Return all bytes of a file of a release.
 
-    Reading a pipe or a device might never end. A sparse file takes no space on disk, but its full size in memory.
+    Reading a pipe or a device might never end. A sparse file takes no space on disk, but its full size in memory, so
+    the size is checked first.
 
     Raises:
         OSError: the file is missing, cannot be read, or is not a regular file.
@@ -82,7 +84,7 @@ def read_regular(path: Path, most: int) -> bytes:
 
 
 def _unpacked(file: BinaryIO, most: int, path: Path) -> bytes:
-    """Return the content of a gzip stream, or one byte more than is allowed."""
+    """Return the content of a gzip stream, but at most `most` + 1 bytes of it."""
     try:
         with gzip.open(file) as unpacked:
             return unpacked.read(most + 1)

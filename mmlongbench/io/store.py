@@ -1,7 +1,7 @@
 """Rows in an SQLite file: one table, searched by its first column. This is the only module that uses SQLite.
 
 Threads of a process may share a store, and processes may open the same file at the same time. Subclasses say what the
-rows mean and what to do when a file is lost.
+rows mean and what to do when a file cannot be used.
 """
 
 import errno
@@ -19,7 +19,7 @@ from typing import Any, ClassVar, TypeAlias
 BATCH = 2048
 """Rows that `put` collects for one commit; at most so many are lost when the process is killed."""
 MAX_KEYS = 500
-"""The number of keys that one SQL statement looks up."""
+"""The maximum number of keys that one SQL statement looks up."""
 PATIENCE = 60.0
 """The seconds to wait for another process that writes."""
 _PAUSE = 0.01
@@ -27,7 +27,7 @@ _PAUSE = 0.01
 _PRIMARY = 0xFF
 """The bits of an SQLite error code that say what happened; the others say where."""
 MEMORY = Path(":memory:")
-"""Used instead of a file: rows are kept as long as the store is open."""
+"""The path of a store without a file: its rows are kept as long as the store is open."""
 Value: TypeAlias = bytes | str | int
 Row: TypeAlias = tuple[Any, ...]
 """The values of a row; the key comes first."""
@@ -40,9 +40,10 @@ class Store(ABC):
     columns: ClassVar[str]
     """The columns, as SQL declares them; rows are searched by the first one."""
     unique: ClassVar[int] = 1
-    """The number of first columns whose values must be unique."""
+    """How many of the first columns are the key: no two rows have the same values in all of these."""
     replaces: ClassVar[bool] = False
-    """Whether a new row replaces one with the same values in these columns; otherwise the first row stays."""
+    """Whether a new row replaces the row with the same values in the columns of `unique`; otherwise the old row
+    stays."""
     writes_ahead: ClassVar[bool] = False
     """Whether rows are first written to a log beside the file, so that readers and writers do not wait for each
     other."""
@@ -77,7 +78,7 @@ class Store(ABC):
         try:
             with self._guard:
                 found: Row | None = self._database.execute(self._one, (key,)).fetchone()
-        except sqlite3.Error as error:  # not with `_usable`: this takes a tenth of the time
+        except sqlite3.Error as error:  # without `_usable`, which would take ten times as long
             raise self._fault(error) from error
         return found
 
@@ -89,7 +90,9 @@ class Store(ABC):
             yield from self.select(f"WHERE {self._key} IN ({', '.join('?' * len(batch))})", *batch)
 
     def select(self, where: str, *values: Value) -> Iterator[Row]:
-        """Yield the written rows that meet an SQL condition with a `?` for each value."""
+        """Yield the rows that meet an SQL condition, in which a `?` stands for each value; rows that are not saved yet
+        are not searched.
+        """
         with self._usable():
             yield from self._database.execute(f"SELECT * FROM {self.table} {where}", values)
 
@@ -148,7 +151,9 @@ def _opened(path: Path, is_frozen: bool) -> sqlite3.Connection:
 
 
 def _write_ahead(database: sqlite3.Connection) -> None:
-    """Switch to a log; if two processes switch a new file at the same time, SQLite refuses one of them at once."""
+    """Switch to a log; if two processes switch a new file at the same time, SQLite refuses one of them at once, which
+    then tries again.
+    """
     database.execute("PRAGMA synchronous=FULL")  # so that a written row survives a power failure
     end = time.monotonic() + PATIENCE
     while True:
@@ -162,6 +167,6 @@ def _write_ahead(database: sqlite3.Connection) -> None:
 
 
 def _close(database: sqlite3.Connection, insert: str, waiting: dict[Value, Row]) -> None:
-    with suppress(sqlite3.Error), database:  # rows that were only added can be made again
+    with suppress(sqlite3.Error), database:  # rows that were not saved can be made again
         database.executemany(insert, waiting.values())
     database.close()

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 @contextmanager
 def threads(number: int, stops: Iterable[Callable[[], None]]) -> Iterator[ThreadPoolExecutor]:
-    """Give threads that are waited for at the end; after an error, `stops` are called first, so that the threads give
-    up.
+    """Give a pool of threads, and wait for the threads at the end. After an error, call each of `stops` first, so that
+    the threads give up.
     """
     pool = ThreadPoolExecutor(number)
     try:

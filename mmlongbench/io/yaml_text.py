@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 MAX_BYTES = 1024 * 1024
-"""The maximum size of a text; PyYAML takes about fifteen seconds for it."""
+"""The maximum size of a text, in bytes; PyYAML takes about fifteen seconds for it."""
 MAX_NODES = 1_000_000
 """The maximum number of values and keys, with aliases expanded, because printing and checking expand them."""
 MAX_DEPTH = 100
@@ -16,7 +16,7 @@ MAX_DEPTH = 100
 
 
 def load_yaml(text: str | bytes, loader: type[yaml.SafeLoader] = yaml.SafeLoader, *, twice: bool = True) -> Any:  # noqa: ANN401  (YAML)
-    """Return the value of a YAML text; unless `twice`, no key may occur twice in a mapping.
+    """Return the value of a YAML text; if `twice` is false, no key may occur twice in a mapping.
 
     Raises:
         ValueError: the text is not YAML, or over a limit.

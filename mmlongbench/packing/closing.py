@@ -37,9 +37,9 @@ def closest_sum(costs: Sequence[int], room: int, most: int) -> tuple[int, ...]:
 
 
 def _largest(values: Sequence[int], places: Mapping[int, Sequence[int]], start: int, left: int) -> int | None:
-    """Return the first index from `start` of the largest cost that is not above `left`.
+    """Find the largest cost that is not above `left` and has an index from `start` on; return its first such index.
 
-    `values` are the different costs in rising order; `places` has the indexes of each, in rising order.
+    `values` are the different costs in rising order; `places` has the indexes of each cost, in rising order.
     """
     for at in reversed(range(bisect_right(values, left))):
         indexes = places[values[at]]

@@ -1,6 +1,6 @@
-"""The packer: required units, then the longest prefix of the take order that fits, then the closing units.
+"""The packer takes the required units, then the longest prefix of the take order that fits, then the closing units.
 
-Where the required units do not fit, the error says by how many tokens.
+If the required units do not fit, the error says by how many tokens.
 """
 
 from collections import Counter
@@ -18,7 +18,8 @@ from mmlongbench.prompt import Part, Prompt
 from tokenization import TokenCount
 
 JOINTS = 2
-"""Tokens kept free for each sentence put between others: texts meet at a space there, where prices are not exact."""
+"""Tokens kept free for each needle sentence that is put between other sentences: texts meet at a space there, so that
+prices are not exact."""
 
 
 class DoesNotFitError(MMLongBenchError):
@@ -37,11 +38,11 @@ class Packed:
     taken: tuple[Unit, ...]
     """The units beyond the required ones, in take order."""
     questions: tuple[Question, ...]
-    """The questions that this context is asked."""
+    """The questions that are asked about this context."""
     ran_dry: bool = False
     """Whether the take order was exhausted while there was still room."""
     missing: int = 0
-    """About how many more units of mean size would have fitted, where the take order was exhausted."""
+    """About how many more units of mean size would have fitted; 0 if the take order was not exhausted."""
     left_out: Mapping[str, int] = field(default_factory=dict)
     """The number of excluded units, by reason; the next units of the take order were taken instead."""
 
@@ -57,7 +58,7 @@ class PlacedUnit:
 
     unit: Unit
     start: int
-    """Tokens of the prompt before the unit, by prices."""
+    """Tokens of the prompt before the unit, as a sum of prices."""
     count: TokenCount
 
 
@@ -72,7 +73,7 @@ class PlacedNeedle:
     achieved: float
     """The depth that was reached: haystack tokens before the needle / haystack tokens."""
     start: int
-    """Tokens of the prompt before the needle, by prices."""
+    """Tokens of the prompt before the needle, as a sum of prices."""
     tokens: TokenCount
     """Tokens of the needle alone."""
 
@@ -100,7 +101,7 @@ class PackedExample:
     ran_dry: bool = False
     """Whether the take order was exhausted while there was still room."""
     missing: int = 0
-    """About how many more units of mean size would have fitted, where the take order was exhausted."""
+    """About how many more units of mean size would have fitted; 0 if the take order was not exhausted."""
     left_out: Mapping[str, int] = field(default_factory=dict)
     """The number of excluded units, by reason."""
 
@@ -111,7 +112,7 @@ class PackedExample:
 
 
 def assemble(instruction: Sequence[Part], units: Sequence[Unit], separator: str, question: Sequence[Part]) -> Prompt:
-    """Return the prompt of an example; builders use it to rebuild one from a record."""
+    """Return the prompt of an example; builders use it to rebuild the prompt from a record."""
     return Prompt.of((*instruction, *_between(units, separator), *question))
 
 
@@ -180,7 +181,10 @@ def _missing(costs: Sequence[int], room: int) -> int:
 def _take(
     draft: Draft, length: int, room: int, separator: int, pricer: Pricer
 ) -> tuple[tuple[Unit, ...], bool, Mapping[str, int]]:
-    """Return the longest prefix of the take order that fits, whether the order was exhausted, and what was excluded."""
+    """Return the units taken, whether the take order was exhausted, and the number of excluded units by reason.
+
+    The units are the longest prefix of the take order that fits; then the closing units are exchanged.
+    """
     taken: list[Unit] = []
     spare: list[Unit] = []
     left_out: Counter[str] = Counter()
@@ -237,10 +241,12 @@ def _close(
 def examples(
     draft: Draft, budget: TokenBudget, placements: Sequence[Placement], pricer: Pricer, draws: Draws
 ) -> list[PackedExample]:
-    """Return all examples of a draft at one length: packed once, placed once for each placement, one for each question.
+    """Return all examples of a draft at one length. The context is packed once and placed once for each placement; each
+    placement has one example for each question.
 
-    Sums of prices can be inexact: with another tokenizer, or where a sentence meets others at spaces. Where a placement
-    is over the budget, the excess is kept free and the context is packed again. Each time it shrinks, so this ends.
+    Sums of prices can be inexact: with a tokenizer that is not additive, or where a needle sentence meets other text at
+    a space. If an example is over the budget, the excess is kept free and the context is packed again. The context
+    shrinks each time, so this ends.
 
     Raises:
         DoesNotFitError: the required units alone are over the budget.

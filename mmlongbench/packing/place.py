@@ -1,7 +1,7 @@
 """Where units go: haystack units are sorted by place, needles are put at a depth measured in tokens.
 
-Depth 0 is before the first haystack unit, depth 1 after the last. In between, a needle goes to the unit boundary that
-is nearest to depth × haystack tokens (paper, section 3), so it is off by at most half of a unit.
+Depth 0 is before the first haystack unit, depth 1 after the last. In between, a needle goes to the free unit boundary
+that is nearest to depth × haystack tokens (paper, section 3). So a single needle is off by at most half of a unit.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,7 +33,7 @@ class Depth:
 
 @dataclass(frozen=True, slots=True)
 class Permutation:
-    """A depth drawn for each needle by question, permutation and needle; it is the same at every length."""
+    """A drawn depth for each needle. The draw depends on question, permutation and needle, but not on the length."""
 
     value: int
     """The number of the permutation, counted from 0."""
@@ -41,7 +41,7 @@ class Permutation:
     field = "permutation"
 
     def requested(self, needles: Sequence[Unit], draws: Draws) -> list[float]:
-        """Return a depth for each needle, drawn by its id."""
+        """Return a depth for each needle, drawn with the needle's id."""
         return [draws.fraction(f"permutation {self.value}: {needle.id}") for needle in needles]
 
 

@@ -17,7 +17,7 @@ NOTHING = TokenCount(0, 0)
 
 
 class Prices(Protocol):
-    """The known prices of texts by one tokenizer; a dict of texts and prices can be used."""
+    """The known prices of texts by one tokenizer; it can be a dict from texts to prices."""
 
     def get(self, text: str, /) -> int | None:
         """Return the price of a text in tokens, or None if it is not known."""
@@ -30,7 +30,7 @@ class Pricer:
     """Gives the prices of texts, each tokenised once, and of images by their size."""
 
     def __init__(self, counter: CrossModalCounter, sizes: Mapping[str, Size], prices: Prices | None = None) -> None:
-        """`sizes` maps an image's path to (width, height) in pixels; `prices` are those already known, such as from
+        """`sizes` maps an image's path to (width, height) in pixels; `prices` are those already known, for example from
         earlier builds.
         """
         self.counter = counter
@@ -40,7 +40,7 @@ class Pricer:
         self._costliest: dict[tuple[str, ...], str] = {}
 
     def text(self, text: str) -> int:
-        """Return the tokens that a text adds between newlines."""
+        """Return the tokens that a text adds between two newlines."""
         price = self._prices.get(text)
         if price is None:
             _no_marker(text)
@@ -54,7 +54,7 @@ class Pricer:
         return TokenCount(self.text(part), 0)
 
     def unit(self, unit: Unit) -> TokenCount:
-        """Return the tokens of a unit between newlines, without the separator."""
+        """Return the tokens of a unit between two newlines, without the separator."""
         image = self.part(unit.body).image if isinstance(unit.body, Image) else 0
         return TokenCount(self.text(unit.text), image)
 
@@ -85,7 +85,7 @@ class Pricer:
             ) from error
 
     def _costliest_of(self, texts: tuple[str, ...]) -> str:
-        """Return the text with the most tokens between words; of equals, the longest.
+        """Return the text with the most tokens when it is between two words; of texts with equal counts, the longest.
 
         Where a tokenizer never merges across a blank, the sentence around this text is the costliest too. With any
         other tokenizer a prompt may still be over the budget; then the context is packed again (see `examples`).

@@ -24,7 +24,8 @@ class Slot:
     host: int | None
     """The haystack unit that it is put into, as an index; None: the sentence stands alone."""
     at: int
-    """Sentences of the host before it; for a sentence that stands alone, haystack units before it."""
+    """The number of sentences of the host before this one; for a sentence that stands alone, of haystack units before
+    it."""
     before: int
     """Haystack tokens before the sentence."""
 
@@ -34,7 +35,7 @@ def find_slots(hay: Sequence[Unit], bounds: Sequence[int], depths: Sequence[floa
 
     Args:
         hay: the haystack units in the order of the prompt.
-        bounds: tokens before each of them, and the sum of all.
+        bounds: the tokens before each haystack unit, and at the end the tokens of all units.
         depths: the depth of each needle, from 0 to 1.
         price: returns the tokens of a text.
 
@@ -69,14 +70,17 @@ def with_sentences(unit: Unit, hidden: Sequence[tuple[Slot, Unit]]) -> Unit:
 
 
 def _ends(text: str) -> list[int]:
-    """Return the characters at which a sentence can be put: the edges of the text, and the ends of its sentences."""
+    """Return the positions, in characters, at which a sentence can be put: the edges of the text, and the ends of its
+    sentences.
+    """
     ends = [end for _, end in sentence_spans(text)]
     return [0, *ends[:-1], *([len(text)] if ends else [])]
 
 
 def _inside(hay: Sequence[Unit], bounds: Sequence[int], target: float, free: Set[int], price: Price) -> Slot | None:
-    """Return the boundary between two sentences that is nearest to the target, in the passage around it. None: there is
-    no passage, it has a needle, or no boundary is within half of the passage's tokens.
+    """Return the boundary of two sentences that is nearest to the target, in the passage that contains the target.
+    None: no passage contains it, the passage has a needle already, or every boundary is farther away than half of the
+    passage's tokens.
     """
     host = min(bisect_left(bounds, target), len(bounds) - 1) - 1
     if host not in free or not 0 < target < bounds[-1]:

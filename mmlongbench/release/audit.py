@@ -1,8 +1,8 @@
 """The audit: counts every example again, from its public record and the headers of its images alone.
 
 Tokens are counted without anything that the build computed, such as items or prices; items are only compared with the
-prompt. One example is in memory at a time. Of each other example, the id and digests of the values that must agree are
-kept, about a hundred bytes.
+prompt. One example is in memory at a time. Of all others, only the id and digests of the values that must agree are
+kept, about a hundred bytes an example.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -43,7 +43,7 @@ class Target:
     images: Path | None = None
     """The folder of the images of public files."""
     tokenizer: str | None = None
-    """The path or hub id of the tokenizer, if whoever built the release counted with a tokenizer file of their own."""
+    """The path or hub id of the tokenizer that the release was counted with, if that is a file on this machine."""
     variant: str = ""
     """Another form of the prompt that builders offer beside the released one, such as `oracle`; its counts are compared
     with the length, not with the counts that the build recorded."""
@@ -68,7 +68,7 @@ def _is_public(folder: Path) -> bool:
 
 
 def _is_download(folder: Path) -> bool:
-    """Return whether a folder holds `mmlb_data/` of other origin, without a lock and other files of a build."""
+    """Return whether a folder holds `mmlb_data/` of other origin, without a lock or any other file of a build."""
     ours = (LOCK, ITEMS, REJECTS, ".build")
     return (folder / DATA).is_dir() and not any((folder / name).exists() for name in ours)
 
@@ -122,7 +122,7 @@ def audit(
 def audit_lock(opened: LoadedRelease) -> list[FileAudit]:
     """Compare the parts of a lock with each other, and with the rejects unless their file was changed.
 
-    Returns one entry if something differs, else none.
+    Returns a list with one entry if something differs, and an empty list otherwise.
     """
     lock, root = opened.lock, opened.root
     if lock is None or root is None:
@@ -141,7 +141,7 @@ def audit_lock(opened: LoadedRelease) -> list[FileAudit]:
 
 
 def _compare(opened: LoadedRelease, found: Mapping[str, FileAudit]) -> frozenset[str] | None:
-    """Compare the files of each dataset; return the images that they show, or None if a file could not be read."""
+    """Compare the files of each dataset; return the images that they show, or None if not all files were read."""
     lock, root = opened.lock, opened.root
     facts = [(file, audit.facts) for file in opened.files if (audit := found[file.name]).facts is not None]
     if lock is None or root is None:
@@ -158,13 +158,13 @@ def _compare(opened: LoadedRelease, found: Mapping[str, FileAudit]) -> frozenset
 
 
 _opened_here = cache(Target.open)
-"""The release that a worker has open; a worker lives as long as one audit."""
+"""Opens a release once in each worker; a worker lives as long as one audit."""
 
 
 def _audit_files(
     target: Target, models: tuple[ModelOptions, ...], files: Sequence[PublicFile], workers: int, advance: Advance
 ) -> dict[str, FileAudit]:
-    """Audit the files in other processes, one process for each file; files are started in order."""
+    """Audit the files in other processes, one process for each file; files are started in the given order."""
     found = {}
     names = [file.name for file in files]
     calls = [(target, models, name) for name in names]
@@ -235,7 +235,9 @@ def _end(found: FileAudit, checks: RecordChecks | None) -> None:
 def measured_examples(
     file: PublicFile, found: FileAudit, checks: RecordChecks | None = None
 ) -> Iterator[tuple[str, Measured]]:
-    """Yield (where it is, the measured example) for each example that can be measured; others become problems."""
+    """Yield (where it is, the measured example) for each example that can be measured. Any other example becomes a
+    problem of `found`.
+    """
     dataset = file.dataset
     if dataset is None:
         return

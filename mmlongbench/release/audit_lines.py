@@ -45,7 +45,7 @@ class ModelFigures(_Line):
     not_counted: int
     """The number of examples that could not be read or counted."""
     fits: float
-    """The share of the examples that fit."""
+    """The share of the counted and refused examples that fit the model; 1 if there are none."""
     worst: list[CostlyExample]
     """The costliest examples, the costliest first."""
 

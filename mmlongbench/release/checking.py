@@ -35,7 +35,7 @@ _TINY = 1e-9
 
 
 class RecordChecks:
-    """Checks the records of one file of a release, in their order."""
+    """Checks the records of one file of a release, one after another in the order of the file."""
 
     def __init__(self, file: PublicFile, dataset: AuditedDataset, root: Path, lock: Lock) -> None:
         """Prepare to check the records of `file` in the release `root`, whose lock is `lock`."""
@@ -107,7 +107,7 @@ class RecordChecks:
                 yield "a question does not have one example at each placement of the lock", f"{id}: at {said}"
 
     def _varied(self, record: Record, made: Measured) -> Iterator[Problem]:
-        """Yield which values differ from other records of the same question, although they must be the same."""
+        """Yield values that must be the same in all records of a question but differ, and a missing answer."""
         builder = self._dataset.builder
         key = f"{made.id}" if not builder.spec.is_answer_of_context else f"{made.id} {made.placement}"
         gold = builder.gold(record)
@@ -251,7 +251,7 @@ def compare_files(
 
 
 def _others(file: PublicFile, facts: Facts, pool: Sequence[tuple[PublicFile, Facts]]) -> Iterator[tuple[str, str, str]]:
-    """Yield the first question of a file whose answer or needles differ from those in another file."""
+    """Yield the first question whose answer differs from that in another file, and the first whose needles differ."""
     for what in ("answer", "needles"):
         ours = facts.answers if what == "answer" else facts.needles
         for other_file, other in pool:

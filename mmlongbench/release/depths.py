@@ -38,8 +38,8 @@ class Haystack:
         """Return whether a needle is at the free place that is nearest to a requested depth.
 
         A needle that is a unit must be between two units of the haystack. A needle sentence may be inside a unit; its
-        distance from the depth is at most half of this unit's tokens. `taken` are the numbers of the boundaries that
-        are not free.
+        distance from the depth is at most half of the tokens of the unit at that depth. `taken` are the numbers of the
+        boundaries that are not free.
         """
         if not is_number(depth):
             return False
@@ -51,7 +51,7 @@ class Haystack:
         return all(number in taken for number in range(low, high))
 
     def taken_by(self, needle: int, *, is_wide: bool) -> range:
-        """Return the numbers of the boundaries that a needle takes; with `is_wide`, also those of its unit."""
+        """Return the numbers of the boundaries that a needle takes; with `is_wide`, also one before and one after."""
         low = bisect_left(self.bounds, self.before[needle] - self.slack - _ROUNDING)
         high = bisect_right(self.bounds, self.before[needle] + self.slack + _ROUNDING)
         return range(low - 1, high + 1) if is_wide else range(low, high)
@@ -64,7 +64,7 @@ class Haystack:
         return abs(float(depth) * self.tokens - self.before[needle])  # type: ignore[arg-type]
 
     def _half(self, target: float) -> float:
-        """Return half of the tokens of the unit at a place; near a boundary, of the larger of its two units."""
+        """Return half of the tokens of the unit at a place; near a boundary, the larger of the two units counts."""
         spans = [after - before for before, after in pairwise(self.bounds)] or [0]
         slack = self.slack + _ROUNDING
         first, last = (bisect_left(self.bounds, target + by) - 1 for by in (-slack, slack))
@@ -141,7 +141,7 @@ def _unrequested(
 
 
 def numbers_of(starts: Sequence[Any], found: Sequence[Found]) -> list[int | None]:
-    """Return for each start the number of its needle in reading order; no needle is used twice."""
+    """Return for each start the number of its needle in reading order, or None. No needle is used twice."""
     left: dict[int, list[int]] = defaultdict(list)
     for number in reversed(range(len(found))):
         left[found[number].start].append(number)

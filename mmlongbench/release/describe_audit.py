@@ -4,7 +4,11 @@ from mmlongbench.release.findings import ModelTally
 
 
 def tokens_text(tally: ModelTally) -> str:
-    """Return the mean tokens of a file on a model and the share of examples over the window, or n/a."""
+    """Return the mean tokens of a file on a model, with the share of examples over the window.
+
+    Returns `n/a` if an example has too many images, `refused` if the model refuses every example, and `not counted` if
+    no example could be counted.
+    """
     if tally.over_images:
         return "n/a"
     if not tally.tokens.n:

@@ -8,9 +8,9 @@ from itertools import takewhile
 SHORT = 70
 """The maximum characters of a value that is shown whole; a SHA-256 has fewer."""
 _AROUND = 20
-"""The characters that are shown of a long text, from the first difference."""
+"""How many characters of a long text are shown, from the first difference on."""
 _UNITS = 5
-"""The number of units of each kind that are named."""
+"""The maximum number of units that are named for each kind of difference, such as `removed`."""
 _PLACED = ("position", "start")
 """The fields of a unit that depend on the units before it."""
 
@@ -99,7 +99,7 @@ def _longest_rise(numbers: Sequence[int]) -> set[int]:
     >>> sorted(_longest_rise([5, 0, 1, 3, 2]))
     [0, 1, 2]
     """
-    ends: list[int] = []  # the smallest number that ends a rising sequence of each length
+    ends: list[int] = []  # for each length, the smallest number at the end of a rising sequence
     before: dict[int, int | None] = {}
     for number in numbers:
         at = bisect_left(ends, number)

@@ -31,7 +31,7 @@ class Named:
 
     @classmethod
     def of(cls, names: Sequence[str], limit: int | None = None) -> "Named":
-        """Count all names, and keep the first `limit`."""
+        """Count all names, and keep the first `limit` of them; None: all."""
         return cls(len(names), tuple(names[:limit]))
 
 
@@ -52,7 +52,7 @@ class FileDifference:
     only_in_b: Named = Named()
     """Examples that only the second release has."""
     first: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """What differs in the first of the different examples, by name."""
+    """What differs in each of the first examples that differ, by the example's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class ReleaseDifference:
     """The differences between two releases."""
 
     lock: tuple[tuple[str, str], ...]
-    """(where, in words) for each difference of the manifests, sources, versions and counts."""
+    """(where, the difference in words) for each difference of the manifests, sources, versions and counts."""
     only_in_a: Mapping[str, Named]
     """Files that only the first release has, by the folder at the top."""
     only_in_b: Mapping[str, Named]
@@ -89,7 +89,7 @@ def diff(a: Path, b: Path, progress: Progress, limit: int = 5) -> ReleaseDiffere
         a: one release.
         b: the other.
         progress: shows the bar.
-        limit: how many examples of a file, and images, are named; the others are only counted.
+        limit: how many examples of a file, and how many images, are named; the others are only counted.
 
     Raises:
         ReleaseError: one of them is not a release.
@@ -121,8 +121,8 @@ def diff(a: Path, b: Path, progress: Progress, limit: int = 5) -> ReleaseDiffere
 
 
 def _by_folder(names: Sequence[str], limit: int) -> dict[str, Named]:
-    """Group by folder the files that only one release has. All of them are named, except that only the first `limit`
-    images are.
+    """Group by folder the files that only one release has. Of images the names of the first `limit` are kept, of other
+    files all names.
     """
     folders: dict[str, list[str]] = {}
     for name in names:
@@ -213,7 +213,7 @@ def _example_differences(name: str, ours: Examples, theirs: Examples, limit: int
 
 
 def _said(one: object, other: object) -> list[str]:
-    """Return what differs between two examples: the fields of records, the units of contexts."""
+    """Return what differs between two examples: fields if they are records, units if they are contexts."""
     try:
         if isinstance(one, list) and isinstance(other, list):
             said = list(contexts(one, other))

@@ -48,7 +48,7 @@ class Lines:
         self._starts: dict[str, int] = {}
         self.digests: dict[str, bytes] = {}
         self.unreadable: list[str] = []
-        """The lines that are not JSON objects."""
+        """The names of the lines that are not JSON objects."""
         names = _Names()
         with path.open("rb") as file:
             for number, start, whole in bounded_lines(file):
@@ -70,7 +70,7 @@ class Lines:
 
 
 class Units:
-    """The examples of a file of items: for each, the rows of its units in the order of the context."""
+    """The examples of a file of items; an example is the list of its units' rows, in the order of the context."""
 
     def __init__(self, path: Path) -> None:
         """Read the whole file once.
@@ -141,7 +141,7 @@ def _digest(data: bytes) -> bytes:
 
 
 def _value(line: bytes) -> dict[str, object] | str:
-    """Return the object of a line, or the line itself if it has none."""
+    """Return the JSON object of a line, or the line itself as text if it has none."""
     try:
         value: object = json.loads(line)
     except (ValueError, RecursionError):

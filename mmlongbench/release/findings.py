@@ -84,7 +84,7 @@ class ModelTally:
     shares: Histogram = field(default_factory=Histogram)
     """Prompt and reserve of each example, as a share of the window."""
     costliest: dict[str, int] = field(default_factory=dict)
-    """The tokens of the costliest examples by id; for each id, those of its costliest example."""
+    """The tokens of the costliest example of each id, by id; only the `WORST` ids with the most tokens are kept."""
 
     def add(self, id: str, total: int) -> None:
         """Add one example."""
@@ -148,7 +148,7 @@ class Facts:
 
     is_bundle: bool
     lines: int = 0
-    """The examples of the file, including those that could not be read."""
+    """The number of examples of the file, including those that could not be read."""
     is_read: bool = True
     """Whether all examples could be read and counted."""
     placements: dict[str, list[float | None]] = field(default_factory=dict)
@@ -160,7 +160,7 @@ class Facts:
     is_by_line: bool = False
     """Whether all units of some example begin lines, and are so many that it cannot be chance."""
     astray: str = ""
-    """The first example whose units do not begin lines; empty if there is none."""
+    """The id of the first example whose units could all begin lines but do not; empty if there is none."""
     shown: set[str] = field(default_factory=set)
     """The images of all prompts."""
 

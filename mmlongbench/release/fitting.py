@@ -42,7 +42,7 @@ class Fit:
 
 
 def fit(target: Target, asked: ModelOptions) -> Fit:
-    """Return a factor at which every example fits the window, while at a hundredth more one does not.
+    """Return a factor at which every example fits the window, while at a factor larger by 0.01 some example does not.
 
     Trying a factor takes one pass over the release; memory does not grow. Sides are rounded down, to at least one
     pixel. With rules that cut images into tiles, a larger factor may fit again.

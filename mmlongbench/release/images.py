@@ -17,7 +17,7 @@ class ImageSizes(Mapping[str, tuple[int, int]]):
         self.turned: set[str] = set()
         """The known images that their EXIF orientation rotates or mirrors."""
         self.odd: dict[str, tuple[str, ...]] = {}
-        """What is odd about image files, for those with anything odd."""
+        """What is odd about an image file, by path; only files with something odd are in it."""
 
     def __getitem__(self, path: str) -> tuple[int, int]:
         """Return the size of one image.

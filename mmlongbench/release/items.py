@@ -24,7 +24,7 @@ _Row: TypeAlias = dict[str, object]
 _Key: TypeAlias = tuple[object, object]
 """The id and the placement of a row, in the form that the file has."""
 _AHEAD = 16
-"""How many examples the items may be ahead of the examples that can be counted."""
+"""How many examples of the items are read ahead, because examples that could not be counted are skipped."""
 _READ = 1024
 """How many rows of items are read at once."""
 _MAX_UNITS = 2
@@ -51,8 +51,8 @@ class Item(TypedDict):
     """The unit's id."""
     role: str
     inside: NotRequired[str | None]
-    """The ids of the needles inside the unit, separated by blanks; blanks and percent signs in them are escaped as in a
-    URL."""
+    """The ids of the needles inside the unit, separated by blanks; blanks and percent signs in the ids are escaped as
+    in a URL."""
     image: str | None
     """The path of an image below `mmlb_image/`; None for a text."""
     start: int
@@ -81,7 +81,7 @@ class Items:
         return self._passed or next((f"{id}, {placement}" for id, placement in keys), "")
 
     def of(self, file: "PublicFile", made: "Measured") -> Sequence[Item]:
-        """Return the items of an example; empty if the release has none. Examples come in the order of the file.
+        """Return the items of an example; empty if the release has none. Call it in the order of the file's examples.
 
         Raises:
             NoItemError: a row of the example is not a valid item.
@@ -194,7 +194,9 @@ def _batches(table: "pq.ParquetFile", file: str) -> "Iterator[pa.RecordBatch]":
 
 
 def _rows(batch: "pa.RecordBatch") -> Iterator[_Row]:
-    """Yield the rows of a batch; equal texts share one object, because a small file may repeat a text in every row."""
+    """Yield the rows of a batch; equal texts share one object, so that a small file that repeats a text in every row
+    needs little memory.
+    """
     columns: list[list[object]] = []
     for name in batch.schema.names:
         column = batch[name]

@@ -66,7 +66,7 @@ class PublicFile:
     sizes: ImageSizes
     """The sizes of the images that its records name."""
     sha256: str | None = None
-    """The SHA-256 in the lock."""
+    """The SHA-256 in the lock; None if the lock does not have the file."""
     is_bundle: bool = False
     """Whether it is the second file that a task makes of its records (`TaskSpec.bundle`)."""
 
@@ -76,7 +76,7 @@ class LoadedRelease:
     """The files to audit."""
 
     files: tuple[PublicFile, ...]
-    """The files by name, in the order of lengths."""
+    """The files, sorted by name; numbers in names, such as lengths, are compared as numbers."""
     lock: Lock | None
     """The lock; None for files of other origin."""
     missing: tuple[str, ...] = ()
@@ -164,7 +164,7 @@ def _installed() -> Iterable[AuditedDataset]:
 
 
 def _varied(datasets: Iterable[AuditedDataset], variant: str) -> list[AuditedDataset]:
-    """Return the datasets that offer a variant, set to give prompts in this form."""
+    """Return all datasets; those that offer the variant are set to give prompts in this form."""
     listed = list(datasets)
     if not variant:
         return listed
@@ -212,7 +212,7 @@ def _ordered(files: Iterable[PublicFile]) -> tuple[PublicFile, ...]:
 
 
 def by_length(path: str) -> list[tuple[int, str]]:
-    """Return names in the order of the numbers in them: K8 before K16."""
+    """Return a key to sort names by, which compares the numbers in them: K8 is before K16."""
     return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", path)]
 
 

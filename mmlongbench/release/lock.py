@@ -53,13 +53,13 @@ class QuestionCounts(_Part):
     not_selected: _Count = 0
     """The rows that the builder does not ask about."""
     rejected: _Counts = {}
-    """Rejected rows, by reason; the following fields are by reason too."""
+    """The rejected rows, by reason."""
     skipped: _Counts = {}
-    """The rows that the benchmark itself leaves out."""
+    """The rows that the benchmark itself leaves out, by reason."""
     repaired: _Counts = {}
-    """The rows that were repaired when they were read."""
+    """The rows that were repaired when they were read, by repair."""
     noted: _Counts = {}
-    """How many questions have each note of their draft."""
+    """How many questions have each phrase of `Draft.noted`."""
 
 
 class CellCounts(_Part):
@@ -75,7 +75,7 @@ class CellCounts(_Part):
     ran_dry: _Count
     """Examples whose take order was exhausted while there was still room."""
     not_asked: _Count = 0
-    """Questions that no context of this length shows."""
+    """Questions whose group no context of this length shows (`Question.group`)."""
     missing_classes: _Count = 0
     """Classes that contexts of this length should show and the source does not have."""
     missing_units: _Count = 0
@@ -279,8 +279,8 @@ def lock_json(release: Path) -> dict[str, Any]:
 
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Return a JSON object whose keys are unique; of a repeated key, some readers would take the first, others the
-    last.
+    """Return a JSON object; raise an error if a key is repeated, because some readers would take its first value,
+    others its last.
     """
     found: dict[str, object] = {}
     for key, value in pairs:

@@ -1,4 +1,4 @@
-"""Checks that a lock agrees with itself and with the rejects: datasets, lengths, counts, versions. Reads no public
+"""Checks that a lock agrees with itself and with the rejects: datasets, lengths, counts, versions. It reads no public
 file.
 """
 

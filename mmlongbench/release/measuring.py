@@ -48,10 +48,10 @@ class Measured:
 def measure(
     id: str, record: Record, prompt: Prompt, counter: CrossModalCounter, sizes: ImageSizes, reserve: int | None
 ) -> Measured:
-    """Measure a record; the reserve is its own `tokens.reserve` if it has one, else `reserve`.
+    """Measure a record; the reserve is the record's own `tokens.reserve`, or `reserve` if it has none.
 
     Raises:
-        KeyError: there is neither.
+        KeyError: the record has no `tokens.reserve`, and `reserve` is None.
         ReleaseError: an image is missing or broken, or the reserve is not a number of tokens.
 
     """
@@ -68,7 +68,7 @@ def measure(
 
 
 def _own_reserve(record: Record, otherwise: int) -> object:
-    """Return the reserve that a record of other origin states; else the given value."""
+    """Return the reserve that a record of other origin states, or `otherwise` if it states none."""
     tokens = record.get("tokens")
     return tokens.get("reserve", otherwise) if isinstance(tokens, dict) else otherwise
 

@@ -10,7 +10,7 @@ from mmlongbench.manifest.model import length_of
 from tokenization import TextTokenizer, TokenizationError, VisionRule, load_tokenizer, vision_rule, vision_rules
 
 ALL = "all"
-"""The name for every model family, each with its usual setting."""
+"""The name that stands for all models, without those that are only a variant of another model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class ModelOptions:
     """A path or hub id; None: text is counted as in the release."""
 
     def open(self) -> "Model":
-        """Return the model with its rule and tokenizer; each process opens it once."""
+        """Return the model with its rule and tokenizer; a process loads each tokenizer once."""
         rule = vision_rule(self.name)
         text = _tokenizer(self.tokenizer) if self.tokenizer else None
         return Model(self.name, rule, self.window, rule.max_images, text)

@@ -28,7 +28,7 @@ class Example:
     id: str
     """The id of its question, the same at every length and placement."""
     file: str
-    """The public file that it is in, below `mmlb_data/`; a prediction names it."""
+    """The public file of the example, below `mmlb_data/`; its predictions name this file."""
     record: Record
     """The public JSON, as it is in the file."""
     prompt: Prompt
@@ -40,7 +40,7 @@ class Example:
     tokens: TokenCount
     """Tokens of text and of images in the prompt, as the build counted them. `mmlongbench.audit` counts them again."""
     facets: Mapping[str, Sequence[str]]
-    """The groups that it is in, by facet; a report breaks scores down by them."""
+    """The groups that the example is in, by facet, such as `answer format`; a report shows the score of each group."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 No code is shared with the packer: the tokens before a place are those of the lines and images before it. Positions are
 exact if the tokenizer is additive, as the embedded one is, and units begin lines. If several units are in one line, the
-positions in the items are sums of prices, and each unit may be a few tokens away from them.
+positions in the items are sums of prices, and a unit may be a few tokens away from its position.
 """
 
 from bisect import bisect_left, bisect_right
@@ -21,7 +21,8 @@ NEEDLES = ("gold", "needle")
 JOINT = 2
 """The tokens by which the cost of a sentence between others may differ from its cost alone."""
 _MAX_DRIFT = 4
-"""The tokens by which each joint within a line may add to the difference between sums of prices and the prompt."""
+"""How many tokens each joint of two units within a line may add to the difference between a sum of prices and the real
+count."""
 _BY_LINE = 0.75
 """If at least this share of the units begin lines, all of them must."""
 _ENOUGH = 4
@@ -93,7 +94,7 @@ class Ruler:
         return bisect_right(self._lines, last) - bisect_right(self._lines, first)
 
     def line_of(self, tokens: int) -> int:
-        """Return the first character of the line that begins, or ends, after so many tokens."""
+        """Return where the last line begins that has at most so many tokens before it, as a character of the text."""
         return self._chars[max(0, bisect_right(self._lines, tokens) - 1)]
 
     def _text_before(self, char: int) -> int:
@@ -208,7 +209,8 @@ def _unit_at(
 ) -> int | None:
     """Return the number of the needle unit at a place.
 
-    Within a line several units are possible: the first one without a needle is returned, else the first one.
+    Within a line several units are possible: the first one without a needle is returned, or the first one if all have
+    needles. None: no needle unit is there.
     """
     nearest = bisect_right(starts, start) - 1
     is_image = isinstance(needle, Image)
@@ -240,7 +242,7 @@ class NeedlePlaces:
         self._left: dict[Part, Iterator[int]] = {}
 
     def take(self, needle: Part) -> int:
-        """Return the next place of a needle: the character of a text, the number of an image among all images.
+        """Return the next place of a needle: the first character of a text, or the number of an image among all images.
 
         Raises:
             ReleaseError: there is no such place.
@@ -272,7 +274,7 @@ class NeedlePlaces:
 
 
 def needle_items(items: Sequence[Item]) -> list[Found]:
-    """Return the needles as the items state them, if none is inside a unit."""
+    """Return the needles as the items state them; it is called only if no needle is inside a unit."""
     gap = separator(items)
     return [Found(item["start"], _tokens(item) + gap, is_sentence=False) for item in items if _is_needle(item)]
 
@@ -296,7 +298,7 @@ def separator(items: Sequence[Item]) -> int:
 def items_faults(items: Sequence[Item], layout: Layout | None, made: Measured) -> Iterator[str]:
     """Yield differences between the items of an example and its prompt.
 
-    `layout` is None if the tokenizer is not additive: then starts are estimates, and only their sums are checked.
+    `layout` is None if the tokenizer is not additive: then starts are estimates, and are compared only with each other.
     """
     if [item["position"] for item in items] != list(range(len(items))):
         yield "positions are not 0, 1, 2, …"
@@ -323,8 +325,9 @@ def items_faults(items: Sequence[Item], layout: Layout | None, made: Measured) -
 
 
 def _images_fault(layout: Layout, first: int) -> str:
-    """Return the first difference between the images of the units and those of the prompt, from its image `first` on;
-    empty if there is none.
+    """Return the first difference between the images of the units and those of the prompt; empty if there is none.
+
+    The first image of the units is image `first` of the prompt.
     """
     costs = layout.ruler.image_tokens
     shown = [(number, item) for number, item in enumerate(layout.items) if item["image"]]

@@ -19,7 +19,7 @@ class Row:
 def table(audits: Iterable[FileAudit], paper: Mapping[str, Sequence[float]]) -> list[Row]:
     """Return a row for each dataset; those with a `.json` file come first, the others are in the given order.
 
-    If a length has a bundle (`.json`) and a file of the same records, the records are counted. `paper` has the paper's
+    If a length has a bundle (`.json`) and a file of the same records, the latter is counted. `paper` has the paper's
     numbers of a dataset at the standard lengths.
     """
     found: dict[str, dict[int, tuple[float, float]]] = {}

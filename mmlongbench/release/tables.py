@@ -33,7 +33,7 @@ class Writer(Protocol):
 
 
 def example_row(file: PublicFile, made: Measured, models: Sequence[Model]) -> dict[str, object]:
-    """Return the row with the cost of one example; a model that refuses an image has no number."""
+    """Return the row with the cost of one example; the columns of a model that refuses an image have None."""
     row: dict[str, object] = {
         "file": file.name,
         "id": made.id,
@@ -83,7 +83,9 @@ def unit_rows(
 
 
 def _cost(model: Model, made: Measured, place: int | None) -> int | None:
-    """Return the tokens of the image at a place (from 0) on a model; None if the model refuses it."""
+    """Return the tokens of the image at a place (from 0) on a model; None if the model refuses it, 0 if there is no
+    place.
+    """
     if place is None:
         return 0
     try:

@@ -52,7 +52,7 @@ class Verified:
     files: int
     """The number of files in the lock."""
     images: int
-    """How many of them are images."""
+    """How many of these files are images."""
     problems: tuple[Problem, ...]
     """The problems, by file; empty if there are none."""
     note: str = ""
@@ -92,7 +92,7 @@ def verify(release: Path, progress: Progress, workers: int = 1) -> Verified:
 
 
 def _of_the_lock(release: Path) -> tuple[list[Problem], str]:
-    """Return the impossible entries of the lock (manifest, counts). If they could not be checked, also return why."""
+    """Return the problems of the lock's manifest and counts, and a note: empty, or why these could not be checked."""
     try:
         found = audit_lock(load_release(release))
     except (NotHereError, PluginError) as error:
@@ -211,8 +211,8 @@ def _sibling(found: LoadedRelease, file: PublicFile, damaged: set[str]) -> Publi
 
 
 def _unlike(name: str, file: PublicFile, sibling: PublicFile) -> Iterator[Problem]:
-    """Yield lines that differ from another length in fields that are usually the same there, such as an edited
-    answer.
+    """Yield lines in which a field, such as an edited answer, differs from the same example at another length. Fields
+    that differ in many examples are not compared.
     """
     ours, theirs = Lines(file.path), Lines(sibling.path)
     tallies: dict[str, _Tally] = {}
@@ -232,7 +232,7 @@ def _unlike(name: str, file: PublicFile, sibling: PublicFile) -> Iterator[Proble
 
 @dataclass(slots=True)
 class _Tally:
-    """Counts how often a field differs, and where first, by (line, example)."""
+    """Counts how often a field differs; `first` says how, by (line, example), for the first differences."""
 
     pairs: int = 0
     differ: int = 0

@@ -1,8 +1,9 @@
 """What task authors import: the classes that they subclass and the values that they receive.
 
 Use `import mmlongbench.task as mt`, or import a few names with `from mmlongbench.task import Fault, Row`. Builders,
-readers and samples import nothing else of the engine; inside the engine, imports name the module that defines a thing.
-To build, read and score releases, use `import mmlongbench as mm`. This package knows no manifest and no build.
+readers and samples import nothing else of the engine; modules of the engine import each name from the module that
+defines it. To build, read and score releases, use `import mmlongbench as mm`. This package knows no manifest and no
+build.
 """
 
 from mmlongbench.corpus.info import Passage

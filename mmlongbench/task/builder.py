@@ -71,8 +71,8 @@ class Builder(ABC, Generic[RowT]):
         raise DraftError(f"there is no variant {variant!r} of dataset {self.dataset!r}")
 
     def selects(self, sources: Sources) -> Callable[[RowT], bool] | None:
-        """Return a function that tells whether a row is asked about at all; None: every row is. It is applied before
-        sampling.
+        """Return a function that says whether a row is asked about at all; None: every row is. The engine applies it
+        before it draws the sample.
         """
         return None
 
@@ -114,15 +114,17 @@ class Builder(ABC, Generic[RowT]):
         return str(record.get("source_id", ""))
 
     def needles(self, record: Record) -> Sequence[Part] | None:
-        """Return every needle as the prompt shows it: an image, or a text from its first character on.
+        """Return every needle as the prompt shows it: an image, or a text that begins where the needle begins.
 
-        The audit looks for them in the prompt. They are the same at every length and placement of a question. Where two
-        are alike, they come in the order of the prompt. None: the record does not say.
+        The audit looks for the needles in the prompt. They are the same at every length and placement of a question.
+        Equal needles must be in the order of the prompt. None: the record does not say.
         """
         return None
 
     def facets(self, record: Record) -> Mapping[str, Sequence[str]]:
-        """Return the groups that a record is in, by facet; a report breaks scores down by them."""
+        """Return the groups that a record is in, by facet, such as `answer format`; a report shows the score of each
+        group.
+        """
         return {}
 
     def cluster(self, record: Record) -> str:
@@ -146,7 +148,7 @@ class SharedContextBuilder(Builder[RowT]):
     @abstractmethod
     def contexts(self, rows: Sequence[RowT], sources: Sources) -> Sequence[Draft]:
         """Return all contexts of the dataset, made of all chosen rows. The record of each question is made from one of
-        them.
+        these contexts.
         """
 
 
@@ -157,8 +159,8 @@ class ExaminingBuilder(Builder[RowT]):
     def suspects(self, rows: Sequence[RowT], sources: Sources) -> Iterable[Suspect]:
         """Return the rows whose annotation may be wrong, as far as the texts of pages show.
 
-        `sources` has only the rows and the documents that `examined_documents` names. Errata are not applied, so an
-        annotation that they correct is found again.
+        `sources` has only its rows, and the documents that `examined_documents` returns. Errata are not applied, so an
+        annotation that the errata correct is found again.
         """
 
     @abstractmethod

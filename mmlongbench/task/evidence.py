@@ -14,11 +14,11 @@ class Evidence:
     document: str | None = None
     """The name of the document, as the release spells it; None if the record names none."""
     pages: tuple[int, ...] = ()
-    """The numbers of the pages that hold the answer, ascending; the prompt may not show all of them."""
+    """The numbers of the pages that hold the answer, ascending; the prompt may show only some of them."""
     shown: tuple[int, ...] = ()
     """The numbers of the pages of this document that the prompt shows, each once, in the order of the prompt."""
     images: Mapping[int, str] = field(default_factory=dict)
-    """The image path, by number, of each page in `shown`, and of each page that holds the answer or is directly before
-    or after such a page; the release may not have the images of pages that are not shown."""
+    """Image paths, by page number: those of the pages in `shown`, of the pages that hold the answer, and of the pages
+    directly before and after these. The release may lack the image of a page that is not in `shown`."""
     texts: Mapping[int, str] = field(default_factory=dict)
     """The text of each page in `shown`, by number, if the prompt shows texts."""

@@ -1,5 +1,5 @@
-"""Names and formats of released files. One pattern both writes and recognises a name; one format both writes and
-reads.
+"""Names and formats of released files. A pattern writes a name and recognises it again; a format writes records and
+reads them again.
 """
 
 import json
@@ -65,7 +65,7 @@ class FileFormat(ABC):
 
     @abstractmethod
     def bundle(self, records: Iterable[Record]) -> Iterator[bytes]:
-        """Return the file's bytes, piece by piece."""
+        """Return the bytes of a file with these records, piece by piece."""
 
     @abstractmethod
     def unbundle(self, path: Path) -> Iterator[tuple[str, Record]]:
@@ -78,7 +78,7 @@ class FileFormat(ABC):
 
     def read(self, path: Path) -> Iterator[tuple[str, Record | ReleaseError]]:
         """Yield (where, record) as `unbundle` does; a format that can continue after a bad record yields a ReleaseError
-        for it.
+        in its place.
         """
         return self.unbundle(path)
 
@@ -126,5 +126,5 @@ JSON_LINES = JsonLines()
 
 
 def to_json(value: object) -> bytes:
-    """Return one line of JSON: UTF-8, with a newline at the end; undecodable bytes of a file's name are escaped."""
+    """Return one line of JSON: UTF-8, with a newline at the end. Bytes of file names that are no text are escaped."""
     return (json.dumps(value, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")

@@ -23,15 +23,15 @@ PROFILES: tuple[Profile, ...] = ("official", "paper", "ours")
 for another."""
 
 LENIENT = "lenient"
-"""The choice of metrics whose scores are an upper bound. They enter an average only if a user asks for it."""
+"""The word in `Metric.choices` of metrics whose scores are an upper bound. Such scores enter an average only if a user
+asks for it."""
 
 Details: TypeAlias = Mapping[str, Any]
-"""The values that a metric gives beside the score: numbers (reports show their means), flags, short texts; all of
-JSON's types.
+"""The values that a metric gives beside the score: numbers, whose means reports show, flags and short texts. JSON must
+be able to hold all of them.
 
 A detail called `<parameter>_<value>`, such as `alpha_0.5`, is the score under another value of a parameter; reports
-compare these.
-"""
+compare these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +90,8 @@ class Judge:
     url: str
     """The address, such as `http://127.0.0.1:8000/v1`."""
     models: tuple[str, ...]
-    """One judge, or the members of a committee; empty: the model that the public code uses, if the metric knows
-    it."""
+    """One judge, or the members of a committee; empty: the model that the public code uses, if the metric knows that
+    model."""
     cache: Path | None = None
     """An SQLite file that keeps every answer; a call whose answer is there is not made again."""
     concurrency: int = 8
@@ -111,7 +111,7 @@ class Judge:
         """Accept one model instead of a tuple, and a text instead of a path.
 
         Raises:
-            ScoringError: a model is no name.
+            ScoringError: an entry of `models` is not a name.
 
         """
         models = (self.models,) if isinstance(self.models, str) else tuple(self.models)
@@ -129,10 +129,11 @@ class Settings:
     judge: Judge | None = None
     """The endpoint of the judges; None: no judge is called."""
     judge_prompts: tuple[Path, ...] = ()
-    """Files with the prompts of the public code, or a checkout of it; judges that use them have the profile
-    `official`."""
+    """Files with the prompts of the public code, or a checkout of that code. Judges that use these prompts have the
+    profile `official`."""
     documents: Path | None = None
-    """The folder of PDFs that the questions are about, `<document>.pdf` (SMuDGE, texts for a committee)."""
+    """The folder of the PDFs that the questions are about, each named `<document>.pdf` (for SMuDGE, and for the page
+    texts that a committee sees)."""
     words: Path | None = None
     """A list of words and boxes, as lines of JSON, used instead of the PDFs' own words (SMuDGE)."""
     alphas: tuple[float, ...] = (0.25,)
@@ -142,7 +143,7 @@ class Settings:
     images: Path | None = None
     """The release's folder of images (a committee sees the gold pages)."""
     data: Path | None = None
-    """The release's folder of public files (claims of gold summaries are beside them)."""
+    """The release's folder of public files (claims of gold summaries are beside these files)."""
     profile: Profile | None = None
     """The profile that every metric must follow; None: each metric follows its own default."""
 
@@ -197,11 +198,11 @@ class Metric(ABC):
     profiles: ClassVar[Mapping[Profile, str]] = {"ours": ""}
     """The profiles that the metric offers, each with the code or paper that its rules come from.
 
-    A metric that uses the rules of a public code for something which that code does not do, such as `mmlongbench-doc`,
-    has the profile `ours` and names that code as its source.
-    """
+    A metric may apply the rules of a public code to something that the code itself does not do. Such a metric, for
+    example `mmlongbench-doc`, has the profile `ours` and names the public code as its source."""
     choices: tuple[str, ...] = ()
-    """The settings that change its scores within the profile, each in a few words, such as `rule-extracted`."""
+    """The settings that change the metric's scores within the profile, each in a few words, such as
+    `rule-extracted`."""
     notes: tuple[str, ...] = ()
     """What a reader of the scores must know about the settings, each note in one sentence."""
     concurrency: int = 1
@@ -209,7 +210,7 @@ class Metric(ABC):
     settings: Settings
     """The options of the run."""
     profile: Profile
-    """The profile that it follows under its settings."""
+    """The profile that the metric follows under these settings."""
     follows: str
     """The code or paper that the rules of the profile come from."""
 
@@ -232,8 +233,8 @@ class Metric(ABC):
         """Return why the answer of an example cannot be scored, whatever the model's output; empty if no reason is
         known.
 
-        A build calls this for every answer, and ends at the first fault. The prediction is empty then, and the settings
-        are the defaults: without a judge, without a folder of documents.
+        A build calls this for every answer, and ends at the first fault. In such a call the prediction is empty, and
+        the settings are the defaults: without a judge, without a folder of documents.
         """
         return ""
 
@@ -249,7 +250,7 @@ class Metric(ABC):
         return {}
 
     def usage(self) -> Mapping[str, float]:
-        """Return the calls, tokens and failures so far, by name; empty for a metric that calls no model."""
+        """Return the numbers of calls, tokens and failures so far, by name; empty for a metric that calls no model."""
         return {}
 
     def stop(self) -> None:  # noqa: B027  (most metrics have nothing to stop)
@@ -265,8 +266,8 @@ class MetricWithTotals(Metric):
     @classmethod
     @abstractmethod
     def totals(cls, scored: Sequence[Score]) -> Mapping[str, float]:
-        """Return the figures of the examples of a file, by name; they are the same for scores that were read from a
-        file.
+        """Return the figures of a file, by name, from the scores of its examples. Scores that were read from a file
+        give the same figures as the original scores.
         """
 
 

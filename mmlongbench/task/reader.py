@@ -53,7 +53,7 @@ class Reader(ABC, Generic[RowT]):
 
     @abstractmethod
     def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
-        """Yield every row as the source has it, in its order; or the fault of a row that cannot be read at all."""
+        """Yield every row as the source has it, in the source's order; if a row cannot be read at all, its fault."""
 
     @abstractmethod
     def row(self, raw: RawRow, sources: SourcePaths) -> RowT | Fault:
@@ -62,8 +62,8 @@ class Reader(ABC, Generic[RowT]):
         """
 
     def documents(self, sources: SourcePaths) -> Mapping[str, Pages | Fault]:
-        """Return all documents of the rows and of the padding, by id: each a PDF, page images, or a fault that refuses
-        it.
+        """Return all documents that the rows or the padding need, by id. Each value is a PDF, page images, or the fault
+        for which the document is refused.
 
         A builder has `sources.documents` only if the reader overrides this method. In the same way `sources.images`
         needs `image`, `sources.web_pages` needs `web_pages`, and `sources.image_classes` needs an `image_classes` that
@@ -78,16 +78,18 @@ class Reader(ABC, Generic[RowT]):
     def asked_pictures(self, sources: SourcePaths) -> Iterable[str]:
         """Return the pictures that any row asks about or shows beside its question, including rows that are refused.
 
-        It is called only for a reader that overrides `image`; so is `shows`.
+        This method and `shows` are called only for a reader that overrides `image`.
         """
         return ()
 
     def shows(self, sources: SourcePaths) -> Mapping[str, frozenset[str]]:
-        """Return a pool of pictures by name, with the objects that each shows."""
+        """Return the pool: the pictures that a builder may choose from, by name, with the objects of each."""
         return {}
 
     def web_pages(self, sources: SourcePaths) -> Mapping[str, Sequence[str | Image]]:
-        """Return interleaved pages by id, in the source's order, with pictures by name."""
+        """Return web pages by id, in the source's order. A page has its texts and pictures in reading order; the path
+        of an `Image` is the picture's name in the source.
+        """
         return {}
 
     def image_classes(self, sources: SourcePaths) -> ImageClasses | None:

@@ -23,13 +23,13 @@ class Row(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: str
-    """The released id: the id in the source if it has one, else the source's row number."""
+    """The released id: the id in the source, or the row number in the source if the row has no id."""
     repairs: tuple[str, ...] = ()
-    """What the reader repaired in this row, as slugs to count by."""
+    """What the reader repaired in this row, as slugs by which repairs are counted."""
     file: str = ""
     """The name of the source file that the row is in, for rejects."""
     place: str = ""
-    """Its position in that file: a line or a row."""
+    """The row's position in that file, such as its line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class RawRow:
     file: str = ""
     """The name of the source file that the row is in, for rejects."""
     place: str = ""
-    """Its position in that file: a line or a row."""
+    """The row's position in that file, such as its line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Suspect:
     id: str
     """The id of the row."""
     kind: str
-    """A slug to count by."""
+    """A slug by which suspects are counted."""
     evidence: str
     """Why it may be wrong, in words."""
     correction: Mapping[str, Any] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class Suspect:
 
 
 def raw_row(id: str, fields: dict[str, Any] | Fault, file: str, place: str) -> RawRow | RowFault:
-    """Return a raw row, or the fault of a row whose fields cannot be read, with its position in the source."""
+    """Return a raw row with its position in the source. If `fields` is a fault, return this fault with the position."""
     if isinstance(fields, Fault):
         return RowFault(id, replace(fields, file=fields.file or file, place=fields.place or place))
     return RawRow(id, fields, file, place)

@@ -46,8 +46,8 @@ class Document:
     pages: tuple[Page, ...]
     """All pages, in order."""
     keys: tuple[str, ...] = ()
-    """A key for each page: pages with the same content have the same key, blank pages an empty one. There are keys only
-    if `TaskSpec.page_keys` asks for them."""
+    """A key for each page: pages with the same content have the same key, and blank pages have an empty key. There are
+    keys only if `TaskSpec.page_keys` asks for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +87,8 @@ class Documents:
     ) -> None:
         """Keep the usable documents, and in `faults` what is wrong with the others; both by id.
 
-        `texts` returns the texts of a document's pages by its folder in the release; it returns none if they were not
-        read.
+        `texts` takes the name of a document's folder in the release. It returns the texts of the document's pages, or
+        an empty tuple if they were not read.
         """
         self.usable = usable
         """The documents that can be used, by id."""
@@ -141,7 +141,7 @@ class Images:
         shown: Mapping[str, frozenset[str]] | None = None,
         asked: Iterable[str] = (),
     ) -> None:
-        """Keep the pictures; `shown` is the pool of the source, with the objects that each picture shows.
+        """Keep the pictures; `shown` is the pool of the source, with the objects of each picture (`Reader.shows`).
 
         `asked` names the pictures that any row of the source asks about, or shows beside its question.
         """
@@ -181,7 +181,8 @@ class Images:
         return picture.source in self._asked
 
     def likeness(self, name: str) -> bytes:
-        """Return what the picture with this name looks like, as a value for `is_like_any`; each is decoded once.
+        """Return what the picture with this name looks like, as a value for `is_like_any`; each picture is decoded
+        once.
 
         Raises:
             Rejected: it is missing or broken.
@@ -198,7 +199,7 @@ class Images:
         return self.pictures.origins.get(path)
 
     def decode(self, path: str) -> None:
-        """Make sure that the pixels of a picture of the release can be decoded, not only its header.
+        """Check that not only the header but also the pixels of a picture of the release can be decoded.
 
         Raises:
             Rejected: it cannot be decoded.
@@ -219,7 +220,9 @@ class Images:
 
 
 class WebPages:
-    """The interleaved pages of a dataset, in which a picture has its name in the source."""
+    """The web pages of a dataset: texts and pictures in reading order. Pictures have their names in the source as
+    paths.
+    """
 
     def __init__(self, pages: Mapping[str, Sequence[str | Image]]) -> None:
         """`pages` has the pages by id, in the source's order."""
@@ -244,8 +247,8 @@ _PartT = TypeVar("_PartT")
 
 
 class Sources:
-    """Everything that a builder drafts from besides its row. Using a part that the dataset does not have raises a
-    `DraftError`.
+    """Everything that a builder makes drafts from, besides the row. Using a part that the dataset does not have raises
+    a `DraftError`.
     """
 
     def __init__(
@@ -274,8 +277,8 @@ class Sources:
         self.draws = draws or Draws(())
         """The draws of the dataset, the same for all its questions."""
         self.sample_draws = sample_draws or Draws(())
-        """The draws that select the sample. A stratified sample visits the values of its field in the order that the
-        draw `stratum` gives."""
+        """The draws that select the sample. A stratified sample takes one row of each value of its field, then the next
+        row of each, and so on; the draw `stratum` gives the order of the values."""
 
     @property
     def documents(self) -> Documents:
@@ -289,7 +292,7 @@ class Sources:
 
     @property
     def web_pages(self) -> WebPages:
-        """The interleaved pages that the reader finds."""
+        """The web pages that the reader finds."""
         return _there(self._web_pages, "web pages", "its reader needs a method `web_pages(sources)`")
 
     @property

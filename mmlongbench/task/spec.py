@@ -10,7 +10,7 @@ from mmlongbench.task.formats import JSON_LINES, FileFormat, FilePattern
 
 @dataclass(frozen=True, slots=True)
 class Placements:
-    """The placements of needles; every question gets one example for each."""
+    """The placements of needles; every question gets one example for each placement."""
 
     kind: type[Depth] | type[Permutation]
     """The kind: `Depth` for one needle, `Permutation` for several."""
@@ -24,7 +24,7 @@ class Placements:
 
 @dataclass(frozen=True, slots=True)
 class FullPrompt:
-    """How long prompts with every unit may be, in tokens, relative to the manifest's `reference_length`."""
+    """How far the length of a prompt with every unit may be from the manifest's `reference_length`, in tokens."""
 
     below: int
     """By how many tokens a prompt may be shorter."""
@@ -34,10 +34,10 @@ class FullPrompt:
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A public file beside the records, made from the records alone."""
+    """A second public file beside the file of records, made from the records alone."""
 
     files: FilePattern
-    """How its files are named."""
+    """How such files are named."""
     format: FileFormat
     """How the records are written to the file."""
 
@@ -61,17 +61,18 @@ class TaskSpec:
     metric: str
     """The name of the metric, in the public scorer and among the entry points `mmlongbench.metrics`."""
     further_metrics: tuple[str, ...] = ()
-    """Other metrics that its answers can be scored by; a metric that uses a judge has a name that begins with
+    """Other metrics that can score the answers of this task. The name of a metric that uses a judge begins with
     `judge-`."""
     averaged_metric: str = ""
-    """The metric by which its datasets enter averages, if it was scored; otherwise `metric` is used."""
+    """The metric whose scores enter averages, if it scored every file; otherwise those of `metric` do. Empty: always
+    those of `metric`."""
     kind: str = ""
     """The kind of its examples, for judges whose prompts differ by kind: summaries of a `report` or a `case`."""
     category: str = ""
-    """The category whose average its datasets enter, as the paper groups them: VRAG, NIAH, ICL, Summ, DocVQA."""
+    """The category whose average includes the datasets of this task, as in the paper: VRAG, NIAH, ICL, Summ, DocVQA."""
     counted_with: str = ""
-    """A name shared by datasets that enter the average once, as their mean (MM-NIAH: reasoning over text and
-    images)."""
+    """A name that datasets share if only the mean of their scores enters the average (MM-NIAH: reasoning over text, and
+    over images)."""
     reserve: int = 256
     """Tokens kept free for the answer and a chat template; a manifest may set another number."""
     placements: Placements | None = None
@@ -88,7 +89,7 @@ class TaskSpec:
     most_tokens: int | None = None
     """The tokens that one picture may cost at most; a manifest may set another number."""
     page_keys: bool = False
-    """Whether the task needs to know equal pages of different documents (`Document.keys`)."""
+    """Whether the task needs to know which pages of different documents are equal (`Document.keys`)."""
     page_texts: bool = False
     """Whether the task needs the text of pages (`Documents.page_texts`)."""
     full_prompt: FullPrompt | None = None

@@ -18,7 +18,7 @@ class InOrder(TakeOrder):
     """Units in a fixed order: ranked passages (VRAG), web pages (MM-NIAH), pictures in a drawn order (VH)."""
 
     order: tuple[Unit, ...]
-    """The units, the first to be taken first."""
+    """The units, in the order in which they are taken."""
 
     def units(self, length: int) -> Iterable[Unit]:
         """Return the units, the same at every length."""
@@ -71,7 +71,7 @@ def inside_out(units: Sequence[Unit], keep: Sequence[int]) -> tuple[tuple[Unit, 
 
     Read backwards, the order is the published rule of dropping pages. First outermost pages are dropped alternately
     from both sides, the last page first; a side stops at its outermost kept page while the other goes on. Then inner
-    pages are dropped, the farthest from any kept page first. If nothing is to be kept, the middle unit is, so that the
+    pages are dropped, the farthest from any kept page first. If `keep` is empty, the middle unit is kept, so that the
     document is never absent.
 
     Args:
@@ -102,11 +102,11 @@ def _inner_drops(kept: Sequence[int]) -> list[int]:
 
 
 def alternate_sides(documents: Iterable[Sequence[Unit]]) -> Iterator[Unit]:
-    """Yield the units of other documents, placed alternately left and right of the place (0, …), the nearest pages
-    first.
+    """Yield the units of other documents, one document after another. The documents are placed alternately before and
+    after the place (0, …); the page that is nearest to this place comes first.
 
-    So a document that does not fit whole loses pages at its outer end, and stays contiguous with its neighbour. An
-    excluded document does not count when sides alternate.
+    So a document of which only a part fits loses pages at its outer end, and stays next to its neighbour. A document
+    whose units are all excluded is skipped when the side changes.
     """
     number = -1
     for units in documents:
@@ -121,10 +121,11 @@ def alternate_sides(documents: Iterable[Sequence[Unit]]) -> Iterator[Unit]:
 
 
 def by_divisor(documents: Sequence[Sequence[Unit]]) -> InOrder:
-    """Return an order that always takes the next page of the document with the largest pages / (taken + ½) (summaries).
+    """Return an order that always takes the next page of the document with the largest quotient: all its pages / (its
+    taken pages + ½) (summaries).
 
-    Ties go to the document that comes first in the source. Each document is cut evenly from its end, and contexts are
-    nested.
+    Of equal quotients, the document that is first in the source is chosen. So all documents lose pages from their end,
+    in proportion to their length, and contexts are nested.
     """
     places = [
         (-Fraction(2 * len(units), 2 * taken + 1), number, taken)
@@ -147,11 +148,12 @@ class Rounds(TakeOrder):
     exemplars: Callable[[str], Iterable[str]]
     """Returns the pictures of a class in a drawn order."""
     unit: Callable[[str, str, int, int], Unit]
-    """(class, picture, label, round) → unit; the unit is excluded if the picture may not be shown."""
+    """(class, picture, number of the label, number of the round) → unit; the unit is excluded if the picture may not be
+    shown."""
     order: Callable[[str, Sequence[str]], Sequence[str]]
     """(name of a draw, classes) → the classes in that drawn order."""
     labels: Callable[[Sequence[str]], Sequence[str]] | None = None
-    """Sorts the classes by their labels; by default, `order` draws this order under the name `labels`."""
+    """Returns the classes in the order of their labels; None: `order` draws this order under the name `labels`."""
     per_8k: int = 5
     """How many classes a context of 8K shows; longer ones show more in proportion."""
     most: int = 50
@@ -160,9 +162,9 @@ class Rounds(TakeOrder):
     """A length in tokens; above it, a context may show more than `most` classes if the pictures of a class are
     exhausted."""
     more: tuple[str, ...] = ()
-    """The classes that are added above that length."""
+    """The classes that are added above `most_up_to`."""
     counts: dict[str, int] = field(default_factory=dict, compare=False, repr=False)
-    """How many pictures each class has, as far as they were counted; wider orders share it."""
+    """How many pictures each class has, as far as they were counted; wider orders share this dict."""
 
     def shown(self, length: int) -> tuple[str, ...]:
         """Return the classes of a context of this length, in the order of their labels."""
@@ -178,8 +180,8 @@ class Rounds(TakeOrder):
         return max(0, self._table(length) - len(self.classes))
 
     def wider(self, length: int) -> "Rounds | None":
-        """Return an order with one more class, above 128K; the class has at least as many pictures as those already
-        shown.
+        """Return an order with one more class, or None; only lengths above `most_up_to` get more classes. The new class
+        has at least as many pictures as the smallest class that is already shown.
         """
         if length <= self.most_up_to or self._table(length) < self.most:
             return None
