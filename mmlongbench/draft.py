@@ -98,7 +98,7 @@ class Question:
     """Whether the question's record is made from this context. A shared context leaves room for every question of its
     draft, also for those whose record is made from another context."""
     wording: Wording | None = None
-    """The words that depend on the placed units. If they are set, `parts` has any one of their texts."""
+    """The words that depend on the placed units. If it is set, `parts` contains one of its texts, no matter which."""
     chosen: str = ""
     """The text of `wording` that was chosen for a finished example; empty before."""
 

@@ -63,7 +63,7 @@ class Limits:
     image_pixels: Count = 1_000_000_000
     """The pixels of all pictures that a page draws."""
     painted_pages: Count = 10_000
-    """How often the things that a page paints would cover it; each time costs as much as painting the page."""
+    """How often the things that a page paints would cover the page; each time costs as much as painting the page."""
     function_bytes: Count = 32 * 1024
     """The bytes of the code of one PostScript function."""
     seconds_a_page: Annotated[float, Gt(0), Le(86_400)] = 60.0

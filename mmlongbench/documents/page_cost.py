@@ -91,7 +91,7 @@ class _TooMuchError(Exception):
 
 
 class Costs:
-    """The costs of the pages of one document; a form that several pages draw is counted once."""
+    """The costs of the pages of one document; the cost of a form that several pages draw is computed once."""
 
     def __init__(self, document: "Document", limits: Limits) -> None:
         from pymupdf import mupdf

@@ -40,7 +40,7 @@ class Progress:
 
     @contextmanager
     def board(self, totals: Mapping[str, int]) -> Iterator[AdvanceGroup]:
-        """Show a bar for each group that is under way: its steps done, steps a second, the time left.
+        """Show a bar for each group that is under way, with the steps done, the steps a second and the time left.
 
         A timer makes the bars appear, so that a slow first step is visible too.
         """

@@ -122,7 +122,7 @@ def _first_entry(one: Sequence[object], other: Sequence[object], at: int) -> str
 
 
 def _common(one: Sequence[object], other: Sequence[object]) -> int:
-    """Return how many entries are the same from the start."""
+    """Return how many entries at the start are the same."""
     pairs = zip(one, other, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 

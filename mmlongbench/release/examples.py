@@ -40,7 +40,7 @@ def name_of(record: Mapping[str, object]) -> str:
 
 
 class Lines:
-    """The examples of a file with one JSON object a line; any other line is kept as text, named by its number."""
+    """The examples of a file with one JSON object a line; any other line is read as text and named by its number."""
 
     def __init__(self, path: Path) -> None:
         """Read the whole file once."""

@@ -1,4 +1,6 @@
-"""Finds how much smaller images must be for a release to fit a model: one factor for all, like `--image_resize`."""
+"""Finds how much smaller images must be for a release to fit a model: one factor for all, like `--image_resize` of the
+public code.
+"""
 
 import math
 from dataclasses import dataclass, replace

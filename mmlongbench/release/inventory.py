@@ -38,8 +38,8 @@ def names_there(release: Path) -> Iterator[str]:
 
 
 def inventory(release: Path, lock: Lock) -> dict[str, str | None]:
-    """Return the SHA-256 in the lock of every file that is in the lock or on disk, in order; None if it is not in the
-    lock.
+    """Return every file that is in the lock or on disk, sorted by path, with its SHA-256 in the lock; None if the lock
+    does not have the file.
     """
     listed = {path: file.sha256 for path, file in lock.files.items()}
     return {path: listed.get(path) for path in sorted({*listed, *names_there(release)})}

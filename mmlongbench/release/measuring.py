@@ -15,7 +15,7 @@ MAX_RESERVE = 2**40
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The cost of an example by the release's own counter."""
+    """The cost of an example, as the counter of its release counts it."""
 
     id: str
     placement: float | None

@@ -134,7 +134,7 @@ class Layout:
         """Whether so many units begin lines that it cannot be chance."""
         lines = ruler.lines_between(items[0]["start"], items[-1]["start"])
         self.may_be_by_line = lines >= _BY_LINE * (len(items) - 1)
-        """Whether the prompt has enough lines for its units to begin them."""
+        """Whether the prompt has enough lines for most units to begin one."""
         self.is_by_line = (
             (is_by_line and self.may_be_by_line)
             or hits == len(later)

@@ -137,7 +137,7 @@ class Settings:
     words: Path | None = None
     """A list of words and boxes, as lines of JSON, used instead of the PDFs' own words (SMuDGE)."""
     alphas: tuple[float, ...] = (0.25,)
-    """Weights of the match score; the score itself uses the first one (SMuDGE)."""
+    """Weights of the match score (SMuDGE). The score uses the first weight; reports compare the others."""
     ignores_reading_order: bool = False
     """Whether to ignore the PDF's reading order, as the profile `paper` always does (SMuDGE)."""
     images: Path | None = None

@@ -77,7 +77,7 @@ class ImageClasses:
 
 
 class Documents:
-    """The documents of a dataset whose pages are known."""
+    """The documents of a dataset: usable ones with their pages, and the faults of the others."""
 
     def __init__(
         self,

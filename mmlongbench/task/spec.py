@@ -97,7 +97,7 @@ class TaskSpec:
     paper_images: tuple[float, ...] = ()
     """Images per example at the five standard lengths in the paper (Table 3); empty if they are not known."""
     bundle: Bundle | None = None
-    """A second file of the same records, if the public format has another shape (ICL)."""
+    """A second file of the same records, if the public code reads them in another format (ICL)."""
 
 
 @dataclass(frozen=True, slots=True)

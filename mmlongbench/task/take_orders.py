@@ -1,6 +1,6 @@
 """Take orders: the order in which units are taken while there is room. Nothing here counts tokens.
 
-Each take order is a frozen value that yields units. A longer budget takes a longer prefix, so contexts are nested. The
+Each take order is a frozen value that yields units. A larger budget takes a longer prefix, so contexts are nested. The
 exception is `Rounds`, whose number of classes depends on the length.
 """
 
