@@ -1,3 +1,3 @@
-"""The built-in task families. They import only the exports of `mmlongbench.task`, like the families of other
-packages.
+"""The built-in task families. They import only what `mmlongbench.task` exports, as the task families of other packages
+do.
 """

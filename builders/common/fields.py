@@ -9,26 +9,26 @@ _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 def is_unicode(text: str) -> bool:
-    """Return whether a text can be encoded. File names are bytes on disk, and JSON can contain half a surrogate
-    pair.
+    """Return whether a text can be encoded in UTF-8. A text from a file name or from JSON cannot if it has half a
+    surrogate pair.
     """
     return not _SURROGATE.search(text)
 
 
 def not_unicode(text: str, field: str) -> Fault | None:
-    """Return the fault of a field whose text cannot be encoded; None if it can."""
+    """Return the fault of a field whose text cannot be encoded; None if the text can be encoded."""
     return None if is_unicode(text) else Fault("invalid-unicode", "valid Unicode", "a lone surrogate", field=field)
 
 
 def mistyped(raw: Mapping[str, object], field: str, expected: str, most: int = 80) -> Fault:
-    """Return the fault of a field that is missing or has another type; at most `most` characters of its value are
-    shown.
+    """Return the fault of a field that is missing or has the wrong type. It shows at most `most` characters of the
+    value.
     """
     found = repr(raw[field])[:most] if field in raw else "nothing"
     return Fault("missing-or-mistyped-field", expected, found, field=field)
 
 
 def not_text(raw: Mapping[str, object], field: str, most: int = 80) -> Fault | None:
-    """Return the fault of a field that must hold text other than blanks; None if it does."""
+    """Return the fault of a field that holds no text or only blanks; None if the field holds other text."""
     value = raw.get(field)
     return None if isinstance(value, str) and value.strip() else mistyped(raw, field, "a text", most)

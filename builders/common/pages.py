@@ -15,7 +15,7 @@ PAGE = re.compile(r"page(\d{1,6})\.\w+$")
 
 
 def find_number(path: str) -> int | None:
-    """Return the number in a page's name, from 0; None if there is none.
+    """Return the number of a page, from 0, by the name of its image; None if the name has no number.
 
     >>> find_number("multi-lexsum/31854/31854_page12.jpg"), find_number("31854/cover.jpg")
     (12, None)
@@ -40,8 +40,8 @@ def page_unit(path: str, index: int, role: mt.Role, place: tuple[int, ...], labe
     """Return a page as an image, after a line that names its document.
 
     Args:
-        path: the path of its image.
-        index: its number, from 0.
+        path: the path of the page's image.
+        index: the page's number, from 0.
         role: see `mt.Unit.role`.
         place: see `mt.Unit.place`.
         label: the text after the document's name, such as ` (page 3)`.
@@ -63,7 +63,7 @@ def with_text(documents: mt.Documents, page: mt.Unit) -> mt.Unit:
 
 
 def text_fields(pages: Sequence[mt.Unit]) -> dict[str, object]:
-    """Return the fields of a record about the texts of its pages."""
+    """Return two fields of a record: the texts of the pages, and the places of the pages that have no text."""
     texts = [str(page.data["text"]) for page in pages]
     without = ", ".join(str(place) for place, text in enumerate(texts) if not text)
     return {"page_text_list": texts, "pages_without_text": without}

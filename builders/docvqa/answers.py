@@ -1,5 +1,5 @@
-"""Normalises the answers of document questions in the same way for all sources. Repairs have names; other faults are
-refused.
+"""Normalises the answers of document questions in the same way for all sources. Each repair has a name; an answer that
+cannot be repaired is refused.
 """
 
 import ast
@@ -24,7 +24,7 @@ _FORMATS: dict[str, AnswerFormat] = {
     "None": "None",
 }
 _MAX_LITERAL = 100_000
-"""The characters of the longest text that is parsed as a list; the parser needs a hundred times as much memory."""
+"""The maximum characters of a text that is parsed as a list; the parser needs a hundred times as much memory."""
 _INTEGER = re.compile(r"[+-]?\d+|[+-]?\d{1,3}(,\d{3})+")
 _FLOAT = re.compile(
     r"[$£]?\s?[+-]?((\d{1,3}(,\d{3})+|\d+)(\.\d*)?|\.\d+)(e[+-]?\d+)?\s?(%|million|miles?)?", re.IGNORECASE
@@ -43,7 +43,8 @@ class Answer:
 
 
 def normalise(value: object, declared: str) -> Answer | Fault:
-    """Return an answer whose text and format agree, made from a text or JSON value and from the declared format.
+    """Return an answer whose text and format agree, made from a text or JSON value and from the declared format; or
+    what is wrong with it.
 
     >>> normalise("21%", "Int")
     Answer(format='String', values=('21%',), repairs=('integer-to-string',))
@@ -81,7 +82,7 @@ def _of_text(text: str, kind: AnswerFormat) -> Answer | Fault:
 
 
 def _list_or_string(text: str, kind: AnswerFormat) -> Answer | Fault:
-    """Turn a String that is written as a list into a List, and the other way round."""
+    """Return a List if the text is written as a list, otherwise a String, whatever format was declared."""
     values = literal_list(text)
     if values is None:
         return Answer("String", (text,), ("list-to-string",) if kind == "List" else ())
@@ -97,7 +98,7 @@ def _listed(values: Sequence[object], kind: AnswerFormat) -> Answer | Fault:
 
 
 def format_of(value: object) -> str:
-    """Return the format of an answer whose source declares none.
+    """Return the format of an answer whose source declares no format.
 
     >>> [format_of(each) for each in ("1,066", "12.5%", "Tern Rock", "2019-04-01", "['a', 'b']", "Not answerable", 3)]
     ['Integer', 'Float', 'String', 'String', 'List', 'None', 'Integer']

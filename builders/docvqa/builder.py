@@ -2,7 +2,7 @@
 
 If the document is longer than the budget, it is cut from the outside in, around its answer pages, or around one anchor
 page if the question has no answer. If it is shorter, other documents are put left and right of it. The prompt names a
-document by the first 15 characters of its folder, so these differ for all documents in a context.
+document by the first 15 characters of its folder, so no two documents of a context begin with the same 15 characters.
 """
 
 import json
@@ -34,7 +34,7 @@ TEXT_INSTRUCTION = f"You are given a document, and a question. {_ASK}"
 _LABELS = {"none": "", "index": " (page {0})", "printed": " (page {1})"}
 """The text after a document's name, by `options.page_label`: {0} is the number of the page from 0, {1} from 1."""
 PAPER_IMAGES = {"mmlongdoc": (3.3, 6.9, 13.8, 28.0, 56.4), "slidevqa": (7.5, 16.2, 33.2, 67.2, 135.2)}
-"""The images per example in Table 3 of the paper."""
+"""The images per example at 8K, 16K, 32K, 64K and 128K in Table 3 of the paper."""
 
 
 class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
@@ -47,8 +47,8 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
 
     @property
     def spec(self) -> mt.TaskSpec:
-        """Return the declarations of the task; for pages as text, the lock counts questions whose answer pages have
-        text.
+        """Return the declarations of the task. If pages are shown as text, the lock counts the questions with and
+        without text on their answer pages.
         """
         files, is_text = mt.FilePattern("documentQA/{name}_K{k}.jsonl"), self.options.pages_as == "text"
         balance = "evidence_has_text" if is_text else ""
@@ -66,7 +66,9 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
         )
 
     def draft(self, row: DocumentQuestion, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
-        """Return a draft: the document from its answer pages outwards, then other documents in a drawn order."""
+        """Return a draft. It takes the pages of the document from the answer pages outwards, then other documents in a
+        drawn order.
+        """
         documents, options = sources.documents, self.options
         own = documents[row.doc]
         check_answer(row, options)
@@ -119,7 +121,7 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
         return {**record, "evidence_position": ", ".join(evidence_positions(record))}
 
     def prompt(self, record: mt.Record) -> mt.Prompt:
-        """Return the prompt of a released line: with texts if it has `page_text_list`, else with images."""
+        """Return the prompt of a released line: with texts if the line has `page_text_list`, otherwise with images."""
         label, texts = record.get("page_label", "none"), record.get("page_text_list")
         units = [page_unit(path, page_index(path), label, "own") for path in record["page_list"]]
         if texts is not None:
@@ -128,11 +130,11 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
         return mt.assemble((instruction,), units, "\n\n", question_parts(record["doc_name"], record["question"]))
 
     def evidence(self, record: mt.Record) -> mt.Evidence:
-        """Return the answer pages, and the pages of their document that the prompt shows."""
+        """Return the document of the question, its answer pages, and those of its pages that the prompt shows."""
         return evidence_of(record)
 
     def facets(self, record: mt.Record) -> Mapping[str, Sequence[str]]:
-        """Return the groups of the question: answer format, evidence, pages, types of document and question."""
+        """Return the groups of the question, such as its answer format and its document type (see `facets_of`)."""
         return facets_of(record)
 
     def cluster(self, record: mt.Record) -> str:
@@ -169,7 +171,7 @@ def question_parts(document: str, question: str) -> tuple[mt.Part, ...]:
 
 
 def check_answer(row: DocumentQuestion, options: DocVQAOptions) -> None:
-    """Refuse a long-form answer (Rejected): a string or a list with more words than the options allow."""
+    """Raise `Rejected` for a long-form answer: a string or a list with more words than the options allow."""
     bound, how = options.max_answer_words, options.answer_words
     if row.answer_format not in ("String", "List") or (words := count_words(row.answer, how)) <= bound:
         return

@@ -1,10 +1,10 @@
-"""Chooses the pages of a context: which pages of the question's document may be shown, which of these the document is
-cut around, and which documents are put beside it.
+"""Chooses the pages of a context: which pages of the question's document may be shown, around which of them the
+document is cut, and which other documents are put beside it.
 
 A document is cut around its anchor: the answer pages or, if the question has no answer, one page that takes their
-place. If that page were always in the middle of the document, readers could tell unanswerable questions from others,
-because fewer words of the question occur there than around an answer. So, by default, an unanswerable question shows
-the page that matches it best.
+place. If that page were always in the middle of the document, a model could recognise unanswerable questions, because
+fewer words of the question occur there than around an answer. So, by default, the context of an unanswerable question
+shows the page that matches the question best.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -65,7 +65,9 @@ class Anchor:
 
     @property
     def noted(self) -> tuple[str, ...]:
-        """The phrases that the lock counts: for an unanswerable question, how its page was chosen."""
+        """The phrase that the lock counts for an unanswerable question, which says how its page was chosen; empty for
+        others.
+        """
         return () if self.rule == "answer" else (f"unanswerable anchor {self.rule}",)
 
 
@@ -95,7 +97,9 @@ class Padding:
     units: Callable[[mt.Document], list[mt.Unit]]
 
     def __call__(self) -> Iterator[mt.Unit]:
-        """Yield the pages of documents, alternately left and right; pages of an excluded document have the reason."""
+        """Yield the pages of the documents, alternately for the left and the right side. The pages of an excluded
+        document have the reason in their field `excluded`.
+        """
         return mt.alternate_sides(self._documents())
 
     def _documents(self) -> Iterator[list[mt.Unit]]:

@@ -1,7 +1,8 @@
-"""Where the answer of a released record is. No content of a field raises an error, even in files of other origin.
+"""Finds where the answer of a released record is. No content of a field raises an error, even in files that others
+made.
 
-A page is identified by the folder of its image, which belongs to its document, and by the number in the name; never by
-its place among the record's pages, because pages of other documents are around it.
+A page is identified by the folder of its image, which belongs to one document, and by the number in the image's name.
+Its place among the record's pages is not used, because pages of other documents stand around it.
 """
 
 from collections.abc import Iterator
@@ -10,13 +11,14 @@ import mmlongbench.task as mt
 from builders.docvqa.paths import find_index, folder_of, path_of_page
 
 _END = 1_000_000
-"""The limit of page numbers: in the name of a page's image, a number has at most six digits."""
+"""All page numbers are below this, because the name of a page's image has at most six digits for the number."""
 MAX_ANSWER_PAGES = 10_000
 """The maximum number of answer pages of a record; further ones are ignored."""
 
 
 def evidence_of(record: mt.Record) -> mt.Evidence:
-    """Return the document, its answer pages, and the form in which the prompt shows its pages.
+    """Return the document of a question, its answer pages, the pages that the prompt shows, and paths and texts of
+    pages.
 
     >>> paths = ["docs/b/b_page0.jpg", "docs/a/a_page2.jpg", "docs/a/a_page3.jpg"]
     >>> found = evidence_of({"doc_name": "a", "page_list": paths, "ans_page_list": [3]})
@@ -42,7 +44,7 @@ def _answer_pages(record: mt.Record) -> tuple[int, ...]:
 
 
 def _own_pages(record: mt.Record, document: str | None) -> Iterator[tuple[int, int, str]]:
-    """Yield each shown page of a document once: its place in the record, its number, its path."""
+    """Yield (place in the record, number, path) of each shown page of a document, each page once."""
     seen: set[int] = set()
     for at, path in enumerate(_listed(record.get("page_list"))):
         if not isinstance(path, str) or folder_of(path) != document:
@@ -54,7 +56,9 @@ def _own_pages(record: mt.Record, document: str | None) -> Iterator[tuple[int, i
 
 
 def _around(answers: tuple[int, ...], path: str) -> dict[int, str]:
-    """Return the paths of answer pages and their neighbours, derived from the path of any page of their document."""
+    """Return the paths of the answer pages and of the pages beside them, by number. They are derived from `path`, the
+    path of any page of the document; without it, nothing is returned.
+    """
     wanted = {page for answer in answers for page in (answer - 1, answer, answer + 1) if 0 <= page < _END}
     return {page: path_of_page(path, page) for page in sorted(wanted)} if path else {}
 

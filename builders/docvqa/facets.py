@@ -1,4 +1,4 @@
-"""The groups by which scores of document questions are broken down, from a released record alone."""
+"""Finds the groups by which reports break down scores of document questions, from a released record alone."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,14 +15,14 @@ METRICS = (
     "judge-answers",
     "judge-committee",
 )
-"""The metrics that can score answers about documents, besides the benchmark's rules."""
+"""The metrics that can score answers about documents, besides the benchmark's own metric `doc_qa`."""
 _TEXT_SOURCES = ("Text", "Pure-text (Plain-text)")
 """The kinds of evidence that are running text; all others, even layout, are visual."""
 _PAGES = ((1, 4), (5, 8), (9, 16), (17, 32), (33, 64), (65, 128))
 
 
 def facets_of(record: mt.Record) -> Mapping[str, Sequence[str]]:
-    """Return the groups of a question; groups that its source does not give are left out."""
+    """Return the groups of a question, by facet; a facet that the question's source does not give is left out."""
     sources = record.get("answer_sources") or []
     needs = [] if not sources else ["text only" if set(sources) <= set(_TEXT_SOURCES) else "vision needed"]
     found = {
@@ -41,7 +41,9 @@ def facets_of(record: mt.Record) -> Mapping[str, Sequence[str]]:
 
 
 def _evidence_pages(record: mt.Record) -> str:
-    """Return the group as MMLongBench-Doc does: an answer without named pages counts as cross-page."""
+    """Return the group of a question by its number of answer pages. As in MMLongBench-Doc, an answerable question for
+    which the source names no page counts as cross-page.
+    """
     if record.get("answer") == NOT_ANSWERABLE:
         return "unanswerable"
     return "single-page" if len(record.get("ans_page_list", ())) == 1 else "cross-page"

@@ -1,7 +1,7 @@
 """LongDocURL (Deng et al. 2024, arXiv:2412.18424): `LongDocURL.jsonl`, and PDFs or the published page images.
 
 Annotations count pages from 1, image files from 0. A question is about a window of 30 pages (`start_end_idx`). PDFs are
-named by `doc_no`. The published images are rendered at 72 DPI, which gives a quarter of the tokens; if they are used,
+named by `doc_no`. The published images are rendered at 72 DPI, which gives a quarter of the tokens; if these are used,
 all documents of the release are rendered at this resolution.
 """
 
@@ -70,7 +70,7 @@ class LongDocURL(Reader[DocumentQuestion]):
         )
 
     def documents(self, sources: SourcePaths) -> Mapping[str, Pages | Fault]:
-        """Return the PDFs by name, and the published images of documents without a PDF."""
+        """Return the PDFs by name and, for documents without a PDF, the published page images."""
         if not {"documents", "page_images"} & set(sources):
             expected = "source.documents (a folder of PDFs) or source.page_images (the published ones)"
             raise SourceError(Fault("missing-source", expected, "neither", sources["questions"].name))
@@ -90,7 +90,7 @@ def _window(value: object) -> tuple[int, int] | Fault:
 
 
 def _totals(questions: Path) -> dict[str, int]:
-    """Return how many pages each document has, according to its questions."""
+    """Return how many pages each document has, as its first question with `total_pages` says."""
     found: dict[str, int] = {}
     for _, _, raw in json_lines(questions):
         doc, pages = (None, None) if isinstance(raw, Fault) else (raw.get("doc_no"), raw.get("total_pages"))
@@ -100,7 +100,9 @@ def _totals(questions: Path) -> dict[str, int]:
 
 
 def _published(folder: Path, totals: Mapping[str, int]) -> dict[str, Pages | Fault]:
-    """Return the published page images `…/<doc_no>_<page from 0>.png`, for complete documents only."""
+    """Return the published page images `…/<doc_no>_<page from 0>.png` by document; a document that lacks a page is a
+    fault.
+    """
     if not folder.is_dir():
         raise SourceError(Fault("unreadable-source", "a folder of page images", "a file", folder.name))
     named: dict[str, dict[int, Path]] = {}

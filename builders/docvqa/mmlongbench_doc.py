@@ -61,8 +61,8 @@ class MMLongBenchDoc(Reader[DocumentQuestion]):
         )
 
     def documents(self, sources: SourcePaths) -> Mapping[str, Pages | Fault]:
-        """Return every visible PDF of the folder, by its name without the ending; PDFs that share a name are
-        refused.
+        """Return every PDF of the folder that is not hidden, by its name without the ending. PDFs that share this name
+        are refused.
         """
         return pdfs_by_name(sources["documents"], is_deep=False)
 

@@ -15,26 +15,29 @@ class DocVQAOptions(mt.Options):
     """The options that a manifest may set."""
 
     page_label: PageLabel = "none"
-    """The number of a page in the line before it: none (the public loader today), from 0 (the paper's figure), or from
-    1."""
+    """Whether the line before a page has the page's number. `none`: it has no number, as in the public loader today.
+    `index`: the number counts from 0, as in the paper's figure. `printed`: it counts from 1."""
     max_answer_words: int = Field(default=5, ge=1)
-    """The maximum words (parts between blanks) of a string or list answer; a longer one is long-form, and rejected."""
+    """The maximum number of words (parts between blanks) of a string or a list answer. A longer answer is long-form,
+    and its question is rejected."""
     answer_words: AnswerWords = "whole"
     """How the words of a list are counted: `whole` counts all elements together, `per_element` only the longest
     element."""
     span: Literal["document", "window"] = "document"
-    """The pages to show if a source gives a window of the document with a question (LongDocURL): all pages, or the
-    window."""
+    """Which pages may be shown if the source gives a window of the document with each question (LongDocURL): those of
+    the whole `document`, or those of the `window`."""
     unanswerable_anchor: UnanswerableAnchor = "best_match"
-    """The page that a document is cut around if the question has no answer. `best_match`: the page that BM25 finds for
-    the question among those that may be shown (the first of equal ones), or a drawn page if none shares a word with it
-    (scans). `middle`: the middle page, by which readers can tell such questions from others."""
+    """The page around which a document is cut if the question has no answer. `best_match`: of the pages that may be
+    shown, the one that BM25 ranks first for the question (of equal pages, the first); if no page shares a word with the
+    question (scans), a drawn page. `middle`: the middle page, by which a model can recognise such questions."""
     context: Literal["padded", "natural", "oracle"] = "padded"
-    """What a context shows: the document among others, the document alone, or its answer pages alone."""
+    """What a context shows. `padded`: the document among others. `natural`: the document alone. `oracle`: its answer
+    pages alone."""
     pages_as: Literal["image", "text"] = "image"
     """Whether pages are shown as images or as the text that the PDF has."""
     text_fill: Literal["same_pages", "budget"] = "same_pages"
-    """For pages as text: show the pages that would fit as images, or as many pages as fit as text."""
+    """Which pages are shown as text: the `same_pages` that would fit as images, or as many as fit the `budget` as
+    text."""
 
     @model_validator(mode="after")
     def _labels(self) -> "DocVQAOptions":

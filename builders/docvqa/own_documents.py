@@ -36,7 +36,7 @@ from mmlongbench.task import (
 _MAX_BYTES = 256 * 1024 * 1024
 """The maximum size of a CSV table, which is read whole."""
 _HEAD = 4096
-"""The bytes at the beginning in which the header is looked for."""
+"""The number of bytes at the beginning of a table in which the header is looked for."""
 _SPAN = re.compile(r"(?P<first>[0-9]{1,8})\s*(?P<sign>-|–|—|to|and|&)\s*(?P<last>[0-9]{1,8})", re.IGNORECASE)
 """Matches a range of pages as people often write it."""
 _MAX_NAMED = 20
@@ -53,7 +53,7 @@ class OwnDocuments(Reader[DocumentQuestion]):
     fixed_fields: ClassVar[tuple[str, ...]] = ("id",)
 
     def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
-        """Yield each question; its id is its own, or `own_<row>`, from 0."""
+        """Yield each question. Its id is that of the table or, without one, `own_<row>`, with rows counted from 0."""
         path = sources["questions"]
         for number, (place, raw) in enumerate(_rows(path)):
             given = None if isinstance(raw, Fault) else raw.get("id")
@@ -81,7 +81,7 @@ class OwnDocuments(Reader[DocumentQuestion]):
         )
 
     def documents(self, sources: SourcePaths) -> Mapping[str, Pages | Fault]:
-        """Return every visible PDF below the folder, by its name without the ending."""
+        """Return every PDF below the folder that is not hidden, by its name without the ending."""
         return pdfs_by_name(sources["documents"])
 
 
@@ -123,7 +123,7 @@ def _decoded(data: bytes, path: Path) -> str:
     """Return the text of a table in UTF-8.
 
     Raises:
-        SourceError: the table has another encoding, which the error names if possible.
+        SourceError: the table is not in UTF-8; the error names the encoding if it is recognised.
 
     """
     todo = "save it as CSV UTF-8"
@@ -180,7 +180,9 @@ def _faulty_pages(value: object) -> Fault | None:
 
 
 def _pages(value: object) -> object:
-    """Return pages as a list, from `4`, `3; 5`, `3, 5`, `[3, 5]`, a number, or nothing."""
+    """Return pages as a list, from `4`, `3; 5`, `3, 5`, a number, or nothing. Any other value, such as the text `[3,
+    5]`, is returned unchanged.
+    """
     if value is None or (isinstance(value, str) and not value.strip()):
         return []
     if isinstance(value, int):

@@ -1,4 +1,4 @@
-"""Page numbers in the names of released images and in questions; places of answer pages in a released record."""
+"""Reads page numbers in the names of released images and in questions, and finds answer pages in a released record."""
 
 import itertools
 import re
@@ -14,7 +14,7 @@ _NUMBER = rf"\(?(?:no\.?\s*|number\s+|#\s*)?(?:\d+|{_UPTO_TWELVE}|\w+teen|twenty
 _WORDS = "first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth"
 _NTH = rf"(?:cover|title|{_WORDS}|last|final|penultimate|next|previous|\d+(?:st|nd|rd|th))"
 NAMES_PAGE = re.compile(rf"\b(?:page|slide)s?\s*{_NUMBER}|\b{_NTH}\s+(?:page|slide)s?\b", re.IGNORECASE)
-"""Matches questions that name a page, which may be at another place in a context."""
+"""Matches the name of a page or slide in a question; this page may be at another place in a context."""
 
 
 def page_index(path: str) -> int:
@@ -87,7 +87,7 @@ def _position(place: int, count: int) -> str:
 def runs_between(shown: Sequence[int]) -> str:
     """Return the ranges of numbers that are missing between the shown ones, such as `1-2, 7-7`.
 
-    The result is a string, because loaders would give a column of lists another type if all its lists were empty, as at
-    long lengths.
+    The result is a string, because loaders would give a column of lists another type if all its lists were empty, as
+    they are at long lengths.
     """
     return ", ".join(f"{a + 1}-{b - 1}" for a, b in itertools.pairwise(shown) if b > a + 1)

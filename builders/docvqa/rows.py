@@ -1,4 +1,4 @@
-"""The row that every reader of document questions makes for the builder, and how it is made of a raw row."""
+"""The row that every reader of document questions makes for the builder, and the cleaning of a raw row."""
 
 from collections.abc import Mapping, Sequence
 
@@ -46,9 +46,9 @@ def clean(
         doc: the document's id.
         question: the text.
         answer: a text or a JSON value.
-        declared: the answer's format, by the name of any of the sources.
+        declared: the answer's format, with the name that any of the sources uses for it.
         pages: the answer pages, from 1: a list of integers, or such a list as text.
-        repairs: the repairs made to the source before.
+        repairs: the repairs that were already made to the row.
         more: further fields of the row; `pages_field` is the name of the pages in rejects.
 
     """
@@ -84,7 +84,7 @@ def clean(
 
 
 def page_numbers(value: object, field: str) -> tuple[tuple[int, ...], tuple[str, ...]] | Fault:
-    """Return (pages from 0, ascending; repairs) of pages counted from 1.
+    """Return (page numbers from 0, ascending; names of repairs), made from page numbers that count from 1.
 
     >>> page_numbers("[3, 5]", "pages"), page_numbers(["4"], "pages")
     (((2, 4), ()), ((3,), ('answer-pages-as-text',)))
@@ -105,7 +105,7 @@ def page_numbers(value: object, field: str) -> tuple[tuple[int, ...], tuple[str,
 
 
 def strings_of(raw: Mapping[str, object], fields: Sequence[str]) -> dict[str, str] | Fault:
-    """Return fields that must hold text, or the fault of the first one that does not."""
+    """Return fields that must hold text, or the fault of the first one that holds no valid text."""
     strings: dict[str, str] = {}
     for field in fields:
         value = raw.get(field)
@@ -119,6 +119,7 @@ def strings_of(raw: Mapping[str, object], fields: Sequence[str]) -> dict[str, st
 
 
 def texts_in(value: object) -> tuple[str, ...]:
-    """Return the elements of a list as text; empty for any other value."""
+    """Return the elements of a list as texts, without those that cannot be encoded; empty if the value is not a list.
+    """
     texts = map(str, value) if isinstance(value, list) else ()
     return tuple(escape_markers(text) for text in texts if is_unicode(text))

@@ -63,7 +63,8 @@ class SlideVQA(Reader[DocumentQuestion]):
         )
 
     def documents(self, sources: SourcePaths) -> Mapping[str, Pages | Fault]:
-        """Return the decks with their slides in order; a deck without a slide that its questions name is refused."""
+        """Return the decks with their slides in order; a deck is refused if it lacks a slide that its questions name.
+        """
         folder = sources["decks"]
         if not folder.is_dir():
             raise SourceError(Fault("unreadable-source", "a folder of decks", "a file", folder.name))
@@ -73,7 +74,9 @@ class SlideVQA(Reader[DocumentQuestion]):
 
 
 def _named_slides(questions: Path) -> dict[str, tuple[str, ...]]:
-    """Return the file names of each deck's slides, in order, from the `image_urls` of its questions."""
+    """Return the file names of each deck's slides, in order, from `image_urls` of the deck's first question that has
+    them.
+    """
     found: dict[str, tuple[str, ...]] = {}
     for _, _, raw in json_lines(questions):
         if isinstance(raw, Fault):
@@ -85,7 +88,9 @@ def _named_slides(questions: Path) -> dict[str, tuple[str, ...]]:
 
 
 def _deck(deck: Path, root: Path, named: tuple[str, ...]) -> PageImages | Fault:
-    """Return the slides that the questions about a deck name, else all its slides; a missing slide is a fault."""
+    """Return the slides of a deck: those that its questions name (`named`) or, if they name none, all in its folder. If
+    a slide is missing, a fault is returned.
+    """
     there = {
         path.name
         for path in deck.iterdir()
@@ -117,7 +122,9 @@ def _number(name: str) -> int:
 
 
 def _released(name: str, deck: str, number: int) -> str:
-    """Return a slide's name in the release: its own, if loaders accept it and it has the slide's number."""
+    """Return a slide's name in the release: its file's name if loaders accept that and it has the slide's number,
+    otherwise a name made from the deck and the number.
+    """
     if _number(name) == number and _SAFE.fullmatch(name):
         return name
     slug = re.sub(r"[^A-Za-z0-9]+", "-", deck).strip("-").lower()[:100] or "deck"

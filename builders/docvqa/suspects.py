@@ -17,9 +17,10 @@ from builders.docvqa.rows import DocumentQuestion
 _COMMA = re.compile(r"(?<=\d),(?=\d{3})")
 _WORDS = re.compile(r"[^\W\d_]+|\d+")
 _NEAR = 3
-"""An answer that occurs on more pages than this does not show which page is meant."""
+"""The maximum number of pages with an answer's text; an answer on more pages does not show which page is meant."""
 _ROWS = 3
-"""The number of answers from which on a document's page numbers are checked as a whole."""
+"""The minimum number of answers that must be off by the same number of pages before all pages of a document count as
+shifted."""
 _NAMED = re.compile(r"\bpage\s+(\d{1,4})\b", re.IGNORECASE)
 _PICTURES = ("chart", "figure", "image")
 
@@ -32,7 +33,7 @@ class Read:
 
     @cached_property
     def has_text(self) -> tuple[bool, ...]:
-        """Whether each page has more text than a stamp."""
+        """For each page, whether it has more text than a stamp has."""
         return tuple(mt.has_words(page) for page in self.pages)
 
     def having(self, phrases: Sequence[str]) -> frozenset[int]:
@@ -40,8 +41,8 @@ class Read:
         return frozenset(n for n, page in enumerate(self.pages) if all(phrase in page for phrase in phrases))
 
     def printed(self, pages: Sequence[int]) -> tuple[int, ...]:
-        """Return the pages on which the given numbers are printed first or last, because the source may mean printed
-        page numbers; empty unless each number is printed on one page.
+        """Return the pages that print the numbers of the given pages, counted from 1, as their first or last word,
+        because the source may mean printed page numbers. It is empty unless each number is printed on exactly one page.
         """
         ends = [set(page.split()[:1] + page.split()[-1:]) for page in self.pages]
         found = [[n for n, end in enumerate(ends) if str(page + 1) in end] for page in pages]
@@ -49,7 +50,7 @@ class Read:
 
 
 def words(text: str) -> str:
-    """Return a text in lower case with single spaces, and numbers without commas.
+    """Return the words of a text in lower case, with one space before and after each, and numbers without commas.
 
     >>> words("Total: 3,927 Barge-loads")
     ' total 3927 barge loads '
@@ -59,7 +60,7 @@ def words(text: str) -> str:
 
 
 def find_suspects(rows: Sequence[DocumentQuestion], sources: mt.Sources) -> Iterator[mt.Suspect]:
-    """Yield what may be wrong with the pages of questions, document after document."""
+    """Yield each question whose answer pages may be wrong, with the reason, document after document."""
     by_doc: dict[str, list[DocumentQuestion]] = {}
     for row in rows:
         by_doc.setdefault(row.doc, []).append(row)
@@ -97,11 +98,11 @@ def _of_document(rows: Sequence[DocumentQuestion], read: Read) -> Iterator[mt.Su
 
 
 def _elsewhere(row: DocumentQuestion, found: frozenset[int], read: Read) -> frozenset[int]:
-    """Return the pages that contain an answer which the annotated page lacks, if they match the question better and
-    are few.
+    """Return the pages that contain the answer and match the question better than the annotated pages do. It is empty
+    if an annotated page contains the answer or has no text, or if the answer is on many pages.
 
-    A number may be computed, or read from a chart, and occur on another page by chance. Such a page has no more of the
-    question's words than the annotated one.
+    A number may be computed, or read from a chart, and occur on another page by chance. A page with such a number
+    usually has no more of the question's words than the annotated page.
     """
     if not all(read.has_text[page] for page in row.pages) or found & set(row.pages) or not 1 <= len(found) <= _NEAR:
         return frozenset()
@@ -113,7 +114,9 @@ def _elsewhere(row: DocumentQuestion, found: frozenset[int], read: Read) -> froz
 
 
 def _named_otherwise(row: DocumentQuestion, read: Read) -> str:
-    """Return a sentence if a question names a page that is neither an answer page nor printed on one; else empty."""
+    """Return a message if a question names one page, and this is neither an answer page nor a number printed on every
+    answer page; otherwise an empty text.
+    """
     named = {int(number) for number in _NAMED.findall(row.question)}
     known = {page + 1 for page in row.pages}
     printed = all(f" {number} " in read.pages[page] for number in named for page in row.pages)
@@ -128,8 +131,8 @@ def _common(asked: Mapping[str, int], page: str) -> int:
 
 
 def _shift(rows: Sequence[DocumentQuestion], found: Mapping[str, frozenset[int]]) -> int:
-    """Return by how many pages the numbering of a whole document is off, if nearly all answers are off by the same
-    number.
+    """Return by how many pages the page numbers of a whole document are off; 0 unless at least two thirds of its
+    answers are off by the same number.
     """
     single = [row for row in rows if len(row.pages) == 1 and 1 <= len(found.get(row.id, ())) <= _NEAR]
     hits = Counter(page - row.pages[0] for row in single for page in found[row.id])
@@ -146,7 +149,9 @@ def _moved(row: DocumentQuestion, shift: int, count: int) -> tuple[int, ...]:
 
 
 def _phrases(row: DocumentQuestion) -> tuple[str, ...]:
-    """Return the phrases that must be on an answer page: the answer or its elements, if they are specific enough."""
+    """Return the phrases that must be on an answer page: the answer or, for a list, its elements. It is empty if one of
+    them is so common that it may be on a page by chance.
+    """
     if row.answer_format == "None":
         return ()
     phrases = tuple(words(value) for value in row.answer)
@@ -154,14 +159,16 @@ def _phrases(row: DocumentQuestion) -> tuple[str, ...]:
 
 
 def _is_telling(phrase: str) -> bool:
-    """Return whether a phrase is unlikely to be on a page by chance: a word of six letters, two words, three digits."""
+    """Return whether a phrase is unlikely to be on a page by chance: it has a word of six letters, or two words, or
+    three digits.
+    """
     parts = phrase.split()
     letters = [part for part in parts if part.isalpha()]
     return any(len(part) >= 6 for part in letters) or len(letters) >= 2 or sum(map(str.isdigit, phrase)) >= 3
 
 
 def _one(pages: frozenset[int]) -> tuple[int, ...]:
-    """Return the page if there is only one; else nothing."""
+    """Return the pages if there is exactly one; otherwise an empty tuple."""
     return tuple(pages) if len(pages) == 1 else ()
 
 
