@@ -1,8 +1,8 @@
 """Turns strings and pixel sizes into tokens.
 
 `load_tokenizer` returns a `TextTokenizer` for text, `PatchRule` counts an image from its width and height as the
-benchmark does, and `CrossModalCounter` does both. `vision_rules` counts an image in the way of many models. The package
-knows nothing of prompts, tasks or data sets, and imports no other part of the project.
+benchmark does, and `CrossModalCounter` does both. `vision_rules` returns rules that count an image as the processors of
+many models do. The package knows nothing of prompts, tasks or data sets, and imports no other part of the project.
 """
 
 from tokenization.counting import CrossModalCounter, TokenCount

@@ -11,7 +11,8 @@ Rounding = Literal["round", "ceil", "floor"]
 
 @dataclass(frozen=True, slots=True)
 class PatchRule:
-    """One token for each cell of `patch * unshuffle` pixels squared, as Qwen2.5-VL resizes a picture.
+    """Counts one token for each cell, a square whose side has `patch * unshuffle` pixels, after the picture is resized
+    as by Qwen2.5-VL.
 
     The defaults are the rule of MMLongBench (README of its repository, "Vision Token Counting": 14 x 14 patches with 2
     x 2 pixel unshuffle, same as Qwen2.5-VL), without the two vision markers. Unlike the model's own processor it
@@ -26,7 +27,8 @@ class PatchRule:
     unshuffle: int = 2
     """Patches along the side of a cell."""
     rounding: Rounding = "round"
-    """How a side becomes a number of cells; `round` rounds halves to even numbers, the others are for comparison."""
+    """How a side becomes a number of cells; `round` rounds halves to even numbers; the other values are for
+    comparison."""
     min_pixels: int = 3136
     """A picture whose cells cover fewer pixels is enlarged first; 0 means no limit."""
     max_pixels: int = 12_845_056
@@ -80,5 +82,5 @@ def _require(name: str, value: int, least: int) -> None:
 
 
 def _whole(value: object, least: int) -> bool:
-    """Return whether a value is an integer of at least this size; `True` is not one."""
+    """Return whether a value is an integer of at least this size; `True` does not count as an integer."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= least

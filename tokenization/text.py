@@ -27,16 +27,15 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class TextTokenizer:
-    """Turns text into tokens. All of it counts as text: nothing is put before it, and `<s>` in it is three
-    characters.
-    """
+    """Turns text into tokens. Nothing is put before a text, and `<s>` in a text counts as three ordinary characters."""
 
     name: str
     """The name that was loaded: `llama2`, a path or a hub id."""
     sha256: str
     """The SHA-256 of the tokenizer's JSON, in hexadecimal."""
     additive: bool
-    """Whether texts joined at newlines never merge across a newline, so that prices add up exactly."""
+    """Whether no token ever contains characters from both sides of a newline that joins two texts, so that prices (see
+    `price`) add up exactly."""
     _model: "Tokenizer" = field(repr=False, compare=False)
     _newline: int = field(init=False, repr=False, compare=False)
 
@@ -54,10 +53,11 @@ class TextTokenizer:
     def price(self, text: str) -> int:
         r"""Return the tokens that a text adds after a newline: `count("\n" + text) - count("\n")`.
 
-        If the tokenizer is additive, each newline between two texts is one token:
-        `price("\n".join(texts)) == sum(map(price, texts)) + len(texts) - 1`. The text that begins a prompt is counted:
+        If the tokenizer is additive, each newline between two texts is one token: `price("\n".join(texts)) ==
+        sum(map(price, texts)) + len(texts) - 1`. The first text of a prompt is counted with `count`, not with `price`:
         `count("\n".join([first, *rest])) == max(1, count(first)) + sum(1 + price(text) for text in rest)`, where `rest`
-        is not empty. The 1 is SentencePiece's dummy prefix, which is alone if the first text is empty.
+        is not empty. The 1 in `max` is SentencePiece's dummy prefix, which is a token of its own if the first text is
+        empty.
 
         >>> llama2 = load_tokenizer("llama2")
         >>> llama2.count("a page") + 1 + llama2.price("another") == llama2.count("a page\nanother")
@@ -137,7 +137,7 @@ def _from_file(name: str, path: Path) -> TextTokenizer:
 
 
 def _download(name: str) -> Path:
-    """Get the `tokenizer.json` of a hub id, from the local cache if it is there."""
+    """Return the path of the `tokenizer.json` of a hub id, which is downloaded unless the local cache has it."""
     try:
         from huggingface_hub import hf_hub_download
     except ImportError as error:
@@ -152,7 +152,9 @@ def _download(name: str) -> Path:
 
 
 def _build(name: str, content: bytes, *, additive: bool) -> TextTokenizer:
-    """Build a tokenizer from the bytes of its JSON, with everything turned off that would change a count."""
+    """Build a tokenizer from the bytes of its JSON, without truncation, padding and special tokens, which would change
+    a count.
+    """
     from tokenizers import Tokenizer
 
     try:

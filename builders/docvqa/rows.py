@@ -119,7 +119,6 @@ def strings_of(raw: Mapping[str, object], fields: Sequence[str]) -> dict[str, st
 
 
 def texts_in(value: object) -> tuple[str, ...]:
-    """Return the elements of a list as texts, without those that cannot be encoded; empty if the value is not a list.
-    """
+    """Return the elements of a list as texts, without those that cannot be encoded; empty for any other value."""
     texts = map(str, value) if isinstance(value, list) else ()
     return tuple(escape_markers(text) for text in texts if is_unicode(text))

@@ -63,7 +63,8 @@ class SlideVQA(Reader[DocumentQuestion]):
         )
 
     def documents(self, sources: SourcePaths) -> Mapping[str, Pages | Fault]:
-        """Return the decks with their slides in order; a deck is refused if it lacks a slide that its questions name.
+        """Return the decks with their slides in order. A deck is refused if it lacks a slide that its questions name,
+        or if a number is missing among its slides.
         """
         folder = sources["decks"]
         if not folder.is_dir():

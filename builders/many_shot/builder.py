@@ -1,8 +1,8 @@
 """Many-shot in-context learning: rounds of labelled pictures, then one to classify (paper, section 3; files `ICL/*`).
 
 Class names are hidden: a label is a number, the place of the class in a drawn order. All test images of a domain share
-four sets of exemplars, each packed once to fit the costliest test image. The record of a test image has the set that
-was drawn for it.
+four sets of exemplars. Each set is packed once, so that it fits with the costliest test image. The record of a test
+image has the set that was drawn for it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +25,7 @@ _PAPER_IMAGES = {
     "sun397": (37.0, 80.1, 161.3, 326.8, 656.6),
     "inat2021": (31.2, 66.1, 134.6, 271.0, 543.8),
 }
-"""The images per example in Table 3 of the paper."""
+"""The images per example at 8K, 16K, 32K, 64K and 128K in Table 3 of the paper."""
 _PUBLIC = mt.Bundle(mt.FilePattern("ICL/{name}_K{k}.json"), OneObject())
 _FROZEN = mt.FilePattern("ICL/{name}_K{k}.frozen.jsonl")
 
@@ -52,8 +52,8 @@ class ManyShot(mt.SharedContextBuilder[ClassifiedImage]):
 
     @property
     def spec(self) -> mt.TaskSpec:
-        """Return the declarations of the task; a record has a fixed order of exemplars, and the public file is made of
-        the records.
+        """Return the declarations of the task; a record has its exemplars in a fixed order, and the public file is made
+        from the records.
         """
         return mt.TaskSpec(
             _FROZEN,
@@ -66,7 +66,9 @@ class ManyShot(mt.SharedContextBuilder[ClassifiedImage]):
         )
 
     def selects(self, sources: mt.Sources) -> Callable[[ClassifiedImage], bool]:
-        """Return whether a test image has one of the classes that the longest standard length shows."""
+        """Return a function that says whether a test image has one of the classes that the longest standard length
+        shows.
+        """
         domains = {each.domain for each in _classes(sources).values()}
         if unknown := sorted(set(self.options.domains) - domains):
             known = ", ".join(sorted(domains)) or "none"
@@ -75,7 +77,9 @@ class ManyShot(mt.SharedContextBuilder[ClassifiedImage]):
         return lambda row: row.kind in asked
 
     def draft(self, row: ClassifiedImage, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
-        """Return the context from which the record of a test image is made, with a question about this image alone."""
+        """Return the context from which the record of a test image is made, with one question, which is about this
+        image.
+        """
         return self._context(_classes(sources)[row.kind].domain, self._home(row, sources), [row], sources)
 
     def contexts(self, rows: Sequence[ClassifiedImage], sources: mt.Sources) -> list[mt.Draft]:
@@ -107,7 +111,9 @@ class ManyShot(mt.SharedContextBuilder[ClassifiedImage]):
         }
 
     def prompt(self, record: mt.Record) -> mt.Prompt:
-        """Return the prompt of a frozen record, or of a set and a test image of the public file."""
+        """Return the prompt of a frozen record, or of the record that `OneObject` makes from a set and a test image of
+        the public file.
+        """
         units = [_exemplar(str(place), each["image"], each["id"]) for place, each in enumerate(record["exemplars"])]
         return mt.assemble((INSTRUCTION,), units, "\n\n", _ask(record["image"]))
 
@@ -119,14 +125,15 @@ class ManyShot(mt.SharedContextBuilder[ClassifiedImage]):
     def cluster(self, record: mt.Record) -> str:
         """Return the class that the test image shows.
 
-        Models confuse whole classes. The sets of exemplars are few and the same for every release, so they are not a
-        sample.
+        Test images of one class stay together, because models confuse whole classes. The sets of exemplars are no
+        clusters: they are few, and the same for every release.
         """
         name = str(record.get("name", ""))
         return f"{record.get('domain', self.dataset)}: {name}" if name else ""
 
     def _table(self, sources: mt.Sources, domain: str) -> tuple[str, ...]:
-        """Return the classes of a domain that both splits have, in the order in which a stratified sample visits them.
+        """Return the classes of a domain that have exemplars and test images, in the order in which a stratified sample
+        visits them; empty for a domain that the options leave out.
 
         So even a small sample has test images of the first classes, which are the classes that short contexts show.
         """

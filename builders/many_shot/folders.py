@@ -1,5 +1,5 @@
-"""Pictures in folders named after their classes: `<class>/<file>`, one folder of classes for exemplars, one for
-tests.
+"""Pictures in folders named after their classes (`<class>/<file>`). One folder holds the classes of the exemplars,
+another one those of the test images.
 """
 
 from collections.abc import Iterator
@@ -34,8 +34,8 @@ class ImageFolders(Reader[ClassifiedImage]):
     fixed_fields: ClassVar[tuple[str, ...]] = ("image", "class")
 
     def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
-        """Yield each picture of the folder of tests, numbered in the order of paths, then the files that are not
-        pictures.
+        """Yield each test picture, numbered in the order of the paths; then, as faults, the files of both folders that
+        cannot be used.
         """
         for number, (kind, name) in enumerate(_pictures(sources["test"])):
             yield raw_row(f"test-{number}", {"image": f"test/{name}", "class": kind}, name, "picture")
@@ -84,8 +84,8 @@ def _files(root: Path) -> list[str]:
 
 
 def _pictures(root: Path) -> list[tuple[str, str]]:
-    """Return (class, path below the root) of each picture; the class is its folder, which may be inside others
-    (`a/abbey`).
+    """Return (class, path below the root) of each picture. The class is the picture's folder, with the folders around
+    it (`a/abbey`).
     """
     found = (PurePosixPath(name) for name in _files(root))
     pictures = (path for path in found if path.suffix.lower() in ENDINGS and len(path.parts) > 1)

@@ -54,8 +54,8 @@ class INaturalist(Reader[ClassifiedImage]):
     fixed_fields: ClassVar[tuple[str, ...]] = ("image_id", "category_id")
 
     def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
-        """Yield each annotated test picture, with the id `inat-<image id>`, and the exemplars without a class or a
-        file.
+        """Yield each annotated test picture, with the id `inat-<image id>`; then, as faults, the exemplars that cannot
+        be used.
         """
         for split in ("test", "train"):
             file, found = sources[split].name, _annotated(sources[split])

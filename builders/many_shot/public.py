@@ -54,7 +54,7 @@ class _TokensOfSets(TypedDict):
 
 
 class _Domain(TypedDict):
-    """A domain of the public object; files of other origin lack the last three fields."""
+    """A domain of the public object; files that others made lack the last three fields."""
 
     exemplar_list: list[list[list[_Exemplar]]]
     all_token_count: list[int]
@@ -75,7 +75,9 @@ class _Found:
 
 
 class OneObject(mt.FileFormat):
-    """Turns frozen records into the public object, and that into one record for each set and test image."""
+    """Turns frozen records into the public object, and the public object into one record for each set and each test
+    image.
+    """
 
     def bundle(self, records: Iterable[mt.Record]) -> Iterator[bytes]:
         """Yield the object; its `all_token_count` has the tokens of each set with its costliest test image."""

@@ -1,8 +1,9 @@
-"""Classified pictures in Parquet, as in Hugging Face datasets: columns `image` and `label`, file names with the split.
+"""Classified pictures in Parquet, as in Hugging Face datasets: the columns are `image` and `label`, and file names
+contain the name of the split.
 
 Food101, Stanford Cars and SUN397 have this form (`hub:ethz/food101`). Labels are whole numbers; their names are in the
-file's metadata. Tests come from the split `test`, else `validation`, exemplars from `train`. Pictures are read one row
-group at a time, so few of them are in memory at once.
+file's metadata. Tests come from the split `test` or, without it, from `validation`; exemplars come from `train`.
+Pictures are read one row group at a time, so only a few pictures are in memory at once.
 """
 
 import json
@@ -86,7 +87,9 @@ class ImageTables(Reader[ClassifiedImage]):
     fixed_fields: ClassVar[tuple[str, ...]] = ("image", "label")
 
     def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
-        """Yield each picture of the test split with the id `<split>-<row>`, and the exemplar rows without a label."""
+        """Yield each picture of the test split with the id `<split>-<row>`; then, as faults, the exemplar rows without
+        a valid label.
+        """
         exemplars, tests = _splits(sources["data"])
         for number, label in enumerate(tests.labels):
             fields = {"image": f"tests/{number}", "label": label}

@@ -1,7 +1,7 @@
 """Reads the annotation rows of MM-NIAH (Wang et al. 2024, arXiv:2406.07230), each as a question and its own web page.
 
-The field `meta.category` says what a row asks; in a row without it, the other fields do. `placed_depth` is not read,
-because a release chooses its own depths (those of the rows count from the start of the context).
+The field `meta.category` says what a row asks; in a row without this field, the other fields say it. `placed_depth` is
+not read, because a release chooses its own depths (those of the rows count from the start of the context).
 """
 
 import re
@@ -48,7 +48,7 @@ class Annotation:
 
 
 def read_annotation(raw: Mapping[str, object] | Fault) -> Annotation | Fault:
-    """Return a row as its question and page, or what is wrong with it."""
+    """Return the question and the page of a row, or what is wrong with the row."""
     if isinstance(raw, Fault):
         return raw
     try:
@@ -66,7 +66,9 @@ def own_page(found: Annotation) -> WebPage:
 
 
 def page_of_skipped(raw: Mapping[str, object]) -> WebPage:
-    """Return the context of a row that the benchmark leaves out, with only those pictures that are from web pages."""
+    """Return the context of a row that the benchmark leaves out, with only those pictures that are from web pages;
+    empty if its fields cannot be read.
+    """
     try:
         fields = read_fields(raw)
     except Rejected:
@@ -89,7 +91,9 @@ def asked_by(found: Annotation) -> tuple[str, ...]:
 
 
 def asked_by_refused(raw: Mapping[str, object] | Fault) -> list[str]:
-    """Return the pictures that an unreadable row may ask about: its options, and all pictures not from web pages."""
+    """Return the pictures that an unreadable row may ask about: its options, and all its pictures that are not from web
+    pages.
+    """
     if isinstance(raw, Fault):
         return []
     meta, images = raw.get("meta"), raw.get("images_list")
@@ -110,7 +114,9 @@ def _read(raw: Mapping[str, object]) -> Annotation:
 
 
 def _category(fields: Fields) -> Category:
-    """Return what a row asks: its category or, if that is unknown, what its other fields show."""
+    """Return the category of a row: the one that it names or, if that is unknown, the one that its other fields
+    suggest.
+    """
     given = fields.meta.get("category")
     if known := next((name for name in CATEGORIES if name == given), None):
         return known
@@ -145,7 +151,7 @@ def _asks_for_text(fields: Fields) -> Annotation:
 
 
 def _counts_statements(fields: Fields) -> Annotation:
-    """Read counting over text: statements that each have a number; equal numbers make equal statements."""
+    """Read counting over text: each needle is a statement with a number, so equal numbers make equal statements."""
     texts, counts = sentences_of(fields), numbers_of(fields.answer)
     found = find_sentences(fields.context, texts)
     _refuse_absent(texts, found)
@@ -182,7 +188,9 @@ def _states(pairs: Sequence[tuple[str, int]]) -> bool:
 
 
 def _counts_patterns(fields: Fields) -> Annotation:
-    """Read counting over pictures: one number for each picture of the document; the needles are those above 0."""
+    """Read counting over pictures: the answer has one number for each picture of the document; the needles are the
+    pictures whose number is above 0.
+    """
     counts = numbers_of(fields.answer)
     if len(counts) != len(fields.pictures):
         expected = f"{len(fields.pictures)} numbers, one for each picture of the context"
@@ -230,24 +238,26 @@ def _has_frames(fields: Fields) -> bool:
 
 
 def _pasted(fields: Fields) -> int:
-    """Return the place of the page picture with a pasted cartoon: the one in a folder of such pictures, else the one
-    outside the folder of pictures from web pages.
+    """Return the place of the page picture with a pasted cartoon: the one in a folder of such pictures or, if there is
+    none, the one outside the folder of pictures from web pages.
 
-    `meta.needles` is not used: it names the cartoon, which is not among the pictures of the document.
+    `meta.needles` is not used, because it names the cartoon, and this file is not among the pictures of the document.
     """
     made = [at for at, name in enumerate(fields.pictures) if is_made(name)]
     return _only(made or _outside(fields), "one picture with a pasted cartoon, in a folder *paste* or abnormal_pic*")
 
 
 def _jigsaw(fields: Fields) -> int:
-    """Return the place of the picture with a missing corner: the one that `meta.needles` names, else the one outside
-    the folder of pictures from web pages.
+    """Return the place of the picture with a missing corner: the one that `meta.needles` names or, if it names none,
+    the one outside the folder of pictures from web pages.
     """
     return _only(_listed_pictures(fields) or _outside(fields), "one picture that meta.needles names")
 
 
 def _listed_pictures(fields: Fields) -> list[int]:
-    """Return the places of the pictures that `meta.needles` names by their paths, else by their file names alone."""
+    """Return the places of the pictures that `meta.needles` names by their paths; if none has such a path, by their
+    file names alone.
+    """
     listed = fields.meta.get("needles")
     needles = {name for name in listed if isinstance(name, str)} if isinstance(listed, list) else set()
     bases = {PurePosixPath(name).name for name in needles}

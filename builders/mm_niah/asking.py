@@ -66,7 +66,8 @@ def asked(row: HaystackQuestion, ordinal: Ordinal, choices: tuple[str, ...]) -> 
     """Return the question of a row; only a question with picture options may name its needle by an ordinal.
 
     Raises:
-        Rejected: its ordinal cannot be rewritten, or nothing else describes the needle.
+        Rejected: the question has several ordinals or needles; or its ordinal must be left out, but nothing else
+            describes the needle.
 
     """
     named = pictures_named(row.question) if row.choices else ()
@@ -88,7 +89,9 @@ def asked(row: HaystackQuestion, ordinal: Ordinal, choices: tuple[str, ...]) -> 
 
 
 def ask(question: str, paths: Sequence[str], *, has_choices: bool) -> tuple[mt.Part, ...]:
-    """Return a question with its pictures: at its own markers, or as lettered choices after it."""
+    """Return a question with its pictures: in place of its markers or, with `has_choices`, after it as lettered
+    choices.
+    """
     shown = iter(paths)
     if has_choices:
         options = [part for n, path in enumerate(shown) for part in (f"\n{chr(ord('A') + n)}. ", mt.Image(path))]

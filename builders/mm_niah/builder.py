@@ -36,7 +36,7 @@ CATEGORIES: dict[tuple[Task, Kind], str] = {
 }
 """The words that the public files use for tasks and needles."""
 STALE_SOURCE = "ordinal of another picture in the source"
-"""The phrase under which the lock counts questions whose ordinal is wrong before any needle is moved."""
+"""The phrase under which the lock counts questions whose ordinal is wrong even in the source's own document."""
 
 
 class MMNIAHOptions(mt.Options):
@@ -47,7 +47,8 @@ class MMNIAHOptions(mt.Options):
     mode: Mode = "sentences"
     """How texts are cut into passages: whole sentences below 100 words, or exactly 100 words."""
     least_scale: float = 0.25
-    """A picture with a needle is rejected if the release shrinks its sides below this share."""
+    """A question is rejected if the release shrinks the sides of its needle picture to less than this share of their
+    pixels."""
     ordinal: Ordinal = "rewrite"
     """How a question that names its needle by its place ("the second image") is asked: `rewrite` names the place in
     each context, `neutral` leaves out the place and keeps the description, `source` keeps the place in the source's
@@ -65,8 +66,8 @@ class MMNIAH(mt.Builder[HaystackQuestion]):
     @property
     def spec(self) -> mt.TaskSpec:
         """Return the declarations. The tasks of counting and of reasoning over text have several needles, which are
-        permuted. The metric depends on the task: there is one each for counts, for choices between pictures, and for
-        short texts.
+        permuted. The metric depends on the task: `soft_acc` for counts, `mc_acc` for choices between pictures, `sub_em`
+        for short texts.
         """
         task, is_text = self.options.task, self.options.needle == "text"
         is_several = task == "counting" or (task == "reasoning" and is_text)
@@ -85,7 +86,9 @@ class MMNIAH(mt.Builder[HaystackQuestion]):
         )
 
     def draft(self, row: HaystackQuestion, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
-        """Return a draft: the needles, and the haystack, which has the question's own pages and then others."""
+        """Return a draft with the needles and the haystack. The haystack has the question's own pages first, then
+        others.
+        """
         check_row(row, self.options.task, self.options.needle)
         names = row.shown if self.options.task == "counting" else _shuffled(row, draws)
         beside = [sources.images[name] for name in names]
@@ -147,7 +150,8 @@ class MMNIAH(mt.Builder[HaystackQuestion]):
         return [mt.Image(f"{FOLDER}{each['image']}") if "image" in each else each["text"] for each in found]
 
     def cluster(self, record: mt.Record) -> str:
-        """Return the picture that is a needle or contains one; if there are several, the first by name.
+        """Return the picture that is a needle or contains one; if there are several such pictures, the first by name;
+        empty if needles are texts.
 
         Rows that share this picture are resampled together, even if they have other pictures too. A needle of text
         belongs to its row alone.
@@ -156,17 +160,17 @@ class MMNIAH(mt.Builder[HaystackQuestion]):
         return min(images, default="")
 
     def remarks(self, record: mt.Record) -> Iterator[mt.Remark]:
-        """Yield two remarks: whether ordinals name the needles (promised if ordinals are rewritten), and whether no
-        filler picture belongs to a question.
+        """Yield two remarks: whether ordinals name the needles (`is_promised` if ordinals are rewritten), and whether
+        no filler picture belongs to a question.
         """
         yield from ordinal_remarks(record, is_promised=self.options.ordinal == "rewrite")
         yield from filler_remarks(record, has_picture_needles=self.options.needle == "image")
 
     def _question(self, example: mt.PackedExample) -> dict[str, object]:
-        """Return the question as it is asked; if it names pictures by ordinals, also the source's question and both
-        places.
+        """Return the question as it is asked; if it names pictures by ordinals, also the source's question, and the
+        place that each of the two questions names.
 
-        A place is a number; if a question names several pictures, the places are a list.
+        A place is a number, or a list of numbers if a question names several pictures.
         """
         how: Asked = example.question.data["asked"]
         if not how.named:
@@ -188,7 +192,7 @@ class MMNIAH(mt.Builder[HaystackQuestion]):
         """Return the answer; `needles` and `images` are the ids of the needles and of all pictures, in reading order.
 
         Like in MM-NIAH, a counting answer over pictures has one number for each picture of the context, including
-        zeros; further fields have the needles' numbers and the sum.
+        zeros; further fields have the numbers of the needles alone and their sum.
         """
         row: HaystackQuestion = data["row"]
         if self.options.task != "counting":
@@ -233,7 +237,9 @@ def _unit(needle: HiddenNeedle, picture: mt.Picture | None) -> mt.Unit:
 
 
 def _released(unit: mt.Unit, tokens: int, has: str) -> dict[str, object]:
-    """Return a unit of the context; all units have the same keys, which say whether it is or contains a needle."""
+    """Return a unit of the context; all units have the same keys. The key `has` says whether the unit is a needle or
+    contains one.
+    """
     is_needle = unit.role == "needle" or bool(unit.needles)
     if isinstance(unit.body, mt.Image):
         return {"text": MARKER, "type": "image", "len": tokens, has: is_needle}

@@ -32,7 +32,9 @@ def check_row(row: HaystackQuestion, task: str, needle: str) -> None:
 
 
 def _needles(row: HaystackQuestion, kind: str, *, may_repeat: bool) -> None:
-    """Refuse needles that cannot be hidden; counted statements may be equal, because equal numbers make them equal."""
+    """Refuse needles that cannot be hidden. Equal needles are refused unless `may_repeat`: counted statements with
+    equal numbers are equal.
+    """
     if not row.needles:
         _refuse("no-needles", "at least one needle", "none", "needles")
     bodies = [needle.text if kind == "text" else needle.image for needle in row.needles]
@@ -59,7 +61,7 @@ def _choices(row: HaystackQuestion) -> None:
 
 
 def check_pictures(pictures: Sequence[mt.Picture], field: str, least_scale: float = 0) -> None:
-    """Refuse pictures with the same bytes, and a needle that becomes invisible when its picture is shrunk.
+    """Refuse pictures with the same bytes, and a picture that is shrunk so much that its needle may become invisible.
 
     Raises:
         Rejected: the reject names the field, what was expected and what was found.

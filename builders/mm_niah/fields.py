@@ -58,9 +58,11 @@ def read_fields(raw: Mapping[str, object]) -> Fields:
 
 
 def _shown_at(images: Sequence[str], count: int) -> set[int]:
-    """Return which pictures belong to the question: those in a folder of cartoons, else the last ones.
+    """Return the places of the question's pictures in `images_list`: those in a folder of cartoons or, if their number
+    is not `count`, the last ones.
 
-    Official programs use the last entry of `images_list`, others the first, so the folder is checked before the place.
+    Some of MM-NIAH's own programs use the last entry of `images_list`, others the first, so the folder counts before
+    the place.
     """
     cartoons = {number for number, name in enumerate(images) if is_cartoon(name)}
     last = set(range(len(images) - count, len(images)))
@@ -103,7 +105,7 @@ def sentences_of(fields: Fields) -> list[str]:
 
 
 def are_in_context(fields: Fields) -> bool:
-    """Whether all needles are sentences of the context."""
+    """Return whether all needles are sentences of the context."""
     needles = fields.meta.get("needles")
     texts = needles if isinstance(needles, list) else []
     if not texts or not all(isinstance(text, str) and text.strip() and len(text) <= MAX_NEEDLE for text in texts):

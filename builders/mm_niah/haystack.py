@@ -59,8 +59,8 @@ class Haystack:
 
 
 def _text_faults(row: HaystackQuestion) -> Callable[[str], str]:
-    """Return a function that says why a passage may not be in the haystack: it has a needle, an answer or the counted
-    symbol.
+    """Return a function that says why a passage may not be in the haystack: it has a needle, an answer or a counted
+    symbol. The reason is empty if it may.
     """
     holds_needle = mt.holder(needle.text for needle in row.needles if needle.text)
     holds_answer = mt.holder(() if row.counts else row.answers)
@@ -87,7 +87,9 @@ def counted_symbols(row: HaystackQuestion) -> frozenset[str]:
 
 
 def _picture_faults(pictures: Sequence[mt.Picture], images: mt.Images) -> Callable[[str, mt.Picture], str]:
-    """Return a function that says why a picture may not be in the haystack: a question of the source is about it."""
+    """Return a function that says why a picture may not be in the haystack: a question of the source is about it. The
+    reason is empty if it may.
+    """
     paths, own = {picture.path for picture in pictures}, mt.PictureBytes(picture.source for picture in pictures)
 
     def fault(name: str, picture: mt.Picture) -> str:

@@ -1,6 +1,6 @@
 """MM-NIAH's own files: annotation rows whose contexts already contain their needles, and their pictures.
 
-`questions` is one of the six annotation files, `images` the folder of their pictures or one above it, `obelics`
+`questions` is one of the six annotation files, `images` the folder of their pictures or a folder above it, `obelics`
 (optional) more web pages. The row itself says what it asks, whatever the name of the file. The needles are removed from
 a row's own context, which then becomes the first page of its haystack.
 """
@@ -34,11 +34,13 @@ class MMNIAHRows(Reader[HaystackQuestion]):
     fixed_fields: ClassVar[tuple[str, ...]] = ("id", "question", "answer", "context", "images_list", "meta")
 
     def __init__(self) -> None:
-        """Start without a folder of pictures; the folder is searched for once, and again when rows are read."""
+        """Start without a folder of pictures. It is searched for when it is first needed, and again each time rows are
+        read.
+        """
         self._roots: dict[Path, Path] = {}
 
     def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
-        """Yield each question, `mm-niah-<id>`; then the pages of `obelics` that cannot be read.
+        """Yield each question, with the id `mm-niah-<id>`; then, as faults, the pages of `obelics` that cannot be read.
 
         Raises:
             SourceError: several folders could be the folder of pictures.
@@ -70,7 +72,7 @@ class MMNIAHRows(Reader[HaystackQuestion]):
             yield from asked_by(found) if isinstance(found, Annotation) else asked_by_refused(raw)
 
     def web_pages(self, sources: SourcePaths) -> Mapping[str, WebPage]:
-        """Return the rows' own contexts without their needles, `row-<id>`, then the pages of `obelics`."""
+        """Return the web pages by id: contexts of rows without needles (`row-<id>`), then the pages of `obelics`."""
         path, found = sources["questions"], dict[str, Callable[[], WebPage]]()
         for number, offset, raw in json_lines(path):
             if not isinstance(raw, Fault):

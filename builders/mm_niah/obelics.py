@@ -1,7 +1,8 @@
-"""Local OBELICS pages (Laurençon et al. 2023, arXiv:2306.16527): rows of parallel lists `images` (URLs) and `texts`.
+"""Local OBELICS pages (Laurençon et al. 2023, arXiv:2306.16527): each row has two parallel lists, `images` (URLs) and
+`texts`.
 
-The source is a file or a folder of JSON Lines (`.jsonl`, `.json`) or Parquet. Pictures are found by file name: the
-metadata's `formatted_filename`, else the last part of the URL.
+The source is a file or a folder of JSON Lines (`.jsonl`, `.json`) or Parquet. Pictures are found by file name, which is
+`formatted_filename` of the metadata or, without it, the last part of the URL.
 """
 
 import json
@@ -26,12 +27,14 @@ FOLDER = "obelics"
 
 
 def obelics_pages(source: Path) -> dict[str, Callable[[], WebPage]]:
-    """Return a function that reads each page, by id `obelics/<file>-<row from 0>`, in the order of the files."""
+    """Return, for the id of each page (`obelics/<file>-<row from 0>`), a function that reads the page. The pages are in
+    the order of the files.
+    """
     return {id: read for file in _files(source) for id, read, _ in _pages(source, file)}
 
 
 def obelics_faults(source: Path) -> Iterator[tuple[str, Fault]]:
-    """Yield the pages that cannot be read, by id; no haystack uses them."""
+    """Yield (id, fault) of each page that cannot be read; no haystack uses these pages."""
     for file in _files(source):
         for id, _, raw in _pages(source, file, is_checked=True):
             found = raw if isinstance(raw, Fault) else page_of(raw)
@@ -60,7 +63,9 @@ def page_of(raw: _Row) -> list[str | Image] | Fault:
 
 
 def _names(metadata: object, count: int) -> list[str]:
-    """Return the file names in the metadata, which is a list stored as a string in the source."""
+    """Return the file names in the metadata, a list that the source stores as a string; empty texts where a name is
+    missing.
+    """
     try:
         found = json.loads(metadata) if isinstance(metadata, str) else metadata
     except (ValueError, RecursionError):
@@ -82,8 +87,8 @@ def _files(source: Path) -> list[Path]:
 def _pages(
     source: Path, file: Path, *, is_checked: bool = False
 ) -> Iterator[tuple[str, Callable[[], WebPage], _Row | Fault]]:
-    """Yield (id, function that reads the page, row or fault) of each page; with `is_checked`, rows of Parquet are read
-    too.
+    """Yield (id, function that reads the page, row or fault) of each page; without `is_checked`, a row of Parquet is
+    not read, and an empty dict stands for it.
     """
     stem = f"{FOLDER}/{file.relative_to(source).as_posix() if source.is_dir() else file.name}"
     if file.suffix == ".parquet":

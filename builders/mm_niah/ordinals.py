@@ -18,7 +18,8 @@ _CLAUSE = (
     rf"whose|that|with|having|missing\s+(?:its|the|an?)|where(?!\s+is\b){_NO_QUESTION}|(?:in\s+)?which{_NO_QUESTION}"
 )
 _DESCRIBED = re.compile(rf"(?P<noun>\s+\w+(?:\s+(?:of|in)\s+the\s+\w+)?),?(?P<clause>\s+\(?(?:{_CLAUSE})\b)", re.I)
-"""Matches a picture and the clause that describes it; a comma before the clause is removed with the ordinal."""
+"""Matches the noun for a picture and the clause that describes the picture; a comma between them is removed with the
+ordinal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class NamedPicture:
     """An ordinal in a question."""
 
     place: int
-    """The place that it names, from 1."""
+    """The place that the ordinal names, from 1."""
     start: int
     """The position of the ordinal's first character."""
     end: int
@@ -40,7 +41,7 @@ def all_ordinals() -> tuple[str, ...]:
 
 
 def pictures_named(question: str) -> tuple[NamedPicture, ...]:
-    """Return the pictures that a question names by `the <ordinal> image`, in its order.
+    """Return the pictures that a question names by `the <ordinal> image`, in the order of its words.
 
     Images may also be called pictures or photos. Ordinals may be written in digits with `st`, `nd`, `rd` or `th`, even
     if the ending is wrong.
@@ -56,7 +57,7 @@ def pictures_named(question: str) -> tuple[NamedPicture, ...]:
 
 
 def renamed(question: str, named: NamedPicture, ordinal: str) -> str:
-    """Return the question with another ordinal; one that begins a sentence keeps its capital letter.
+    """Return the question with another ordinal; if the old ordinal begins with a capital letter, the new one does, too.
 
     >>> question = "Given the second image, whose corner is missing, which is it?"
     >>> renamed(question, pictures_named(question)[0], "one hundred and first")
@@ -67,7 +68,7 @@ def renamed(question: str, named: NamedPicture, ordinal: str) -> str:
 
 
 def without_ordinal(question: str, named: NamedPicture) -> str | None:
-    """Return the question without the ordinal if a description of the picture follows; else None.
+    """Return the question without the ordinal if a description of the picture follows the ordinal; otherwise None.
 
     >>> question = "Given the second image, whose corner is missing, which is it?"
     >>> without_ordinal(question, pictures_named(question)[0])

@@ -51,7 +51,9 @@ class OwnPages(Reader[HaystackQuestion]):
     fixed_fields: ClassVar[tuple[str, ...]] = ("id", *_LISTS)
 
     def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
-        """Yield each question; its id is its own, or `mm-niah-<line from 0>`; then the pages that are not text."""
+        """Yield each question, with its `id` or, without one, `mm-niah-<line from 0>`; then, as faults, the pages that
+        are not text.
+        """
         path = sources["questions"]
         for number, _, raw in json_lines(path):
             given = None if isinstance(raw, Fault) else raw.get("id")
@@ -74,7 +76,7 @@ class OwnPages(Reader[HaystackQuestion]):
             yield from (name for name in names if isinstance(name, str) and name.lower().endswith(PICTURES))
 
     def image(self, sources: SourcePaths, name: str) -> Path | None:
-        """Return a picture below the folder of pictures or of pages."""
+        """Return a picture below the folder of pictures or, without one, of pages."""
         return picture_file(_pictures_folder(sources), name)
 
     def web_pages(self, sources: SourcePaths) -> Mapping[str, WebPage]:
@@ -111,8 +113,8 @@ def _text(root: Path, file: Path) -> str | Fault:
 
 
 def _page(root: Path, page: str, file: Path) -> WebPage:
-    """Return the texts and Markdown pictures of a page, by paths below the folder; empty for a page that is not
-    text.
+    """Return the texts of a page and, for Markdown, its pictures by their paths below the folder; empty if the page is
+    not text.
     """
     found = _text(root, file)
     if isinstance(found, Fault):

@@ -1,4 +1,4 @@
-"""Web pages that are read when needed, and the pictures they name; the readers of MM-NIAH share this code."""
+"""Web pages that are read when needed, and the files of their pictures; the readers of MM-NIAH share this code."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatch
@@ -9,7 +9,7 @@ from mmlongbench.task import Fault, Image, SourceError, file_inside
 
 WebPage: TypeAlias = Sequence[str | Image]
 WEB = "obelics"
-"""The folder of pictures from web pages."""
+"""The name of the folder of pictures from web pages."""
 _CARTOONS = "abnormal_pic*"
 _MADE = ("*paste*", _CARTOONS)
 """Folders of pictures that MM-NIAH made: page pictures with a pasted cartoon, and the cartoons."""
@@ -18,7 +18,7 @@ _MAX_LEVELS = 2
 
 
 class Pages(Mapping[str, WebPage]):
-    """Interleaved pages by id, in the source's order; only their positions are kept in memory."""
+    """Interleaved pages by id, in the source's order; only the functions that read them are kept in memory."""
 
     def __init__(self, found: Mapping[str, Callable[[], WebPage]]) -> None:
         """`found` has for each id a function that reads the page."""
@@ -59,11 +59,12 @@ def is_web(name: str) -> bool:
 
 
 def picture_root(folder: Path) -> Path:
-    """Return the folder that names of pictures are relative to: the one with `obelics/`, up to two levels down.
+    """Return the folder that names of pictures are relative to: the one that holds `obelics/`, at most two levels below
+    `folder`.
 
     The archive of the validation split unpacks to `mm_niah_dev/images/`, so a manifest may name that folder, the one
-    above it, or the one that the archive was unpacked in. Without an `obelics/` it is the folder itself. A link to a
-    folder of the same level does not count as a second folder.
+    above it, or the one that the archive was unpacked in. If no folder holds `obelics/`, it is `folder` itself. A link
+    to a folder of the same level does not count as a second folder.
 
     Raises:
         SourceError: several folders of one level have an `obelics/`.
@@ -91,10 +92,10 @@ def _folders(folder: Path) -> list[Path]:
 
 
 def picture_file(folder: Path, name: str, root: Path | None = None) -> Path | None:
-    """Return a picture below a folder, by its name with or without the first folder; None if it leads out of the
-    folder.
+    """Return the file of a picture below a folder; None if there is no such file or it is outside the folder. If no
+    file has the name, the first folder of the name is left out.
 
-    Names are relative to `root`, a folder below (see `picture_root`), else to the folder itself.
+    Names are relative to `root`, a folder below it (see `picture_root`) or, without `root`, to the folder itself.
     """
     parts, root = PurePosixPath(name).parts, root or folder
     for tried in (parts, parts[1:]):

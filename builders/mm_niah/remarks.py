@@ -13,7 +13,9 @@ _UNKNOWN_NEEDLE = "that cannot be compared: the record does not say which pictur
 
 
 def ordinal_remarks(record: mt.Record, *, is_promised: bool) -> Iterator[mt.Remark]:
-    """Yield whether the ordinals of a question name its needles; nothing for a question without an ordinal."""
+    """Yield a remark that says whether the ordinals of a question name its needles; nothing for a question without an
+    ordinal.
+    """
     named = pictures_named(record["question"]) if record.get("choices_image") else ()
     if named:
         needles = _needle_places(record)
@@ -23,7 +25,8 @@ def ordinal_remarks(record: mt.Record, *, is_promised: bool) -> Iterator[mt.Rema
 
 
 def filler_remarks(record: mt.Record, *, has_picture_needles: bool) -> Iterator[mt.Remark]:
-    """Yield whether a picture that the benchmark made, or a picture of the question, is a filler of the context.
+    """Yield a remark that says whether a picture that the benchmark made, or a picture of the question, is a filler of
+    the context.
 
     Only names are compared; the bytes of pictures are compared when a release is built.
     """
@@ -43,7 +46,9 @@ def filler_remarks(record: mt.Record, *, has_picture_needles: bool) -> Iterator[
 
 
 def _needle_places(record: mt.Record) -> list[int]:
-    """Return the places of the needles among the pictures, from 1: by the flags of the units, else by their paths."""
+    """Return the places of the needles among the pictures, from 1: by `has_ans` of the units or, if no unit has it, by
+    the paths in `positive_ctxs`.
+    """
     pictures = [ctx for ctx in record["ctxs"] if ctx["text"] == MARKER]
     if flagged := [place for place, ctx in enumerate(pictures, 1) if ctx.get("has_ans")]:
         return flagged

@@ -37,6 +37,7 @@ class HaystackQuestion(Row):
     shown: tuple[str, ...] = ()
     """The pictures that are shown with the question, when counting over pictures."""
     is_ordinal_stale: bool = False
-    """Whether its ordinal ("the second image") names a picture other than the needle in the source's own document."""
+    """Whether the question's ordinal ("the second image") is wrong in the source's own document: it names another
+    picture than the needle."""
     pages: tuple[str, ...] = ()
-    """The ids of its own web pages, which are taken before all others."""
+    """The ids of the question's own web pages, which are taken before all others."""

@@ -1,7 +1,8 @@
 """Summarization: the pages of a report, or of the documents of a case, as images (paper, section 3; files `summ/*`).
 
-Pages are cut from the end, evenly if there are several documents. Only examples whose full prompt is about 128K long
-are used, the same ones at every length. A report's own summary pages are removed first.
+If the pages do not fit, the last ones are left out, evenly from all documents of a case. Only examples whose full
+prompt is about 128K long are used, and every length has the same examples. A report's own summary pages are removed
+first.
 """
 
 from dataclasses import replace
@@ -17,7 +18,7 @@ from builders.summarization.rows import Summarised
 from builders.summarization.templates import INSTRUCTIONS, ask, page_unit
 
 _PAPER_IMAGES = {"gov": (2.0, 6.0, 12.0, 25.0, 50.7), "lexsum": (3.0, 6.0, 12.1, 25.2, 51.3)}
-"""The images per example in Table 3 of the paper."""
+"""The images per example at 8K, 16K, 32K, 64K and 128K in Table 3 of the paper."""
 
 
 class Summary(mt.Builder[Summarised]):
@@ -49,8 +50,8 @@ class Summary(mt.Builder[Summarised]):
         )
 
     def draft(self, row: Summarised, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
-        """Return a draft: each document from its beginning; the first page of the longest document is always
-        included.
+        """Return a draft. It takes each document from its beginning, and always includes the first page of the longest
+        document.
         """
         kind = self.options.kind
         if row.kind != kind:
@@ -89,7 +90,7 @@ class Summary(mt.Builder[Summarised]):
         }
 
     def prompt(self, record: mt.Record) -> mt.Prompt:
-        """Return the prompt of a released line: with texts if it has `page_text_list`, else with images."""
+        """Return the prompt of a released line: with texts if the line has `page_text_list`, otherwise with images."""
         texts = record.get("page_text_list")
         units = [page_unit(path, page_number(path)) for path in record["image_list"]]
         if texts is not None:
@@ -105,7 +106,9 @@ class Summary(mt.Builder[Summarised]):
         return str(record["id"])
 
     def _unit(self, documents: mt.Documents, row: Summarised, number: int, page: mt.Page) -> mt.Unit:
-        """Return a page of one of the row's documents, in the form in which pages are chosen."""
+        """Return a page of one of the row's documents as an image, or as text if pages are chosen by the length of
+        their text.
+        """
         unit = page_unit(page.path, page.index, number)
         unit = replace(unit, data={**unit.data, "document": row.docs[number]})
         return with_text(documents, unit) if self.options.packs_text else unit

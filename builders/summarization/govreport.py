@@ -2,8 +2,8 @@
 
 `reports` is a folder of JSON files (`gov-report/gao/*.json`), one such file, or lines of JSON; `highlight` is GAO's own
 summary. Reports of the Congressional Research Service have another form of summary and are rejected. The id of a report
-is `GAO-18-107` in the archive, and `gov_report_gao-18-107` in the benchmark's public files and claims: both are read,
-the latter is released.
+is `GAO-18-107` in the archive, and `gov_report_gao-18-107` in the benchmark's public files and claims: both forms are
+read, and the public form is released.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,7 +44,7 @@ class GovReport(Reader[Summarised]):
     fixed_fields: ClassVar[tuple[str, ...]] = ("id",)
 
     def __init__(self) -> None:
-        """Start without PDFs; while rows are read, the list of a folder is kept."""
+        """Start without names of PDFs. While rows are read, the names of the PDFs in their folder are kept."""
         self._stems: dict[Path, Mapping[str, Sequence[str]]] = {}
 
     def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
@@ -108,7 +108,7 @@ def _is_one_report(file: Path) -> bool:
 
 
 def public_id(id: str) -> str:
-    """Return the id of a report in public files and claims, from either of its forms.
+    """Return the id that a report has in public files and claims, made from the id in either form.
 
     >>> public_id("GAO-18-107"), public_id("gov_report_gao-18-107")
     ('gov_report_gao-18-107', 'gov_report_gao-18-107')
@@ -143,8 +143,8 @@ def _row(id: str | None, raw: Mapping[str, object], stems: Mapping[str, Sequence
 
 
 def _document(id: str, stems: Mapping[str, Sequence[str]]) -> str:
-    """Return the name of a report's PDF: the only one that is the number or public id, in upper or lower case; else the
-    number.
+    """Return the name of a report's PDF: the only name that equals the report's number or, if none does, its public id,
+    in upper or lower case. If there is no such name or more than one, return the number.
     """
     alike = stems.get(_number(id)) or stems.get(public_id(id), ())
     number = _number(id) if id.casefold().startswith(_PREFIX) else id

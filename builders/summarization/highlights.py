@@ -1,7 +1,7 @@
 """Finds the pages of a report with its own summary (GAO's highlights), by their headings and by overlapping text.
 
-Texts are compared as words in lower case, without hyphens (at the end of a line or elsewhere), with ligatures split.
-Headings are compared as letters alone, because PDFs split small capitals into single letters.
+Texts are compared as words in lower case. Hyphens are removed, at the end of a line and elsewhere, and ligatures are
+split. Headings are compared as letters alone, because PDFs split small capitals into single letters.
 """
 
 import re
@@ -18,9 +18,10 @@ SIZE = 5
 _TRACE = 0.02
 """A summary page with a heading has at least this share of the summary; a table of contents does not."""
 _BESIDE = 0.05
-"""A page beside a summary page continues the summary if it has this share of it; then the next page may continue it."""
+"""A page beside a summary page is a summary page, too, if it has at least this share of the summary; and so on with the
+page beside it."""
 _LINES = 3
-"""A heading may be split over at most so many lines."""
+"""The maximum number of lines over which a heading may be split."""
 _HYPHEN = re.compile(r"[\u00ad\u2010-\u2015\u2212-]\s*\n?\s*")
 
 
@@ -31,7 +32,7 @@ class Found:
     removed: Mapping[int, str]
     """Why each page, by its number from 0, counts as a summary page."""
     leaks: Mapping[int, float]
-    """The share of the summary that other pages repeat, if it is over the limit."""
+    """The share of the summary that each other page repeats, by its number from 0, if the share is over the limit."""
 
 
 def find_highlights(
@@ -39,8 +40,8 @@ def find_highlights(
 ) -> Found:
     """Return the pages of a report with its summary, and later pages that repeat too much of it.
 
-    One of the first pages is a summary page if it has a heading, or covers more than the share, alone or in a run of
-    pages. Pages that continue a summary page are summary pages, too.
+    One of the first pages is a summary page if it has one of GAO's headings, or if it covers more than `share` of the
+    summary, alone or together with pages beside it. Pages that continue a summary page are summary pages, too.
 
     Args:
         texts: the text of each page.
@@ -70,12 +71,14 @@ def find_highlights(
 
 
 def _runs(is_in: Sequence[bool]) -> list[list[int]]:
-    """Return the numbers of true values, with consecutive numbers together."""
+    """Return the positions of the true values; each list has consecutive positions."""
     return [[n for n, _ in run] for key, run in groupby(enumerate(is_in), key=lambda pair: pair[1]) if key]
 
 
 def _beside(removed: Mapping[int, str], holds: Sequence[float]) -> dict[int, str]:
-    """Return the pages that continue the summary, beside a removed page or beside another such page."""
+    """Return the pages that continue the summary, each with the reason. They are beside a removed page or beside
+    another page that continues the summary.
+    """
     found: dict[int, str] = {}
     waiting = sorted(removed)
     while waiting:
@@ -91,7 +94,7 @@ def _beside(removed: Mapping[int, str], holds: Sequence[float]) -> dict[int, str
 def heading_in(text: str) -> str:
     r"""Return the first of GAO's headings in a text; empty if there is none.
 
-    A heading is alone on its lines, or begins a line, as GAO writes it or in capitals, with text after it.
+    A heading is alone on its lines; or it begins a line with text after it, in GAO's spelling or in capitals.
 
     >>> heading_in("Highlights\nW HAT  GAO F OUND\nThe agency"), heading_in("what GAO found in 2009")
     ('What GAO Found', '')

@@ -12,12 +12,12 @@ class SummaryOptions(mt.Options):
     """The options that a manifest may set."""
 
     kind: Kind = "report"
-    """One report whose own summary pages are removed, or the documents of a case."""
+    """What is summarized: one `report`, whose own summary pages are removed, or the documents of a `case`."""
     reference: Literal["short", "long", "tiny"] = "short"
     """The summary of a case that is the reference; a case without it is rejected."""
     share: float = Field(default=0.2, gt=0, le=1)
-    """A page with more than this share of the summary's word 5-grams is a summary page; after the first pages, it is a
-    leak."""
+    """A page with more than this share of the summary's word 5-grams is a summary page; after the first pages, such a
+    page is a leak, and the report is rejected."""
     first_pages: int = Field(default=6, ge=1)
     """How many pages at the beginning may be summary pages."""
     without_summary_page: Literal["reject", "keep"] = "reject"
@@ -25,8 +25,8 @@ class SummaryOptions(mt.Options):
     pages_as: Literal["image", "text"] = "image"
     """Whether pages are shown as images or as the text that the PDF has."""
     text_fill: Literal["same_pages", "budget"] = "same_pages"
-    """For pages as text: show the pages that would fit as images, or as many pages as fit as text. The length of the
-    full prompt is counted with images in the first case, with texts in the second."""
+    """Which pages are shown as text: the `same_pages` that would fit as images, or as many as fit the `budget` as text.
+    The length of the full prompt is counted with images for `same_pages`, with texts for `budget`."""
 
     @property
     def packs_text(self) -> bool:

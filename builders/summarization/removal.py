@@ -14,10 +14,12 @@ def removed_pages(
 ) -> dict[int, str]:
     """Return the pages with a report's summary, each with the reason (see `find_highlights`).
 
-    A page without text among the first ones could be the summary, so it is removed, but does not count as found.
+    A page without text among the first ones could be the summary, so it is removed. It does not count as a summary page
+    that was found.
 
     Raises:
-        Rejected: the report has no text, no summary page, or another page that gives the summary away.
+        Rejected: the report has hardly any text, no page outside the summary, or a later page that repeats too much of
+            the summary; or no summary page is found and `must_be_found`.
 
     """
     without = [number for number, text in enumerate(texts) if not mt.has_words(text)]

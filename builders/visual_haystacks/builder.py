@@ -18,7 +18,7 @@ INSTRUCTION = (
 )
 _CLOSING = mt.Closing(last=2, window=2000)
 _PAPER_IMAGES = (21.7, 44.7, 90.9, 183.4, 368.2)
-"""The images per example in Table 3 of the paper."""
+"""The images per example at 8K, 16K, 32K, 64K and 128K in Table 3 of the paper."""
 _FILES = mt.FilePattern("NIAH/{name}_test_{questions}_K{k}_dep{placements}.jsonl")
 
 
@@ -26,10 +26,11 @@ class HaystackOptions(mt.Options):
     """The options that a manifest may set."""
 
     needles: Literal["single", "several"] = "single"
-    """One needle at each depth, or any number of needles in permutations."""
+    """Whether each question has a `single` needle, which is put at depths, or any number of needles, which are
+    permuted."""
     finish: Literal["closing", "none"] = "closing"
-    """Whether to exchange the last two photographs to fill the budget, or to stop at the first that does not fit, like
-    the paper."""
+    """`closing`: the last two photographs are exchanged for others that fill the budget better. `none`: the context
+    ends before the first photograph that does not fit, as in the paper."""
     context: Literal["haystack", "oracle"] = "haystack"
     """Whether a context has distractors, or the needles alone."""
 
@@ -58,7 +59,9 @@ class VisualHaystack(mt.Builder[PhotographQuestion]):
         )
 
     def draft(self, row: PhotographQuestion, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
-        """Return a draft: needles at their depths; distractors are taken, and placed, in a drawn order."""
+        """Return a draft. Needles have no place, because they stand at depths. Distractors are taken and placed in a
+        drawn order.
+        """
         _check(row, self.options)
         paths = [sources.images[name].path for name in row.needles]
         required = tuple(
@@ -90,8 +93,8 @@ class VisualHaystack(mt.Builder[PhotographQuestion]):
         return [mt.Image(path) for path in record["needles"]]
 
     def cluster(self, record: mt.Record) -> str:
-        """Return the photograph that the question is about; if there are several, the first by name. It is empty for
-        files of other origin.
+        """Return the photograph that the question is about; if there are several, the first by name; empty for files
+        that others made, which do not name it.
 
         Questions that share this photograph are resampled together, even if they have other photographs too. Questions
         that share only another photograph count as independent.
@@ -101,7 +104,9 @@ class VisualHaystack(mt.Builder[PhotographQuestion]):
 
 @dataclass(frozen=True, slots=True)
 class _Distractors:
-    """Photographs that are not needles and lack the anchor object, each once; unreadable ones are excluded."""
+    """Photographs that are not needles and do not show the anchor object, each once; unreadable photographs are
+    excluded.
+    """
 
     row: PhotographQuestion
     images: mt.Images
@@ -128,8 +133,8 @@ def _ask(question: str) -> tuple[mt.Part, ...]:
 
 
 def _check(row: PhotographQuestion, options: HaystackOptions) -> None:
-    """Refuse a question with a repeated needle, with a needle that is also a negative, or with several needles instead
-    of one.
+    """Refuse a question with a repeated needle, with a needle that is also a negative, or, if `options.needles` is
+    `single`, with several needles.
     """
     if twice := next((name for name in row.needles if row.needles.count(name) > 1), ""):
         raise mt.Rejected(mt.Fault("needle-twice", "needles that differ", twice, field="needles"))

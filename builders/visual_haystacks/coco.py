@@ -1,4 +1,4 @@
-"""COCO's instance annotations: which objects each picture shows. Questions are not known here."""
+"""COCO's instance annotations: which objects each picture shows. This module does not know questions."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -20,11 +20,11 @@ class Objects:
     """The categories of each picture, by its folder and file below the root."""
 
     def does_show(self, name: str, category: str) -> bool:
-        """Return whether a picture is annotated with a category."""
+        """Return whether the annotations say that a picture shows a category."""
         return category in self.shown.get(name, ())
 
     def may_show(self, name: str, category: str) -> bool:
-        """Return whether a picture is annotated with a category, or not annotated at all."""
+        """Return whether the annotations say that a picture shows a category, or do not have the picture at all."""
         return category in self.shown.get(name, (category,))
 
 
@@ -58,11 +58,10 @@ def objects_of(data: object, file: str, place: Callable[[str], str]) -> Objects:
 
 
 def placing(annotations: Path, images: Path) -> Callable[[str], str]:
-    """Return a function that turns a `file_name` into a name below the root, by the annotations' file name or by
-    searching.
+    """Return a function that turns a `file_name` into a picture's name below the root.
 
-    `instances_train2017.json` belongs to `train2017/`; otherwise the folder with the picture is searched for below the
-    root.
+    The pictures of `instances_train2017.json` are in `train2017/`. If there is no such folder, the folder with the
+    picture is searched for below the root.
     """
     split = annotations.stem.removeprefix("instances_")
     if split != annotations.stem and (images / split).is_dir():
@@ -115,6 +114,6 @@ class Annotations:
         return found
 
     def of(self, sources: SourcePaths) -> Objects | None:
-        """Return the annotations as they were last read."""
+        """Return the annotations as they were last read; if they were not, read them."""
         key = sources.get("annotations"), sources["images"]
         return self._read[key] if key in self._read else self.read(sources)

@@ -11,10 +11,11 @@ from builders.visual_haystacks.rows import PhotographQuestion
 from mmlongbench.task import Fault, Rejected, escape_markers
 
 _SHOWN = 200
-"""The characters of a wrong value that a reject shows."""
+"""The maximum characters of a wrong value that a reject shows."""
 _LEADING_MARKERS = re.compile(r"(?:\s*<image>[ \t]*(?:\n|$))*")
 _MAX_ASKED = 1_000
-"""The characters of a question in which objects are searched for; questions of Visual Haystacks have a hundred."""
+"""The maximum characters of a question in which objects are searched for; questions of Visual Haystacks have about a
+hundred."""
 _ASKED = re.compile(
     r"for (?:the image|all images) with (?:an? )?(.+?), "
     r"(?:is there|do (?:all|any) of them contain) (?:an? )?(.+?)\W*$",
@@ -31,7 +32,7 @@ def text_in(raw: Mapping[str, object], field: str) -> str:
 
 
 def pictures_in(raw: Mapping[str, object], field: str, *, least: int = 0, prefix: str = "") -> tuple[str, ...]:
-    """Return a list of pictures by their names below the root, without a prefix; raises Rejected."""
+    """Return the names of a list of pictures, relative to the root and without `prefix`; raises Rejected."""
     value = raw.get(field, [])
     if not isinstance(value, list) or not all(isinstance(name, str) for name in value) or len(value) < least:
         expected = "a list of names of pictures" + (f", at least {least}" if least else "")
@@ -49,7 +50,7 @@ def _name(given: str, field: str) -> str:
 
 
 def answer_of(text: str, field: str) -> Literal["Yes", "No"]:
-    """Return the answer, in any case; raises Rejected for anything but Yes and No."""
+    """Return the answer, from yes or no in upper or lower case; raises Rejected for any other text."""
     found = text.rstrip(".").casefold()
     if found not in ("yes", "no"):
         raise Rejected(Fault("neither-yes-nor-no", "Yes or No", repr(text)[:200], field=field))
@@ -57,7 +58,7 @@ def answer_of(text: str, field: str) -> Literal["Yes", "No"]:
 
 
 def question_of(text: str, field: str) -> str:
-    r"""Return the question without LLaVA's markers at its beginning, and with other markers spelled apart.
+    r"""Return the question without LLaVA's `<image>` markers at its beginning; in other markers, blanks are added.
 
     >>> question_of("<image>\nIs there an <image>?", "question")
     'Is there an < image >?'
@@ -69,8 +70,8 @@ def question_of(text: str, field: str) -> str:
 
 
 def asked_objects(question: str) -> tuple[str, str]:
-    """Return (anchor, target): the object that identifies the needles, and the object that is asked about; empty if
-    unknown.
+    """Return (anchor, target): the object that identifies the needles, and the object that is asked about. Both are
+    empty if the question has another form.
 
     >>> asked_objects("For the image with a truck, is there a dog?")
     ('truck', 'dog')
@@ -84,7 +85,7 @@ def asked_objects(question: str) -> tuple[str, str]:
 def against(objects: Objects | None, row: PhotographQuestion) -> PhotographQuestion:
     """Return the row with its anchor in the annotations' spelling, and without negatives that show the anchor.
 
-    If the annotations do not know the anchor, no picture is taken from the pool.
+    If no annotation has the anchor, the anchor becomes empty, so no picture is taken from the pool.
 
     Raises:
         Rejected: a needle does not show the anchor object.

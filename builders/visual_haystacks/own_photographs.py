@@ -3,7 +3,7 @@
 A line is `{"question", "answer", "needles": [file, …]}`; `id`, `negatives` and `anchor` are optional. Distractors are
 the line's negatives, then the pool. With `annotations` (COCO's form) the pool is all annotated pictures without the
 anchor object. Without annotations it is every picture of the folder that is not a needle of any question, and any of
-these may be shown with any needle: keep pictures that would answer a question out of the folder.
+these may stand beside any needle. So keep pictures that would answer a question out of the folder.
 """
 
 from collections.abc import Iterator, Mapping
@@ -43,7 +43,7 @@ class Photographs(Reader[PhotographQuestion]):
         self._annotations = Annotations()
 
     def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
-        """Yield each question; without an id of its own it is `vh-<line>`."""
+        """Yield each question, with its `id` or, without one, `vh-<line>`."""
         self._annotations.read(sources)
         for number, _, raw in json_lines(sources["questions"]):
             id, fields = f"vh-{number}", raw
@@ -62,7 +62,9 @@ class Photographs(Reader[PhotographQuestion]):
         return file_inside(sources["images"], name)
 
     def shows(self, sources: SourcePaths) -> Mapping[str, frozenset[str]]:
-        """Return the annotated pictures with their objects, or all pictures except needles, without known objects."""
+        """Return the annotated pictures with their objects. Without annotations, return all pictures except needles,
+        with no objects.
+        """
         if objects := self._annotations.of(sources):
             return objects.shown
         needles = set(_needles(sources["questions"]))
@@ -92,7 +94,9 @@ def _row(id: str, raw: Mapping[str, object], objects: Objects | None) -> Photogr
 
 
 def _anchor(id: str, raw: Mapping[str, object], question: str, objects: Objects | None) -> str:
-    """Return the anchor object; without annotations any text allows the use of the pool, so the id is used."""
+    """Return the anchor object: the one that the row or, with annotations, its question names. Without either, return
+    the id: any text that is not empty allows the use of the pool.
+    """
     if raw.get("anchor") is None:
         return asked_objects(question)[0] if objects else id
     anchor = text_in(raw, "anchor")

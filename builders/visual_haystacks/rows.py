@@ -15,5 +15,5 @@ class PhotographQuestion(Row):
     negatives: tuple[str, ...] = ()
     """The source's own photographs without the anchor object, which are taken before those of the pool."""
     anchor: str = ""
-    """The object that identifies a needle: no distractor from the pool shows it; empty: nothing is taken from the
-    pool."""
+    """The object that identifies a needle. No distractor from the pool shows it. If it is empty, nothing is taken from
+    the pool."""

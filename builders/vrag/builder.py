@@ -1,8 +1,8 @@
 """Visual RAG: answer a question about the entity in a picture from passages (paper, section 3; public files `vrag/`).
 
-The hardest negatives are taken first, but all are placed in a drawn order, so that rank and place are independent.
-InfoSeek: the lead section of the entity's article is gold (several passages, 3 permutations). ViQuAE: the passage with
-the first provenance span that has an answer is gold (6 depths).
+The hardest negatives are taken first, but all stand in a drawn order, so the place of a negative does not depend on its
+rank. InfoSeek: the lead section of the entity's article is gold (several passages, 3 permutations). ViQuAE: the passage
+with the first provenance span that has an answer is gold (6 depths).
 """
 
 import re
@@ -24,10 +24,11 @@ class VRAGOptions(mt.Options):
     """The options that a manifest may set."""
 
     gold: Gold = "lead"
-    """Which passages are gold: the lead section of the entity's article, or the first span that has an answer."""
+    """Which passages are gold: all of the lead section of the entity's article, or the first passage of a provenance
+    span that has an answer."""
     lead_fallback: Literal["none", "summary"] = "none"
-    """If the corpus has no article: reject the question, or use the knowledge base's summary, which is of another
-    year."""
+    """What is done if the corpus has no article of the entity. `none`: the question is rejected. `summary`: the summary
+    of the knowledge base is used, which is of another year than the corpus."""
 
 
 _PERMUTED = mt.Placements(mt.Permutation, (0, 1, 2))
@@ -51,10 +52,11 @@ class VRAG(mt.Builder[EntityQuestion]):
         return mt.TaskSpec(_FILES, "sub_em", category="VRAG", placements=placements)
 
     def draft(self, row: EntityQuestion, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
-        """Return a draft: gold at its depths; hard negatives by rank, then random ones if the manifest allows them.
+        """Return a draft. Gold passages stand at depths. Hard negatives are taken by rank, then random ones if the
+        manifest allows them.
 
         Raises:
-            Rejected: the question cannot be asked; the reject also notes how its article was found.
+            Rejected: the question cannot be asked; the reject also notes how the question's article was found.
 
         """
         lead = self._lead(row, sources.corpus) if self.options.gold == "lead" else None
@@ -75,8 +77,8 @@ class VRAG(mt.Builder[EntityQuestion]):
         return mt.Draft(row.id, (INSTRUCTION,), (question,), required, take_order, closing=closing, noted=noted)
 
     def queries(self, row: EntityQuestion, sources: mt.Sources) -> list[mt.Query]:
-        """Return one search, for the question with the entity's name; passages that are gold or have an answer are
-        excluded.
+        """Return a list of one search, whose text is the question with the entity's name. Passages that are gold or
+        have an answer are excluded.
         """
         is_lead, corpus = self.options.gold == "lead", sources.corpus
         return [_query(row, self._lead(row, corpus) if is_lead else self._span(row, corpus))]
@@ -108,8 +110,8 @@ class VRAG(mt.Builder[EntityQuestion]):
     def render_variant(self, record: mt.Record, variant: str) -> mt.Prompt:
         """Return the prompt of a released line in another form.
 
-        with_name: the question names the entity, without a picture; occluded: without the gold passages; oracle: only
-        the gold passages.
+        `with_name`: the question names the entity, and there is no picture. `occluded`: the prompt lacks the gold
+        passages. `oracle`: the prompt has only the gold passages.
         """
         if variant == "with_name":
             named = (f"\n\nQuestion: {record['original_question']}\nAnswer:",)
@@ -163,12 +165,12 @@ class _Gold:
     others: tuple[mt.Passage, ...] = ()
     """Passages that are neither gold nor usable as negatives."""
     noted: tuple[str, ...] = ()
-    """How the article was found, for the lock to count."""
+    """Phrases that the lock counts, which say how the article was found."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Negatives:
-    """Clean passages, the hardest first and random ones last, each with a drawn place."""
+    """Passages that are neither gold nor excluded, the hardest first and random ones last, each with a drawn place."""
 
     corpus: mt.SearchedCorpus
     query: mt.Query
@@ -212,7 +214,7 @@ def _query(row: EntityQuestion, found: _Gold) -> mt.Query:
 def _kept_out(row: EntityQuestion) -> tuple[str, ...]:
     """Return the answers that no negative may hold; empty if the answer is a range of numbers.
 
-    The range is in `Facts.within`, which rejects its numbers in all spellings.
+    The range itself is `Facts.within`, which keeps out passages with a number of the range in any spelling.
     """
     return () if row.answer_range else row.answer
 
@@ -231,7 +233,9 @@ def _holds(passage: mt.Passage, row: EntityQuestion) -> bool:
 
 
 def _checked(lead: _Gold, row: EntityQuestion) -> _Gold:
-    """Return the lead section of an article; refuse a missing one, and one without the answer (Rejected)."""
+    """Return the lead section of an article; raise `Rejected` if there is no such section, or if it does not hold the
+    answer.
+    """
     if not lead.gold:
         expected, todo = "the entity's article in the corpus", "check that the corpus has its Wikidata id or title"
         field = f"{row.entity_id} {row.entity}".strip()

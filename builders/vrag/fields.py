@@ -6,7 +6,7 @@ from builders.common.fields import not_text
 from mmlongbench.task import Fault
 
 MAX_CHARACTERS = 10_000
-"""The maximum characters of a text field; a question has a hundred."""
+"""The maximum characters of a text field; a question has about a hundred."""
 
 
 def texts_of(raw: Mapping[str, object], fields: Sequence[str]) -> dict[str, str] | Fault:

@@ -29,10 +29,10 @@ _ENDINGS = (".jpg", ".JPEG", ".jpeg", ".JPG", ".png", ".PNG")
 _MAX_DIGITS = 18
 """The maximum digits of the number in an id."""
 _MOST = 1e300
-"""The limit of the numbers of an answer, which also excludes infinity and NaN."""
+"""The largest number that an answer may have; infinity and NaN are also refused."""
 
 Entities: TypeAlias = Mapping[str, tuple[str, str, str]]
-"""data_id → (Wikidata id, name, summary)."""
+"""A map from `data_id` to the (Wikidata id, name, summary) of the entity."""
 
 
 class InfoSeek(Reader[EntityQuestion]):
@@ -80,7 +80,7 @@ def _id(raw: Mapping[str, object] | Fault, place: str) -> str:
 
 
 def _entities(path: Path) -> Entities:
-    """Return the entities of a file; if an id occurs twice, the first line counts."""
+    """Return the entities of a file; if a `data_id` occurs twice, the first line counts."""
     found: dict[str, tuple[str, str, str]] = {}
     for _, _, raw in json_lines(path):
         if isinstance(raw, Fault):

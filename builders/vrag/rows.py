@@ -15,7 +15,7 @@ class EntityQuestion(Row):
     answer: tuple[str, ...]
     """The released answers; a match with any of them counts."""
     answer_range: tuple[float, float] | None = None
-    """The range of a numerical answer: no negative may have a number within it."""
+    """The range of a numerical answer; no negative may have a number within this range. None for other answers."""
     entity: str
     names: tuple[str, ...] = ()
     """Other names of the entity, which no negative may contain."""

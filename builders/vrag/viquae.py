@@ -1,7 +1,8 @@
 """ViQuAE (Lerner et al. 2022): questions of TriviaQA in which a picture replaces the entity.
 
-`questions` is `{train,validation,test}.jsonl`, `images` the folder of Commons pictures. `output` is one dict, its
-provenance a list of dicts of lists; paragraphs are numbered as in KILT's knowledge source (0 is the title).
+`questions` is `{train,validation,test}.jsonl`, `images` the folder of Commons pictures. `output` is a dict, whose
+`provenance` is a list of dicts with lists as values; paragraphs are numbered as in KILT's knowledge source (0 is the
+title).
 """
 
 import json
@@ -27,7 +28,8 @@ from mmlongbench.task import (
 )
 
 _MAX_PAIRS = 100_000
-"""The maximum product of the numbers of words of two questions; the time of a comparison grows with it."""
+"""The maximum product of the numbers of words of two compared questions; the time of a comparison grows with this
+product."""
 
 
 class ViQuAE(Reader[EntityQuestion]):
@@ -96,8 +98,8 @@ def _spans(provenance: object) -> Iterator[tuple[str, int, int]]:
 
 
 def named_apart(original: str, asked: str) -> str:
-    """Return the entity's name: the longest run of words that only the original question has, without punctuation,
-    articles and 's.
+    """Return the entity's name: the longest run of words that only the original question has, without punctuation
+    around it, article and 's; empty if there is none.
 
     >>> named_apart("What did Jackie Wilson's song help to sell?", "what did this singer's song help to sell?")
     'Jackie Wilson'
@@ -121,5 +123,5 @@ def _titles(provenance: object) -> Iterator[str]:
 
 
 def _listed(value: object) -> list[object]:
-    """Return a value as a list; the source writes one value or a list of several."""
+    """Return a value as a list, because the source writes a single value without a list; None gives an empty list."""
     return value if isinstance(value, list) else [] if value is None else [value]

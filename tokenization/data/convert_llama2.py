@@ -2,8 +2,8 @@
 
     python convert_llama2.py path/to/llama-tokenizer.js llama2.json.xz
 
-The package holds the vocabulary as base64 of 32,000 pieces joined at newlines (the place is the id), and the merges,
-best first, as base64 of little-endian 16-bit pairs of ids. The same input gives the same bytes.
+The package holds the vocabulary as base64 of 32,000 pieces joined by newlines (the position of a piece is its id), and
+the merges, best first, as base64 of little-endian 16-bit pairs of ids. The same input gives the same bytes.
 """
 
 import base64
@@ -29,7 +29,8 @@ def constant(source: str, name: str) -> bytes:
 def tokenizer(source: str) -> dict[str, object]:
     """Return the content of a `tokenizer.json` that encodes like SentencePiece with the Llama 2 model.
 
-    There are no added tokens, so `<s>`, `</s>` and `<unk>` in a text are text. Nothing is split before merging.
+    There are no added tokens, so `<s>`, `</s>` and `<unk>` in a text are ordinary characters. Nothing is split before
+    merging.
     """
     pieces = constant(source, "llama_vocab_base64").decode("utf-8").split("\n")
     if len(pieces) != PIECES or len(set(pieces)) != PIECES:

@@ -8,7 +8,8 @@ from tokenization.vision.tiling import grids
 
 
 def best_fit(width: int, height: int, candidates: Iterable[tuple[int, int]], tile: int) -> tuple[int, int]:
-    """Return (columns, rows) of the candidate that keeps the most pixels; of equals, the one with the least padding.
+    """Return (columns, rows) of the candidate that keeps the most pixels; of several such candidates, the one with the
+    least padding.
 
     Candidates must be sorted, the smallest first, so the first one that keeps all pixels also has the least padding.
     """
@@ -27,16 +28,17 @@ def best_fit(width: int, height: int, candidates: Iterable[tuple[int, int]], til
 
 
 def anyres(width: int, height: int, *, tile: int, per_side: int, max_per_side: int, max_area: int) -> int:
-    """Count like LLaVA-OneVision: an overview, then rows of features without those of the padding.
+    """Count like LLaVA-OneVision: an overview, then rows of features, in which the features of the padding are left
+    out.
 
     Args:
         width: pixels.
         height: pixels.
         tile: side of a tile in pixels.
         per_side: features along the side of a tile.
-        max_per_side: tiles along a side of the largest grid.
-        max_area: features are shrunk to those of so many tiles if they are more than 1.1 × 1.1 times as many; 9 in
-            `anyres_max_9`.
+        max_per_side: the maximum number of tiles along a side of the grid.
+        max_area: number of tiles whose features are the limit, such as 9 in `anyres_max_9`. If an image has more than
+            1.1 × 1.1 times as many features, its features are shrunk to the limit.
 
     """
     best = best_fit(width, height, _square(max_per_side), tile)
@@ -59,6 +61,8 @@ def fitted_tiles(width: int, height: int, *, tile: int, per_side: int, max_tiles
 
 @functools.cache
 def _square(most: int) -> tuple[tuple[int, int], ...]:
-    """Return all (columns, rows) with at most `most` columns and rows, those with the fewest tiles first."""
+    """Return (columns, rows) of all grids with at most `most` columns and `most` rows, those with the fewest tiles
+    first.
+    """
     sides = range(1, most + 1)
     return tuple(sorted(((columns, rows) for rows in sides for columns in sides), key=math.prod))

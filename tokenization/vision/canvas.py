@@ -8,14 +8,15 @@ from tokenization.vision.tiling import with_overview
 
 
 def canvas_tiles(width: int, height: int, *, tile: int, max_tiles: int, single_precision: bool = False) -> int:
-    """Return the tiles of the canvas that enlarges the image least; if none is large enough, that shrinks it least.
+    """Return the number of tiles of the canvas that enlarges the image least or, if no canvas is large enough, of the
+    one that shrinks it least.
 
     Args:
         width: pixels.
         height: pixels.
         tile: side of a tile in pixels.
-        max_tiles: tiles of the largest canvas.
-        single_precision: whether the reference compares scales as 32-bit floats, so that more of them are equal.
+        max_tiles: the maximum number of tiles of a canvas.
+        single_precision: whether the model's own code compares scales as 32-bit floats, so that more scales are equal.
 
     """
     enough = -(-width // tile) * -(-height // tile)
@@ -40,7 +41,7 @@ def canvas(
     overview: int,
     single_precision: bool = False,
 ) -> int:
-    """Return the tokens of the canvas's tiles and of an overview of the whole image before them."""
+    """Return the tokens of the canvas's tiles and of an overview, which shows the whole image and comes first."""
     tiles = canvas_tiles(width, height, tile=tile, max_tiles=max_tiles, single_precision=single_precision)
     return with_overview(tiles, per_tile, overview)
 

@@ -11,10 +11,10 @@ def covering_grid(
     Args:
         width: pixels.
         height: pixels.
-        tile: side of a tile in pixels; longer parts of the image are shrunk to it.
-        max_tiles: tiles of the largest grid.
-        enough: the share of the image's area that the shrunk parts must exceed.
-        per_tile: tokens of a tile and the separator after it.
+        tile: side of a tile in pixels; a part of the image with a longer side is shrunk to this.
+        max_tiles: the maximum number of tiles of a grid.
+        enough: the share of the image's area; the area of the shrunk parts must be larger than this share.
+        per_tile: tokens of a tile, including the separator after it.
         overview: tokens of the overview and the markers.
 
     """
@@ -23,7 +23,9 @@ def covering_grid(
 
 
 def _covering_tiles(width: int, height: int, tile: int, most: int, enough: float) -> int:
-    """Return the tiles of the smallest grid that covers enough, else of the grid that covers the most."""
+    """Return the number of tiles of the smallest grid that covers more than `enough` of the image or, if none does, of
+    the grid that covers the most.
+    """
     best, highest = 1, -1.0
     for columns, rows in grids(most):
         covered = _covered(width, height, columns, rows, tile)

@@ -6,8 +6,8 @@ from tokenization.vision.tiling import closest_grid
 
 
 def hd_crops(width: int, height: int, *, crop: int, max_crops: int, per_crop: int, per_row: int) -> int:
-    """Count like Phi-3-vision: crops of the image in landscape orientation, an overview, a newline after each row of
-    features.
+    """Count like Phi-3-vision: crops of the image, an overview, and a newline after each row of features. The crops are
+    those of the image in landscape orientation.
 
     Args:
         width: pixels.
@@ -38,10 +38,11 @@ def padded_crops(
         width: pixels.
         height: pixels.
         crop: side of a crop in pixels.
-        max_crops: an image that covers more crops uses the closest grid instead.
-        patch: side of a patch in pixels; every second one along a side is a feature.
+        max_crops: the maximum number of crops. An image that needs more uses the grid with the closest aspect ratio
+            instead.
+        patch: side of a patch in pixels; two patches along a side make one feature.
         per_crop: features of the overview.
-        min_side: the shortest side in pixels that is accepted after scaling into the grid.
+        min_side: the minimum side in pixels after scaling into the grid; a smaller image is refused.
         markers: separators and newlines of the overview.
 
     """
@@ -61,5 +62,5 @@ def padded_crops(
 
 
 def _live(side: int, padding: int, patch: int) -> int:
-    """Return the features along a side of so many pixels that are not completely padding."""
+    """Return the number of features along a side of `side` pixels that are not completely padding."""
     return (side // patch - padding // patch + 1) // 2

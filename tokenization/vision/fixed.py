@@ -17,17 +17,17 @@ def quartered(width: int, height: int, *, per_crop: int, crops: int) -> int:
 
 
 def pan_and_scan(width: int, height: int, *, per_crop: int, min_crop: int, max_crops: int, min_ratio: float) -> int:
-    """Count like Gemma 3 with pan and scan: the whole image, and for a long image crops along it.
+    """Count like Gemma 3 with pan and scan: the whole image and, if it is long, crops along its long side.
 
     The English words that the processor puts around the crops are text and are not counted here.
 
     Args:
         width: pixels.
         height: pixels.
-        per_crop: tokens of the whole and of each crop, markers and newlines included.
-        min_crop: the shortest side of a crop in pixels.
+        per_crop: tokens of the whole image, and of each crop, including markers and newlines.
+        min_crop: the minimum side of a crop in pixels.
         max_crops: the maximum number of crops.
-        min_ratio: the smallest ratio of long to short side at which an image is cropped.
+        min_ratio: the minimum ratio of long to short side at which an image is cropped.
 
     """
     long, short = max(width, height), min(width, height)

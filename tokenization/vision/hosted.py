@@ -4,11 +4,11 @@ import math
 
 
 def scaled_tiles(width: int, height: int, *, base: int, per_tile: int, tile: int, box: int, short_side: int) -> int:
-    """Count like GPT-4o at high detail: the image is fitted into a box, its short side is reduced, and its tiles are
-    counted.
+    """Count like GPT-4o at high detail: the image is shrunk to fit into a box, its short side is shrunk to a limit, and
+    its tiles are counted.
 
-    The image is never enlarged, and its sides are rounded to whole pixels each time; otherwise the counts would not
-    agree with known bills.
+    The image is never enlarged, and its sides are rounded to whole pixels after each step; otherwise the counts would
+    not agree with known bills.
 
     Args:
         width: pixels.
@@ -26,15 +26,16 @@ def scaled_tiles(width: int, height: int, *, base: int, per_tile: int, tile: int
 
 
 def budgeted_patches(width: int, height: int, *, patch: int, budget: int, max_side: int, multiplier: float = 1) -> int:
-    """Count like GPT-4.1 mini: patches within a budget, times the model's price for a patch, rounded up.
+    """Count like GPT-4.1 mini: the patches of the image, which is shrunk if they exceed a budget, times `multiplier`,
+    rounded up.
 
     Args:
         width: pixels.
         height: pixels.
         patch: side of a patch in pixels.
         budget: the maximum number of patches.
-        max_side: the longest side in pixels.
-        multiplier: tokens of a patch.
+        max_side: the maximum side in pixels; a larger image is shrunk.
+        multiplier: the tokens that the model charges for a patch.
 
     """
     patches = -(-width // patch) * -(-height // patch)
@@ -49,13 +50,14 @@ def budgeted_patches(width: int, height: int, *, patch: int, budget: int, max_si
 
 
 def padded_cells(width: int, height: int, *, cell: int, max_edge: int, budget: int) -> int:
-    """Count like Claude: cells of the largest size with the same aspect ratio within an edge and a budget.
+    """Count like Claude: the cells of the image, which is shrunk, with its aspect ratio, until `max_edge` and `budget`
+    are not exceeded.
 
     Args:
         width: pixels.
         height: pixels.
         cell: side in pixels of the area of one token; sides are padded to whole cells.
-        max_edge: the longest padded side in pixels.
+        max_edge: the maximum side in pixels after padding.
         budget: the maximum number of tokens.
 
     """
@@ -81,14 +83,14 @@ def padded_cells(width: int, height: int, *, cell: int, max_edge: int, budget: i
 
 
 def area_share(width: int, height: int, *, pixels_per_token: int, max_edge: int, max_tokens: int) -> int:
-    """Count by area, after the long side was reduced to `max_edge` pixels."""
+    """Count by area, after the long side is shrunk to at most `max_edge` pixels; at most `max_tokens`."""
     scale = min(1, max_edge / max(width, height))
     return min(max_tokens, math.ceil(width * scale * (height * scale) / pixels_per_token))
 
 
 def crop_units(width: int, height: int, *, small: int, per_tile: int, divisor: float) -> int:
-    """Count tiles whose side is the short side divided by `divisor`; an image within `small` pixels square is one
-    tile.
+    """Count tiles whose side is the image's short side divided by `divisor`; an image whose sides have at most `small`
+    pixels is one tile.
     """
     if max(width, height) <= small:
         return per_tile
@@ -96,21 +98,21 @@ def crop_units(width: int, height: int, *, small: int, per_tile: int, divisor: f
 
 
 def plain_tiles(width: int, height: int, *, small: int, per_tile: int, tile: int) -> int:
-    """Count tiles of `tile` pixels; an image within `small` pixels square is one tile."""
+    """Count tiles whose side has `tile` pixels; an image whose sides have at most `small` pixels is one tile."""
     return per_tile if max(width, height) <= small else _tiles(width, height, tile) * per_tile
 
 
 def _tiles(width: int, height: int, tile: int) -> int:
-    """Return the tiles that cover an image."""
+    """Return the number of tiles that cover an image."""
     return -(-width // tile) * -(-height // tile)
 
 
 def _shrunk(width: int, height: int, scale: float) -> tuple[int, int]:
-    """Return the sides in whole pixels after scaling, unless that would enlarge the image."""
+    """Return the sides in whole pixels after scaling; a scale of 1 or more leaves them unchanged."""
     return (round(width * scale), round(height * scale)) if scale < 1 else (width, height)
 
 
 def _whole_patches(width: int, height: int, patch: int, scale: float) -> float:
-    """Return the scale, reduced until one of the sides is a whole number of patches."""
+    """Return the scale, reduced until one of the scaled sides is a whole number of patches."""
     across, down = width * scale / patch, height * scale / patch
     return scale * min(math.floor(side) / side if side >= 1 else 1 for side in (across, down))

@@ -2,7 +2,8 @@
 
 
 def long_side_tiles(width: int, height: int, *, long_side: int, tile: int, per_tile: int) -> int:
-    """Count like Idefics3, which also enlarges: rows of tiles, each with two markers, then an overview.
+    """Count like Idefics3, which also enlarges images: rows of tiles, in which each tile has two markers, then an
+    overview.
 
     Args:
         width: pixels.
@@ -28,5 +29,5 @@ def long_side_tiles(width: int, height: int, *, long_side: int, tile: int, per_t
 
 
 def _even(side: int) -> int:
-    """Return the next even number of pixels, at least 1."""
+    """Return an even number of pixels: an odd number plus 1, an even number unchanged; but 1 for 0."""
     return max(side + side % 2, 1)

@@ -39,7 +39,7 @@ ALIASES = {
     "gemini-2": ("gemini", "gemini-2.0", "gemini-2.0-flash", "gemini-2.0-flash-lite", "gemini_2_crop_unit"),
     "gemini-3": ("gemini-3-high", "gemini-3-pro", "gemini-3-flash", "gemini-3.1-pro"),
 }
-"""Other names of each rule, besides the parts that `spellings` removes."""
+"""Other names of each rule; names that differ only in parts that `spellings` removes need no entry."""
 
 _SEPARATORS = re.compile(r"[-_.:@\s]+")
 _BOUNDARY = re.compile(r"(?<=[a-z])(?=[0-9])|(?<=[0-9])(?=[a-z])")
@@ -62,7 +62,8 @@ _SUFFIX = re.compile(
 
 
 def fold(name: str) -> str:
-    """Return one spelling for names that differ in case, in `-`, `.` and `_`, or between letters and digits.
+    """Return the same spelling for names that differ only in case, in `-`, `.` and `_`, or in a separator between
+    letters and digits.
 
     >>> fold("Qwen2.5-VL") == fold("qwen_2_5_vl")
     True
@@ -71,8 +72,8 @@ def fold(name: str) -> str:
 
 
 def spellings(name: str) -> Iterator[str]:
-    """Yield folded names to look up, the fullest first: without owner, then without suffixes, then without the model's
-    size.
+    """Yield folded names to look up, the longest first: the name without the owner, then without suffixes; then the
+    same without the model's size.
 
     >>> list(spellings("owner/Some-VL-7B-Instruct"))
     ['some-vl-7-b-instruct', 'some-vl-7-b', 'some-vl-instruct', 'some-vl']
@@ -84,7 +85,7 @@ def spellings(name: str) -> Iterator[str]:
 
 
 def _without_suffixes(name: str) -> Iterator[str]:
-    """Yield a folded name, then shorter and shorter ones."""
+    """Yield a folded name, then the name without its last suffix, without its last two, and so on."""
     yield name
     while (shorter := _SUFFIX.sub("", name)) != name:
         name = shorter

@@ -28,15 +28,15 @@ def native_grid(
     frames: int = 1,
     min_side: int = 1,
 ) -> int:
-    """Count like Qwen2-VL and its successors: the cells, and the markers around them.
+    """Count like Qwen2-VL and its successors: the cells of the image, and the markers around the image.
 
     Args:
         width: pixels.
         height: pixels.
         patch: side of a patch in pixels.
         merge: patches along the side of a cell.
-        min_pixels: an image whose cells cover less is enlarged.
-        max_pixels: an image whose cells cover more is shrunk.
+        min_pixels: an image whose cells cover fewer pixels is enlarged.
+        max_pixels: an image whose cells cover more pixels is shrunk.
         max_aspect: the largest ratio of long to short side that is accepted.
         markers: tokens around the image.
         frames: how often the image counts for the limits (GLM treats it as a video of two frames).
@@ -54,8 +54,8 @@ def native_grid(
 
 
 def broken_rows(width: int, height: int, *, patch: int, merge: int, max_side: int) -> int:
-    """Count like Pixtral: the long side has at most `max_side` pixels, whole cells, a break or end token after each
-    row.
+    """Count like Pixtral: the long side is shrunk to at most `max_side` pixels, cells are rounded up, and a break or
+    end token follows each row.
     """
     shrink = max(width / max_side, height / max_side)
     if shrink > 1:

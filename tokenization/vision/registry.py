@@ -19,8 +19,8 @@ _FOLDED = {fold(written): name for written, name in _WRITTEN.items()}
 
 
 class VisionRules(Mapping[str, VisionRule]):
-    """A mapping of names to rules; any spelling, alias or hub id of a model is found, and the rules' own names are
-    listed.
+    """A mapping of names to rules. A look-up accepts any spelling, alias or hub id of a model; a loop yields only the
+    rules' own names.
 
     Entry points are read when this object is made, and each is loaded when it is needed.
     """
@@ -69,7 +69,7 @@ class VisionRules(Mapping[str, VisionRule]):
 
 @functools.cache
 def vision_rules() -> VisionRules:
-    """Return all vision rules by name, as they were installed at the first call."""
+    """Return all vision rules by name: those that were installed when this was first called."""
     return VisionRules()
 
 

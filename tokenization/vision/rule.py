@@ -19,14 +19,14 @@ CACHED_SIZES = 4096  # for each rule; about 250 bytes each
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Where a rule comes from, and so how far it can be trusted."""
+    """Where the numbers of a rule come from, and what its counts were compared with: how far to trust the rule."""
 
     checked: str
     """What its counts were compared with, including the version."""
     parameters: str
     """Where its numbers come from: class defaults, a hub config, a repository's code, documentation, or memory."""
     note: str = ""
-    """What else a reader of the counts should know."""
+    """What else a user of the counts should know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +37,13 @@ class Crowd:
     tokens: int
 
     def __call__(self, alone: int, n_images: int) -> int:
-        """Return the tokens of one image among `n_images`, given what it costs alone."""
+        """Return the tokens of one image among `n_images`; `alone` is the tokens of the image without others."""
         return self.tokens if n_images > self.over else alone
 
 
 def numbered(alone: int, place: int) -> int:
-    """Return the tokens of the image at this place (from 1), with its number, counted from 0, written before it in
-    digits.
+    """Return the tokens of an image with its number written before it in digits. `place` counts from 1, the written
+    number from 0; `alone` includes a number of one digit.
     """
     return alone + len(str(place - 1)) - 1
 
@@ -67,8 +67,8 @@ class VisionRule:
     """The published numbers, by the names of the formula's parameters."""
     provenance: Provenance = field(repr=False)
     among: Callable[[int, int], int] | None = None
-    """Returns what an image costs among others: `among(tokens alone, images in the prompt)`; None if that changes
-    nothing."""
+    """`among(tokens alone, number of images in the prompt)` returns the tokens of an image among others. None: other
+    images change nothing."""
     by_place: bool = False
     """Whether `among` gets the place of the image in the prompt, from 1, instead of the number of images."""
     shared: int = 0
@@ -76,13 +76,14 @@ class VisionRule:
     max_images: int | None = None
     """The maximum number of images in a request; None if unknown."""
     variant_of: str = ""
-    """The rule of which this is another setting or another way of counting; empty for the main rule of a family."""
+    """The name of the rule of which this rule is another setting or another way of counting; empty if there is no such
+    rule."""
     _alone: Callable[[int, int], int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parameters", MappingProxyType(dict(self.parameters)))
         count = functools.partial(_count, self.name, functools.partial(self.formula, **self.parameters))
-        # typed: otherwise 5.0 would get the count of 5
+        # typed, because otherwise 5.0 would get the cached count of 5
         object.__setattr__(self, "_alone", functools.lru_cache(CACHED_SIZES, typed=True)(count))
 
     @property
@@ -93,7 +94,7 @@ class VisionRule:
     def tokens(self, width: int, height: int, n_images: int = 1) -> int:
         """Return the tokens of an image of this size (pixels, after EXIF rotation) in a prompt of `n_images`.
 
-        If the cost depends on the place, the result is for the costliest place: the last one, after text.
+        If the tokens depend on the place, the result is for the costliest place: the last one, directly after text.
         """
         if type(n_images) is not int or n_images < 1:
             raise TokenizationError(f"{n_images!r} images in a prompt: give an integer of at least 1")

@@ -1,6 +1,6 @@
 """The rules of hosted models, as their vendors document them; none was compared with the running service.
 
-Limits on images are those of the vendor's own API, as documented in 2026; resellers may have other limits.
+The maximum number of images is that of the vendor's own API, as documented in 2026; resellers may have other limits.
 """
 
 from tokenization.vision.fixed import fixed

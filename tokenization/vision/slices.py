@@ -5,10 +5,10 @@ import math
 
 
 def slice_grid(width: int, height: int, *, max_slices: int, resolution: int) -> tuple[int, int] | None:
-    """Return (columns, rows) of the grid whose aspect ratio is closest to the image's, compared as logarithms.
+    """Return (columns, rows) of the grid whose aspect ratio is closest to the image's; None if the image is not cut.
 
-    The grid may have one slice more or less than the area needs. Of two equally close grids, the one with more rows is
-    returned. None: the image is not cut.
+    The grid may have one slice more or less than the area needs. Logarithms of aspect ratios are compared. Of two
+    equally close grids, the one with more rows is returned.
     """
     slices = min(math.ceil(width * height / resolution**2), max_slices)
     if slices <= 1:
@@ -27,7 +27,7 @@ def numbered_slices(
         height: pixels.
         max_slices: the maximum number of slices.
         resolution: side in pixels of a square with the area of a slice.
-        per_slice: tokens of the whole, and of each slice.
+        per_slice: tokens of the whole image, and of each slice.
         slice_markers: tokens around a slice.
         markers: tokens around the whole image, including its number if that has one digit.
 
@@ -63,14 +63,14 @@ def sized_slices(
 
 
 def _scaled(width: float, height: float, resolution: int) -> tuple[int, int]:
-    """Return the sides in pixels at about this resolution and the same aspect ratio."""
+    """Return the sides in pixels of a picture with the same aspect ratio and about `resolution` squared pixels."""
     aspect = width / height
     scaled_height = int(resolution / math.sqrt(aspect))
     return int(scaled_height * aspect), scaled_height
 
 
 def _cells(width: float, height: float, cell: int) -> int:
-    """Return the tokens of a picture whose sides are first rounded to multiples of a cell."""
+    """Return the tokens of a picture, whose sides are first rounded to multiples of the side of a cell."""
     return math.prod(_multiple(side, cell) // cell for side in (width, height))
 
 
@@ -81,7 +81,9 @@ def _multiple(side: float, unit: int) -> int:
 
 @functools.cache
 def _candidates(slices: int, most: int) -> tuple[tuple[float, tuple[int, int]], ...]:
-    """Return (log of columns / rows, grid) of each grid with about so many slices; more rows come first."""
+    """Return (logarithm of columns / rows, (columns, rows)) of each grid with `slices` slices, one less or one more. Of
+    equal numbers of slices, the grid with more rows comes first.
+    """
     counts = [count for count in (slices - 1, slices, slices + 1) if 1 < count <= most]
     found = [(columns, count // columns) for count in counts for columns in range(1, count + 1) if not count % columns]
     return tuple((math.log(columns / rows), (columns, rows)) for columns, rows in found)

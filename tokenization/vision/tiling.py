@@ -6,23 +6,24 @@ import math
 
 @functools.cache
 def grids(most: int, least: int = 1) -> tuple[tuple[int, int], ...]:
-    """Return all (columns, rows) of `least` to `most` tiles, those with the fewest tiles first."""
+    """Return (columns, rows) of all grids of `least` to `most` tiles, those with the fewest tiles first."""
     sides = range(1, most + 1)
     found = [(columns, rows) for columns in sides for rows in sides if least <= columns * rows <= most]
     return tuple(sorted(found, key=math.prod))
 
 
 def with_overview(tiles: int, per_tile: int, overview: int) -> int:
-    """Return the tokens of the overview, and of the tiles if there are several; a single tile would repeat the
-    overview.
+    """Return the tokens of the overview, and of the tiles if there are several. A single tile is left out, because it
+    would repeat the overview.
     """
     return overview + (tiles * per_tile if tiles > 1 else 0)
 
 
 def closest_grid(width: int, height: int, *, tile: int, max_tiles: int, min_tiles: int = 1) -> tuple[int, int]:
-    """Return (columns, rows) of the aspect ratio closest to the image's.
+    """Return (columns, rows) of the grid whose aspect ratio is closest to the image's.
 
-    Of equally close grids, the largest one that the image fills by more than half is returned, as InternVL does.
+    Of equally close grids, the largest one is returned whose pixels are fewer than twice the image's, as InternVL does;
+    if there is none, the smallest.
     """
     aspect, area = width / height, width * height
     best, nearest = (1, 1), math.inf
@@ -38,8 +39,8 @@ def closest_grid(width: int, height: int, *, tile: int, max_tiles: int, min_tile
 def closest_aspect(
     width: int, height: int, *, tile: int, max_tiles: int, per_tile: int, overview: int, min_tiles: int = 1
 ) -> int:
-    """Count like InternVL: the tiles of the closest grid, `tile` pixels square, after an overview of the whole
-    image.
+    """Count like InternVL: an overview of the whole image, then the tiles of the closest grid. The side of a tile has
+    `tile` pixels.
     """
     columns, rows = closest_grid(width, height, tile=tile, max_tiles=max_tiles, min_tiles=min_tiles)
     return with_overview(columns * rows, per_tile, overview)
@@ -47,5 +48,5 @@ def closest_aspect(
 
 @functools.cache
 def _measured(tile: int, most: int, least: int) -> tuple[tuple[float, float, tuple[int, int]], ...]:
-    """Return each grid as (columns / rows, half the area of its tiles in pixels, (columns, rows))."""
+    """Return (columns / rows, half of the pixels of all its tiles, (columns, rows)) of each grid."""
     return tuple((grid[0] / grid[1], 0.5 * tile * tile * math.prod(grid), grid) for grid in grids(most, least))

@@ -1,7 +1,7 @@
 """Draws the sample's reports with a pen, and their exhibits: tables, charts, diagrams, lists, boxes.
 
-It uses only vector shapes and base-14 fonts, so nothing is read from disk. Coordinates are points, with y downwards.
-Every exhibit is drawn from the top of its box, and its function returns where it ends.
+The pen uses only vector shapes and base-14 fonts, so nothing is read from disk. Coordinates are in points, and y grows
+downwards. Each `draw_…` function of an exhibit begins at the top of the box and returns the y where the exhibit ends.
 """
 
 from collections.abc import Callable
@@ -48,7 +48,7 @@ def line_width(text: str, font: str, size: float) -> float:
 
 
 def wrap(text: str, font: str, size: float, width: float) -> list[str]:
-    """Return lines of whole words, each at most `width` wide."""
+    """Split a text into lines of whole words, each at most `width` wide unless a single word is wider."""
     lines, used, space = [""], 0.0, word_width(" ", font) * size
     for word in text.split(" "):
         wide = word_width(word, font) * size
@@ -134,7 +134,7 @@ def draw_table(pen: Pen, fact: Fact, box: Box) -> float:
 
 
 def tick_step(top: float) -> int:
-    """Return the smallest round step with at most five ticks."""
+    """Return the smallest round step that goes at most five times into `top`."""
     steps = (factor * int(10**power) for power in range(6) for factor in (1, 2, 5))
     return next(step for step in steps if top / step <= 5)
 
@@ -152,12 +152,14 @@ def draw_scale(pen: Pen, plot: Box, top: float) -> float:
 
 
 def is_valley(values: list[float], index: int) -> bool:
-    """Return whether a line has a lowest point here: neither neighbour is lower."""
+    """Return whether the value at `index` is a lowest point of the line: neither neighbour is lower."""
     return min(values[max(index - 1, 0) : index + 2]) == values[index]
 
 
 def draw_chart(pen: Pen, fact: Fact, box: Box) -> float:
-    """Draw bars or a line over a scale from zero, with each value above its mark, or below it in a line's valley."""
+    """Draw bars or a line over a scale from zero, with each value above its mark; at the lowest points of a line, the
+    value is below its mark.
+    """
     values, line = [float(row[1]) for row in fact.rows], fact.form == "line"
     height = min(max((box.y1 - box.y0) * 0.8, 120.0), 165.0)
     plot = Box(box.x0 + 34, box.y0, box.x1, box.y0 + height)

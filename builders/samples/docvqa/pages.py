@@ -1,6 +1,7 @@
 """Draws the pages of one report of the sample: the title, the contents, running text with exhibits, slides.
 
-This module decides where things are on a page; `prose` decides what they say. The bytes are the same every time.
+This module decides where things are on a page; the module `prose` decides what the texts say. The bytes are the same
+every time.
 """
 
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ MARGIN = 64.0
 
 
 def draw_exhibit(pen: Pen, leaf: Leaf, box: Box) -> float:
-    """Draw the leaf's exhibit under its caption, and return where it ends."""
+    """Draw the leaf's exhibit under its caption, and return the y below both."""
     if leaf.exhibit is None:
         return box.y0
     y = box.y0 + 4
@@ -28,8 +29,8 @@ def draw_exhibit(pen: Pen, leaf: Leaf, box: Box) -> float:
 
 
 def fill_text(pen: Pen, box: Box, paragraphs: Iterator[list[str]], most: int) -> float:
-    """Write up to `most` paragraphs; the last one is shortened by sentences until it fits, and omitted if too little is
-    left.
+    """Write up to `most` paragraphs, and return the y below them. A paragraph that does not fit loses its last
+    sentences until it fits; it is omitted if only its first sentence is left.
     """
     y = box.y0
     for _, sentences in zip(range(most), paragraphs, strict=False):
@@ -44,8 +45,8 @@ def fill_text(pen: Pen, box: Box, paragraphs: Iterator[list[str]], most: int) ->
 
 
 def draw_body(pen: Pen, report: Report, leaf: Leaf, box: Box, draws: Draws) -> None:
-    """Draw a page of running text in one or two columns, with its exhibit after the first paragraph or above the
-    columns.
+    """Draw a page of running text in one or two columns, with its exhibit after the first paragraph (one column) or
+    above both columns.
     """
     paragraphs = write_paragraphs(report.nouns, leaf.sentence, draws)
     if report.columns == 2:
@@ -70,7 +71,7 @@ def draw_bullets(pen: Pen, report: Report, leaf: Leaf, box: Box, draws: Draws) -
 
 
 def draw_frame(pen: Pen, report: Report, leaf: Leaf) -> Box:
-    """Draw header and footer, the printed page number and the heading; return the room that is left."""
+    """Draw header and footer, the printed page number and the heading; return the box between them for the content."""
     width, height = SIZES[report.paper]
     slide = report.paper == "slide"
     left, right = (48.0, width - 48) if slide else (MARGIN, width - MARGIN)

@@ -1,6 +1,6 @@
 """The text on the pages of the sample's reports: declared facts, and filler from a small grammar.
 
-Questions and positions on a page are not known here. Filler never looks like a fact: its numbers have at most two
+This module does not know questions or positions on a page. Filler never looks like a fact: its numbers have at most two
 digits before one decimal, and its names are the report's own nouns.
 """
 
@@ -16,7 +16,7 @@ from mmlongbench.task import Draws
 Form = Literal["text", "table", "bars", "line", "flow", "list", "box"]
 Colour = tuple[float, float, float]
 
-# A word list is easier to read in lines than with one entry a line.
+# a list of words is easier to read with several words on each line
 # fmt: off
 CHAPTERS = (
     "Background and scope", "Approach and method", "Findings by area", "Costs and staffing", "Risks and controls",
@@ -61,8 +61,8 @@ class Fact(BaseModel):
     page: int
     form: Form
     text: str
-    """For a sentence, its words, with {0} and {1} for the cells of the row. For a box, the words in it; its row is the
-    title. Otherwise the caption of the exhibit."""
+    """For a sentence, its words, with {0} and {1} for the cells of the row. For a box, the words in it; its row has the
+    title. For any other exhibit, the caption."""
     rows: tuple[tuple[str, ...], ...]
     columns: tuple[str, ...] = ()
     """The header of a table."""
@@ -101,7 +101,7 @@ class Leaf(NamedTuple):
 
 
 def upper(text: str) -> str:
-    """The text with a capital first letter."""
+    """Return the text with a capital first letter."""
     return text[:1].upper() + text[1:]
 
 
@@ -140,7 +140,7 @@ def write_paragraphs(nouns: tuple[str, ...], sentence: str | None, draws: Draws)
 
 
 def fill_exhibit(report: Report, page: int, draws: Draws) -> Fact | None:
-    """Return a table, chart or list that no question asks about; nothing on about half of the pages."""
+    """Return a table, chart or list that no question asks about; None for about half of the pages."""
     form: Form | None = draws.choice("form", ("table", "bars", "line", "list", None, None, None, None))
     one, *others = (upper(noun.removeprefix("the ")) for noun in draws.order("exhibit nouns", report.nouns))
     if form is None:

@@ -1,8 +1,8 @@
 """A small world that the package draws itself: twelve reports, and questions whose answers are on known pages.
 
 Questions and pages are made from the same declared facts (`reports.yaml`), so they always agree: a question names cells
-of facts, from which its answer, pages and sources follow. Each name and number of a fact belongs to one report only.
-Every call writes the same bytes.
+of facts, and its answer, answer pages and kinds of evidence are computed from these cells. Each name and number of a
+fact belongs to one report only. Every call writes the same bytes.
 """
 
 import json
@@ -31,14 +31,15 @@ SOURCES = {
 
 
 class Question(BaseModel):
-    """A question, the cells of facts that it is about, and how their values give the answer."""
+    """A question, the cells of facts that it is about, and the rule that makes the answer from their values."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     ask: str
-    """`{a}` and `{b}` are the names of the first two cells' rows."""
+    """The text of the question; `{a}` and `{b}` stand for the names of the rows of the first two cells."""
     how: How
     cells: tuple[tuple[str, ...], ...] = ()
-    """The cells, each as [fact] (all its rows), [fact, row] or [fact, row, column]; without a column, the last one."""
+    """The cells, each as [fact] (all its rows), [fact, row] or [fact, row, column]; without a column, the value of the
+    last column."""
 
 
 class QuestionedReport(Report):
@@ -84,7 +85,7 @@ def answer(how: How, cells: list[Cell]) -> str:
 
 
 def answer_format(how: How, text: str) -> str:
-    """Return the format that MMLongBench-Doc would give the answer.
+    """Return the answer format in MMLongBench-Doc's words.
 
     >>> answer_format("sum", "12.50"), answer_format("value", "Tern Rock")
     ('Float', 'Str')

@@ -1,4 +1,6 @@
-"""The drawn shapes in the raw formats of the three readers: folders, Parquet with a hub's metadata, COCO's form."""
+"""The drawn shapes in the raw formats of the three readers: folders, Parquet with the metadata of a hub dataset, and
+COCO's form.
+"""
 
 import json
 from collections.abc import Iterator
@@ -7,7 +9,8 @@ from pathlib import Path
 from builders.samples.many_shot.shapes import CLASSES, Shape, draw_shape
 
 TRAIN, TESTS = 9, 2
-"""The pictures of a class in each split; a domain at 32K shows a class seven times."""
+"""The number of pictures of a class in each split; a context of one domain at 32K shows each class up to seven
+times."""
 
 
 def draw_folders(folder: Path) -> dict[str, Path]:

@@ -53,7 +53,7 @@ def page_of(draws: Draws) -> list[str]:
 
 
 def draw_view(draws: Draws, path: Path, *, is_large: bool) -> None:
-    """Draw hills under a sky with a sun or a moon, as a picture of a web page. A release shrinks the large ones."""
+    """Draw hills under a sky with a sun or a moon, as a picture of a web page. A release shrinks large pictures."""
     from PIL import Image, ImageDraw
 
     width, height = LARGE if is_large else SMALL

@@ -1,4 +1,5 @@
-"""A small version of both sources: drawn web pages about invented places, with sentences or pictures to hide.
+"""Small versions of both kinds of source, MM-NIAH's own files and your own pages: drawn web pages about invented
+places, with sentences or pictures to hide.
 
 `draw_hidden_sentences` writes MM-NIAH's annotation rows and an OBELICS file, `draw_hidden_pictures` writes Markdown
 pages and a file of questions.
@@ -47,7 +48,9 @@ def draw_hidden_pictures(folder: Path) -> dict[str, Path]:
 
 
 def _with_views(draws: Draws, number: int, images: Path, every: int) -> Iterator[tuple[str, str]]:
-    """Yield the paragraphs of a page; every `every`-th page has a view after its second paragraph."""
+    """Yield (`text`, paragraph) for each paragraph of a page and, on every `every`-th page, (`image`, file name) of a
+    view after the second paragraph.
+    """
     for at, paragraph in enumerate(page_of(draws.at("page", number))):
         yield "text", paragraph
         if at == 1 and number % every == 0:

@@ -1,6 +1,6 @@
-"""A small version of MM-NIAH's own download: its six annotation files and its folders of pictures, all of it drawn.
+"""A small version of MM-NIAH's own download: six annotation files and folders of pictures, all of them drawn.
 
-Every form of the real rows occurs: answers that are lists or text of lists, equal statements, zeros, patterns first or
+Every form of the real rows occurs: answers that are lists or lists as text, equal statements, zeros, patterns first or
 last in `images_list`, needles as paths or numbers, `</s>` between pages, Jigsaw and Multi-view rows. Pictures are
 plain, so that a program can see from the pixels what a picture shows (see `CARTOONS`, `SLOTS`).
 """
@@ -35,12 +35,13 @@ BIRDS = ("penguin", "gannet", "puffin", "curlew", "plover", "grebe", "dunlin", "
 def draw_upstream(
     folder: Path, rows: int = 8, pictures: int = 48, images: str = "mm_niah_dev/images", pages: int = 12
 ) -> dict[str, dict[str, Path]]:
-    """Draw the download, and an OBELICS file of `pages` pages without pictures; return the sources of each file.
+    """Draw the download, and an OBELICS file of `pages` pages without pictures; return the sources for each annotation
+    file, by its name.
 
     Args:
         folder: the folder to draw into.
         rows: the rows of each file; in `reasoning-image` a third of them are Multi-view rows.
-        pictures: how many page pictures the contexts of each file show in total, besides needles.
+        pictures: the total number of page pictures, other than needles, that the contexts of each file show.
         images: the folder of the pictures; in the archive of the validation split it is `mm_niah_dev/images`.
         pages: the number of further web pages.
 
@@ -213,8 +214,8 @@ class _Drawing:
         return 20 + 20 * at + number // 10_000, number // 100 % 100 + 100, number % 100 + 100
 
     def _pasted(self, number: int) -> str:
-        """Return the name of a page picture with one cartoon. Its folder is one of two in the real data, or another
-        one.
+        """Return the name of a page picture with one cartoon. Its folder is one of the two that the real data has for
+        such pictures, or a third one.
         """
         folder = ("obelics_paste/find-image", "abnormal_pic_page", "composed")[number % 3]
         return f"{folder}/pasted{number}.png"
@@ -241,12 +242,12 @@ def _cartoon_colour(number: int) -> tuple[int, int, int]:
 
 
 def _counts_of(number: int) -> tuple[int, ...]:
-    """Return how many cartoons are pasted onto each of a row's pictures."""
+    """Return the number of cartoons on each of the pasted pictures of a row."""
     return ((1,), (2, 1), (1, 2, 1), (2,))[number % 4]
 
 
 def _spelled(counts: Sequence[int], number: int) -> object:
-    """Return a counting answer: usually text of a list, as in most rows, sometimes the list itself."""
+    """Return a counting answer: for most rows a list as JSON text, as in the real data, for others the list itself."""
     return json.dumps(list(counts)) if number % 3 else list(counts)
 
 

@@ -46,8 +46,8 @@ class Sheet:
         self._write(MARGIN, HEIGHT - 36, footer, 8)
 
     def column(self, blocks: Sequence[Block], left: float, top: float, width: float, look: Look) -> float:
-        """Write headings and paragraphs below each other, and return where the last one ends; text below the page is
-        cut.
+        """Write headings and paragraphs below each other, and return the y where the last one ends. Text that would be
+        below the page is left out.
         """
         y = top
         for block in blocks:

@@ -25,8 +25,8 @@ class Layout:
 
     look: Look = field(default_factory=Look)
     pages: tuple[int, ...] = (1,)
-    """The pages of the summary, from 0. If there are two, the findings continue on the second. Empty: there is no
-    summary page."""
+    """The pages of the summary, from 0. If there are two, the findings continue on the second. If it is empty, there is
+    no summary page."""
 
 
 WHY = (
@@ -50,7 +50,7 @@ ASKED = (
 
 
 def summary_of(subject: tuple[str, ...], draws: Draws) -> tuple[Section, ...]:
-    """Return the reference summary: why, found, recommends."""
+    """Return the reference summary in three sections: why the study was made, what it found, what it recommends."""
 
     def told(shape: str) -> str:
         here = draws.at(shape)
@@ -67,7 +67,9 @@ def summary_of(subject: tuple[str, ...], draws: Draws) -> tuple[Section, ...]:
 
 
 def reworded(summary: Sequence[Section]) -> tuple[Section, ...]:
-    """Return a summary in other words: the first twelve words of each section stay, after that no five in a row."""
+    """Return a summary in other words: the first twelve words of each section stay; of the rest, no five consecutive
+    words stay.
+    """
 
     def told(paragraph: str, kept: int) -> str:
         words = paragraph.split()
@@ -83,16 +85,16 @@ def reworded(summary: Sequence[Section]) -> tuple[Section, ...]:
 
 
 def broken_over_lines(text: str) -> str:
-    """Return a text whose long words are split at the end of a line."""
+    """Return a text in which each long word is split by a hyphen and the end of a line."""
     return re.sub(r"\b([a-z]{3})([a-z]{2,})", r"\1-\n\2", text)
 
 
 def draw_report(
     name: str, subject: tuple[str, ...], pages: int, layout: Layout, draws: Draws, *, is_scanned: bool = False
 ) -> tuple[bytes, tuple[Section, ...]]:
-    """Return (PDF, reference summary) of a report with so many pages.
+    """Return (PDF, reference summary) of a report with `pages` pages.
 
-    Its body repeats the recommendations, and one sentence of the findings.
+    The body of the report repeats the recommendations, and one sentence of the findings.
     """
     summary = summary_of(subject, draws.at("summary"))
     sheet = Sheet()
@@ -145,7 +147,7 @@ def _draw_summary(sheet: Sheet, blocks: list[Block], look: Look) -> None:
 
 
 def layouts() -> Iterator[tuple[str, Layout]]:
-    """Yield every drawn layout by name: columns, styles of headings, hyphens, places of the summary."""
+    """Yield (name, layout) for every combination of columns, style of headings, hyphens and pages of the summary."""
     manner: Manner
     for columns in (1, 2):
         for manner in ("plain", "capitals", "small capitals", "broken", "none"):
@@ -157,7 +159,7 @@ def layouts() -> Iterator[tuple[str, Layout]]:
 
 
 def draw_case_document(name: str, subject: tuple[str, ...], pages: int, draws: Draws) -> bytes:
-    """Return a court file with so many pages."""
+    """Return a court file with `pages` pages, as PDF bytes."""
     sheet = Sheet()
     for number in range(pages):
         sheet.begin(f"Case document {name}, {number + 1} of {pages}")

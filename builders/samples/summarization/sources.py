@@ -15,7 +15,7 @@ REPORTS = {
     "gao-19-8": (14, Layout(Look(manner="small capitals"), (1, 2))),
     "gao-20-355": (13, Layout(Look(columns=2, manner="broken"), (0,))),
 }
-"""The pages and the layout of each report."""
+"""(number of pages, layout) of each report."""
 CASES = {"12041": (8, 4), "13577": (3, 5, 4, 1), "16008": (13,)}
 """The number of pages of each document, by case."""
 

@@ -1,8 +1,8 @@
 """A small world that the package draws itself: photographs of plain objects, COCO's annotations of them, questions.
 
-One function asks about one needle in the original format, the other about two or three needles in the plain format,
-both about the same photographs. Questions and pictures are made from the same plan, so they always agree. The bytes are
-the same every time.
+The questions of `draw_single` have one needle and the original format; those of `draw_several` have two or three
+needles and the format of your own photographs. Both are about the same photographs. Questions and pictures are made
+from the same plan, so they always agree. The bytes are the same every time.
 """
 
 import json
@@ -16,11 +16,12 @@ from builders.samples.visual_haystacks.things import THINGS
 from mmlongbench.task import Draws
 
 COUNT = 330
-"""The number of photographs. About 270 of them do not show a given object: three times as many as fit at 32K, so that
-closing has a choice."""
+"""The number of photographs. About 270 of them do not show a given object: three times as many as fit at 32K, so there
+is a choice of photographs to close a context."""
 QUESTIONS = 12
 OWN = 9
-"""The number of negatives that each question lists, as in the original files with ten photographs a question."""
+"""The number of negatives that each question lists, as in those original files that have ten photographs for each
+question."""
 DRAWS = Draws(("drawn photographs",))
 Row: TypeAlias = dict[str, object]
 
@@ -37,7 +38,9 @@ def draw_single(folder: Path, count: int = COUNT) -> dict[str, Path]:
 
 
 def draw_several(folder: Path) -> dict[str, Path]:
-    """Draw photographs with COCO's annotations, and twelve questions with two or three needles each, in plain JSON."""
+    """Draw photographs with COCO's annotations, and twelve questions with two or three needles each, in the format of
+    your own photographs.
+    """
     photographs = plan_photographs(COUNT, DRAWS)
     keys = ("anchor", "question", "answer", "needles", "negatives")
     rows = [
@@ -53,8 +56,8 @@ _Asked = tuple[str, str, str, list[str], list[str]]
 
 
 def _single(photographs: Sequence[Photograph]) -> Iterator[_Asked]:
-    """Yield questions with the answers Yes and No in turn; each object is the anchor once, no photograph is a needle
-    twice.
+    """Yield questions with the answers Yes and No in turn. Each object is the anchor of one question, and no photograph
+    is the needle of two.
     """
     used: set[str] = set()
     for number, anchor in zip(range(QUESTIONS), THINGS, strict=True):
@@ -70,8 +73,8 @@ def _single(photographs: Sequence[Photograph]) -> Iterator[_Asked]:
 
 
 def _several(photographs: Sequence[Photograph]) -> Iterator[_Asked]:
-    """Yield questions about all or any needles, with Yes and No in turn. A single needle decides the answers No to
-    `all` and Yes to `any`.
+    """Yield questions about all or any needles, with the answers Yes and No in turn. If the answer is No to `all` or
+    Yes to `any`, exactly one needle shows the target.
     """
     turns = cycle((word, is_yes) for word in ("all", "any") for is_yes in (True, False))
     for number, (anchor, (word, is_yes)) in enumerate(zip(THINGS, turns, strict=False)):

@@ -9,7 +9,7 @@ from builders.samples.vrag.world import Encyclopedia, Section, States, Subject
 from mmlongbench.task import Draws
 
 MOST = 98
-"""The maximum words of a paragraph that is filled up, so that it stays one passage of a hundred words."""
+"""The maximum words of a paragraph with filler, so that the paragraph is one passage of at most a hundred words."""
 _CHOICE = re.compile(r"<([^<>]*)>")
 _SLOT = re.compile(r"{(\w+)}")
 _BEFORE_VOWEL = re.compile(r"\b([Aa]) (?=[aeiouAEIO])")
@@ -56,7 +56,8 @@ class Pen:
         self._used = set(facts.values())
 
     def sentence(self, template: str, draws: Draws) -> str:
-        """Return a template with one of each `<a|b>`, and with a fact or a neutral word in every {slot}.
+        """Return a template in which one alternative of each `<a|b>` is chosen, and each {slot} has a fact or a neutral
+        word.
 
         >>> Pen({"maker": "Ada"}, {"wood": ("oak",)}).sentence("<A|A> {wood} by {maker}.", Draws(("doctest",)))
         'An oak by Ada.'
@@ -135,7 +136,9 @@ class _Writer:
         return [self._pen.sentence(template, draws.at("state", at)) for at, template in enumerate(chosen)]
 
     def _paragraph(self, stated: list[str], fill: tuple[str, ...], draws: Draws) -> str:
-        """Return a paragraph with the required sentences, and sentences of some lists up to a drawn length."""
+        """Return a paragraph with the required sentences (`stated`), and sentences of the lists `fill` up to a drawn
+        length.
+        """
         sentences = list(stated)
         words = sum(len(sentence.split()) for sentence in sentences)
         least = draws.integer("words", 60, 88)

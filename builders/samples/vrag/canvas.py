@@ -11,7 +11,7 @@ from mmlongbench.task import Draws
 Colour = tuple[int, int, int]
 Point = tuple[float, float]
 FINE = 2
-"""How many pixels are drawn for each pixel shown, in both directions."""
+"""How many pixels are drawn for each final pixel, along each side."""
 
 
 def colour(hue: float, saturation: float, value: float) -> Colour:
@@ -21,7 +21,7 @@ def colour(hue: float, saturation: float, value: float) -> Colour:
 
 
 def mix(one: Colour, other: Colour, share: float) -> Colour:
-    """Return a mixture of two colours, with `share` of the other."""
+    """Return a mixture of two colours; `share`, from 0 to 1, is the part of the second colour."""
     red, green, blue = (round(a + (b - a) * share) for a, b in zip(one, other, strict=True))
     return red, green, blue
 

@@ -11,7 +11,7 @@ from mmlongbench.task import Draws
 
 SIZES = ((512, 384), (480, 640), (640, 427), (500, 500), (600, 400))
 TURNED = 7
-"""The picture that is stored on its side, as cameras do: its EXIF orientation is 6."""
+"""The number of the entity whose picture is stored on its side, as cameras do: its EXIF orientation is 6."""
 _ORIENTATION = 0x0112
 _DRAWN: Mapping[str, Callable[[tuple[int, int], int, Draws], Sheet]] = {
     "grasshopper": nature.draw_grasshopper,

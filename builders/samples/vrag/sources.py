@@ -24,7 +24,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "ship": ("the {0}",),
     "person": ("{1}",),
 }
-"""Other names for the words of a list: {0} is the word, {1} its last part."""
+"""Other names for the words of a list of `words.yaml`: {0} is the word, {1} its last part."""
 COMMONS = {
     "Gull Stack Lighthouse": '512px-"The_Old_Grey"_at_Gull_Stack.jpg',
     "Merrin lute": "512px-Luth à dos rond, été au musée.jpg",

@@ -1,7 +1,7 @@
 """The subjects of the sample's encyclopedia: names, and the facts that are drawn for each.
 
 Facts are dealt like cards: a word is repeated only when all words of its list have been dealt. Entities with a picture
-come first and get different words. Sentences and pictures are not known here.
+come first and get different words. This module does not know sentences or pictures.
 """
 
 from collections import deque
@@ -52,16 +52,17 @@ class Kind(Declared):
     """A kind of subject that has articles."""
 
     it: str
-    """The noun for it in sentences."""
+    """The noun for a subject of this kind in sentences."""
     visual: str = ""
-    """The noun for it in questions with a picture."""
+    """The noun for a subject of this kind in questions with a picture."""
     category: str
     entities: tuple[str, ...] = ()
     others: str | tuple[str, ...]
     most: int | None = None
     """The maximum number of articles about other subjects of this kind."""
     facts: dict[str, str | After | tuple[int, ...]]
-    """The facts: a list of words; or (minimum, maximum), (minimum, maximum, decimals) of a number."""
+    """What each fact is drawn from: the name of a list of words; a year after the fact `year`; or the (minimum,
+    maximum) or (minimum, maximum, decimals) of a number."""
     later: tuple[int, int] = (4, 60)
     """The range of years between the fact `year` and any other year."""
     lead: States
@@ -150,14 +151,14 @@ def _others(kind: Kind, words: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]
 
 
 class _Decks:
-    """Lists of words in drawn orders; a word that was dealt goes to the end."""
+    """Lists of words in drawn orders; a word that was dealt goes to the end of its list."""
 
     def __init__(self, words: Mapping[str, tuple[str, ...]]) -> None:
         draws = Draws(("vrag sample",))
         self._decks = {pool: deque(draws.order(pool, listed)) for pool, listed in words.items()}
 
     def deal(self, name: str, kind: Kind) -> dict[str, str]:
-        """Return the facts of a subject; none shares a word with its name."""
+        """Return the facts of a subject; a fact from a list shares no word with the subject's name."""
         facts = {"name": name, "it": kind.it}
         for fact, source in kind.facts.items():
             draws = Draws(("vrag sample", name, fact))
@@ -179,7 +180,7 @@ class _Decks:
 
 
 def _number(source: tuple[int, ...], draws: Draws) -> str:
-    """Return a number as text, without a zero at its end.
+    """Return a drawn number as text, without zeros at the end of its decimals.
 
     >>> _number((30, 30, 1), Draws(("doctest",)))
     '30'
