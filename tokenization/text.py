@@ -53,8 +53,9 @@ class TextTokenizer:
     def price(self, text: str) -> int:
         r"""Return the tokens that a text adds after a newline: `count("\n" + text) - count("\n")`.
 
-        If the tokenizer is additive, each newline between two texts is one token: `price("\n".join(texts)) ==
-        sum(map(price, texts)) + len(texts) - 1`. The first text of a prompt is counted with `count`, not with `price`:
+        If the tokenizer is additive, each newline between two texts is one token:
+        `price("\n".join(texts)) == sum(map(price, texts)) + len(texts) - 1`. The first text of a prompt is counted
+        with `count`, not with `price`:
         `count("\n".join([first, *rest])) == max(1, count(first)) + sum(1 + price(text) for text in rest)`, where `rest`
         is not empty. The 1 in `max` is SentencePiece's dummy prefix, which is a token of its own if the first text is
         empty.

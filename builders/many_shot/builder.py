@@ -125,8 +125,8 @@ class ManyShot(mt.SharedContextBuilder[ClassifiedImage]):
     def cluster(self, record: mt.Record) -> str:
         """Return the class that the test image shows.
 
-        Test images of one class stay together, because models confuse whole classes. The sets of exemplars are no
-        clusters: they are few, and the same for every release.
+        Test images of one class stay together, because models confuse whole classes. The sets of exemplars are not used
+        as clusters, because they are few, and the same for every release.
         """
         name = str(record.get("name", ""))
         return f"{record.get('domain', self.dataset)}: {name}" if name else ""

@@ -32,7 +32,8 @@ class Found:
     removed: Mapping[int, str]
     """Why each page, by its number from 0, counts as a summary page."""
     leaks: Mapping[int, float]
-    """The share of the summary that each other page repeats, by its number from 0, if the share is over the limit."""
+    """The share of the summary that a page repeats, by the page's number from 0, for other pages whose share is over
+    the limit."""
 
 
 def find_highlights(

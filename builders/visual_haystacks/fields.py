@@ -50,7 +50,7 @@ def _name(given: str, field: str) -> str:
 
 
 def answer_of(text: str, field: str) -> Literal["Yes", "No"]:
-    """Return the answer, from yes or no in upper or lower case; raises Rejected for any other text."""
+    """Return `Yes` or `No` from a text with this word in upper or lower case; raises Rejected for any other text."""
     found = text.rstrip(".").casefold()
     if found not in ("yes", "no"):
         raise Rejected(Fault("neither-yes-nor-no", "Yes or No", repr(text)[:200], field=field))

@@ -94,8 +94,8 @@ def _row(id: str, raw: Mapping[str, object], objects: Objects | None) -> Photogr
 
 
 def _anchor(id: str, raw: Mapping[str, object], question: str, objects: Objects | None) -> str:
-    """Return the anchor object: the one that the row or, with annotations, its question names. Without either, return
-    the id: any text that is not empty allows the use of the pool.
+    """Return the anchor object that the row names or, with annotations, that its question names. If the row names none
+    and there are no annotations, return the id, because any text that is not empty allows the use of the pool.
     """
     if raw.get("anchor") is None:
         return asked_objects(question)[0] if objects else id

@@ -24,8 +24,8 @@ class VRAGOptions(mt.Options):
     """The options that a manifest may set."""
 
     gold: Gold = "lead"
-    """Which passages are gold: all of the lead section of the entity's article, or the first passage of a provenance
-    span that has an answer."""
+    """Which passages are gold. `lead`: the lead section of the entity's article. `span`: of the passages of the
+    provenance spans, the first that holds an answer."""
     lead_fallback: Literal["none", "summary"] = "none"
     """What is done if the corpus has no article of the entity. `none`: the question is rejected. `summary`: the summary
     of the knowledge base is used, which is of another year than the corpus."""

@@ -13,7 +13,7 @@ def covering_grid(
         height: pixels.
         tile: side of a tile in pixels; a part of the image with a longer side is shrunk to this.
         max_tiles: the maximum number of tiles of a grid.
-        enough: the share of the image's area; the area of the shrunk parts must be larger than this share.
+        enough: a grid covers enough of the image if its shrunk parts have more than this share of the image's area.
         per_tile: tokens of a tile, including the separator after it.
         overview: tokens of the overview and the markers.
 

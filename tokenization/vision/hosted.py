@@ -26,8 +26,8 @@ def scaled_tiles(width: int, height: int, *, base: int, per_tile: int, tile: int
 
 
 def budgeted_patches(width: int, height: int, *, patch: int, budget: int, max_side: int, multiplier: float = 1) -> int:
-    """Count like GPT-4.1 mini: the patches of the image, which is shrunk if they exceed a budget, times `multiplier`,
-    rounded up.
+    """Count like GPT-4.1 mini: the patches times `multiplier`, rounded up. An image with more patches than the budget
+    is shrunk first.
 
     Args:
         width: pixels.
@@ -50,8 +50,8 @@ def budgeted_patches(width: int, height: int, *, patch: int, budget: int, max_si
 
 
 def padded_cells(width: int, height: int, *, cell: int, max_edge: int, budget: int) -> int:
-    """Count like Claude: the cells of the image, which is shrunk, with its aspect ratio, until `max_edge` and `budget`
-    are not exceeded.
+    """Count like Claude: the cells of the image. A larger image is first shrunk until it is within `max_edge` and
+    `budget`.
 
     Args:
         width: pixels.
