@@ -54,7 +54,7 @@ class NeedlePlace(mt.Wording):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The question of a draft, and the fields of its record about the ordinal."""
+    """The question of a draft, and the ordinals that the question has in the source."""
 
     text: str
     wording: NeedlePlace | None = None

@@ -50,9 +50,9 @@ class MMNIAHOptions(mt.Options):
     """A question is rejected if the release shrinks the sides of its needle picture to less than this share of their
     pixels."""
     ordinal: Ordinal = "rewrite"
-    """How a question that names its needle by its place ("the second image") is asked: `rewrite` names the place in
-    each context, `neutral` leaves out the place and keeps the description, `source` keeps the place in the source's
-    document."""
+    """How a question is asked that names its needle by an ordinal ("the second image"). `rewrite`: the ordinal is the
+    needle's place in each context. `neutral`: the ordinal is left out, and the description stays. `source`: the ordinal
+    of the source stays."""
 
 
 class MMNIAH(mt.Builder[HaystackQuestion]):

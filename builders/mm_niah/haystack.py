@@ -25,8 +25,8 @@ class Haystack:
     """The needles, choices and shown pictures: none of them may be in the haystack as a filler."""
 
     def __call__(self) -> Iterator[mt.Unit]:
-        """Yield units in the order in which they are taken, which is the order of the prompt; a picture that does not
-        fit may be left out.
+        """Yield units in the order in which they are taken, which is also their order in the prompt. Pictures are
+        optional: one that does not fit may be left out.
         """
         text_fault, picture_fault = _text_faults(self.row), _picture_faults(self.pictures, self.sources.images)
         seen: set[str] = set()

@@ -35,7 +35,7 @@ from mmlongbench.task import (
 
 
 class VisualHaystacks(Reader[PhotographQuestion]):
-    """Visual Haystacks: questions about photographs of COCO, with one needle or several."""
+    """Visual Haystacks: questions about photographs of COCO, each with one needle or several."""
 
     row_type: ClassVar[type[Row]] = PhotographQuestion
     sources: ClassVar[tuple[str, ...]] = ("questions", "images")
