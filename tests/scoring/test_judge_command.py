@@ -137,8 +137,8 @@ def test_official_is_refused_without_prompts_and_other_profiles_with_them(
     release: Path, golds: list[Line], tmp_path: Path, server: ModelServer
 ) -> None:
     for options, said in (
-        (("--profile", "official"), "--profile official: judge-fluency-f1 needs the public code's own prompts"),
-        (("--compat",), "--profile official: judge-fluency-f1 needs the public code's own prompts"),
+        (("--profile", "official"), "--profile official: judge-fluency-f1 needs the prompts of the public code"),
+        (("--compat",), "--profile official: judge-fluency-f1 needs the prompts of the public code"),
         (("--profile", "paper"), "the metric 'judge-fluency-f1' does not offer it; it offers ours"),
         (("--profile", "ours", "--judge-prompts", str(release)), "--judge-prompts are the public code's"),
         (("--judge-prompts", str(tmp_path)), "has none of scripts/eval_gpt4_summ.py, utils_prompt.py"),
