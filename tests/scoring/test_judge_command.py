@@ -140,7 +140,7 @@ def test_official_is_refused_without_prompts_and_other_profiles_with_them(
         (("--profile", "official"), "--profile official: judge-fluency-f1 needs the prompts of the public code"),
         (("--compat",), "--profile official: judge-fluency-f1 needs the prompts of the public code"),
         (("--profile", "paper"), "the metric 'judge-fluency-f1' does not offer it; it offers ours"),
-        (("--profile", "ours", "--judge-prompts", str(release)), "--judge-prompts are the public code's"),
+        (("--profile", "ours", "--judge-prompts", str(release)), "--judge-prompts gives the public code's prompts"),
         (("--judge-prompts", str(tmp_path)), "has none of scripts/eval_gpt4_summ.py, utils_prompt.py"),
     ):
         found = run(release, golds, tmp_path, server, "--metrics", "judge-fluency-f1", *options)
