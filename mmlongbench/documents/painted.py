@@ -1,7 +1,8 @@
-"""Measures how often the things that a page paints would cover it, with MuPDF but without painting.
+"""Adds up the areas that a page would paint, as a multiple of the page's own area. MuPDF reports the areas; nothing is
+painted.
 
-A fill of the whole page is only a few bytes of content, but its time grows with the pixels of the page. A path and a
-run of text count as the rectangles around them, whatever is inside.
+A command that fills the whole page takes only a few bytes of a file, but the time to paint it grows with the pixels of
+the page. A path and a run of text count as the rectangles around them, whatever is inside.
 """
 
 from contextlib import suppress
@@ -83,7 +84,10 @@ class _Counter(mupdf.FzDevice2):  # type: ignore[misc]  # PyMuPDF has no types
 
 
 def painted_pages(page: "Page", most: float) -> float:
-    """Return how often the things that a page paints would cover it; it stops above `most`, or at a broken part."""
+    """Return the sum of the areas that a page paints, divided by the area of the page.
+
+    The sum stops above `most`, or at a broken part of the page.
+    """
     counter = _Counter(page, most)
     with suppress(RuntimeError, ValueError):  # MuPDF's errors about things that it skips when it paints
         _MUPDF.fz_run_page(page.this, counter, _MUPDF.FzMatrix(), counter.cookie)

@@ -24,8 +24,8 @@ class Slot:
     host: int | None
     """The haystack unit that it is put into, as an index; None: the sentence stands alone."""
     at: int
-    """The number of sentences of the host before this one; for a sentence that stands alone, of haystack units before
-    it."""
+    """How many sentences of the host come before the needle sentence. If the needle sentence stands alone: how many
+    haystack units come before it."""
     before: int
     """Haystack tokens before the sentence."""
 

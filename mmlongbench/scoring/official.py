@@ -17,7 +17,7 @@ from mmlongbench.io.safe_read import read_whole
 from mmlongbench.scoring.rows import told_by
 
 LEADS = ("Answer:", "Summary:", "label:")
-"""The last words of prompts; the public code puts those of a prompt before each output."""
+"""The texts with which prompts end. The public code repeats the end of its prompt at the start of each output."""
 
 
 @dataclass(frozen=True, slots=True)

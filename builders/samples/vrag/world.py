@@ -88,7 +88,7 @@ class Subject:
     number: int
     """The number among all subjects."""
     index: int
-    """The number among the entities of the kind or, if the subject is no entity, among the others of the kind."""
+    """Its position in a list of its kind, from 0: the entities, or the subjects that are no entities."""
     is_entity: bool
     facts: Mapping[str, str]
 

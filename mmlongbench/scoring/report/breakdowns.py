@@ -119,7 +119,10 @@ def facet_grids(scores: Scores) -> list[Grid]:
 
 
 def _add_groups(shown: dict[Of, Shown], lines: pd.DataFrame, name: str = "") -> None:
-    """Add a row to `shown` for each group of each dataset; with a `name`, for each group over all lines together."""
+    """Add a row to `shown` for each group of each dataset.
+
+    If `name` is given, the datasets are not kept apart: each group gets one row, which belongs to `name`.
+    """
     by = ["group", *([] if name else ["dataset"]), "metric", "profile", "model"]
     for (group, *of, metric, profile, model), sample in samples(lines, by).items():
         row = Row(group.name, name or of[0])
