@@ -66,7 +66,7 @@ class VRAG(mt.Builder[EntityQuestion]):
             raise mt.Rejected(refused.fault, lead.noted if lead else ()) from refused
 
     def _draft(self, row: EntityQuestion, lead: "_Gold | None", sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
-        """Return the draft of a question; `lead` is the gold that was found if the option `gold` is `lead`, otherwise None."""
+        """Return the draft of a question; `lead` is its gold if the option `gold` is `lead`, otherwise None."""
         picture, corpus = sources.images[row.image], sources.corpus
         corpus.check(mt.Facts(_kept_out(row), _names(row), within=row.answer_range))
         found = self._span(row, corpus) if lead is None else _checked(lead, row)
