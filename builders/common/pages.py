@@ -58,12 +58,14 @@ def text_unit(page: mt.Unit, text: str) -> mt.Unit:
 
 
 def with_text(documents: mt.Documents, page: mt.Unit) -> mt.Unit:
-    """Return a page as the text that its PDF has; `page.data` must name the `document`."""
+    """Return a page as the text that its PDF has; `page.data["document"]` must be the id of its document."""
     return text_unit(page, documents.page_text(page.data["document"], page.data["index"]))
 
 
 def text_fields(pages: Sequence[mt.Unit]) -> dict[str, object]:
-    """Return two fields of a record: the texts of the pages, and the places of the pages that have no text."""
+    """Return two fields of a record: the texts of the pages, as a list; and the positions in this list, from 0, of the
+    pages without text, as one string such as `0, 3`.
+    """
     texts = [str(page.data["text"]) for page in pages]
     without = ", ".join(str(place) for place, text in enumerate(texts) if not text)
     return {"page_text_list": texts, "pages_without_text": without}

@@ -24,7 +24,8 @@ _FORMATS: dict[str, AnswerFormat] = {
     "None": "None",
 }
 _MAX_LITERAL = 100_000
-"""The maximum characters of a text that is parsed as a list; the parser needs a hundred times as much memory."""
+"""The maximum characters of a text that is parsed as a list; the parser needs a hundred times the memory of the
+text."""
 _INTEGER = re.compile(r"[+-]?\d+|[+-]?\d{1,3}(,\d{3})+")
 _FLOAT = re.compile(
     r"[$£]?\s?[+-]?((\d{1,3}(,\d{3})+|\d+)(\.\d*)?|\.\d+)(e[+-]?\d+)?\s?(%|million|miles?)?", re.IGNORECASE
@@ -43,8 +44,8 @@ class Answer:
 
 
 def normalise(value: object, declared: str) -> Answer | Fault:
-    """Return an answer whose text and format agree, made from a text or JSON value and from the declared format; or
-    what is wrong with it.
+    """Return the answer, with a text and a format that agree; a `Fault` if the value or the declared format is not
+    valid. The value is a text or any other value of JSON.
 
     >>> normalise("21%", "Int")
     Answer(format='String', values=('21%',), repairs=('integer-to-string',))
@@ -132,8 +133,8 @@ def literal_list(text: str) -> list[object] | None:
 
 
 def count_words(values: Sequence[str], how: AnswerWords) -> int:
-    """Return the number of words (parts between blanks) of all elements of an answer together, or of its longest
-    element.
+    """Return the number of words (parts between blanks) of an answer: of all its elements together if `how` is `whole`,
+    otherwise of the element with the most words.
 
     >>> count_words(("New York", "Rome"), "whole"), count_words(("New York", "Rome"), "per_element")
     (3, 2)

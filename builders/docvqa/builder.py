@@ -1,8 +1,9 @@
 """DocVQA: answer a question about one document among pages of other documents (paper, section 3; files `documentQA/`).
 
-If the document is longer than the budget, it is cut from the outside in, around its answer pages, or around one anchor
-page if the question has no answer. If it is shorter, other documents are put left and right of it. The prompt names a
-document by the first 15 characters of its folder, so no two documents of a context begin with the same 15 characters.
+If the document is longer than the budget, its first and last pages are left out. The pages around the answer pages stay
+or, if the question has no answer, the pages around one anchor page. If the document is shorter, other documents are put
+before and after it. The prompt names a document by the first 15 characters of its folder, so no two folders of a
+context begin with the same 15 characters.
 """
 
 import json
@@ -130,7 +131,7 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
         return mt.assemble((instruction,), units, "\n\n", question_parts(record["doc_name"], record["question"]))
 
     def evidence(self, record: mt.Record) -> mt.Evidence:
-        """Return the document of the question, its answer pages, and those of its pages that the prompt shows."""
+        """Return the document of the question, the answer pages, and the document's pages that the prompt shows."""
         return evidence_of(record)
 
     def facets(self, record: mt.Record) -> Mapping[str, Sequence[str]]:

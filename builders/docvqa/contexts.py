@@ -59,14 +59,15 @@ class Anchor:
     """The pages that every context of a question shows."""
 
     rule: Rule
-    """How the pages were chosen: `drawn` replaces `best_match` if no page shares a word with the question."""
+    """How the pages were chosen. `answer`: they are the answer pages. `best_match` and `middle`: see the option
+    `unanswerable_anchor`. `drawn` replaces `best_match` if no page shares a word with the question."""
     pages: tuple[int, ...]
     """The numbers of the pages in the document, from 0."""
 
     @property
     def noted(self) -> tuple[str, ...]:
-        """The phrase that the lock counts for an unanswerable question, which says how its page was chosen; empty for
-        others.
+        """For an unanswerable question, one phrase that says how its page was chosen; the lock counts such phrases.
+        Empty for other questions.
         """
         return () if self.rule == "answer" else (f"unanswerable anchor {self.rule}",)
 
@@ -74,7 +75,7 @@ class Anchor:
 def choose_anchor(
     row: DocumentQuestion, pages: Sequence[mt.Page], rule: UnanswerableAnchor, documents: mt.Documents, draws: mt.Draws
 ) -> Anchor:
-    """Return the anchor of a question among the pages that may be shown: its answer pages if it has any."""
+    """Return the anchor of a question: its answer pages or, without any, one of `pages` that is chosen by `rule`."""
     if row.pages:
         return Anchor("answer", row.pages)
     if rule == "middle":
@@ -124,5 +125,5 @@ class Padding:
 
 
 def evidence_keys(row: DocumentQuestion, document: mt.Document) -> frozenset[str]:
-    """Return the keys of the answer pages that are not blank."""
+    """Return the keys (see `Document.keys`) of the answer pages, without those of blank pages."""
     return frozenset(key for page, key in enumerate(document.keys) if page in row.pages and key)

@@ -17,8 +17,8 @@ MAX_ANSWER_PAGES = 10_000
 
 
 def evidence_of(record: mt.Record) -> mt.Evidence:
-    """Return the document of a question, its answer pages, the pages that the prompt shows, and paths and texts of
-    pages.
+    """Return the document of a question, the answer pages, the pages of this document that the prompt shows, and the
+    paths and texts of its pages.
 
     >>> paths = ["docs/b/b_page0.jpg", "docs/a/a_page2.jpg", "docs/a/a_page3.jpg"]
     >>> found = evidence_of({"doc_name": "a", "page_list": paths, "ans_page_list": [3]})

@@ -1,8 +1,8 @@
 """LongDocURL (Deng et al. 2024, arXiv:2412.18424): `LongDocURL.jsonl`, and PDFs or the published page images.
 
 Annotations count pages from 1, image files from 0. A question is about a window of 30 pages (`start_end_idx`). PDFs are
-named by `doc_no`. The published images are rendered at 72 DPI, which gives a quarter of the tokens; if these are used,
-all documents of the release are rendered at this resolution.
+named by `doc_no`. The published images have 72 DPI, so a page has a quarter of the tokens that it has at 144 DPI.
+A manifest that uses these images must set `pages.dpi` to 72.
 """
 
 import re
@@ -100,8 +100,8 @@ def _totals(questions: Path) -> dict[str, int]:
 
 
 def _published(folder: Path, totals: Mapping[str, int]) -> dict[str, Pages | Fault]:
-    """Return the published page images `…/<doc_no>_<page from 0>.png` by document; a document that lacks a page is a
-    fault.
+    """Return the published page images `…/<doc_no>_<page from 0>.png` by document; a `Fault` for a document that lacks
+    a page, or that has two different images of one page.
     """
     if not folder.is_dir():
         raise SourceError(Fault("unreadable-source", "a folder of page images", "a file", folder.name))

@@ -61,8 +61,8 @@ class MMLongBenchDoc(Reader[DocumentQuestion]):
         )
 
     def documents(self, sources: SourcePaths) -> Mapping[str, Pages | Fault]:
-        """Return every PDF of the folder that is not hidden, by its name without the ending. PDFs that share this name
-        are refused.
+        """Return all PDFs of the folder except hidden ones, by their names without the ending. PDFs that share such a
+        name are refused.
         """
         return pdfs_by_name(sources["documents"], is_deep=False)
 

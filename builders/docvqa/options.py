@@ -27,17 +27,18 @@ class DocVQAOptions(mt.Options):
     """Which pages may be shown if the source gives a window of the document with each question (LongDocURL): those of
     the whole `document`, or those of the `window`."""
     unanswerable_anchor: UnanswerableAnchor = "best_match"
-    """The page around which a document is cut if the question has no answer. `best_match`: of the pages that may be
-    shown, the one that BM25 ranks first for the question (of equal pages, the first); if no page shares a word with the
-    question (scans), a drawn page. `middle`: the middle page, by which a model can recognise such questions."""
+    """The page around which a document is cut if the question has no answer. `best_match`: the page that BM25 ranks
+    first for the question, among the pages that may be shown; of equal pages, the first. If no page shares a word with
+    the question, as in scans, the page is drawn. `middle`: the middle page, by which a model can recognise such
+    questions."""
     context: Literal["padded", "natural", "oracle"] = "padded"
     """What a context shows. `padded`: the document among others. `natural`: the document alone. `oracle`: its answer
     pages alone."""
     pages_as: Literal["image", "text"] = "image"
     """Whether pages are shown as images or as the text that the PDF has."""
     text_fill: Literal["same_pages", "budget"] = "same_pages"
-    """Which pages are shown as text: the `same_pages` that would fit as images, or as many as fit the `budget` as
-    text."""
+    """Which pages are shown if `pages_as` is `text`. `same_pages`: the pages that would fit as images. `budget`: as
+    many pages as fit as text."""
 
     @model_validator(mode="after")
     def _labels(self) -> "DocVQAOptions":

@@ -36,11 +36,11 @@ from mmlongbench.task import (
 _MAX_BYTES = 256 * 1024 * 1024
 """The maximum size of a CSV table, which is read whole."""
 _HEAD = 4096
-"""The number of bytes at the beginning of a table in which the header is looked for."""
+"""The maximum number of bytes of the header that are searched for a NUL byte, which is a sign of UTF-16."""
 _SPAN = re.compile(r"(?P<first>[0-9]{1,8})\s*(?P<sign>-|–|—|to|and|&)\s*(?P<last>[0-9]{1,8})", re.IGNORECASE)
 """Matches a range of pages as people often write it."""
 _MAX_NAMED = 20
-"""The maximum number of pages of a range that a message names."""
+"""A message lists every page of a range of at most so many pages; of a longer range, only the first and the last."""
 FIELDS = ("doc", "question", "answer", "pages")
 
 
@@ -53,7 +53,7 @@ class OwnDocuments(Reader[DocumentQuestion]):
     fixed_fields: ClassVar[tuple[str, ...]] = ("id",)
 
     def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
-        """Yield each question. Its id is that of the table or, without one, `own_<row>`, with rows counted from 0."""
+        """Yield each question. Its id is the table's field `id` or, without this field, `own_<row>`, from 0."""
         path = sources["questions"]
         for number, (place, raw) in enumerate(_rows(path)):
             given = None if isinstance(raw, Fault) else raw.get("id")
@@ -81,7 +81,7 @@ class OwnDocuments(Reader[DocumentQuestion]):
         )
 
     def documents(self, sources: SourcePaths) -> Mapping[str, Pages | Fault]:
-        """Return every PDF below the folder that is not hidden, by its name without the ending."""
+        """Return all PDFs below the folder except hidden ones, by their names without the ending."""
         return pdfs_by_name(sources["documents"])
 
 

@@ -14,7 +14,7 @@ _NUMBER = rf"\(?(?:no\.?\s*|number\s+|#\s*)?(?:\d+|{_UPTO_TWELVE}|\w+teen|twenty
 _WORDS = "first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth"
 _NTH = rf"(?:cover|title|{_WORDS}|last|final|penultimate|next|previous|\d+(?:st|nd|rd|th))"
 NAMES_PAGE = re.compile(rf"\b(?:page|slide)s?\s*{_NUMBER}|\b{_NTH}\s+(?:page|slide)s?\b", re.IGNORECASE)
-"""Matches the name of a page or slide in a question; this page may be at another place in a context."""
+"""Matches words such as `page 3` or `the last slide` in a question; in a context, this page may be at another place."""
 
 
 def page_index(path: str) -> int:
@@ -64,8 +64,8 @@ def path_of_page(path: str, index: int) -> str:
 def evidence_positions(record: mt.Record) -> tuple[str, ...]:
     """Return where the answer pages of a released record are among the shown pages of their document.
 
-    Each position is named once: `first`, `inner` and `last`, or `only` if a single page of the document is shown.
-    Answer pages that are not shown have no position, so a question without an answer has none either.
+    A position is `first`, `inner` or `last`; it is `only` if a single page of the document is shown. No position is
+    repeated. Answer pages that are not shown have no position. The result is empty for a question without an answer.
 
     >>> pages = [f"docs/a/a_page{number}.jpg" for number in (3, 4, 5, 6)]
     >>> evidence_positions({"doc_name": "a", "page_list": ["docs/b/b_page0.jpg", *pages], "ans_page_list": [3, 5]})

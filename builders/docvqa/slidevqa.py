@@ -1,7 +1,7 @@
 """SlideVQA (Tanaka et al. 2023, arXiv:2301.04883): questions over decks of slides, which are image files.
 
-`questions` is a split of `annotations/qa`, `decks` the folder that holds `<deck_name>/<slug>-<page from 1>-1024.jpg`
-for each deck, such as `images/test`. Released images keep these names, because public loaders expect them.
+`questions` is a split of `annotations/qa`. `decks` is a folder such as `images/test`, which holds the files
+`<deck_name>/<slug>-<page from 1>-1024.jpg`. Released images keep these names, because public loaders expect them.
 """
 
 import re
@@ -63,8 +63,8 @@ class SlideVQA(Reader[DocumentQuestion]):
         )
 
     def documents(self, sources: SourcePaths) -> Mapping[str, Pages | Fault]:
-        """Return the decks with their slides in order. A deck is refused if it lacks a slide that its questions name,
-        or if a number is missing among its slides.
+        """Return the decks, each with its slides in order. A deck is refused if it lacks a slide that the questions
+        about it name. If these questions name none, it is refused if a number is missing or repeated among its slides.
         """
         folder = sources["decks"]
         if not folder.is_dir():
@@ -89,8 +89,8 @@ def _named_slides(questions: Path) -> dict[str, tuple[str, ...]]:
 
 
 def _deck(deck: Path, root: Path, named: tuple[str, ...]) -> PageImages | Fault:
-    """Return the slides of a deck: those that its questions name (`named`) or, if they name none, all in its folder. If
-    a slide is missing, a fault is returned.
+    """Return the slides of a deck: the slides that its questions name (`named`) or, if `named` is empty, all slides in
+    its folder. Return a fault if a slide is missing, or if two slides in the folder have one number.
     """
     there = {
         path.name
@@ -123,8 +123,8 @@ def _number(name: str) -> int:
 
 
 def _released(name: str, deck: str, number: int) -> str:
-    """Return a slide's name in the release: its file's name if loaders accept that and it has the slide's number,
-    otherwise a name made from the deck and the number.
+    """Return a slide's name in the release: `name`, the name of its file, if loaders accept this name and the name has
+    the slide's number; otherwise a name made from the deck and the number.
     """
     if _number(name) == number and _SAFE.fullmatch(name):
         return name

@@ -41,8 +41,8 @@ class Read:
         return frozenset(n for n, page in enumerate(self.pages) if all(phrase in page for phrase in phrases))
 
     def printed(self, pages: Sequence[int]) -> tuple[int, ...]:
-        """Return the pages that print the numbers of the given pages, counted from 1, as their first or last word,
-        because the source may mean printed page numbers. It is empty unless each number is printed on exactly one page.
+        """Return, for each given page, the page that prints the given page's number (from 1) as its first or last word.
+        The source may mean such printed numbers. The result is empty unless each number is printed on exactly one page.
         """
         ends = [set(page.split()[:1] + page.split()[-1:]) for page in self.pages]
         found = [[n for n, end in enumerate(ends) if str(page + 1) in end] for page in pages]
@@ -98,8 +98,8 @@ def _of_document(rows: Sequence[DocumentQuestion], read: Read) -> Iterator[mt.Su
 
 
 def _elsewhere(row: DocumentQuestion, found: frozenset[int], read: Read) -> frozenset[int]:
-    """Return the pages that contain the answer and match the question better than the annotated pages do. It is empty
-    if an annotated page contains the answer or has no text, or if the answer is on many pages.
+    """Return the pages that contain the answer and match the question better than the annotated pages do. The result is
+    empty if an annotated page contains the answer or has no text, or if the answer is on many pages.
 
     A number may be computed, or read from a chart, and occur on another page by chance. A page with such a number
     usually has no more of the question's words than the annotated page.
@@ -114,8 +114,8 @@ def _elsewhere(row: DocumentQuestion, found: frozenset[int], read: Read) -> froz
 
 
 def _named_otherwise(row: DocumentQuestion, read: Read) -> str:
-    """Return a message if a question names one page, and this is neither an answer page nor a number printed on every
-    answer page; otherwise an empty text.
+    """Return a message if a question names one page, and the number of this page is neither the number of an answer
+    page nor printed on every answer page; otherwise an empty text.
     """
     named = {int(number) for number in _NAMED.findall(row.question)}
     known = {page + 1 for page in row.pages}
@@ -131,8 +131,11 @@ def _common(asked: Mapping[str, int], page: str) -> int:
 
 
 def _shift(rows: Sequence[DocumentQuestion], found: Mapping[str, frozenset[int]]) -> int:
-    """Return by how many pages the page numbers of a whole document are off; 0 unless at least two thirds of its
-    answers are off by the same number.
+    """Return by how many pages the page numbers of a whole document are off; 0 if they are right, or if too few answers
+    show a shift.
+
+    Only answers with one annotated page are used, whose text is on one to `_NEAR` pages. At least `_ROWS` of these
+    answers must show the same shift, at least two thirds of them, and more than twice as many as show no shift.
     """
     single = [row for row in rows if len(row.pages) == 1 and 1 <= len(found.get(row.id, ())) <= _NEAR]
     hits = Counter(page - row.pages[0] for row in single for page in found[row.id])
@@ -149,8 +152,8 @@ def _moved(row: DocumentQuestion, shift: int, count: int) -> tuple[int, ...]:
 
 
 def _phrases(row: DocumentQuestion) -> tuple[str, ...]:
-    """Return the phrases that must be on an answer page: the answer or, for a list, its elements. It is empty if one of
-    them is so common that it may be on a page by chance.
+    """Return the phrases that must be on an answer page: the answer or, for a list, its elements. The result is empty
+    if a phrase is so common that it may be on a page by chance, or if there is no answer.
     """
     if row.answer_format == "None":
         return ()

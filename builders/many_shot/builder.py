@@ -111,8 +111,8 @@ class ManyShot(mt.SharedContextBuilder[ClassifiedImage]):
         }
 
     def prompt(self, record: mt.Record) -> mt.Prompt:
-        """Return the prompt of a frozen record, or of the record that `OneObject` makes from a set and a test image of
-        the public file.
+        """Return the prompt of a line of the `.frozen.jsonl` file, or of the record that `OneObject` makes from a set
+        and a test image of the public file.
         """
         units = [_exemplar(str(place), each["image"], each["id"]) for place, each in enumerate(record["exemplars"])]
         return mt.assemble((INSTRUCTION,), units, "\n\n", _ask(record["image"]))

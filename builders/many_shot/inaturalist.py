@@ -35,13 +35,13 @@ class Annotated:
     """The content of one file, reduced to what is needed."""
 
     kinds: Mapping[int, tuple[str, str]]
-    """(domain, name) of each category that has both."""
+    """(domain, name) of each category that has both, by category id."""
     files: Mapping[int, str]
     """File names by image id."""
     pairs: tuple[tuple[int, int], ...]
     """(image id, category id) of each annotation, in the order of the file."""
     ambiguous: frozenset[int]
-    """Images with several categories."""
+    """The ids of images with several categories."""
 
 
 class INaturalist(Reader[ClassifiedImage]):

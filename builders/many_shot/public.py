@@ -1,9 +1,10 @@
 """The public file of a length: one JSON object with, for each domain, its sets of rounds and its test images.
 
 `{domain: {"exemplar_list": [[[{"image", "id"}, … one round], … rounds], … sets], "all_token_count": [one a set],
-"test_example": [{"id", "name", "image", "answer"}, …]}}`, and fields that public loaders ignore: `sets` (their numbers
-in frozen records), `labels` (class names by label), `tokens` (the reserve; for each set, text tokens and image tokens
-of the exemplars) and each test's `image_tokens`.
+"test_example": [{"id", "name", "image", "answer"}, …]}}`, and fields that public loaders ignore: `sets` (the number of
+each set in the frozen records), `labels` (class names by label), `tokens` (the reserve; for each set, the text tokens
+of a prompt and the image tokens of the exemplars) and each test's `image_tokens`. A frozen record is a line of the
+`.frozen.jsonl` file.
 """
 
 import json
@@ -75,8 +76,8 @@ class _Found:
 
 
 class OneObject(mt.FileFormat):
-    """Turns frozen records into the public object, and the public object into one record for each set and each test
-    image.
+    """Turns frozen records into the public object, and the public object into one record for each pair of a set and a
+    test image.
     """
 
     def bundle(self, records: Iterable[mt.Record]) -> Iterator[bytes]:
@@ -93,7 +94,7 @@ class OneObject(mt.FileFormat):
         yield json.dumps(public, ensure_ascii=False).encode() + b"\n"
 
     def unbundle(self, path: Path) -> Iterator[tuple[str, mt.Record]]:
-        """Yield every pair of a set and a test image, because a loader may use any of them."""
+        """Yield (place, record) for every pair of a set and a test image, because a loader may use any pair."""
         try:
             found = mt.load_json(path, "one JSON object")
         except mt.SourceError as error:

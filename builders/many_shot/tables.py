@@ -3,7 +3,7 @@ contain the name of the split.
 
 Food101, Stanford Cars and SUN397 have this form (`hub:ethz/food101`). Labels are whole numbers; their names are in the
 file's metadata. Tests come from the split `test` or, without it, from `validation`; exemplars come from `train`.
-Pictures are read one row group at a time, so only a few pictures are in memory at once.
+Pictures are read by row groups of Parquet; only a few of these groups are in memory at a time.
 """
 
 import json

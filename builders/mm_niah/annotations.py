@@ -66,8 +66,8 @@ def own_page(found: Annotation) -> WebPage:
 
 
 def page_of_skipped(raw: Mapping[str, object]) -> WebPage:
-    """Return the context of a row that the benchmark leaves out, with only those pictures that are from web pages;
-    empty if its fields cannot be read.
+    """Return the context of a row that the benchmark leaves out, with only those pictures that are from web pages. The
+    result is empty if the fields of the row cannot be read.
     """
     try:
         fields = read_fields(raw)
@@ -241,7 +241,7 @@ def _pasted(fields: Fields) -> int:
     """Return the place of the page picture with a pasted cartoon: the one in a folder of such pictures or, if there is
     none, the one outside the folder of pictures from web pages.
 
-    `meta.needles` is not used, because it names the cartoon, and this file is not among the pictures of the document.
+    `meta.needles` is not used, because it names the file of the cartoon, which is not a picture of the document.
     """
     made = [at for at, name in enumerate(fields.pictures) if is_made(name)]
     return _only(made or _outside(fields), "one picture with a pasted cartoon, in a folder *paste* or abnormal_pic*")

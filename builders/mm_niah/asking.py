@@ -63,7 +63,7 @@ class Asked:
 
 
 def asked(row: HaystackQuestion, ordinal: Ordinal, choices: tuple[str, ...]) -> Asked:
-    """Return the question of a row; only a question with picture options may name its needle by an ordinal.
+    """Return the question of a row. An ordinal is looked for only if the question has picture options.
 
     Raises:
         Rejected: the question has several ordinals or needles; or its ordinal must be left out, but nothing else
@@ -89,8 +89,8 @@ def asked(row: HaystackQuestion, ordinal: Ordinal, choices: tuple[str, ...]) -> 
 
 
 def ask(question: str, paths: Sequence[str], *, has_choices: bool) -> tuple[mt.Part, ...]:
-    """Return a question with its pictures: in place of its markers or, with `has_choices`, after it as lettered
-    choices.
+    """Return a question with its pictures. They replace the markers of the question; with `has_choices`, they follow
+    the question as lettered choices.
     """
     shown = iter(paths)
     if has_choices:

@@ -1,8 +1,8 @@
 """MM-NIAH: needles of text or pictures in interleaved web pages (paper, section 3; files `NIAH/<task>-<needle>`).
 
 A text needle is a sentence between two sentences of a passage; an image needle is a separate picture. A single needle
-is put at six depths, several needles in three permutations. The answer of a counting question is computed anew for each
-of these.
+is put at six depths, several needles in three permutations. A counting question has an answer for each permutation,
+because the order of its needles differs.
 """
 
 from collections.abc import Iterator, Mapping
@@ -45,10 +45,11 @@ class MMNIAHOptions(mt.Options):
     task: Task = "retrieval"
     needle: Kind = "text"
     mode: Mode = "sentences"
-    """How texts are cut into passages: whole sentences below 100 words, or exactly 100 words."""
+    """How texts are cut into passages. `sentences`: each passage has whole sentences, and fewer than 100 words.
+    `words`: each passage has exactly 100 words, except the last one of a text."""
     least_scale: float = 0.25
-    """A question is rejected if the release shrinks the sides of its needle picture to less than this share of their
-    pixels."""
+    """The minimum scale of a needle picture. A question is rejected if the release shrinks the sides of this picture to
+    less than this share of their length."""
     ordinal: Ordinal = "rewrite"
     """How a question is asked that names its needle by an ordinal ("the second image"). `rewrite`: the ordinal is the
     needle's place in each context. `neutral`: the ordinal is left out, and the description stays. `source`: the ordinal
@@ -160,8 +161,8 @@ class MMNIAH(mt.Builder[HaystackQuestion]):
         return min(images, default="")
 
     def remarks(self, record: mt.Record) -> Iterator[mt.Remark]:
-        """Yield two remarks: whether ordinals name the needles (`is_promised` if ordinals are rewritten), and whether
-        no filler picture belongs to a question.
+        """Yield up to two remarks. One says whether the ordinals of the question name its needles; this is promised if
+        the option `ordinal` is `rewrite`. The other one says whether a filler picture belongs to a question.
         """
         yield from ordinal_remarks(record, is_promised=self.options.ordinal == "rewrite")
         yield from filler_remarks(record, has_picture_needles=self.options.needle == "image")
@@ -170,7 +171,7 @@ class MMNIAH(mt.Builder[HaystackQuestion]):
         """Return the question as it is asked; if it names pictures by ordinals, also the source's question, and the
         place that each of the two questions names.
 
-        A place is a number, or a list of numbers if a question names several pictures.
+        A place is a number, or a list of numbers if a question names several pictures; None if the ordinal is left out.
         """
         how: Asked = example.question.data["asked"]
         if not how.named:

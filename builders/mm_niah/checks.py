@@ -1,4 +1,4 @@
-"""Checks a question of MM-NIAH before it is asked: distinct needles, one right choice, as many pictures as markers."""
+"""Checks a question of MM-NIAH: its needles differ, one choice is right, and it has one marker for each picture."""
 
 from collections.abc import Sequence
 from typing import NoReturn

@@ -58,11 +58,11 @@ def read_fields(raw: Mapping[str, object]) -> Fields:
 
 
 def _shown_at(images: Sequence[str], count: int) -> set[int]:
-    """Return the places of the question's pictures in `images_list`: those in a folder of cartoons or, if their number
-    is not `count`, the last ones.
+    """Return the places of the question's `count` pictures in `images_list`: the pictures in a folder of cartoons, if
+    there are `count` of these; otherwise the last ones. If there are more cartoons, the last pictures must be cartoons.
 
-    Some of MM-NIAH's own programs use the last entry of `images_list`, others the first, so the folder counts before
-    the place.
+    Some of MM-NIAH's own programs use the last entry of `images_list`, others the first. So the folder is more reliable
+    than the place.
     """
     cartoons = {number for number, name in enumerate(images) if is_cartoon(name)}
     last = set(range(len(images) - count, len(images)))

@@ -59,8 +59,8 @@ class Haystack:
 
 
 def _text_faults(row: HaystackQuestion) -> Callable[[str], str]:
-    """Return a function that says why a passage may not be in the haystack: it has a needle, an answer or a counted
-    symbol. The reason is empty if it may.
+    """Return a function that says why a passage may not be in the haystack: the passage has a needle, an answer or a
+    counted symbol. The function returns an empty text for any other passage.
     """
     holds_needle = mt.holder(needle.text for needle in row.needles if needle.text)
     holds_answer = mt.holder(() if row.counts else row.answers)
@@ -77,7 +77,7 @@ def _text_faults(row: HaystackQuestion) -> Callable[[str], str]:
 
 
 def counted_symbols(row: HaystackQuestion) -> frozenset[str]:
-    """Return the symbols that a question counts in statements, such as ★: those in the question and in every needle.
+    """Return the symbols that a question counts in statements, such as ★: they are in the question and in every needle.
 
     Statements of other questions have the same symbol, so no passage with it may be in the haystack.
     """
@@ -87,8 +87,8 @@ def counted_symbols(row: HaystackQuestion) -> frozenset[str]:
 
 
 def _picture_faults(pictures: Sequence[mt.Picture], images: mt.Images) -> Callable[[str, mt.Picture], str]:
-    """Return a function that says why a picture may not be in the haystack: a question of the source is about it. The
-    reason is empty if it may.
+    """Return a function that says why a picture may not be in the haystack: a question of the source is about it, or it
+    was made for a question. The function returns an empty text for any other picture.
     """
     paths, own = {picture.path for picture in pictures}, mt.PictureBytes(picture.source for picture in pictures)
 

@@ -72,7 +72,9 @@ class MMNIAHRows(Reader[HaystackQuestion]):
             yield from asked_by(found) if isinstance(found, Annotation) else asked_by_refused(raw)
 
     def web_pages(self, sources: SourcePaths) -> Mapping[str, WebPage]:
-        """Return the web pages by id: contexts of rows without needles (`row-<id>`), then the pages of `obelics`."""
+        """Return the web pages by id: the contexts of rows, from which the needles are removed (`row-<id>`), then the
+        pages of `obelics`.
+        """
         path, found = sources["questions"], dict[str, Callable[[], WebPage]]()
         for number, offset, raw in json_lines(path):
             if not isinstance(raw, Fault):

@@ -105,7 +105,7 @@ def _key(words: str) -> str:
 
 @cache
 def _places() -> dict[str, int]:
-    """Return the place of each ordinal in words."""
+    """Return the place of each ordinal, by the words of the ordinal in the form of `_key`."""
     return {_key(words): place for place, words in enumerate(all_ordinals(), 1)}
 
 

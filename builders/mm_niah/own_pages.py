@@ -76,7 +76,7 @@ class OwnPages(Reader[HaystackQuestion]):
             yield from (name for name in names if isinstance(name, str) and name.lower().endswith(PICTURES))
 
     def image(self, sources: SourcePaths, name: str) -> Path | None:
-        """Return a picture below the folder of pictures or, without one, of pages."""
+        """Return a picture below the folder `images` or, without this folder, below `documents`."""
         return picture_file(_pictures_folder(sources), name)
 
     def web_pages(self, sources: SourcePaths) -> Mapping[str, WebPage]:

@@ -14,7 +14,7 @@ _CARTOONS = "abnormal_pic*"
 _MADE = ("*paste*", _CARTOONS)
 """Folders of pictures that MM-NIAH made: page pictures with a pasted cartoon, and the cartoons."""
 _MAX_LEVELS = 2
-"""How many levels below the manifest's folder the folder of pictures is searched for."""
+"""The folder of pictures is searched for in at most so many levels below the folder in the manifest."""
 
 
 class Pages(Mapping[str, WebPage]):
@@ -59,8 +59,8 @@ def is_web(name: str) -> bool:
 
 
 def picture_root(folder: Path) -> Path:
-    """Return the folder that names of pictures are relative to: the one that holds `obelics/`, at most two levels below
-    `folder`.
+    """Return the folder to which the names of pictures are relative: the folder that holds `obelics/`. It is `folder`,
+    or at most two levels below it.
 
     The archive of the validation split unpacks to `mm_niah_dev/images/`, so a manifest may name that folder, the one
     above it, or the one that the archive was unpacked in. If no folder holds `obelics/`, it is `folder` itself. A link
@@ -95,7 +95,8 @@ def picture_file(folder: Path, name: str, root: Path | None = None) -> Path | No
     """Return the file of a picture below a folder; None if there is no such file or it is outside the folder. If no
     file has the name, the first folder of the name is left out.
 
-    Names are relative to `root`, a folder below it (see `picture_root`) or, without `root`, to the folder itself.
+    Names are relative to `root`, which is `folder` or a folder below it (see `picture_root`); by default, it is
+    `folder`.
     """
     parts, root = PurePosixPath(name).parts, root or folder
     for tried in (parts, parts[1:]):

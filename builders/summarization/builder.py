@@ -124,7 +124,7 @@ def _sections(row: Summarised) -> list[dict[str, object]]:
 
 
 def _chosen(row: Summarised, length: str) -> str:
-    """Return the summary of a case with this length."""
+    """Return the summary of a case that has this length (`short`, `long` or `tiny`); raise `Rejected` without one."""
     written = {section.section_title: section.paragraphs[0] for section in row.sections}
     if length not in written:
         expected, todo = f"a {length} summary", "set options.reference"

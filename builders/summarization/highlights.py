@@ -1,4 +1,4 @@
-"""Finds the pages of a report with its own summary (GAO's highlights), by their headings and by overlapping text.
+"""Finds the pages that show a report's own summary (GAO's highlights), by their headings and by overlapping text.
 
 Texts are compared as words in lower case. Hyphens are removed, at the end of a line and elsewhere, and ligatures are
 split. Headings are compared as letters alone, because PDFs split small capitals into single letters.
@@ -14,12 +14,12 @@ from builders.summarization.rows import Section
 
 HEADINGS = ("Why GAO Did This Study", "What GAO Found", "What GAO Recommends")
 SIZE = 5
-"""The words of an n-gram."""
+"""The number of words of an n-gram."""
 _TRACE = 0.02
 """A summary page with a heading has at least this share of the summary; a table of contents does not."""
 _BESIDE = 0.05
-"""A page beside a summary page is a summary page, too, if it has at least this share of the summary; and so on with the
-page beside it."""
+"""A page beside a summary page is a summary page, too, if it has at least this share of the summary. The same then
+applies to the pages beside this page."""
 _LINES = 3
 """The maximum number of lines over which a heading may be split."""
 _HYPHEN = re.compile(r"[\u00ad\u2010-\u2015\u2212-]\s*\n?\s*")
@@ -32,22 +32,23 @@ class Found:
     removed: Mapping[int, str]
     """Why each page, by its number from 0, counts as a summary page."""
     leaks: Mapping[int, float]
-    """The share of the summary that a page repeats, by the page's number from 0, for other pages whose share is over
-    the limit."""
+    """The other pages that repeat too much of the summary: the share of the summary that each repeats, by the page's
+    number from 0."""
 
 
 def find_highlights(
     texts: Sequence[str], sections: Sequence[Section], share: float = 0.2, first_pages: int = 6
 ) -> Found:
-    """Return the pages of a report with its summary, and later pages that repeat too much of it.
+    """Return the pages that show a report's own summary, and later pages that repeat too much of the summary.
 
     One of the first pages is a summary page if it has one of GAO's headings, or if it covers more than `share` of the
     summary, alone or together with pages beside it. Pages that continue a summary page are summary pages, too.
 
     Args:
         texts: the text of each page.
-        sections: the reference summary; reports repeat their recommendations, so these sections do not count as leaks.
-        share: a page that covers more of the summary's word 5-grams than this is a summary page.
+        sections: the reference summary. Sections about recommendations are not compared with `share`, because reports
+            repeat their recommendations.
+        share: a page with more than this share of the summary's word 5-grams is a summary page; a later page is a leak.
         first_pages: how many pages at the beginning may be summary pages.
 
     """

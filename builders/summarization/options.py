@@ -14,7 +14,7 @@ class SummaryOptions(mt.Options):
     kind: Kind = "report"
     """What is summarized: one `report`, whose own summary pages are removed, or the documents of a `case`."""
     reference: Literal["short", "long", "tiny"] = "short"
-    """The summary of a case that is the reference; a case without it is rejected."""
+    """Which summary of a case is the reference; a case without this summary is rejected."""
     share: float = Field(default=0.2, gt=0, le=1)
     """A page with more than this share of the summary's word 5-grams is a summary page; after the first pages, such a
     page is a leak, and the report is rejected."""
@@ -25,8 +25,8 @@ class SummaryOptions(mt.Options):
     pages_as: Literal["image", "text"] = "image"
     """Whether pages are shown as images or as the text that the PDF has."""
     text_fill: Literal["same_pages", "budget"] = "same_pages"
-    """Which pages are shown as text: the `same_pages` that would fit as images, or as many as fit the `budget` as text.
-    The length of the full prompt is counted with images for `same_pages`, with texts for `budget`."""
+    """Which pages are shown if `pages_as` is `text`. `same_pages`: the pages that would fit as images; the full prompt
+    is also counted with images. `budget`: as many pages as fit as text; the full prompt is also counted with texts."""
 
     @property
     def packs_text(self) -> bool:

@@ -12,7 +12,7 @@ UNCHECKED = "no text to check"
 def removed_pages(
     texts: Sequence[str], sections: Sequence[Section], share: float, first_pages: int, *, must_be_found: bool
 ) -> dict[int, str]:
-    """Return the pages with a report's summary, each with the reason (see `find_highlights`).
+    """Return the pages to remove from a report: its summary pages (see `find_highlights`), each with the reason.
 
     A page without text among the first ones could be the summary, so it is removed. It does not count as a summary page
     that was found.

@@ -24,5 +24,5 @@ def ask(kind: str) -> tuple[mt.Part, ...]:
 
 
 def page_unit(path: str, index: int, document: int = 0) -> mt.Unit:
-    """Return a page as an image, after the line with the name of its document and its number, from 0."""
+    """Return a page as an image, after a line that names its document and has the page's number, from 0."""
     return pages.page_unit(path, index, "own", (document, index), f" (page {index})")

@@ -26,8 +26,8 @@ class HaystackOptions(mt.Options):
     """The options that a manifest may set."""
 
     needles: Literal["single", "several"] = "single"
-    """Whether each question has a `single` needle, which is put at depths, or any number of needles, which are
-    permuted."""
+    """How many needles a question has. `single`: one needle, which is put at depths. `several`: any number of needles,
+    which are permuted."""
     finish: Literal["closing", "none"] = "closing"
     """`closing`: the last two photographs are exchanged for others that fill the budget better. `none`: the context
     ends before the first photograph that does not fit, as in the paper."""

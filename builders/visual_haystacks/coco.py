@@ -29,7 +29,7 @@ class Objects:
 
 
 def slim(found: dict[str, object]) -> object:
-    """Return the needed parts of an object of the file; polygons, which are most of it, are dropped while reading."""
+    """Return the needed parts of an object of the file; polygons, the largest part of a file, are dropped at once."""
     if "image_id" in found:
         return found["image_id"], found.get("category_id")
     return {key: found[key] for key in _KEPT if key in found}
@@ -100,7 +100,7 @@ def _fault(file: str, place: str, expected: str, found: object) -> SourceError:
 
 
 class Annotations:
-    """The annotations of a source. Each reader object has one of these and reads a file once."""
+    """Reads the annotations of a source and keeps them. Each reader has its own object of this class."""
 
     def __init__(self) -> None:
         self._read: dict[tuple[Path | None, Path], Objects | None] = {}

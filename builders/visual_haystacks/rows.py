@@ -13,7 +13,8 @@ class PhotographQuestion(Row):
     needles: tuple[str, ...]
     """The photographs that the question is about, by their names in the source."""
     negatives: tuple[str, ...] = ()
-    """The source's own photographs without the anchor object, which are taken before those of the pool."""
+    """The photographs without the anchor object that the source lists for this question. As distractors, they are taken
+    before the photographs of the pool."""
     anchor: str = ""
     """The object that identifies a needle. No distractor from the pool shows it. If it is empty, nothing is taken from
     the pool."""

@@ -1,8 +1,8 @@
 """Visual RAG: answer a question about the entity in a picture from passages (paper, section 3; public files `vrag/`).
 
 The hardest negatives are taken first, but all stand in a drawn order, so the place of a negative does not depend on its
-rank. InfoSeek: the lead section of the entity's article is gold (several passages, 3 permutations). ViQuAE: the passage
-with the first provenance span that has an answer is gold (6 depths).
+rank. InfoSeek: the lead section of the entity's article is gold (several passages, 3 permutations). ViQuAE: of the
+passages of the provenance spans, the first that holds an answer is gold (6 depths).
 """
 
 import re
@@ -142,7 +142,9 @@ class VRAG(mt.Builder[EntityQuestion]):
         return _Gold((summary,), noted=("not joined but by its summary",))
 
     def _span(self, row: EntityQuestion, corpus: mt.SearchedCorpus) -> "_Gold":
-        """Return the first passage with a provenance span that has an answer."""
+        """Return, as gold, the first passage of the provenance spans that holds an answer; raise `Rejected` without
+        one. The other passages of the spans become `others`.
+        """
         over = [passage for span in row.spans for passage in corpus.paragraphs(*span)]
         if not over:
             expected = "an article of the provenance in the corpus, with its paragraphs"

@@ -98,8 +98,9 @@ def _spans(provenance: object) -> Iterator[tuple[str, int, int]]:
 
 
 def named_apart(original: str, asked: str) -> str:
-    """Return the entity's name: the longest run of words that only the original question has, without punctuation
-    around it, article and 's; empty if there is none.
+    """Return the entity's name: the longest run of words that only the original question has, from the first word with
+    a capital letter on. Punctuation around it, an article before it and `'s` after it are removed. The name is empty if
+    no such run has a capital letter.
 
     >>> named_apart("What did Jackie Wilson's song help to sell?", "what did this singer's song help to sell?")
     'Jackie Wilson'

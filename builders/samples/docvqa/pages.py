@@ -30,7 +30,7 @@ def draw_exhibit(pen: Pen, leaf: Leaf, box: Box) -> float:
 
 def fill_text(pen: Pen, box: Box, paragraphs: Iterator[list[str]], most: int) -> float:
     """Write up to `most` paragraphs, and return the y below them. A paragraph that does not fit loses its last
-    sentences until it fits; it is omitted if only its first sentence is left.
+    sentences until it fits. If it then has only its first sentence, neither it nor a later paragraph is written.
     """
     y = box.y0
     for _, sentences in zip(range(most), paragraphs, strict=False):

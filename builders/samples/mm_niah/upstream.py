@@ -22,9 +22,9 @@ CARTOONS: dict[str, tuple[int, int, int]] = {
 }
 """The colour of each of the fourteen cartoons; no other part of a drawn picture has so much red."""
 SLOTS = ((8, 8), (46, 8))
-"""The upper left corners, in pixels, of a cartoon's squares that are pasted onto a page picture."""
+"""The upper left corners, in pixels, of the squares that are pasted onto a page picture; each square is a cartoon."""
 SQUARE = 24
-"""The side of a cartoon's square, in pixels."""
+"""The side of a pasted square in pixels."""
 SIDE = 84
 """The side of a page picture in pixels, which gives 9 tokens."""
 STAR = "\u2605"
@@ -41,7 +41,7 @@ def draw_upstream(
     Args:
         folder: the folder to draw into.
         rows: the rows of each file; in `reasoning-image` a third of them are Multi-view rows.
-        pictures: the total number of page pictures, other than needles, that the contexts of each file show.
+        pictures: the number of page pictures, without needles, that all contexts of one file show together.
         images: the folder of the pictures; in the archive of the validation split it is `mm_niah_dev/images`.
         pages: the number of further web pages.
 
@@ -299,7 +299,9 @@ def _save(
     side: int = SIDE,
     corner: bool = False,
 ) -> None:
-    """Write a picture of one colour, with squares of cartoons, and with a black lower right corner if requested."""
+    """Write a picture of one colour (`ground`), with a square for each colour of `squares`; `corner` adds a black lower
+    right corner.
+    """
     from PIL import Image
 
     path.parent.mkdir(parents=True, exist_ok=True)

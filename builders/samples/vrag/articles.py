@@ -17,7 +17,7 @@ _BEFORE_VOWEL = re.compile(r"\b([Aa]) (?=[aeiouAEIO])")
 
 @dataclass(frozen=True, slots=True)
 class Article:
-    """One page: its subject, its paragraphs beginning with the title, and how many of them are the lead section."""
+    """One page: its subject, its paragraphs (the first is the title), and the number of paragraphs in the lead."""
 
     subject: Subject
     text: tuple[str, ...]
@@ -91,7 +91,7 @@ def write_articles(book: Encyclopedia) -> tuple[Article, ...]:
 
 
 class _Writer:
-    """Writes one article; each template of a sentence is used once in it."""
+    """Writes one article; no template of a filler sentence is used twice in it."""
 
     def __init__(self, subject: Subject, book: Encyclopedia) -> None:
         self._subject = subject
@@ -150,7 +150,7 @@ class _Writer:
         return " ".join(sentences)
 
     def _filler(self, pools: tuple[str, ...], draws: Draws) -> Iterator[str]:
-        """Yield sentences of some lists that this article does not have yet."""
+        """Yield sentences, from the lists that `pools` names, that this article does not have yet."""
         templates = [template for pool in pools for template in self._prose[pool]]
         for at, template in enumerate(draws.order("filler", templates)):
             if template not in self._written:

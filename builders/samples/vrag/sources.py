@@ -24,14 +24,14 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "ship": ("the {0}",),
     "person": ("{1}",),
 }
-"""Other names for the words of a list of `words.yaml`: {0} is the word, {1} its last part."""
+"""Patterns of other names for a word, by the word's list in `words.yaml`: {0} is the word, {1} its last part."""
 COMMONS = {
     "Gull Stack Lighthouse": '512px-"The_Old_Grey"_at_Gull_Stack.jpg',
     "Merrin lute": "512px-Luth à dos rond, été au musée.jpg",
 }
-"""Pictures whose names in ViQuAE are not made from the entity's name."""
+"""The file names of pictures in ViQuAE's form that are not made from the entity's name, by entity."""
 UPPER_CASE = "Issel char"
-"""The entity whose picture ends in .JPEG in InfoSeek."""
+"""The entity whose picture file ends in `.JPEG` in InfoSeek's form."""
 BARE = "Tessel zither"
 """The entity whose numerical answer is a bare number, not in a list."""
 

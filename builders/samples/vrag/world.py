@@ -59,7 +59,7 @@ class Kind(Declared):
     entities: tuple[str, ...] = ()
     others: str | tuple[str, ...]
     most: int | None = None
-    """The maximum number of articles about other subjects of this kind."""
+    """The maximum number of articles about subjects without a picture, if `others` is the name of a word list."""
     facts: dict[str, str | After | tuple[int, ...]]
     """What each fact is drawn from: the name of a list of words; a year after the fact `year`; or the (minimum,
     maximum) or (minimum, maximum, decimals) of a number."""
@@ -88,7 +88,7 @@ class Subject:
     number: int
     """The number among all subjects."""
     index: int
-    """Its position in a list of its kind, from 0: the entities, or the subjects that are no entities."""
+    """The subject's position, from 0, among the entities of its kind, or among the other subjects of its kind."""
     is_entity: bool
     facts: Mapping[str, str]
 
