@@ -9,8 +9,8 @@ _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 def is_unicode(text: str) -> bool:
-    """Return whether a text can be encoded in UTF-8. A text from a file name or from JSON cannot if it has half a
-    surrogate pair.
+    """Return whether a text can be encoded in UTF-8. A text with half a surrogate pair cannot be encoded; file names
+    and JSON may have such texts.
     """
     return not _SURROGATE.search(text)
 

@@ -1,8 +1,8 @@
 """MM-NIAH's own files: annotation rows whose contexts already contain their needles, and their pictures.
 
-`questions` is one of the six annotation files, `images` the folder of their pictures or a folder above it, `obelics`
-(optional) more web pages. The row itself says what it asks, whatever the name of the file. The needles are removed from
-a row's own context, which then becomes the first page of its haystack.
+`questions` is one of the six annotation files. `images` is the folder with the pictures of these files, or a folder
+above this folder. `obelics` (optional) has more web pages. The fields of a row say what it asks; the name of the file
+is not used. The needles are removed from a row's own context, which then becomes the first page of its haystack.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -35,7 +35,7 @@ class MultiLexSum(Reader[Summarised]):
     fixed_fields: ClassVar[tuple[str, ...]] = ("case_id",)
 
     def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
-        """Yield each case, by its own id."""
+        """Yield each case, with its own id or, without one, `line-<n>`."""
         path = sources["cases"]
         for number, _, raw in json_lines(path):
             id = None if isinstance(raw, Fault) else _id(raw.get("case_id"))

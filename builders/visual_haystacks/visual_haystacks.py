@@ -1,8 +1,8 @@
 """Visual Haystacks (Wu et al. 2024, arXiv:2407.13766): JSON arrays of `pos_image`, `neg_image` and `conversations`.
 
-`questions` is one `visual_haystack_*.json`, `images` the root of COCO with `train2017/` in it, `annotations` (optional)
-`instances_train2017.json`. With annotations, distractors also come from all annotated pictures without the anchor
-object.
+`questions` is one file `visual_haystack_*.json`. `images` is the root of COCO, which has `train2017/` in it.
+`annotations` (optional) is `instances_train2017.json`. With annotations, distractors also come from all annotated
+pictures without the anchor object.
 """
 
 from collections.abc import Iterator, Mapping

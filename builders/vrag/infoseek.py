@@ -1,7 +1,8 @@
 """InfoSeek (Chen et al. 2023, arXiv:2302.11713): questions joined with the entities of their pictures.
 
-`questions` is `infoseek_val.jsonl`, `entities` the `…_withkb.jsonl` that names the entity of each question, `images`
-the OVEN folder, either flat or with folders for the first two of a picture's eight digits.
+`questions` is `infoseek_val.jsonl`. `entities` is the file `…_withkb.jsonl`, which gives the entity of each question.
+`images` is the OVEN folder: all pictures are in it, or in folders below it that are named after the first two of the
+eight digits of a picture's name.
 """
 
 import json

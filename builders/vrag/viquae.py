@@ -1,8 +1,8 @@
 """ViQuAE (Lerner et al. 2022): questions of TriviaQA in which a picture replaces the entity.
 
-`questions` is `{train,validation,test}.jsonl`, `images` the folder of Commons pictures. `output` is a dict, whose
-`provenance` is a list of dicts with lists as values; paragraphs are numbered as in KILT's knowledge source (0 is the
-title).
+`questions` is `{train,validation,test}.jsonl`; `images` is the folder of Commons pictures. The field `output` of a row
+is a dict, whose `provenance` is a list of dicts with lists as values. Paragraphs are numbered as in KILT's knowledge
+source (0 is the title).
 """
 
 import json

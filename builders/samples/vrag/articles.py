@@ -1,4 +1,4 @@
-"""The articles of the sample's encyclopedia: facts and small talk, in the form of KILT's knowledge source."""
+"""The articles of the sample's encyclopedia: facts and filler sentences, in the form of KILT's knowledge source."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -107,7 +107,7 @@ class _Writer:
         return Article(self._subject, (self._subject.name, *lead, *sections, *self._sources()), len(lead))
 
     def _lead(self) -> list[str]:
-        """Return the declared facts, in order, in one to three paragraphs for an entity, otherwise in one."""
+        """Return the paragraphs that state the declared facts, in order: one to three for an entity, otherwise one."""
         kind, draws = self._subject.kind, self._subject.draws
         stated = self._stated(kind.lead, draws.at("lead"))
         count = 1 + self._subject.index % 3 if self._subject.is_entity else 1
@@ -124,7 +124,7 @@ class _Writer:
         yield self._paragraph(self._stated(section.states, draws), section.fill, draws)
 
     def _sources(self) -> Iterator[str]:
-        """Yield a list of invented books, in two of five articles."""
+        """Yield the paragraphs of a list of invented books; about two of five articles have such a list."""
         draws = self._subject.draws.at("sources")
         if draws.fraction("has sources") < 0.4:
             yield "Section::::Further reading."
