@@ -1,8 +1,8 @@
 """The audit: counts every example again, from its public record and the headers of its images alone.
 
 Tokens are counted without anything that the build computed, such as items or prices; items are only compared with the
-prompt. One example is in memory at a time. Of all others, only the id and digests of the values that must agree are
-kept, about a hundred bytes an example.
+prompt. One example is in memory at a time. Of the examples before it, only the id and digests of the values that must
+agree are kept, about a hundred bytes an example.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -43,7 +43,7 @@ class Target:
     images: Path | None = None
     """The folder of the images of public files."""
     tokenizer: str | None = None
-    """The path or hub id of the tokenizer that the release was counted with, if that is a file on this machine."""
+    """The path or hub id of the tokenizer that the release was counted with; None: the name in the lock is used."""
     variant: str = ""
     """Another form of the prompt that builders offer beside the released one, such as `oracle`; its counts are compared
     with the length, not with the counts that the build recorded."""
@@ -94,7 +94,7 @@ def audit(
         progress: shows the bars.
         workers: the number of processes; it does not change the result. With `visit` there is only one.
         models: the models on which the cost of each example is counted too.
-        visit: is called with every example.
+        visit: is called with every example that could be counted.
 
     Raises:
         ReleaseError: the target cannot be read, or was not counted with the given tokenizer.
@@ -270,7 +270,10 @@ def _check(found: FileAudit, where: str, record: Record, made: Measured, checks:
 def _measured(
     found: FileAudit, where: str, record: Record, dataset: AuditedDataset, sizes: ImageSizes
 ) -> Measured | None:
-    """Count an example from its record, and compare the counts that the record states."""
+    """Count an example from its record, and compare the result with the counts in the record.
+
+    Return None if the example cannot be counted.
+    """
     reserve = None if dataset.is_locked else dataset.reserve
     try:
         made = measure(str(record.get("id")), record, dataset.prompt(record), dataset.counter, sizes, reserve)

@@ -33,7 +33,7 @@ class ModelFigures(_Line):
     """What a file costs on one model."""
 
     tokens: SpreadFigures
-    """The tokens of a prompt, text and images, without the reserve."""
+    """The tokens of each prompt (its text and its images), without the reserve."""
     over_window: int
     """The number of examples whose prompt and reserve are larger than the window."""
     over_images: int
@@ -54,7 +54,7 @@ class RemarkFault(_Line):
     """A fault of some of the examples that a remark is about."""
 
     fault: str
-    """The fault, in words that follow a number."""
+    """The fault in words, to be printed after the number of its examples."""
     count: int
     """How many examples have it."""
     first: str
@@ -87,7 +87,7 @@ class AuditLine(_Line):
     """The counts of one file; `models` and `remarks` are there only if they have entries."""
 
     file: str
-    """The path below `mmlb_data/`; or the part of the release that a problem is about."""
+    """The path below `mmlb_data/`; for problems elsewhere, the part of the release, such as `mmlb_image`."""
     dataset: str
     """The name of the dataset; empty if it is unknown."""
     length: int

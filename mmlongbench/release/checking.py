@@ -31,7 +31,7 @@ NEEDLES_DIFFER = "the needles differ from the prompt"
 UNREADABLE = (ReleaseError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError, OSError)
 """The errors that reading a damaged release may raise."""
 _TINY = 1e-9
-"""The difference that two notations of a drawn fraction may have."""
+"""Fractions that differ by this or less count as equal, because a record may have another notation."""
 
 
 class RecordChecks:
@@ -52,7 +52,7 @@ class RecordChecks:
         tokenizer = dataset.counter.text
         merges = f"not compared, for the tokenizer {tokenizer.name} may merge texts across newlines"
         self.unplaced = "" if tokenizer.additive else merges
-        """Why the positions are not counted again; empty if they are."""
+        """Why the positions are not counted again; empty if they are counted."""
         self._missing_items = not is_bundle and not path.is_file()
 
     def look(self, where: str, record: Record, made: Measured) -> Iterator[Problem]:
@@ -107,7 +107,7 @@ class RecordChecks:
                 yield "a question does not have one example at each placement of the lock", f"{id}: at {said}"
 
     def _varied(self, record: Record, made: Measured) -> Iterator[Problem]:
-        """Yield values that must be the same in all records of a question but differ, and a missing answer."""
+        """Yield a problem for a missing answer, and for each value that differs between records of the question."""
         builder = self._dataset.builder
         key = f"{made.id}" if not builder.spec.is_answer_of_context else f"{made.id} {made.placement}"
         gold = builder.gold(record)
@@ -173,10 +173,10 @@ class RecordChecks:
     def _drawn_fault(
         self, record: Record, id: str, placement: Permutation, ids: Sequence[str], found: Sequence[Found] | None
     ) -> str:
-        """Return what is wrong with the requested depths of a permutation, which are drawn for each needle.
+        """Return what is wrong with the requested depths of a permutation, one drawn for each needle; empty if nothing.
 
-        `ids` are the ids of the needles in reading order. Where contexts are shared, depths are drawn for a context
-        whose name is not in the record; then only their number is compared.
+        `ids` are the ids of the needles in reading order. Where questions share a context, the draws depend on the
+        context's name, which is not in the record. Then only the number of depths is compared.
         """
         said, spec = record.get("depth_requested"), self._dataset.spec
         if not isinstance(said, list) or len(said) != len(ids):

@@ -1,4 +1,4 @@
-"""Checks that needles are at the depths that a record names: at the nearest place to the requested depth.
+"""Checks that needles are where a record says, each at the free place that is nearest to its requested depth.
 
 Depths are shares of the haystack's tokens. The rules of the paper are implemented here a second time, without code of
 the packer.
@@ -24,9 +24,9 @@ class Haystack:
 
     tokens: int
     before: tuple[int, ...]
-    """The tokens before each needle, in reading order."""
+    """The haystack's tokens before each needle, in reading order."""
     bounds: tuple[int, ...]
-    """The tokens before each unit, and after the last one."""
+    """The haystack's tokens before each unit, followed by the tokens of all units."""
     slack: int
     """The tokens by which positions may differ from those that the packer computed."""
 
@@ -37,9 +37,8 @@ class Haystack:
     def is_near(self, needle: int, depth: object, *, is_sentence: bool, taken: Set[int]) -> bool:
         """Return whether a needle is at the free place that is nearest to a requested depth.
 
-        A needle that is a unit must be between two units of the haystack. A needle sentence may be inside a unit; its
-        distance from the depth is at most half of the tokens of the unit at that depth. `taken` are the numbers of the
-        boundaries that are not free.
+        This is so if `taken` has the numbers of all boundaries between units that are nearer to the depth. It is also
+        so for a needle sentence whose distance from the depth is at most half of the tokens of the unit at that depth.
         """
         if not is_number(depth):
             return False
@@ -127,9 +126,9 @@ def placement_faults(
 def _unrequested(
     name: str, requested: Sequence[object], placed: Sequence[int], found: Sequence[Found], hay: Haystack
 ) -> Iterator[str]:
-    """Yield the requested depths that have a free place nearer than the place of their needle.
+    """Yield a fault for each requested depth to which a free place is nearer than the place of its needle.
 
-    `placed` are the needles in the order in which they are placed; each takes a place, as long as any is free.
+    `placed` are the numbers of the needles in the order of placing; each needle takes a place, as long as any is free.
     """
     is_wide = any(needle.is_sentence for needle in found)  # a sentence takes its whole passage
     taken: set[int] = set()

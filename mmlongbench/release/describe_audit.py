@@ -4,7 +4,7 @@ from mmlongbench.release.findings import ModelTally
 
 
 def tokens_text(tally: ModelTally) -> str:
-    """Return the mean tokens of a file on a model, with the share of examples over the window.
+    """Return the mean tokens of a file on a model, the share of examples over the window, and how many are refused.
 
     Returns `n/a` if an example has too many images, `refused` if the model refuses every example, and `not counted` if
     no example could be counted.

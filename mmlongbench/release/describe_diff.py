@@ -16,7 +16,7 @@ _PLACED = ("position", "start")
 
 
 def differences(one: object, other: object, field: str = "") -> Iterator[tuple[str, str]]:
-    """Yield (field, difference) of two values; the fields of nested objects are joined with dots.
+    """Yield (field, difference) for each difference of two values; the names of nested fields are joined with dots.
 
     >>> dict(differences({"seed": 42, "pages": {"dpi": 144}}, {"seed": 7, "pages": {"dpi": 72}}))
     {'seed': '42 against 7', 'pages.dpi': '144 against 72'}
@@ -94,7 +94,7 @@ def _named(kind: str, units: Sequence[str]) -> Iterator[str]:
 
 
 def _longest_rise(numbers: Sequence[int]) -> set[int]:
-    """Return a longest rising subsequence of distinct numbers.
+    """Return the numbers of a longest rising subsequence; all `numbers` are different.
 
     >>> sorted(_longest_rise([5, 0, 1, 3, 2]))
     [0, 1, 2]

@@ -42,7 +42,8 @@ class FileDifference:
     file: str
     """Its path below the release."""
     what: str = ""
-    """The difference in words, for files without examples, or whose examples are the same or cannot be compared."""
+    """The difference in words if the file has no examples, if its examples are the same, or if they cannot be
+    compared; otherwise empty."""
     in_both: int = 0
     """The number of examples that both files have."""
     differ: int = 0
@@ -60,9 +61,10 @@ class ReleaseDifference:
     """The differences between two releases."""
 
     lock: tuple[tuple[str, str], ...]
-    """(where, the difference in words) for each difference of the manifests, sources, versions and counts."""
+    """(where, the difference in words) for each difference between the locks: manifest, sources, versions, counts. The
+    entries of a file are compared only if the file is the same in both releases."""
     only_in_a: Mapping[str, Named]
-    """Files that only the first release has, by the folder at the top."""
+    """Files that only the first release has, by top folder."""
     only_in_b: Mapping[str, Named]
     """Files that only the second release has."""
     files: tuple[FileDifference, ...] = ()
@@ -92,7 +94,7 @@ def diff(a: Path, b: Path, progress: Progress, limit: int = 5) -> ReleaseDiffere
         limit: how many examples of a file, and how many images, are named; the others are only counted.
 
     Raises:
-        ReleaseError: one of them is not a release.
+        ReleaseError: `a` or `b` is not a release.
 
     """
     locks = lock_json(a), lock_json(b)
@@ -121,8 +123,8 @@ def diff(a: Path, b: Path, progress: Progress, limit: int = 5) -> ReleaseDiffere
 
 
 def _by_folder(names: Sequence[str], limit: int) -> dict[str, Named]:
-    """Group by folder the files that only one release has. Of images the names of the first `limit` are kept, of other
-    files all names.
+    """Group files by top folder. For images, only the first `limit` names are kept; for other files, all names are
+    kept.
     """
     folders: dict[str, list[str]] = {}
     for name in names:
@@ -155,7 +157,7 @@ def _listed(name: str, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> It
 
 
 def _are_same(pair: _Pair) -> bool:
-    """Return whether two files have the same bytes; only regular files are opened."""
+    """Return whether two files have the same bytes. Only regular files are opened; two others count as the same."""
     if not all(path.is_file() for path in pair):
         return not any(path.is_file() for path in pair)
     sizes = {path.stat().st_size for path in pair}

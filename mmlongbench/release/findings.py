@@ -73,7 +73,7 @@ class ModelTally:
     """What a file costs on one model."""
 
     tokens: Spread = field(default_factory=Spread)
-    """The tokens of prompts, text and images, without the reserve."""
+    """The tokens of each prompt (its text and its images), without the reserve."""
     over_window: int = 0
     """The number of examples whose prompt and reserve are larger than the window."""
     over_images: int = 0
@@ -160,7 +160,8 @@ class Facts:
     is_by_line: bool = False
     """Whether all units of some example begin lines, and are so many that it cannot be chance."""
     astray: str = ""
-    """The id of the first example whose units could all begin lines but do not; empty if there is none."""
+    """The id of the first example whose units do not begin lines, although its prompt has enough lines; empty if there
+    is none."""
     shown: set[str] = field(default_factory=set)
     """The images of all prompts."""
 

@@ -44,10 +44,10 @@ class Fit:
 
 
 def fit(target: Target, asked: ModelOptions) -> Fit:
-    """Return a factor at which every example fits the window, while at a factor larger by 0.01 some example does not.
+    """Find a factor at which every example fits the window, while at a factor larger by 0.01 some example does not.
 
-    Trying a factor takes one pass over the release; memory does not grow. Sides are rounded down, to at least one
-    pixel. With rules that cut images into tiles, a larger factor may fit again.
+    The factor is 1 if every example fits unchanged. Trying a factor takes one pass over the release. Sides are rounded
+    down, to at least one pixel. With rules that cut images into tiles, a larger factor may fit again.
 
     Raises:
         ReleaseError: the model has no window.
@@ -83,7 +83,7 @@ def resized(size: tuple[int, int], hundredths: int) -> tuple[int, int]:
 
 
 def _most(opened: LoadedRelease, model: Model, hundredths: int) -> Costliest:
-    """Return the costliest example at a size; headers are read once for all sizes."""
+    """Return the costliest example if images are scaled by `hundredths`; headers of images are read only once."""
     most, where, too_many, refused = 0, "", 0, 0
     for file in opened.files:
         for _, made in measured_examples(file, FileAudit(file.name, file.length)):

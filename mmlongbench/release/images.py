@@ -15,7 +15,7 @@ class ImageSizes(Mapping[str, tuple[int, int]]):
         self._root = root.resolve()
         self._known: dict[str, tuple[int, int]] = {}
         self.turned: set[str] = set()
-        """The known images that their EXIF orientation rotates or mirrors."""
+        """The images read so far whose EXIF orientation rotates or mirrors them."""
         self.odd: dict[str, tuple[str, ...]] = {}
         """What is odd about an image file, by path; only files with something odd are in it."""
 

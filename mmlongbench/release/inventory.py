@@ -15,7 +15,7 @@ _UNFINISHED = (TEMPORARY, ".build")
 
 
 def files_below(root: Path) -> Iterator[Path]:
-    """Yield every file of a folder, or the file itself."""
+    """Yield every file in the folder `root`, or `root` itself if it is a file."""
     return (path for path in entries_below(root) if path.is_file())
 
 
@@ -46,7 +46,7 @@ def inventory(release: Path, lock: Lock) -> dict[str, str | None]:
 
 
 def audit_others(release: Path, lock: Lock, progress: Progress, shown: frozenset[str] | None = None) -> list[FileAudit]:
-    """Return what is wrong with images, items and rejects: one entry for each of these that has a problem.
+    """Return what is wrong outside `mmlb_data/`: one entry for each folder or file at the top that has a problem.
 
     `shown` are the images that prompts show; None if this is not known for all prompts.
     """

@@ -1,4 +1,4 @@
-"""The items of a release: one row for each unit of each example, in Parquet files beside the public files."""
+"""The items of a release: one row for each unit of each example, in Parquet files named like the public files."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ _READ = 1024
 _MAX_UNITS = 2
 """The maximum number of units per token of an example's length; units that cost nothing are rare."""
 _MAX_ROW = 4096
-"""The maximum bytes of a row of items on average: ids, a path, numbers."""
+"""The maximum size of a row of items, on average, in bytes; a row has ids, a path and numbers."""
 _MAX_TEXT = 16 * 1024
 """The maximum bytes of one text of a row."""
 _TEXTS = ["id", "unit", "role", "inside", "image"]
@@ -65,10 +65,10 @@ _OF_AN_EXAMPLE = TypeAdapter(list[Item])
 
 
 class Items:
-    """The items of a release, read beside the public files, one example after another."""
+    """The items of a release. They are read one example after another, in the order of the public files."""
 
     def __init__(self, root: Path, examples: int | None = None) -> None:
-        """`root` is the release; `examples` is the number of a file's examples, which limits its items."""
+        """`root` is the release; `examples` is the number of a file's examples, which limits the rows that are read."""
         self._root, self._examples = root, examples
         self._name = ""
         self._groups: Iterator[tuple[_Key, list[_Row]]] = iter(())
@@ -76,7 +76,7 @@ class Items:
         self._passed = ""
 
     def left(self) -> str:
-        """Return the first example that has items but was not asked for; empty if there is none."""
+        """Return the first example whose items were not requested, as a text: id, placement. Empty if there is none."""
         keys = (key for key, _ in (*self._ahead, *self._groups))
         return self._passed or next((f"{id}, {placement}" for id, placement in keys), "")
 

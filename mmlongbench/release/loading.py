@@ -38,13 +38,13 @@ class AuditedDataset:
     variant: str = ""
     """The form of the prompts that is counted, such as `oracle`; empty: the released form."""
     is_locked: bool = True
-    """Whether a lock says what the records must contain; records of other origin have no such counts."""
+    """Whether a lock says what the records must contain; False for files of other origin."""
     spec: DatasetSpec | None = None
     """The dataset as the lock describes it."""
 
     @cached_property
     def prices(self) -> Prices:
-        """The prices of lines, shared by all files of the dataset."""
+        """The tokens of lines, kept for all files of the dataset."""
         return Prices(self.counter)
 
     def prompt(self, record: Record) -> Prompt:
@@ -91,7 +91,8 @@ def load_release(release: Path, tokenizer: str | None = None, variant: str = "")
     """Load a release of this engine.
 
     Raises:
-        ReleaseError: the release cannot be read, was counted with another tokenizer, or has no such variant.
+        ReleaseError: the release cannot be read, was counted with another tokenizer, or none of its builders offers
+            the variant.
 
     """
     lock = read_lock(release)
@@ -120,7 +121,7 @@ def load_public(paths: Sequence[Path], images: Path | None = None, variant: str 
         variant: another form of the prompts that builders offer.
 
     Raises:
-        ReleaseError: there is no file, no known name, or no known folder of images.
+        ReleaseError: no file has a known name, no builder offers the variant, or no folder of images is found.
 
     """
     listed = [file for path in paths for file in ([path] if path.is_file() else sorted(path.rglob("*_K*.json*")))]
@@ -152,7 +153,7 @@ def _images_beside(path: Path) -> Path:
 
 
 def _installed() -> Iterable[AuditedDataset]:
-    """Yield every dataset of the installed manifests, each name once, with the counter of the benchmark."""
+    """Yield the datasets of the installed manifests except the quickstart; if several have one name, only the first."""
     known: dict[str, DatasetSpec] = {}
     for name, path in installed_manifests().items():
         if not name.startswith("quickstart"):

@@ -40,8 +40,8 @@ class LockedFile(_Part):
 
 
 class QuestionCounts(_Part):
-    """How many rows of a dataset were kept or left out; keys that few datasets need are there only if they are not
-    0.
+    """How many rows of a dataset were kept or left out; `not_selected`, `skipped` and `noted` are there only if they
+    count something.
     """
 
     read: _Count
@@ -57,7 +57,7 @@ class QuestionCounts(_Part):
     skipped: _Counts = {}
     """The rows that the benchmark itself leaves out, by reason."""
     repaired: _Counts = {}
-    """The rows that were repaired when they were read, by repair."""
+    """The rows that were repaired when they were read, by kind of repair."""
     noted: _Counts = {}
     """How many questions have each phrase of `Draft.noted`."""
 
@@ -65,7 +65,8 @@ class QuestionCounts(_Part):
 class CellCounts(_Part):
     """The counts of a dataset at one length; `not_asked` and the keys after it are there only if they are not 0.
 
-    A task whose spec names a field to balance has one more key, `by_<field>`: examples by the value of that field.
+    If a task balances its examples by a field (`TaskSpec.balance`), there is one more key, `by_<field>`: how many
+    examples have each value of the field.
     """
 
     examples: _Count
@@ -85,7 +86,7 @@ class CellCounts(_Part):
 
     @property
     def balances(self) -> dict[str, Any]:
-        """Examples by the value of each balanced field, by the name of the field."""
+        """By the name of each balanced field, how many examples have each of its values."""
         more = self.model_extra or {}
         return {key.removeprefix("by_"): found for key, found in more.items() if key.startswith("by_")}
 
@@ -97,7 +98,7 @@ class DocumentCounts(_Part):
     refused: dict[str, str]
     """Why documents were refused, by id."""
     images_by_dpi: _Counts = {}
-    """Documents that are page images already in the source, by DPI."""
+    """How many documents are page images already in the source, by DPI."""
     renamed: dict[str, str]
     """The names that documents have in the release, by id, if these differ."""
 
@@ -117,7 +118,7 @@ class NegativeCounts(_Part):
     rejected: _Counts
     """The passages that were turned away, by reason."""
     fewest_clean: _Count
-    """The fewest passages that remained for a question."""
+    """The smallest number of passages that remained for any question."""
     sha256: str
     """The SHA-256 of the negatives that were found."""
 
@@ -136,7 +137,7 @@ class ClassCounts(_Part):
     """The counts of the classes of a dataset of pictures."""
 
     splits: dict[str, str]
-    """The names in the source of the splits `exemplars` and `tests`."""
+    """The names that the splits `exemplars` and `tests` have in the source."""
     domains: dict[str, DomainCounts]
 
 
@@ -154,9 +155,9 @@ class DatasetCounts(_Part):
     corpus: CorpusCounts | None = None
     """The size of its corpus; None without one."""
     negatives: NegativeCounts | None = None
-    """Its hard negatives; None without a corpus."""
+    """The counts of its hard negatives; None without a corpus."""
     classes: ClassCounts | None = None
-    """Its classes of pictures; None without any."""
+    """The counts of its classes of pictures; None without any."""
     licence: str | None = None
     """The licence of the source, as the manifest states it."""
 
@@ -178,7 +179,7 @@ def _readable(value: object) -> object:
 
 
 def _object(value: object) -> dict[str, object]:
-    """Return an object, or an empty one instead of any other value."""
+    """Return a JSON object unchanged; for any other value, return an empty object."""
     return value if isinstance(value, dict) else {}
 
 
@@ -209,7 +210,7 @@ class Lock(BaseModel):
         return {name: found for name, found in self.datasets.items() if isinstance(found, DatasetCounts)}
 
     def public(self) -> dict[str, Any]:
-        """Return the lock as JSON."""
+        """Return the lock as JSON values."""
         return self.model_dump(exclude_unset=True)  # JSON mode would lose names of documents that are not valid Unicode
 
 
@@ -222,7 +223,7 @@ def versions() -> dict[str, str]:
 
 
 def lock_bytes(lock: Lock) -> list[bytes]:
-    """Return a lock as the bytes of a file that a person can read and compare."""
+    """Return the parts of a lock file, as bytes; the file is indented, so that a person can read and compare it."""
     return [json.dumps(lock.public(), ensure_ascii=False, indent=1).encode("utf-8", "backslashreplace"), b"\n"]
 
 
@@ -237,7 +238,7 @@ def read_lock(release: Path) -> Lock:
 
 
 def as_lock(release: Path, data: Mapping[str, object]) -> Lock:
-    """Return the lock of some JSON.
+    """Return the lock that `data` describes; errors name the lock's path in `release`.
 
     Raises:
         ReleaseError: the JSON is not a lock of this format.

@@ -25,7 +25,7 @@ def lock_faults(
     Args:
         lock: the lock.
         datasets: the datasets of its manifest.
-        rejects: (dataset, id, length) of each reject of the release; None if its rejects are not those of the lock.
+        rejects: (dataset, id, length) of each reject of the release; None: the rejects are not compared.
 
     """
     is_of_this_version = lock.versions.get(MAKERS[0]) == version(MAKERS[0])

@@ -21,7 +21,7 @@ class Measured:
     placement: float | None
     """The depth or permutation, if it has one."""
     set: int | None
-    """The number of its set of exemplars, if there are several sets (ICL)."""
+    """The number of its set of exemplars, if there are several sets (many-shot learning)."""
     prompt: Prompt
     sizes: tuple[tuple[int, int], ...]
     """(width, height) of each image, in the order of the prompt."""

@@ -50,7 +50,7 @@ class Release:
     path: Path
     """Its folder."""
     lock: Lock = field(repr=False)
-    """What it is made of: files with their SHA-256, the resolved manifest, versions, counts."""
+    """What the release is made of: files with their SHA-256, the resolved manifest, versions, counts."""
     _files: Mapping[str, Mapping[int, "_File"]] = field(repr=False)
 
     @property

@@ -1,8 +1,9 @@
 """Finds where units and needles are in a released prompt, from the prompt itself.
 
 No code is shared with the packer: the tokens before a place are those of the lines and images before it. Positions are
-exact if the tokenizer is additive, as the embedded one is, and units begin lines. If several units are in one line, the
-positions in the items are sums of prices, and a unit may be a few tokens away from its position.
+exact if the tokenizer is additive (see `TextTokenizer.additive`), as the embedded one is, and units begin lines. If
+several units are in one line, a position in the items is the sum of the tokens of the units before it, each counted
+alone. Then a unit may be a few tokens away from its position.
 """
 
 from bisect import bisect_left, bisect_right
@@ -19,10 +20,10 @@ from tokenization import CrossModalCounter
 NEEDLES = ("gold", "needle")
 """The roles of units that are put at a depth, in tasks with placements."""
 JOINT = 2
-"""The tokens by which the cost of a sentence between others may differ from its cost alone."""
+"""The tokens by which the cost of a sentence between others may differ from the cost of the sentence alone."""
 _MAX_DRIFT = 4
-"""How many tokens each joint of two units within a line may add to the difference between a sum of prices and the real
-count."""
+"""How far, in tokens, each joint of two units within a line may move the later units from their positions in the
+items."""
 _BY_LINE = 0.75
 """If at least this share of the units begin lines, all of them must."""
 _ENOUGH = 4
@@ -94,7 +95,7 @@ class Ruler:
         return bisect_right(self._lines, last) - bisect_right(self._lines, first)
 
     def line_of(self, tokens: int) -> int:
-        """Return where the last line begins that has at most so many tokens before it, as a character of the text."""
+        """Return the character at which a line begins: the last line with at most `tokens` tokens before it."""
         return self._chars[max(0, bisect_right(self._lines, tokens) - 1)]
 
     def _text_before(self, char: int) -> int:
@@ -147,8 +148,8 @@ class Layout:
         return 0 if self.is_by_line else _MAX_DRIFT * number
 
     def holds(self, number: int, tokens: int, *, is_image: bool) -> bool:
-        """Return whether a place after so many tokens is within a unit; for an image, whether it is within or right
-        after the text of the unit.
+        """Return whether a place with so many tokens before it is within a unit; for an image, whether the place is
+        within or right after the text of the unit.
         """
         item = self.items[number]
         within = item["text_tokens"] if is_image else _tokens(item)
@@ -175,7 +176,7 @@ def find_needles(needles: Sequence[Part], layout: Layout) -> list[Found]:
     """Return the needles in the order of the prompt; if several parts of a unit are needles, the unit is one needle.
 
     Args:
-        needles: their texts and images, in the order of the prompt if the record has it.
+        needles: their texts and images, in the order of the prompt if the record gives this order.
         layout: the layout of the example.
 
     Raises:

@@ -19,8 +19,8 @@ class Row:
 def table(audits: Iterable[FileAudit], paper: Mapping[str, Sequence[float]]) -> list[Row]:
     """Return a row for each dataset; those with a `.json` file come first, the others are in the given order.
 
-    If a length has a bundle (`.json`) and a file of the same records, the latter is counted. `paper` has the paper's
-    numbers of a dataset at the standard lengths.
+    If a length has both a `.json` file and another file of the same records, only the other file is counted. `paper`
+    has the paper's numbers of each dataset, at the standard lengths.
     """
     found: dict[str, dict[int, tuple[float, float]]] = {}
     for audit in sorted(audits, key=lambda audit: not audit.file.endswith(".json")):

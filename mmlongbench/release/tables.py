@@ -1,4 +1,6 @@
-"""Writes a row for each example or unit while they are counted: CSV, JSON Lines or Parquet, by the file's ending."""
+"""Writes a table while examples are counted, with a row for each example or unit. The ending of the file's name decides
+the format: CSV, JSON Lines or Parquet.
+"""
 
 import csv
 import io
@@ -63,7 +65,8 @@ def unit_rows(
     """Yield a row for each unit of the context, from the items of the release. Without items, yield a row for each
     image, without a role.
 
-    `start` is the number of tokens before the unit; the column of a model has the tokens of the unit's image on it.
+    `start` is the number of tokens before the unit. The column of a model has the tokens that the unit's image costs on
+    this model.
     """
     common = {"file": file.name, "id": made.id, "placement": made.placement, "set": made.set}
     places = {path: place for place, path in enumerate(made.prompt.images)}
@@ -83,8 +86,8 @@ def unit_rows(
 
 
 def _cost(model: Model, made: Measured, place: int | None) -> int | None:
-    """Return the tokens of the image at a place (from 0) on a model; None if the model refuses it, 0 if there is no
-    place.
+    """Return the tokens of the image at a place (from 0) on a model; None if the model refuses the image, 0 if `place`
+    is None.
     """
     if place is None:
         return 0
@@ -95,7 +98,7 @@ def _cost(model: Model, made: Measured, place: int | None) -> int | None:
 
 
 def _images(file: PublicFile, made: Measured) -> Iterator[Item]:
-    """Yield each image of a prompt with the tokens before it; texts are counted between newlines."""
+    """Yield each image of a prompt with the tokens before it; each text is counted as if it followed a newline."""
     if file.dataset is None:
         return
     counter, start, position = file.dataset.counter, 0, 0
@@ -120,7 +123,9 @@ def _images(file: PublicFile, made: Measured) -> Iterator[Item]:
 
 @contextmanager
 def writing(path: Path) -> Iterator[Writer]:
-    """Give a writer of the format that the path's ending names. The file appears when it is complete, or not at all.
+    """Give a writer for the format that belongs to the path's ending.
+
+    The file appears when it is complete, or not at all.
 
     Raises:
         ReleaseError: the ending is not `.csv`, `.jsonl` or `.parquet`.

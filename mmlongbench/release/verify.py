@@ -56,7 +56,7 @@ class Verified:
     problems: tuple[Problem, ...]
     """The problems, by file; empty if there are none."""
     note: str = ""
-    """What could not be checked because something is missing on this machine; empty if everything was."""
+    """What could not be checked because something is missing on this machine; empty if everything was checked."""
 
     def summary(self) -> dict[str, object]:
         """Return the result as one JSON object."""
@@ -180,7 +180,10 @@ def _located(release: Path, damaged: set[str]) -> Iterator[Problem]:
 
 
 def _recounted(release: Path, damaged: set[str]) -> Iterator[Problem]:
-    """Count the examples of changed public files again, and compare them with other lengths."""
+    """Yield the problems of changed public files.
+
+    Their examples are counted again, and are compared with the same examples at another length.
+    """
     try:
         found = load_release(release)
     except MMLongBenchError as error:
@@ -211,8 +214,8 @@ def _sibling(found: LoadedRelease, file: PublicFile, damaged: set[str]) -> Publi
 
 
 def _unlike(name: str, file: PublicFile, sibling: PublicFile) -> Iterator[Problem]:
-    """Yield lines in which a field, such as an edited answer, differs from the same example at another length. Fields
-    that differ in many examples are not compared.
+    """Yield the lines with a field, such as an edited answer, that has another value in the same example at another
+    length. Fields that differ in many examples are not reported.
     """
     ours, theirs = Lines(file.path), Lines(sibling.path)
     tallies: dict[str, _Tally] = {}
@@ -232,7 +235,7 @@ def _unlike(name: str, file: PublicFile, sibling: PublicFile) -> Iterator[Proble
 
 @dataclass(slots=True)
 class _Tally:
-    """Counts how often a field differs; `first` says how, by (line, example), for the first differences."""
+    """Counts how often a field differs; `first` has the first differences in words, by (line number, example)."""
 
     pairs: int = 0
     differ: int = 0

@@ -10,7 +10,7 @@ from mmlongbench.task.spec import TaskSpec
 DEFAULT = "default"
 """The name that stands for the own metric of each dataset."""
 JUDGE = "judge"
-"""The name that stands for all metrics that use a judge."""
+"""The name that stands for the metrics that use a judge: those `further_metrics` whose names begin with `judge-`."""
 
 
 def chosen_metrics(names: Sequence[str], builders: Sequence[Builder[Row]]) -> dict[str, tuple[str, ...]]:

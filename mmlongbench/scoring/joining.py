@@ -39,8 +39,8 @@ class Joined:
     place: int
     """See `ScoringInput.place`."""
     turn: int | None = None
-    """The number of the row among the rows with the same id, from 0. It is set only if the file has several placements
-    and the row names none; otherwise it is None."""
+    """The number of the row among the rows with the same id, from 0. It is set only if the task has placements, but
+    the row has no depth or permutation; otherwise it is None."""
 
 
 def open_scorable(path: Path, images: Path | None, tokenizer: str | None) -> LoadedRelease:
@@ -63,7 +63,8 @@ def leave_out_others(files: Sequence[ScorableFile], predictions: Predictions, pr
     """Remove outputs of the public code for another dataset than that of the public file; ablations write such outputs.
 
     Raises:
-        ScoringError: two outputs claim one file, and neither has exactly the name of its dataset.
+        ScoringError: two outputs with different dataset names may belong to one file, and neither name is exactly that
+            of the file's dataset.
 
     """
     for file in files:

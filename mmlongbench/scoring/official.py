@@ -29,7 +29,7 @@ class OutputRow:
     text: str | None
     """The model's output; None if it is not text."""
     lead: str
-    """The text before the output."""
+    """The text of `LEADS` that stood before the output; empty if there was none."""
     told: bytes | None
     """A digest that identifies the row (see `told_by`)."""
 

@@ -3,7 +3,7 @@
 A line is `{"file", "id", "depth" | "permutation", "prediction" | "skipped"}`; `file` is a path below `mmlb_data/`, and
 `skipped` says why the model could not be given the example (see `SKIPPED`). For lines, only their positions are kept,
 and each line is read again when it is scored, so memory does not grow with the outputs. For outputs of the public code,
-the texts are kept. Whether a release has such an example is checked later (see `joining`).
+the texts are kept. Whether a release has the example is checked later (see `joining`).
 """
 
 import json
@@ -27,8 +27,8 @@ Key: TypeAlias = tuple[str, str, float]
 SKIPPED = ("context-length", "image-limit", "request-size")
 """Why a model cannot take an example: its window is too small, or a request has too many images or too many bytes."""
 _JUDGED = "-gpt4eval_o.json"
-"""The end of the names of copies of output files to which the public code added judgements. In a folder, such copies
-are ignored."""
+"""How the names of judged outputs end: the public code adds judgements to a copy of an output file. Such copies in a
+folder are ignored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,11 @@ class Predictions:
         return said
 
     def sample(self, names: Sequence[str]) -> int | None:
-        """Return how many ids the public code drew from a file with one of these names; None if it drew no sample."""
+        """Return how many ids the public code drew from the file with these names; None if it drew no sample.
+
+        If there are several outputs for this file, the largest sample counts. If one of them has all ids, None is
+        returned.
+        """
         drawn = [output.sample for output in self.outputs if output.file in names]
         return None if None in drawn else max((each for each in drawn if each is not None), default=None)
 

@@ -8,12 +8,13 @@ Mistral's `[THINK]`, Command's `<|START_THINKING|>`, Apertus's `<|inner_prefix|>
 response: …".
 
 A closing marker without an opening one ends reasoning that the chat template opened: everything before it is reasoning.
-An opening marker without a closing one begins reasoning that was cut off: everything after it is reasoning. The same
-holds if a tag is opened twice and closed only once, unless the model announces an answer after the last closing tag
-("Answer:", "The answer is", "label:", "Summary:", a box).
+An opening marker without a closing one begins reasoning that was cut off: everything after it is reasoning. If a tag
+is opened twice and closed only once, everything after the first tag is reasoning, too. But if the model announces an
+answer after the last closing tag ("Answer:", "The answer is", "label:", "Summary:", a box), the reasoning ends there.
 
-Some markers are part of the answer: markers in quotation marks, a pair of markers with nothing between them within a
-line ("the tags <think> and </think>"), and a marker that is the only text after the last "Answer:".
+Some markers are part of the answer: markers in quotation marks, a pair of markers within a line with at most
+punctuation, "and" or "or" between them ("the tags <think> and </think>"), and a marker that is the only text after the
+last "Answer:".
 """
 
 import re
@@ -64,7 +65,8 @@ class Said:
 
     answer: str
     reasoning: Reasoning
-    """Empty if there was none. Then the answer is the whole output, without markers that enclose nothing."""
+    """What was done with it; empty if there was none. Then the answer is the whole output, without markers that enclose
+    nothing."""
 
 
 def without_reasoning(text: str) -> Said:
@@ -105,7 +107,7 @@ class _Scan:
     answer: list[str] = field(default_factory=list)
     """The parts of the answer so far."""
     start: int = 0
-    """The position from which on the text is not in the answer yet."""
+    """The position of the first character that was not processed yet."""
     seen: int = 0
     """The end of the text that `has_text` and `has_text_on_line` are about."""
     inside: str = ""
@@ -116,8 +118,8 @@ class _Scan:
     """How many markers within this reasoning are still open, by spelling; closing one of them does not end the
     reasoning."""
     inner_end: int = -1
-    """The end of the last marker that closed reasoning within reasoning of the same spelling; -1 if there is none, or
-    if an opening marker follows it."""
+    """The end of the last marker that closed a nested pair with the spelling `name`; -1 if there is none, or if an
+    opening marker follows it."""
     has_text: bool = False
     """Whether the answer so far has anything but blanks."""
     has_text_on_line: bool = False
@@ -257,7 +259,7 @@ class _Scan:
         self.seen = max(self.seen, upto)
 
     def _keep(self, upto: int) -> None:
-        """Add the text before a position to the answer."""
+        """Add the text from `start` to a position to the answer."""
         part = self.text[self.start : upto]
         if part.strip():
             self.answer.append(part)

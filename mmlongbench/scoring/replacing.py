@@ -22,7 +22,7 @@ def refuse_another_model(file: Path, model: str) -> None:
 
 
 def refuse_other_choices(file: Path, made: Mapping[str, Provenance]) -> None:
-    """Refuse to overwrite scores of a metric with another profile or with other choices.
+    """Refuse to overwrite scores that were made under another profile, or with other choices, than the new ones.
 
     Args:
         file: the scores file to write; it may not exist yet.

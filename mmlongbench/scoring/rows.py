@@ -40,8 +40,8 @@ def shared_out(rows: Sequence[bytes | None], predictions: Sequence[P]) -> tuple[
     """Return a list of predictions, and whether some are ambiguous. The list has a prediction or None for each row, and
     then the predictions that are left over.
 
-    Rows that cannot be distinguished take predictions in order. If there are fewer predictions than such rows, none of
-    these predictions counts, because it is unknown which row has none; they are ambiguous and not in the list.
+    Rows that cannot be distinguished take their predictions in order. If there are fewer of these predictions than
+    rows, it is unknown which row lacks one. Then all these predictions are ambiguous, and the list does not have them.
     """
     known = {each.told for each in predictions} & set(rows) - {None}
     places: dict[bytes | None, list[int]] = {None: []}
@@ -64,9 +64,9 @@ def shared_out(rows: Sequence[bytes | None], predictions: Sequence[P]) -> tuple[
 
 
 def _images(fields: Mapping[str, object]) -> list[str]:
-    """Return the file names of a record's images: those of the context or, if it has none, that of the question.
+    """Return the file names of the context's images or, if the context has none, of the question's image.
 
-    Images that the public code appends to those of the context are left out.
+    The pictures of `_APPENDED` at the end of the context's images are left out.
     """
     found = next((names for key in ("image_list", "ctxs", "image") if (names := _names(fields.get(key)))), [])
     for key in _APPENDED:

@@ -38,7 +38,7 @@ from mmlongbench.task.rows import Record
 from mmlongbench.task.spec import TaskSpec
 
 REASONING_KEPT = "reasoning kept"
-"""The choice named in the lines of a run that keeps reasoning."""
+"""A run that keeps reasoning adds this choice to each line of its scores file."""
 _AHEAD = 4
 """How many examples are prepared in advance for each thread that scores."""
 
@@ -83,8 +83,8 @@ def score(
     `out` is the scores file; None: no file is written. A dry run writes none either.
 
     Raises:
-        ScoringError: no dataset declares a requested metric, two outputs of the public code claim one file, or
-            `out` holds scores that were made with other choices.
+        ScoringError: no dataset declares a requested metric, two outputs of the public code may belong to one file, or
+            `out` holds scores of these metrics under another profile or with other choices.
 
     """
     files = scorable_files(opened)

@@ -27,8 +27,8 @@ class CellScore:
     length: int
     """The length in tokens."""
     score: float | None
-    """The mean, from 0 to 1; an example without a prediction counts as 0. None if examples were skipped, or if none
-    could be scored."""
+    """The mean, from 0 to 1; an example without a prediction counts as 0. None if an example was skipped, or if no
+    example could be scored."""
     score_of_others: float | None
     """The mean over the examples that were not skipped; None if none of them could be scored."""
     examples: int
@@ -64,9 +64,10 @@ class Scores:
     model: str
     """The model whose predictions were scored."""
     file: Path | None
-    """The file with a line for each example and metric, which a report reads; None if no file was requested."""
+    """The file with a line for each example and metric, which a report reads; None if no file was requested, or for a
+    dry run."""
     cells: tuple[CellScore, ...]
-    """The scores by metric, dataset and length; empty for a dry run."""
+    """A score for each metric, dataset and length; empty for a dry run."""
     problems: tuple[PredictionProblem, ...]
     """The problems of predictions; empty if there are none."""
     profiles: Mapping[str, Provenance]
@@ -100,7 +101,7 @@ def score_model(
         out: the scores file; None: no file is written.
         progress: shows the progress bar.
         images: the folder of images, if it is not beside the public files.
-        tokenizer: the path of the tokenizer that the release was counted with, if it is a file.
+        tokenizer: the path of the tokenizer that the release was counted with, if this tokenizer is a file.
 
     Raises:
         ScoringError: no dataset declares a requested metric, there are no predictions, or `out` holds
@@ -201,10 +202,10 @@ def scores_file(folder: Path, run: Run) -> Path:
 
 
 def images_of(release: Path) -> Path | None:
-    """Return the folder of images in a release, or beside a folder of public files; None if there is none."""
+    """Return the folder `mmlb_image/` in `release`, or else beside `release`; None if neither exists."""
     return next((path for path in (release / IMAGES, release.parent / IMAGES) if path.is_dir()), None)
 
 
 def data_of(release: Path) -> Path | None:
-    """Return the folder of public files of a release, or of files of other origin; None if there is none."""
+    """Return the folder of public files: `mmlb_data/` in `release`, or else `release`; None if neither is a folder."""
     return next((path for path in (release / DATA, release) if path.is_dir()), None)

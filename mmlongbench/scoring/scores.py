@@ -37,14 +37,14 @@ class ScoreLine(BaseModel):
     """The model whose prediction was scored."""
     metric: str
     profile: Profile | Literal["unknown"] = UNKNOWN
-    """The profile, which says whose rules the score follows; `unknown` in old files, whose lines name none."""
+    """The profile, which says whose rules the score follows; `unknown` in old files, whose lines have no profile."""
     follows: str = ""
     """The code or paper that the rules come from, with its version."""
     choices: Sequence[str] = ()
     """The choices that change scores within the profile, such as `rule-extracted`."""
     is_own: bool = False
-    """Whether the metric is the own metric of the task. Averages use it for the dataset, unless `averaged_metric`
-    scored every model."""
+    """Whether the metric is the task's own metric (`TaskSpec.metric`). `counted_metrics` says which metric averages
+    use."""
     averaged_metric: str = ""
     """See `TaskSpec`."""
     file: str
@@ -61,7 +61,7 @@ class ScoreLine(BaseModel):
     permutation: int | None = None
     status: Literal["scored", "absent", "failed", "skipped"]
     """`absent`: there is no prediction, and the score is 0; `failed`: the example could not be scored; `skipped`: the
-    model cannot be given the example. The last two have no score."""
+    model cannot be given the example. Failed and skipped examples have no score."""
     skipped: str = ""
     """Why the model cannot be given the example; empty if it can."""
     score: float | None
@@ -76,7 +76,7 @@ class ScoreLine(BaseModel):
 
 
 def read_scores(folder: Path) -> Iterator[ScoreLine]:
-    """Yield every line of the scores files of a folder, in the order of the files' names; or of one scores file.
+    """Yield every line of one scores file, or of all scores files in a folder, sorted by file name.
 
     Raises:
         ReleaseError: there is no scores file, or a line is not valid; the error names file, line and field.

@@ -51,7 +51,7 @@ class Tallies:
         self._held: dict[tuple[str, str, int], tuple[MetricWithTotals, list[Score]]] = {}
 
     def add(self, line: ScoreLine, scored: Score, metric: Metric) -> None:
-        """Count one more score; if the metric has totals, the score is kept until `end_cell`."""
+        """Count one more score; it is kept until `end_cell` if the metric is a `MetricWithTotals`."""
         key = (line.metric, line.dataset, line.length)
         tally = self.cells.setdefault(key, Tally())
         tally.examples += 1

@@ -14,7 +14,7 @@ OVERALL = "overall"
 
 
 def cells(scores: Scores) -> dict[tuple[Series, ScoredFile], Sample]:
-    """Return the mean score of each series on each file."""
+    """Return the mean score of each `Series` on each file, with its resamples (`Sample`)."""
     return samples(scores.lines, ["series", "file"])
 
 
@@ -54,8 +54,8 @@ def all_averages(scores: Scores, found: Cells, preferred: Sequence[str] = ()) ->
     """Return the averages under each profile.
 
     The average of a category contains each of its datasets once, scored by the metric that `counted_metrics` returns.
-    Datasets with the same `counted_with` count as one: their mean. An average has the same datasets at every length;
-    where a dataset is missing, there is no average.
+    Datasets with the same `counted_with` are first averaged, and then count as one dataset. An average has the same
+    datasets at every length; if one is missing at a length, there is no average at this length.
 
     Raises:
         ReleaseError: a preferred metric scored nothing.
@@ -127,7 +127,8 @@ def counted_metrics(scores: Scores, found: Cells, profile: str, preferred: Seque
     It is the first of these metrics that scored the dataset under the profile:
 
     1. the metrics of `preferred`, in their order;
-    2. the metric that the builder declares for averages, if it scored every file of every model that any metric scored;
+    2. the metric that the builder declares for averages, if it scored every pair of a model and a file that any metric
+       scored;
     3. the dataset's own metric. If no line under any profile names the own metric, the first metric that was read and
        is not lenient (see `LENIENT`).
     """

@@ -18,8 +18,8 @@ Shown: TypeAlias = dict[tuple[str, Row, str], Estimate]
 Of: TypeAlias = tuple[str, str, str]
 """What a grid is about: a dataset (for depths) or a facet, the metric and the profile."""
 EVERY = "all datasets"
-"""The `of` of a row over several datasets: those that are in an average, because other datasets may repeat their
-questions; or all datasets, if none is in an average."""
+"""The `of` of a row over several datasets. The row has the datasets that are in an average; other datasets may repeat
+the same questions. If no dataset is in an average, the row has all datasets."""
 MIDDLE_LESS_ENDS = Row("middle − ends")
 _MIDDLE = (0.3, 0.7)
 """The depths between which the middle lies; these two do not belong to it."""
@@ -30,8 +30,8 @@ _STEPS = 10
 def depth_grids(scores: Scores) -> list[Grid]:
     """Return a grid for each dataset, metric and profile.
 
-    The rows are the depths, and the mean of the middle depths minus that of the first and last depth. The columns are
-    the lengths, and all lengths together.
+    There is a row for each depth, and a last row: the mean over the middle depths minus the mean over the first and
+    last depth. There is a column for each length, and a last column for all lengths together.
     """
     lines = scores.lines.assign(depth=_binned(scores.lines["placement"]))
     lines = lines[lines["depth"].notna()]
@@ -46,7 +46,7 @@ def depth_grids(scores: Scores) -> list[Grid]:
 
 
 def _whole_depths(whole: Mapping[tuple[str, float], Sample]) -> Shown:
-    """Return the cells of all lengths together."""
+    """Return the cells of the column `ALL`."""
     cells = {(model, Row(f"{depth:g}"), ALL): sample.estimate() for (model, depth), sample in whole.items()}
     middle, ends = _parts({depth for _, depth in whole})
     for model in dict.fromkeys(model for model, _ in whole):
@@ -57,9 +57,10 @@ def _whole_depths(whole: Mapping[tuple[str, float], Sample]) -> Shown:
 
 
 def _lost_by_length(cells: Shown) -> Shown:
-    """Return the mean of the middle depths minus the mean of the first and last depth, for each length.
+    """Return the cells of the row `MIDDLE_LESS_ENDS`, for each model and length.
 
-    It is N/A if the score at one of these depths is N/A.
+    A cell is the mean over the middle depths minus the mean over the first and last depth. It is missing if the score
+    at one of these depths is missing, and N/A if one of these scores is N/A.
     """
     found: Shown = {}
     middle, ends = _parts({float(row.name) for _, row, _ in cells if row != MIDDLE_LESS_ENDS})
@@ -76,8 +77,8 @@ def _lost_by_length(cells: Shown) -> Shown:
 
 
 def _parts(depths: Iterable[float]) -> tuple[list[float], list[float]]:
-    """Return the depths in the middle, and the first and last depth; there is no middle with fewer than three
-    depths.
+    """Return two lists: the middle depths, and the first and last depth. With fewer than three depths, the first list
+    is empty.
     """
     ordered = sorted(depths)
     middle = [depth for depth in ordered if _MIDDLE[0] < depth < _MIDDLE[1]]
@@ -105,7 +106,8 @@ def _binned(placements: "pd.Series[Any]") -> Floats:
 def facet_grids(scores: Scores) -> list[Grid]:
     """Return a grid for each facet, metric and profile; for each facet, the datasets' own metrics come first.
 
-    The rows are the groups of each dataset; the columns are the lengths, and all lengths together.
+    There is a row for each group of each dataset. There is a column for each length, and a last column for all lengths
+    together.
     """
     lines = scores.members.join(scores.lines, on="line", how="inner")
     shown: dict[Of, Shown] = {}
@@ -121,7 +123,7 @@ def facet_grids(scores: Scores) -> list[Grid]:
 def _add_groups(shown: dict[Of, Shown], lines: pd.DataFrame, name: str = "") -> None:
     """Add a row to `shown` for each group of each dataset.
 
-    If `name` is given, the datasets are not kept apart: each group gets one row, which belongs to `name`.
+    If `name` is given, each group gets only one row, over the lines of all datasets; the row's `of` is then `name`.
     """
     by = ["group", *([] if name else ["dataset"]), "metric", "profile", "model"]
     for (group, *of, metric, profile, model), sample in samples(lines, by).items():
@@ -133,7 +135,7 @@ def _add_groups(shown: dict[Of, Shown], lines: pd.DataFrame, name: str = "") -> 
 
 
 def _facet_grid(scores: Scores, facet: str, metric: str, profile: str, cells: Shown) -> Grid:
-    """Return the grid of a facet; if there are several datasets, the rows over all of them together come first."""
+    """Return the grid of a facet. The rows of `EVERY` come first; they are left out if there is only one dataset."""
     is_several = len({row.of for _, row, _ in cells} - {EVERY}) > 1
     kept = {key: found for key, found in cells.items() if is_several or key[1].of != EVERY}
     rows = sorted({row for _, row, _ in kept}, key=lambda row: (row.of != EVERY, row.of, natural(row.name)))

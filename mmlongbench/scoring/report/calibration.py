@@ -29,7 +29,8 @@ from mmlongbench.scoring.scores import ScoreLine, profile_order, read_scores
 ALPHAS = tuple(step / 20 for step in range(21))
 BINS = 10
 _DIGITS = 9
-"""The decimal places to which a score × `BINS` is rounded to find its bin: 1 − 0.8 is computed as less than 0.2."""
+"""The decimal places to which a score × `BINS` is rounded to find its bin, because 1 − 0.8 is computed as less than
+0.2."""
 MIN_EXAMPLES = 2
 MIN_MODELS = 3
 Key: TypeAlias = tuple[str, str, float | None, int | None]
@@ -90,7 +91,10 @@ class Calibration:
 
     @property
     def best_by_ece(self) -> AtAlpha | None:
-        """Return the row with the lowest ECE, and with the smallest α if several have it; None if no row has an ECE."""
+        """Return the row with the lowest ECE; None if no row has an ECE.
+
+        If several rows have this ECE, it is the one with the smallest α.
+        """
         return min((row for row in self.rows if row.ece is not None), key=_error, default=None)
 
     @property
@@ -105,7 +109,9 @@ class Calibration:
 
 
 def calibration(scores: Path, given: Path, profile: str = "") -> Calibration:
-    """Compare the scores of a folder, or only those under `profile`, with those of the file `given` at every α.
+    """Compare the scores of a folder with the scores in the file `given`, at every α.
+
+    If `profile` is given, only scores under this profile are compared.
 
     Raises:
         ReleaseError: a file cannot be read or a line is not valid, an example has two scores, or too few examples or
@@ -121,7 +127,10 @@ def calibration(scores: Path, given: Path, profile: str = "") -> Calibration:
 
 
 def _parts(folder: Path, profile: str) -> dict[str, dict[Key, Parts]]:
-    """Return match and grounding by model and example, for the lines (under the profile, if any) that have both."""
+    """Return match and grounding by model and example, for the lines that have both.
+
+    If `profile` is given, lines under other profiles are left out.
+    """
     found: dict[str, dict[Key, Parts]] = {}
     profiles: dict[tuple[str, Key], str] = {}
     others: set[str] = set()
@@ -204,7 +213,7 @@ def _over_examples(parts: Mapping[str, Mapping[Key, Parts]], lines: Sequence[Giv
 
 
 def _over_models(parts: Mapping[str, Mapping[Key, Parts]], errors: Mapping[str, float], name: str) -> Calibration:
-    """Compare the models' mean scores over the examples that all models share with given errors, at every α."""
+    """Compare the errors with the models' mean scores, at every α; the means are over examples that all models have."""
     models = sorted(parts.keys() & errors.keys())
     if len(models) < MIN_MODELS:
         found = f"{len(models)} of its {len(errors)} models are scored"

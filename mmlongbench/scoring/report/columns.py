@@ -1,4 +1,4 @@
-"""The scores as a table with a row for each line; reports are computed from groups of rows."""
+"""The scores as a table with a row for each line of the scores files; reports are computed from groups of rows."""
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -32,7 +32,7 @@ class Series:
 
     @property
     def label(self) -> str:
-        """The metric, followed by the profile unless this is `unknown`."""
+        """The metric, followed by the profile unless the profile is `unknown`."""
         return self.metric if self.profile == UNKNOWN else self.full_label
 
     @property
@@ -94,7 +94,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Placement:
-    """The placement of an example's needles; missing values are −∞ and come first."""
+    """The placement of an example's needles. A missing value is −∞, so it is sorted before others."""
 
     depth: float
     """The requested depth."""
@@ -108,7 +108,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """The content of all score lines of a folder. Columns of names are categories in a fixed order."""
+    """The content of all score lines of a folder. Columns of names are categorical, and their categories are sorted."""
 
     lines: pd.DataFrame
     """The lines to compare, sorted by series, file, question and placement; the index is a line's number in the order
@@ -157,7 +157,7 @@ class Scores:
 
     @property
     def default_metrics(self) -> frozenset[str]:
-        """The own metrics of all datasets; for a dataset whose own metric is not known, those of `first_metrics`."""
+        """The own metrics of all datasets; if a dataset's own metric is not known, its metrics in `first_metrics`."""
         first = (metric for (dataset, _), metric in self.first_metrics.items() if dataset not in self.own_metrics)
         return frozenset((*self.own_metrics.values(), *first))
 

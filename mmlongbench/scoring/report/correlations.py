@@ -1,6 +1,6 @@
 """Measures whether models that do well on one dataset do well on another: Spearman's ρ over models, at each length.
 
-Every two of the datasets, the categories and the overall mean are compared; the paper shows this for 128K. Datasets
+Each dataset, each category and the overall mean are compared with all others; the paper shows this for 128K. Datasets
 that count as one in the averages count as one here. A model is left out of a pair if one of its two scores is N/A or
 missing.
 """
@@ -40,7 +40,8 @@ class Matrix:
     datasets: tuple[str, ...]
     """The names of `Averages.entry_names`, in the order of their categories."""
     categories: tuple[str, ...]
-    """The categories, followed by the overall mean if there are several."""
+    """The names of the categories, then `overall` if there are several categories. `(average)` follows a name that is
+    also in `datasets`."""
     models: int
     """The number of models that have a score in any dataset or category at this length."""
     pairs: Mapping[tuple[str, str], Correlation]
@@ -56,7 +57,7 @@ class Matrix:
         return self.pairs.get((one, other)) or self.pairs.get((other, one))
 
     def with_others(self, category: str) -> tuple[float, float] | None:
-        """Return the mean and the standard deviation of a category's ρ with each other category, without `overall`.
+        """Return the mean and the standard deviation of ρ between a category and all others, except `overall`.
 
         None if one of these ρ is missing, or if there is no other category.
         """

@@ -48,7 +48,8 @@ def _estimate(value: float, counts: Counts) -> Estimate:
 def _grid(title: str, scores: Scores, cells: Mapping[tuple[str, Row, int], Estimate]) -> Grid:
     """Return a grid with a column for each length; if there are several, the last column is the mean over them.
 
-    A model has no mean in a row if its figure at one of the lengths is missing. It is N/A if one of them is N/A.
+    If a model's figure at one of the lengths is missing, there is no mean. If one of the figures is N/A, the mean is
+    N/A, too.
     """
     rows = sorted({row for _, row, _ in cells}, key=lambda row: (row.of, row.metric, row.profile, row.name))
     lengths = sorted({length for _, _, length in cells})

@@ -41,8 +41,8 @@ class Estimate:
     """The mean; None if no example has a score, or if any example was skipped."""
     low: float | None = None
     high: float | None = None
-    """The upper end of the interval (`low` is the lower end); None with fewer than `MIN_CLUSTERS` clusters, or
-    if nothing is resampled."""
+    """The upper end of the interval (`low` is the lower end). Both are None if there is no mean, if there are fewer
+    than `MIN_CLUSTERS` clusters, or if nothing is resampled."""
     counts: Counts = field(default_factory=Counts)
     clusters: int = 0
     """The number of clusters that are resampled; for an average, the largest number of any averaged part. 0 if nothing
@@ -71,7 +71,8 @@ class Sample:
     clusters: int
     """See `Estimate`."""
     fewest: int
-    """The number of clusters; for an average, the smallest of any averaged part. An interval needs `MIN_CLUSTERS`."""
+    """The number of clusters; for an average, the smallest number of any averaged part. An interval needs at least
+    `MIN_CLUSTERS`."""
     counts: Counts
     others: float | None = None
     """See `Estimate`."""
@@ -113,8 +114,8 @@ def plain_mean(status: Ints, score: Floats) -> Estimate:
 def averaged(parts: Sequence[Sample | None]) -> Sample | None:
     """Return the mean of the means of samples, with equal weights.
 
-    It is None if a sample is missing or has no score, because the mean of the others would not be comparable. It is N/A
-    if a sample is N/A, as in the paper.
+    It is None if a sample is missing or has no score, because the mean of the others would not be comparable. If a
+    sample is N/A because examples were skipped, the mean is N/A, too, as in the paper.
     """
     if not parts or any(part is None or (np.isnan(part.mean) and not part.counts.skipped) for part in parts):
         return None

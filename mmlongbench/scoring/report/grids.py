@@ -1,4 +1,4 @@
-"""Grids of numbers with named rows and columns, from which a report is made; each has a layer for each model."""
+"""Grids of numbers with named rows and columns, from which a report is made; a grid has a layer for each model."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,7 +43,7 @@ class Grid:
     profile: str = ""
     """The profile, if all rows share one."""
     ranks: Mapping[tuple[str, Row, str], float] = field(default_factory=dict)
-    """The rank of the model in each cell, if models are ranked; 1 is the best, equal models share the mean of their
+    """The ranks by model, row and column, if models are ranked; 1 is the best, and equal models share the mean of their
     ranks."""
     notes: tuple[str, ...] = field(default=())
     """Sentences that a reader of the numbers must know."""
@@ -54,9 +54,9 @@ class Grid:
         return f"{self.metric} ({self.profile})" if self.metric and self.profile not in ("", UNKNOWN) else self.metric
 
     def over_held_lengths(self, model: str, row: Row) -> float | None:
-        """Return a model's mean over the examples of the lengths at which it skipped none; None without such a length.
+        """Return a model's mean over all examples of the lengths at which no example was skipped.
 
-        Reports show it if the mean over all lengths is N/A.
+        None if there is no such length with a mean. Reports show this mean if the mean over all lengths is N/A.
         """
         lengths = (self.cells.get((model, row, column)) for column in self.columns if column not in (ALL, MEAN))
         held = [(found.mean, found.counts) for found in lengths if found is not None and found.mean is not None]

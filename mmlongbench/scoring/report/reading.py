@@ -55,7 +55,7 @@ class Reading:
     """The lines that were read so far; values other than scores are replaced by their `numbers`."""
 
     keeps: Callable[[str], bool]
-    """Returns whether the whole scores of a metric are kept, with their details; `totals` needs them."""
+    """Returns whether the complete scores of a metric are kept, with their details; `totals` needs these scores."""
     numbers: dict[str, Numbers] = field(default_factory=lambda: defaultdict(Numbers))
     """By column, the values and their numbers. Lines that only `learn` reads add their questions and files, too."""
     rows: "array[int]" = field(default_factory=_integers)
@@ -63,7 +63,7 @@ class Reading:
     status: "array[int]" = field(default_factory=_integers)
     score: "array[float]" = field(default_factory=_floats)
     members: "array[int]" = field(default_factory=_integers)
-    """Pairs of the number of a line and the number of a group that it is in."""
+    """Pairs of the number of a line and the number of a group that the line is in."""
     details: "array[int]" = field(default_factory=_integers)
     """Pairs of the number of a line and the number of the name of a detail; `values` has the values of the details."""
     values: "array[float]" = field(default_factory=_floats)
@@ -153,7 +153,10 @@ class Reading:
         return found.assign(status=np.array(self.status, np.int8), score=np.array(self.score))
 
     def pairs(self, flat: "array[int]", name: str) -> pd.DataFrame:
-        """Return a table with the columns `line` and `name`, from pairs of a line and the number of a name."""
+        """Return a table with the column `line` and a column called as `name` says.
+
+        `flat` has pairs: the number of a line, and the number of a value of the other column.
+        """
         codes = np.array(flat, np.int32).reshape(-1, 2)
         return pd.DataFrame({"line": codes[:, 0], name: column(list(self.numbers[name]), codes[:, 1])})
 
@@ -197,7 +200,7 @@ def _or_first(value: float | None) -> float:
 
 
 def _finite(value: Any) -> float | None:  # noqa: ANN401  (whatever JSON holds)
-    """Return a finite number, or a flag as 0 or 1, as a float; None for anything else."""
+    """Return a finite number or a flag as a float (a flag becomes 0 or 1); None for anything else."""
     try:
         found = float(value) if isinstance(value, (bool, int, float)) else math.nan
     except OverflowError:

@@ -44,7 +44,7 @@ class Scheme:
     follows: tuple[str, ...]
     """The code or paper that the rules come from; several, if scores were made by several versions."""
     choices: tuple[str, ...]
-    """The choices that change the scores of any model within the profile."""
+    """The choices with which the scores of at least one model were made."""
     models: int
 
 
@@ -57,7 +57,7 @@ class Report:
     metrics: tuple[str, ...]
     datasets: tuple[str, ...]
     own_metrics: frozenset[str]
-    """The own metrics of all datasets; for a dataset whose own metric is not known, those that were read first."""
+    """The own metrics of all datasets; for a dataset whose own metric is not known, those of `Scores.first_metrics`."""
     provenance: tuple[Scheme, ...]
     """Every metric under every profile that occurs."""
     reasoning: Mapping[str, Mapping[str, int]]
@@ -104,7 +104,7 @@ class Report:
 
 
 def report(folder: Path, preferred: Sequence[str] = (), profile: str = "") -> Report:
-    """Return the report of a folder of scores, or only of those under `profile`.
+    """Return the report of a folder of scores; if `profile` is given, only of the scores under this profile.
 
     Averages use a `preferred` metric, where it scored a dataset, instead of the dataset's own metric.
 

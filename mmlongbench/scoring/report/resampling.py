@@ -1,7 +1,7 @@
 """Computes bootstrap intervals: how much a mean would change if the questions were about other documents or entities.
 
-Clusters are drawn with replacement; a cluster is all questions about one subject, at all placements. Questions about
-one document are right or wrong together more often than others, so drawing single questions would make intervals too
+Clusters are drawn with replacement; a cluster is all questions about one subject, at all placements. Answers about one
+document are right or wrong together more often than others, so drawing single questions would make intervals too
 narrow. What is drawn depends only on the names of the dataset and of its clusters at all lengths. So all models,
 metrics and lengths of a dataset use the same draws, and the same scores give the same bytes. If a length has no
 question of a cluster, the draws of that cluster change nothing at this length.

@@ -20,8 +20,9 @@ _EXAMPLE = ["series", "file", "question", "placement"]
 
 
 def read(folder: Path, keeps: Callable[[str], bool] = lambda metric: False, profile: str = "") -> Scores:
-    """Read the scores of a folder, or only those under `profile`. `keeps` returns whether the whole scores of a metric
-    are kept, with their details.
+    """Read the scores of a folder; if `profile` is given, only the scores under this profile.
+
+    `keeps` returns, for the name of a metric, whether the complete scores of this metric are kept, with their details.
 
     Raises:
         ReleaseError: there are no scores, a line is not valid or occurs twice, a score is impossible, or files of
@@ -32,7 +33,7 @@ def read(folder: Path, keeps: Callable[[str], bool] = lambda metric: False, prof
 
 
 def to_columns(read: Reading) -> Scores:
-    """Return the table, which does not depend on the order in which lines were read."""
+    """Return the table; its rows have the same order, in whatever order the lines were read."""
     lines = read.lines()
     _refuse_two_files(values_of(lines["file"]))
     shown = told_apart(list(read.numbers["series"]))

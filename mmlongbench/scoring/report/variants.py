@@ -26,7 +26,7 @@ class Scored:
     file: Ints
     """The number of each example's file."""
     question: Ints
-    """The number of each example's question. Files with exactly the same questions have the same numbers."""
+    """The number of each example's question. Files share these numbers only if all their questions are the same."""
     of_line: "pd.Series[int]"
     """The number of the example that each line is about."""
 
