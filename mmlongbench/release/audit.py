@@ -1,8 +1,8 @@
 """The audit: counts every example again, from its public record and the headers of its images alone.
 
-Tokens are counted without anything that the build computed, such as items or prices; items are only compared with the
-prompt. One example is in memory at a time. Of the examples before it, only the id and digests of the values that must
-agree are kept, about a hundred bytes an example.
+Tokens are counted without anything that the build computed; its items are only compared with the prompt. One example is
+in memory at a time. Of the examples before it, only the id and digests of the values that must agree are kept, about a
+hundred bytes an example.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -67,9 +67,9 @@ class RemarkFigures(_Line):
     subject: str
     """The subject, in the plural."""
     examples: int
-    """How many examples it is about."""
+    """How many examples the subject applies to."""
     faults: list[RemarkFault]
-    """The faults of some of them."""
+    """The faults that some of these examples have."""
 
 
 class ProblemFigures(_Line):

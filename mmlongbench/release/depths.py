@@ -50,7 +50,9 @@ class Haystack:
         return all(number in taken for number in range(low, high))
 
     def taken_by(self, needle: int, *, is_wide: bool) -> range:
-        """Return the numbers of the boundaries that a needle takes; with `is_wide`, also one before and one after."""
+        """Return the numbers of the boundaries that a needle takes; with `is_wide`, also the boundary before
+        and the boundary after these.
+        """
         low = bisect_left(self.bounds, self.before[needle] - self.slack - _ROUNDING)
         high = bisect_right(self.bounds, self.before[needle] + self.slack + _ROUNDING)
         return range(low - 1, high + 1) if is_wide else range(low, high)
@@ -71,7 +73,7 @@ class Haystack:
 
 
 def haystack(needles: Sequence[Found], items: Sequence[Item]) -> Haystack:
-    """Return the haystack of a context and how much of it is before each needle."""
+    """Return the haystack of a context, with the tokens that are before each needle."""
     gap = separator(items)
     first = items[0]["start"]
     passed = accumulate((needle.tokens for needle in needles), initial=first)

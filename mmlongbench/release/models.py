@@ -20,7 +20,7 @@ class ModelOptions:
     name: str
     """The model's name as the user gives it."""
     window: int | None = None
-    """The tokens of prompt and answer that the model accepts; None: not checked."""
+    """The maximum number of tokens of prompt and answer together; None: not checked."""
     tokenizer: str | None = None
     """A path or hub id; None: text is counted as in the release."""
 

@@ -78,7 +78,7 @@ class Ruler:
             self._tokens.append(self._tokens[-1] + (prices[line] if number else prices.first(line)) + 1)
         self._lines = [self._whole(line) for line in range(len(self._chars))]
         self.line_starts = frozenset(self._lines)
-        """The tokens before each line."""
+        """For each line, how many tokens are before it."""
 
     def before(self, char: int) -> int:
         """Return the tokens before a character of the text, without the blanks directly before it."""
@@ -243,7 +243,7 @@ class NeedlePlaces:
         self._left: dict[Part, Iterator[int]] = {}
 
     def take(self, needle: Part) -> int:
-        """Return the next place of a needle: the first character of a text, or the number of an image among all images.
+        """Return the next place of a needle: for a text its first character, for an image its number among all images.
 
         Raises:
             ReleaseError: there is no such place.

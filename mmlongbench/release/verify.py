@@ -103,7 +103,7 @@ def _of_the_lock(release: Path) -> tuple[list[Problem], str]:
 
 
 def most_pixels(lock: Lock) -> int:
-    """Return the maximum number of pixels of an image: the highest limit of any dataset of the manifest."""
+    """Return how many pixels an image may have: the highest limit of any dataset of the manifest."""
     limits = [data.get("limits") for data in lock.manifest]
     pixels = [each.get("pixels") for each in limits if isinstance(each, dict)]
     return max((each for each in pixels if isinstance(each, int)), default=Limits().pixels)

@@ -27,7 +27,7 @@ class ScorableFile:
     """The names that predictions may use for the file: its own, and the name of the file that has the same records in
     another format (many-shot)."""
     is_repeated: bool = False
-    """Whether the file has each question several times; then each question is scored once."""
+    """Whether the file has each question several times; then only the first example of each question is scored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def scorable_files(opened: LoadedRelease) -> list[ScorableFile]:
 
 
 def leave_out_others(files: Sequence[ScorableFile], predictions: Predictions, problems: Problems) -> None:
-    """Remove outputs of the public code for another dataset than that of the public file; ablations write such outputs.
+    """Remove the outputs that the public code made for another dataset than the public file's, as in ablations.
 
     Raises:
         ScoringError: two outputs with different dataset names may belong to one file, and neither name is exactly that

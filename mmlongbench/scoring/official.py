@@ -1,6 +1,6 @@
 """Reads the output files of the public code's `eval.py`: one JSON object for each dataset and length.
 
-`args.test_files` is the public file. `args.datasets` is the dataset that was asked about; several ablations read the
+`args.test_files` is the public file. `args.datasets` is the dataset that the run was about; several ablations read the
 file of another dataset. `args.max_test_samples` is the number of examples drawn from the file. `data` has the examples,
 each with the fields of its public line except the context, and with `output`: the prompt's last words, then the model's
 output. Examples of many-shot files have their id in a field `example`.
@@ -86,7 +86,8 @@ def read_official(path: Path) -> Official | str:
 def is_called(dataset: str, name: str) -> bool:
     """Return whether the public code's name of a dataset can mean the dataset `name` of a public file.
 
-    The public code's name must contain `name`, or `name` must contain all parts of the public code's name.
+    The public code's name must contain `name`, or `name` must contain all parts of the public code's name, which are
+    separated by `-` or `_`.
 
     >>> [is_called(*each) for each in (("mm_niah_counting-text", "counting-text"), ("text_doc", "text_mmlongdoc"))]
     [True, True]

@@ -33,7 +33,7 @@ folder are ignored."""
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """The position of a prediction in a file, or its text."""
+    """One prediction: its position in a file, or its text."""
 
     path: Path
     place: str

@@ -97,7 +97,7 @@ def _pair(names: Sequence[str], found: Scored, metrics: tuple[str, str]) -> Pair
 def means_of_files(scores: Floats, file: Ints) -> list[float]:
     """Return one mean for each column (a model): the mean of the files' means over the examples in the rows.
 
-    The means are rounded. So two models with the same scores have equal means, in whatever order these are added.
+    The means are rounded, so that the order in which scores are added does not make equal means differ.
     """
     counts = np.bincount(file)
     there = counts > 0

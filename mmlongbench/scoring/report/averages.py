@@ -196,7 +196,7 @@ def _missing(under: str, gaps: Mapping[tuple[str, int], Sequence[str]]) -> Itera
 
 
 def _other_metrics(scores: Scores, members: Iterable[str], metrics: Mapping[str, str], profile: str) -> Iterator[str]:
-    """Yield sentences about datasets that enter the averages by another metric than in the paper."""
+    """Yield sentences about datasets for which the averages use another metric than the paper does."""
     elsewhere = {series.metric: series.profile for series in scores.series if series.profile != profile}
     others: dict[tuple[str, str], list[str]] = {}
     for name in members:

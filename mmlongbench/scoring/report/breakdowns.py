@@ -16,7 +16,7 @@ from mmlongbench.scoring.scores import profile_order
 Shown: TypeAlias = dict[tuple[str, Row, str], Estimate]
 """The cells of a grid, by model, row and column."""
 Of: TypeAlias = tuple[str, str, str]
-"""What a grid is about: a dataset (for depths) or a facet, the metric and the profile."""
+"""What a grid is about: first a dataset (for depths) or a facet, then the metric, then the profile."""
 EVERY = "all datasets"
 """The `of` of a row over several datasets. The row has the datasets that are in an average; other datasets may repeat
 the same questions. If no dataset is in an average, the row has all datasets."""
@@ -93,7 +93,9 @@ def _depth_grid(scores: Scores, dataset: str, metric: str, profile: str, cells: 
 
 
 def _binned(placements: "pd.Series[Any]") -> Floats:
-    """Return the requested depth of each line, or NaN. More than eleven different depths are rounded to tenths."""
+    """Return the requested depth of each line; NaN if it has none. More than 11 different depths are rounded
+    to tenths.
+    """
     used = placements.cat.remove_unused_categories().cat
     depths = np.array([placement.depth for placement in used.categories])
     depths[np.isinf(depths)] = np.nan

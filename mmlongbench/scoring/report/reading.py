@@ -96,7 +96,7 @@ class Reading:
         return self.numbers["file"][file], self.numbers["question"][question]
 
     def add(self, line: ScoreLine, source: str) -> None:
-        """Reduce one line to numbers; `source` is the scores file that it is in."""
+        """Reduce one line to numbers; `source` is the scores file that the line is in."""
         number, numbers = len(self.score), self.numbers
         file, question = self.learn(line, source)
         series = Series(line.model, line.metric, line.profile, tuple(line.choices))

@@ -57,7 +57,7 @@ class Report:
     metrics: tuple[str, ...]
     datasets: tuple[str, ...]
     own_metrics: frozenset[str]
-    """The own metrics of all datasets; for a dataset whose own metric is not known, those of `Scores.first_metrics`."""
+    """The own metrics of all datasets; see `Scores.default_metrics` for datasets whose own metric is not known."""
     provenance: tuple[Scheme, ...]
     """Every metric under every profile that occurs."""
     reasoning: Mapping[str, Mapping[str, int]]
