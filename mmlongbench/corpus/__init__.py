@@ -1,5 +1,5 @@
-"""Corpora: articles are read from any source, cut into passages, and stored so that a corpus opens without being
-loaded.
+"""Corpora: articles are read from any source, cut into passages, and stored on disk. A corpus is opened without loading
+it into memory.
 """
 
 from mmlongbench.corpus.articles import Article

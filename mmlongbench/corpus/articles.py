@@ -22,16 +22,17 @@ class Article:
     doc_id: str
     title: str
     paragraphs: tuple[str, ...]
-    """The body without the title; a paragraph that begins with `Section::::` only names the next section."""
+    """The body without the title; a paragraph that begins with `Section::::` is only the heading of a section."""
     first: int = 0
     """The number of the first paragraph in the source; it is 1 in KILT, whose paragraph 0 is the title."""
     passage_id: str = ""
-    """The id of the passage, if the source is already cut: the article is then one passage, and is not changed."""
+    """The id of the passage, if the source is already cut into passages; the article is then a single passage. Empty
+    for any other source."""
     file: str = ""
     place: str = ""
     """The line, row or page inside the file."""
     wikidata: int = 0
-    """The number of the article's Wikidata id, which is a second key; 0 if the source has none."""
+    """The number of the article's Wikidata id, which is a second key; 0 if the source gives no such id."""
 
     @property
     def id(self) -> str:
@@ -55,14 +56,14 @@ def fit(articles: Iterable[Article | Fault]) -> Iterator[Article | Fault]:
 
 
 def key_of(text: str) -> int:
-    """Return 64 bits of a text's hash, never 0. In one of 80,000 corpora of 21 million articles, two ids have the same
-    key.
+    """Return 64 bits of a text's hash, never 0. Two ids rarely have the same key: this is expected in one of 80,000
+    corpora with 21 million articles each.
     """
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little") or 1
 
 
 def _fault(article: Article) -> Fault | None:
-    """Return what is wrong with an article, whatever the other articles are; None if nothing is."""
+    """Return what is wrong with an article, without a look at other articles; None if nothing is wrong."""
     for field, text in (("title", article.title), ("id", article.doc_id), ("id", article.id)):
         if not text.strip():
             return _named(article, f"missing-{field}", "a text", "only whitespace" if text else "none", field)
@@ -89,11 +90,11 @@ def _body_fault(article: Article) -> Fault | None:
 
 
 SECTION = "Section::::"
-"""The beginning of the lines by which KILT names a section."""
+"""The beginning of a line in KILT that is the heading of a section."""
 
 
 def is_section(paragraph: str) -> bool:
-    """Return whether a paragraph only names the section that begins there."""
+    """Return whether a paragraph is only the heading of a section."""
     return paragraph.lstrip().startswith(SECTION)
 
 
@@ -119,7 +120,7 @@ def _shown(text: str) -> str:
 
 
 class Keys:
-    """A set of non-zero 64-bit keys in 12 to 24 bytes each: an open-addressed table at most two thirds full."""
+    """A set of non-zero 64-bit keys, an open-addressed table at most two thirds full: it takes 12 to 24 bytes a key."""
 
     def __init__(self) -> None:
         self.slots = array("Q", bytes(8 * 1024))

@@ -1,4 +1,4 @@
-"""A corpus: passages read directly from disk, by number, id, document or title."""
+"""A corpus: passages read directly from disk, by number, id, document, title or Wikidata id."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -43,7 +43,7 @@ class Corpus:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 over the passages; an index is checked against it."""
+        """SHA-256 over the passages and the Wikidata ids. It shows whether a search index belongs to this corpus."""
         return self.info.fingerprint
 
     def __len__(self) -> int:
@@ -104,8 +104,8 @@ class Corpus:
                 yield from rows
 
     def _candidates(self, id: str) -> Iterator[int]:
-        """Yield the numbers that a passage may have: those stored under its id and, for an id `<doc_id>#<n>`, that of
-        passage n of the document.
+        """Yield the numbers that the passage with an id may have: the numbers stored under the id and, for an id
+        `<doc_id>#<n>`, the number of passage n of that document.
         """
         yield from self._index.values("passages", id)
         doc_id, _, number = id.rpartition("#")

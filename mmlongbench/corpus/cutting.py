@@ -1,9 +1,8 @@
-"""Cuts an article into passages: like KILT into whole sentences, or like DPR into a fixed number of words. Pure
-functions.
+"""Cuts an article into passages of whole sentences, like KILT, or of a fixed number of words, like DPR. Pure functions.
 
 The first way follows KILT's `create_kilt_data_paragraphs.py` with three differences. Sentences are found by rules and
 their length is counted in words between whitespace; KILT uses spaCy for both. Sections are identified by number, so two
-neighbouring sections with one name stay apart. A section marker counts only at the beginning of a paragraph, so no
+neighbouring sections with the same name stay apart. A section marker counts only at the beginning of a paragraph, so no
 other text is lost.
 """
 
@@ -54,8 +53,9 @@ def cut(article: Article, mode: Mode = "sentences", words: int = WORDS) -> list[
     """Return the passages of an article. Each word of the body is in exactly one passage, and no passage spans two
     sections.
 
-    In mode `sentences` a passage has fewer than `words` words, unless a single sentence has more. In mode `words` it
-    has exactly `words` words, or fewer at the end of a section. A source that is already cut is not changed.
+    In mode `sentences` a passage has fewer than `words` words, unless a single sentence has as many or more. In mode
+    `words` it has exactly `words` words, or fewer at the end of a section. An article of a source that is already cut
+    (see `Article.passage_id`) is one passage in both modes.
     """
     if words < 1:
         raise ValueError(f"a passage of {words} words; expected at least 1")
@@ -91,7 +91,7 @@ def _kept(paragraphs: list[tuple[int, int, str]]) -> Cut:
 
 
 def _by_sentences(paragraphs: _Paragraphs, limit: int) -> list[_Chunk]:
-    """Cut each paragraph by itself; only a short rest of a paragraph is added to the passage before it."""
+    """Cut each paragraph by itself; then add the end of a paragraph to the passage before it, if that has room."""
     chunks: list[_Chunk] = []
     for section, number, text in paragraphs:
         chunk = _Chunk(section, number, number)

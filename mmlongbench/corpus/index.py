@@ -1,7 +1,7 @@
 """Sorted tables on disk that map the hash of a text to the numbers of the rows or runs that may belong to the text. A
 run is a sequence of neighbouring rows of one document.
 
-Two texts may share a hash by chance, so a caller compares the text with what is stored at those numbers.
+Two texts may share a hash by chance, so a caller compares its text with the table of passages at those rows.
 """
 
 from collections.abc import Iterator

@@ -14,7 +14,7 @@ INFO = "corpus.json"
 PASSAGES = "passages.arrow"
 """The file with the table of passages, which `datasets.Dataset.from_file` can open."""
 INDEX = "index"
-"""The folder of the index, which says which rows belong to a document, a title, a passage's own id or a Wikidata id."""
+"""The folder of the index, which finds the rows of a document, a title, a passage's own id or a Wikidata id."""
 REJECTS = "rejects.jsonl"
 """The file of the articles that were left out, with the reasons."""
 
@@ -38,14 +38,14 @@ class Passage:
     section: int
     """The number of the section; 0 is the lead section, and the only one of an article without sections."""
     first_paragraph: int = 0
-    """The number of the paragraph where the passage begins. It is the source's number: in KILT, 0 is the title; in a
-    PDF, it is the page, from 0."""
+    """The number of the paragraph where the passage begins. Paragraphs have the numbers of the source: in KILT,
+    paragraph 0 is the title; in a PDF, each page is a paragraph, from 0."""
     last_paragraph: int = 0
     """The number of the paragraph where the passage ends, counted in the same way."""
 
     @property
     def passage_id(self) -> str:
-        """The id, under the name that the table and retrieval use."""
+        """The id, under the name that the table of passages uses."""
         return self.id
 
 
@@ -59,7 +59,8 @@ class SourceInfo(_Model):
     name: str = ""
     format: str = ""
     sha256: str = ""
-    """SHA-256 of the file, or of all names and files of a folder; for a dataset of the hub, the commit."""
+    """SHA-256 of the file, or of the names and contents of all files in the folder; for a dataset of the hub, the
+    commit."""
 
 
 class CorpusInfo(_Model):
@@ -75,7 +76,7 @@ class CorpusInfo(_Model):
     source: SourceInfo
     articles: int
     sectioned: int
-    """Articles with more than a lead section; if this is 0, the source marks no sections."""
+    """How many articles have more than a lead section; if none has, the source marks no sections."""
     passages: int
     words_in_all: int
     wikidata_ids: int = 0

@@ -37,8 +37,8 @@ def read_kilt(path: Path, advance: Advance) -> Iterator[Article | Fault]:
 
 
 def read_tsv(path: Path, advance: Advance) -> Iterator[Article | Fault]:
-    """Yield the passages of a quoted TSV, which is already cut. The columns are id, text and title, unless the first
-    line names them in another order.
+    """Yield each row of a quoted TSV as an article that is already a passage. The columns are id, text and title,
+    unless the first line gives them in another order.
 
     DPR has no ids of articles, so the title is the id of the document. Each row is one line.
     """
@@ -60,7 +60,7 @@ def read_tsv(path: Path, advance: Advance) -> Iterator[Article | Fault]:
 
 
 def numbered_lines(path: Path, advance: Advance) -> Iterator[tuple[int, str | Fault]]:
-    """Yield the lines of a file, numbered from 1, without blank ones; an unreadable line becomes a fault.
+    """Yield (number, line) for a file, counted from 1. Blank lines are left out; an unreadable line becomes a fault.
 
     Raises:
         SourceError: the rest of the file cannot be read, for example because its gzip stream is cut off.

@@ -71,7 +71,7 @@ def open_place(out: Path) -> Path:
 
 
 def clear(out: Path) -> None:
-    """Remove what an interrupted build left; the caller holds the lock."""
+    """Remove the files of an interrupted build; the caller must hold the lock."""
     left = [out / name for name in (PASSAGES, INDEX, REJECTS)]
     for path in [*left, *(path for path in (out / _WORK).iterdir() if path.name != CLAIM)]:
         if path.is_dir():
@@ -81,7 +81,7 @@ def clear(out: Path) -> None:
 
 
 def leave_nothing(out: Path, *, is_new: bool) -> None:
-    """Remove what a failed build has made. If the build also made the folder itself (`is_new`), remove that too."""
+    """Remove the files of a failed build. If the build also made the folder `out` (`is_new`), remove it, too."""
     shutil.rmtree(out / _WORK, ignore_errors=True)
     if is_new:
         with suppress(OSError):

@@ -41,7 +41,7 @@ def article_of(row: Mapping[str, object], file: str, place: str, *, is_kilt: boo
 
 
 def paragraphs_of(text: str) -> tuple[str, ...]:
-    """Return the paragraphs of a text: they are separated by blank lines, and KILT's marker lines are paragraphs."""
+    """Return the paragraphs of a text, which blank lines separate. KILT's marker lines are paragraphs of their own."""
     paragraphs: list[list[str]] = [[]]
     for line in text.split("\n"):
         is_alone = is_section(line) or line.lstrip().startswith(_BULLET)
@@ -54,7 +54,10 @@ def paragraphs_of(text: str) -> tuple[str, ...]:
 
 
 def _first(row: Mapping[str, object], names: Sequence[str]) -> tuple[str, object]:
-    """Return the first of some field names for which a row has a value, and the value."""
+    """Return the first of some field names for which a row has a value, and the value.
+
+    If the row has no value for any of them, return the first field name and None.
+    """
     return next(((name, row[name]) for name in names if row.get(name) is not None), (names[0], None))
 
 

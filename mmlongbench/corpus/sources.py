@@ -31,7 +31,7 @@ _ENDINGS = {".jsonl", ".json", ".tsv", ".csv", ".parquet", ".gz", ".txt", ".pdf"
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """The functions for one format; each takes the path, or the name on the hub."""
+    """The functions for one format; each takes the path of a source, or its name on the hub."""
 
     read: Callable[[Any, Advance], Iterator[Article | Fault]]
     steps: Callable[[Any], int]

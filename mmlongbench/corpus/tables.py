@@ -1,4 +1,4 @@
-"""Sources made of rows: Parquet, a dataset saved by `datasets`, or one of the hub. Only known columns are read."""
+"""Sources made of rows: Parquet, a dataset saved by `datasets`, a dataset of the hub. Only known columns are read."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping

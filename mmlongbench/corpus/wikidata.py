@@ -4,7 +4,8 @@ import re
 from collections.abc import Mapping
 
 INFO_FIELD, ID_FIELD = "wikidata_info", "wikidata_id"
-"""The fields with the id: KILT has an object with the id in it, Wiki6M has the id in the row."""
+"""The fields with the id: in KILT, `wikidata_info` is an object with the field `wikidata_id`; a row of Wiki6M has
+`wikidata_id` itself."""
 _ID = re.compile(r"[Qq]([1-9][0-9]{0,17})")
 
 

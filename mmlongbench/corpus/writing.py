@@ -38,7 +38,7 @@ def build_corpus(
         articles: the articles of a source; a fault takes the place of an article that could not be read.
         out: a new or empty folder, or the folder of the same corpus, which is then not changed.
         mode: whole sentences as in KILT, or a fixed number of words as in DPR.
-        words: the length of a passage in words.
+        words: the length of a passage in words (see `cut`).
         source: the source of the articles; without a source, an existing corpus always counts as another corpus.
         limit: the maximum number of articles; the first ones are kept.
 
@@ -153,6 +153,6 @@ class _Corpus:
 
 
 def _spelled(row: tuple[str, str, str, str, int, int, int]) -> bytes:
-    """Return a passage as unique bytes: the lengths of its texts, its numbers, then the texts."""
+    """Return bytes that differ for different passages: the lengths of the texts, the numbers, then the texts."""
     texts = row[:4]
     return f"{[*map(len, texts), *row[4:]]}{''.join(texts)}".encode()

@@ -1,1 +1,4 @@
-"""The metrics of this package, each of which is an entry point: the benchmark's, MMLongBench-Doc's, SMuDGE, judges."""
+"""The metrics of this package: those of the benchmark, MM-NIAH and MMLongBench-Doc, SMuDGE, and metrics with judges.
+
+Each metric is registered as an entry point.
+"""

@@ -1,9 +1,9 @@
 """Compares counts position by position, as MM-NIAH scores them (Wang et al. 2024, arXiv:2406.07230, "soft accuracy").
 
 The public code and the paper agree: the score is the number of positions at which the listed number equals the
-answer's, divided by the number of positions of the answer. A reply that is not a JSON list scores 0. This benchmark's
-prompts ask for "Answer: [answer]", unlike MM-NIAH's, so only the text after "Answer:" is read here. MM-NIAH's code
-reads the whole reply, so the lines of scores name this difference (`choices`).
+answer's, divided by the number of positions of the answer. A reply in which no list can be read (see `listed_values`)
+scores 0. This benchmark's prompts ask for "Answer: [answer]", unlike MM-NIAH's, so only the text after "Answer:" is
+read here. MM-NIAH's code reads the whole reply, so the lines of scores name this difference (`choices`).
 """
 
 import json
@@ -16,8 +16,10 @@ from mmlongbench.task.metric import Profile, RuleMetric, Score, ScoringInput
 
 
 def listed_values(prediction: str) -> list[object] | None:
-    """Return the values of a reply that is a JSON list, or of a JSON object whose values are all lists, joined. Return
-    None for any other reply. A code fence is ignored.
+    """Return the values that a reply lists, or None if the reply is not a list.
+
+    The reply must be a JSON list, or a JSON object in which every value is a list; these lists are joined. A code fence
+    is ignored.
 
     >>> listed_values("[0, 2]."), listed_values('{"1": [0], "2": [2]}'), listed_values("[0, 2] or so")
     ([0, 2], [0, 2], None)
@@ -55,7 +57,7 @@ class PositionCount(RuleMetric):
     choices = ('read behind "Answer:"',)
 
     def score(self, asked: ScoringInput) -> Score:
-        """Return a score from 0 to 1, and whether the reply is a list."""
+        """Return a score from 0 to 1, with the detail `is_list`: whether a list was read (see `listed_values`)."""
         gold = asked.gold
         if not isinstance(gold, list) or not gold or not all(type(count) is int for count in gold):
             return Score(None, failure=f"the answer is {gold!r:.80}, expected a list of whole numbers")

@@ -63,7 +63,7 @@ class TantivyIndex:
         return min(self._searcher.num_docs, len(self._ranks))
 
     def search(self, query: str, k: int) -> list[Hit]:
-        """Return the best k passages that share a word with the query, by (-score, passage id)."""
+        """Return the best k passages that share a word with the query, ordered by (-score, passage id)."""
         words = tokens(query)
         most = len(self)
         limit = min(most, k + SPARE)
@@ -77,8 +77,8 @@ class TantivyIndex:
         return []
 
     def _fetch(self, words: list[str], limit: int) -> "tuple[NDArray[np.float64], NDArray[np.int64]]":
-        """Return the scores and numbers of the best `limit` passages; passages with equal scores are in no certain
-        order.
+        """Return the scores and numbers of the best `limit` passages; passages with equal scores may be in
+        any order.
         """
         import numpy as np
         from tantivy import Occur, Query

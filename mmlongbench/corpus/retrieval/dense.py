@@ -1,4 +1,4 @@
-"""Reranking by meaning: sorts passages by the cosine between their vectors and the query's. Models are in `models`."""
+"""Reranking by meaning: sorts passages by the cosine between a passage's vector and the query's. See also `models`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +17,7 @@ TOLERANCE = 1e-6
 
 
 class Reranker:
-    """An encoder and the vectors that it has computed so far."""
+    """Orders passages by meaning, with an encoder and the vectors that the encoder has computed so far."""
 
     def __init__(self, encoder: Encoder, cache: Path) -> None:
         """Keep the vectors of passages in the folder `cache`."""
@@ -40,8 +40,8 @@ class Reranker:
         self._embeddings.close()
 
     def rerank(self, query: str, passages: Sequence[Passage]) -> list[int]:
-        """Return the indices of `passages`, that of the passage closest to the query first; ties are ordered by passage
-        id.
+        """Return the indices of `passages`, ordered by cosine with the query, highest first; ties are ordered by
+        passage id.
         """
         return [place for place, _ in self.scored(query, passages)]
 

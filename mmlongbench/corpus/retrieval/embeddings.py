@@ -1,4 +1,4 @@
-"""Keeps vectors of texts on disk: each text is embedded once for a model, for all questions and all runs.
+"""Keeps vectors of texts on disk: a model embeds each text only once, for all questions and all runs.
 
 There is one file for each model. Committed vectors survive a kill. Two processes may write at the same time; the first
 to write a vector wins.

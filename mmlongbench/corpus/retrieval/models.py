@@ -25,7 +25,7 @@ BATCH = {"cuda": 256}
 """How many texts are embedded at once, by kind of device."""
 SMALL_BATCH = 32
 UNUSED = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.ot", "*.msgpack", "*.gguf"]
-"""Files on the hub that hold the same model for other libraries."""
+"""Files on the hub that hold the same model for other libraries; they are not downloaded."""
 
 
 class ModelError(MMLongBenchError):
@@ -37,7 +37,7 @@ class ModelSpec:
     """A model as a manifest names it."""
 
     name: str = EMBEDDED
-    """`EMBEDDED` for the model of that package, a folder, or an id on the Hugging Face hub."""
+    """`EMBEDDED` for the model in that package, the path of a folder, or an id on the Hugging Face hub."""
     revision: str | None = None
     """The commit on the hub; None: the newest."""
     trust_remote_code: bool = False
@@ -127,8 +127,8 @@ class SentenceEncoder:
 
 
 def find_model(name: str = EMBEDDED, revision: str | None = None) -> Path:
-    """Return the folder of a model: that of the package `EMBEDDED`, a given folder, or that of a model of the hub,
-    which is downloaded if it is not cached.
+    """Return the folder of a model. `name` is `EMBEDDED`, the path of a folder, or the id of a model on the hub. A
+    model on the hub is downloaded if it is not on disk.
     """
     if name == EMBEDDED:
         try:

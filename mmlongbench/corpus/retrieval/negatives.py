@@ -26,7 +26,7 @@ STOP_WORDS = frozenset(
         "why will with would you your",
     )
 )
-"""Words that nearly every passage contains."""
+"""Words that are too frequent in passages to be searched for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Facts:
     excluded: frozenset[str] = frozenset()
     """Ids of other passages that may answer the question."""
     within: tuple[float, float] | None = None
-    """The smallest and the largest number that answer the question."""
+    """The smallest and the largest number that answer the question; None if no range of numbers answers it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class NegativeFilter:
         self._seen = NearDuplicates(near, (passage.text for passage in facts.gold))
 
     def admit(self, passage: Passage) -> str | None:
-        """Admit a passage as a negative, or return why it is not one: one of `REASONS`."""
+        """Admit a passage as a negative and return None, or return the reason why it is rejected, one of `REASONS`."""
         if passage.id in self._gold:
             return "gold"
         if passage.id in self._excluded:

@@ -129,7 +129,7 @@ def _years(text: str) -> Iterator[Decimal]:
 
 def _readings(piece: str) -> list[Decimal]:
     """Return the numbers that digits with separators can mean. They are read in English notation; if that is not
-    possible, in continental notation; if neither is, each part is read alone.
+    possible, in continental notation; if neither is possible, each part is read alone.
     """
     if piece.startswith("."):
         return [_exact(f"0{piece}")] if piece[1:].isdigit() else _readings(piece[1:])
@@ -205,7 +205,7 @@ def _or_one(value: Decimal | None) -> Decimal:
 
 
 def spoken(text: str) -> Decimal | None:
-    """Return the number that a text states in words alone; None if it is anything else.
+    """Return the number that a text states in words alone; None if the text has anything else.
 
     >>> spoken("Two hundred and six"), spoken("a dozen"), spoken("half"), spoken("two or three")
     (Decimal('206'), Decimal('12'), None, None)

@@ -9,12 +9,12 @@ class Passage(Protocol):
 
     @property
     def id(self) -> str:
-        """The passage's id, unique in its corpus; ties are broken by it."""
+        """The passage's id, unique in its corpus; passages with equal scores are ordered by id."""
         ...
 
     @property
     def title(self) -> str:
-        """The title of the article it comes from."""
+        """The title of the article that the passage comes from."""
         ...
 
     @property
@@ -62,5 +62,5 @@ class Index(Protocol):
         ...
 
     def search(self, query: str, k: int) -> list[Hit]:
-        """Return the best k passages that share a word with the query, by (-score, passage id)."""
+        """Return the best k passages that share a word with the query, ordered by (-score, passage id)."""
         ...

@@ -68,8 +68,8 @@ class Rankings:
 
 
 def _kept(path: Path, facts: dict[str, object]) -> list[int] | None:
-    """Return the saved numbers; None if the file is missing, damaged or has other facts, so that the numbers must be
-    computed.
+    """Return the saved numbers; None if they must be computed, because the file is missing, damaged or was saved for
+    other facts.
     """
     try:
         found: object = json.loads(path.read_bytes())

@@ -30,7 +30,7 @@ class Lead:
 
 
 class SearchedCorpus:
-    """A corpus with the hard negatives that were found for the declared queries; it does not search."""
+    """A corpus with the hard negatives that were found for the queries of `Builder.queries`; it does not search."""
 
     def __init__(
         self,
@@ -54,7 +54,8 @@ class SearchedCorpus:
         """Find the lead section of an article. The article is looked up by its id in the corpus, then by its Wikidata
         id, then by its title.
 
-        `doc_id` may be either id. In a corpus without sections, the first passage of the article is returned.
+        `doc_id` may be the id in the corpus or the Wikidata id. In a corpus without sections, the first passage of the
+        article is returned.
         """
         rows, found_by = self._article(doc_id, title)
         passages = [self._corpus.passage(row) for row in (rows if self._corpus.info.sectioned else rows[:1])]
@@ -73,7 +74,9 @@ class SearchedCorpus:
         return titled, "title" if titled else ""
 
     def paragraphs(self, doc_id: str, first: int, last: int) -> tuple[Passage, ...]:
-        """Return the passages of an article that hold its paragraphs `first` to `last`, as the source counts them."""
+        """Return the passages of an article that hold any part of the paragraphs `first` to `last`. Paragraphs have the
+        numbers of the source.
+        """
         passages = map(self._corpus.passage, self._corpus.of_document(doc_id))
         return tuple(p for p in passages if p.first_paragraph <= last and p.last_paragraph >= first)
 
@@ -81,7 +84,8 @@ class SearchedCorpus:
         """Refuse a question whose answer cannot be kept out of passages.
 
         Raises:
-            Rejected: the answer is missing, a stop word or one character, or a name has no letter or digit.
+            Rejected: there is no answer, an answer is a stop word or one character, or an answer or a name has no
+                letter or digit.
 
         """
         if fault := unfilterable_answer(facts):

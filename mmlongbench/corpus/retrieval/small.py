@@ -48,7 +48,7 @@ class RankBm25Index:
         self.fingerprint = digest(corpus.fingerprint, len(corpus), made_by, K1, B, TOKENS).hex()
 
     def search(self, query: str, k: int) -> list[Hit]:
-        """Return the best k passages that share a word with the query, by (-score, passage id)."""
+        """Return the best k passages that share a word with the query, ordered by (-score, passage id)."""
         return self._scorer.best(query, k, self._ranks)
 
 
@@ -82,7 +82,7 @@ class _Scorer:
         self._engine = BM25Plus(texts, k1=K1, b=B, delta=0)
 
     def best(self, query: str, k: int, ranks: "NDArray[np.uint32]") -> list[Hit]:
-        """Return the best k texts that share a word with the query, by (-score, rank)."""
+        """Return the best k texts that share a word with the query, ordered by (-score, rank)."""
         import numpy as np
 
         scores = np.asarray(self._engine.get_scores(tokens(query)), np.float64)

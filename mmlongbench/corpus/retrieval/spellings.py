@@ -38,7 +38,7 @@ MONEY = {
 }
 """The names of each currency, by its sign."""
 MAX_HALVES = 100
-"""The number below which halves are also written like 2½."""
+"""Numbers with a half below this are also written like 2½."""
 
 _ODD_CASES = str.maketrans("ſıİ", "siI")
 """Letters that a search without regard to case takes for an s or i."""

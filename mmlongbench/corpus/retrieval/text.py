@@ -1,7 +1,7 @@
 """How text is compared: as answers, as words and as shingles. Passages and questions are not known here.
 
-`normalise` is SQuAD's normalisation (Rajpurkar et al. 2016, the official evaluation script) with letters and Unicode
-punctuation folded as well. It joins what punctuation connects (`Vienna–Paris` becomes one word). So where nothing may
+`normalise` is SQuAD's normalisation (Rajpurkar et al. 2016, the official evaluation script), and also removes accents
+and Unicode punctuation. It joins what punctuation connects (`Vienna–Paris` becomes one word). So where nothing may
 be missed, texts are also searched in further forms, in which punctuation separates words.
 """
 
@@ -206,7 +206,7 @@ def shingles_of(normalised: str, width: int = WORDS_IN_SHINGLE) -> frozenset[str
 
 
 def jaccard(one: frozenset[str], other: frozenset[str]) -> float:
-    """Return how many shingles two texts share, divided by how many there are in either; 0 if neither has any."""
+    """Return how many shingles are in both texts, divided by how many are in at least one of them; 0 without any."""
     either = len(one | other)
     return len(one & other) / either if either else 0.0
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 ROUNDING = 2.0**-23
-"""The relative error of one addition in single precision, for two sums that are compared."""
+"""The relative difference that one addition in single precision can make between two sums that are compared."""
 
 
 def ranks_of(blocks: Iterable[list[str]]) -> "NDArray[np.uint32]":
@@ -35,8 +35,8 @@ def ranks_of(blocks: Iterable[list[str]]) -> "NDArray[np.uint32]":
 
 
 def groups(scores: "NDArray[np.float64]", tolerance: float, is_relative: bool = True) -> "NDArray[np.intp]":
-    """Return for each score the number of its tie. Scores fall; a new tie begins where a score drops by more than the
-    tolerance.
+    """Return for each score the number of its group of equal scores. Scores must fall; a new group begins where a score
+    drops by more than the tolerance.
     """
     import numpy as np
 
@@ -52,7 +52,7 @@ def settle(
     tolerance: float,
     is_all: bool,
 ) -> list[Hit] | None:
-    """Return the best k of falling scores; None if passages that are not given may tie with the passage at place k.
+    """Return the best k passages; None if a passage that is not given may have the same score as the last of these.
 
     Args:
         scores: highest first, up to rounding.

@@ -1,4 +1,4 @@
-"""Finds in a model's output an answer that is a choice or a count: Yes or No, a letter, a label, numbers."""
+"""Finds the answer in a model's output if it is a choice (Yes or No, a letter, a label) or a count, and scores it."""
 
 import json
 import re
@@ -39,9 +39,10 @@ def flattened(answers: object) -> Iterable[str]:
 
 
 def yes_or_no(prediction: str) -> int | None:
-    """Return 1 if the last yes or no is Yes, and 0 if it is No.
+    """Return 1 if "yes" comes last of all words "yes" and "no" in a text, and 0 if "no" comes last.
 
-    Without either word, a text that is just a number gives this number; any other text is a refusal and gives None.
+    If the text has neither word: a text that is just a number gives this number; any other text is a refusal and gives
+    None.
 
     >>> yes_or_no("Yes, there is a dog. No, wait"), yes_or_no("1"), yes_or_no("I think not")
     (0, 1, None)
@@ -53,7 +54,7 @@ def yes_or_no(prediction: str) -> int | None:
 
 
 def binary_acc(prediction: str, answer: str, default: int | None = None) -> float:
-    """Return 1 if the last yes or no equals the answer, else 0.
+    """Return 1 if the last "yes" or "no" of the prediction equals the answer, else 0.
 
     A refusal counts as the answer `default`; if `default` is None, a refusal is wrong. The public code takes 0, 1, 1
     and 0 in turn as the answers of refusals, so the score depends on the order of the examples.
@@ -66,8 +67,9 @@ def binary_acc(prediction: str, answer: str, default: int | None = None) -> floa
 def total_count(prediction: str) -> int | None:
     """Return the sum of the numbers in a list in brackets; without such a list, the sum of all numbers in the text.
 
-    The last list that has only whole numbers is used; without one, the last part in brackets. Either must be JSON. The
-    result is None if all numbers are to be added and one of these is too long to be read.
+    If there are lists that have only whole numbers, the last of them is used. If there is none, or it is not JSON, the
+    last part in brackets is used. If that is not JSON either, all numbers in the text are added; then the result is
+    None if a number is too long to be read.
 
     >>> total_count("first [9], then [1, 2]"), total_count("[1, 'a', 2]"), total_count("1 and 2"), total_count("six")
     (3, 3, 3, 0)
@@ -109,9 +111,10 @@ def mc_acc(prediction: str, answer: int) -> float:
 
 
 def class_label(prediction: str) -> int | None:
-    r"""Return the number after the first "label:"; None if the text has no digits.
+    r"""Return the number after the first "label:" that a number follows.
 
-    Without such a number, return the last number that stands alone; without one, return the first digits.
+    If there is none, return the last number that stands alone; if there is none either, return the first digits in the
+    text. Return None if the text has no digits or the number is too long to be read.
 
     >>> class_label("label: 3\nlabel: 0"), class_label("label 0 or 3"), class_label("x12y")
     (3, 3, 12)
@@ -139,9 +142,9 @@ def _sum_of_digits(text: str) -> int | None:
 
 
 def _last_brackets(text: str) -> str:
-    """Return the last part in brackets. Each part goes from a "[" to the next "]"; the next part begins after this.
+    """Return the last part in brackets; empty if there is none.
 
-    The result is empty if there is none.
+    Each part goes from a "[" to the next "]"; the search for the next part begins after that "]".
     """
     last, start = "", text.find("[")
     while start >= 0 and (end := text.find("]", start)) >= 0:

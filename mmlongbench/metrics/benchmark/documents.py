@@ -1,8 +1,8 @@
-"""Scores answers about documents by the format of the gold answer: the benchmark's rules for Integer, Float, String,
-List.
+"""Scores answers about documents by the format of the gold answer (see `FORMATS`), with the benchmark's rules.
 
 For integers, the paper says exact match. The public code accepts a prediction if any number in it is the answer, and so
-does this module. If a gold answer does not fit its format, the public code fails; here it is compared as a String.
+does this module. If a gold answer does not fit its format, the public code fails; here the gold answer is compared as a
+String.
 """
 
 import json
@@ -114,8 +114,8 @@ def _list(answer: str, prediction: str) -> float:
 
 
 def _elements(elements: list[object]) -> Iterator[tuple[object, str]]:
-    """Yield each element with its format. Strings that need no exact match are joined and come first, as one element:
-    compared one by one, each of these would have a low score for a prediction that lists all.
+    """Yield each element with its format. Strings that need no exact match are joined and come first, as one element.
+    If they were compared one by one, a prediction that lists all of them would have a low score for each.
     """
     kinds = [_kind(element) for element in elements]
     is_merged = [kind == "String" and not is_exact(str(each)) for each, kind in zip(elements, kinds, strict=True)]

@@ -1,11 +1,11 @@
 """The benchmark's own metrics, chosen by name; the functions that compute them are in the other modules of this folder.
 
 The public code puts the prompt's last words ("Answer:") before a model's output. Most of its metrics score both this
-whole text and the part after these words; the better score counts. If the output for a yes/no question has neither
-word, the public code takes an answer that depends on the question's place in the file. The profile `official` does the
-same. So does the profile `paper`, but it reads only the rest of the line after these words, as the public code did when
-the paper's figures were made. The profile `ours` puts nothing before an output. For a yes/no question, it counts an
-output with neither word as wrong.
+whole text and the part after these words; the better score counts. If the output for a yes/no question contains
+neither "yes" nor "no", the public code takes an answer that depends on the question's place in the file. The profile
+`official` does the same. So does the profile `paper`, but it reads only the rest of the line after "Answer:", as the
+public code did when the paper's figures were made. The profile `ours` puts nothing before an output. For a yes/no
+question, it counts an output with neither "yes" nor "no" as wrong.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -33,11 +33,11 @@ PAPER = "arXiv:2505.10610"
 ANSWER, LABEL, SUMMARY = "Answer:", "label:", "Summary:"
 """The last words of the tasks' prompts."""
 DEFAULTS = (0, 1, 1, 0)
-"""The answers that the public code takes in turn for a yes/no question if the output has neither word; 1 is yes."""
+"""The answers (1 is yes) that the public code takes in turn for outputs that contain neither "yes" nor "no"."""
 
 
 class BenchmarkMetric(RuleMetric):
-    """A metric of the public code; `prefix` is the last words of its tasks' prompts."""
+    """A metric of the public code; `prefix` holds the last words of the prompts of the tasks that it scores."""
 
     profiles: ClassVar[Mapping[Profile, str]] = {"official": PUBLIC_CODE, "paper": PAPER, "ours": ""}
     prefix: ClassVar[str] = ANSWER
@@ -65,7 +65,10 @@ class BenchmarkMetric(RuleMetric):
 
 
 class SubstringExactMatch(BenchmarkMetric):
-    """Whether an answer is part of the output, both normalised; the better of raw and parsed output counts."""
+    """Whether an answer is part of the output, after both are normalised.
+
+    The whole text and its part after "Answer:" are scored, and the better score counts.
+    """
 
     name: ClassVar[str] = "sub_em"
 
@@ -76,7 +79,7 @@ class SubstringExactMatch(BenchmarkMetric):
 
 
 class YesNo(BenchmarkMetric):
-    """Whether the last yes or no is right; an output with neither is a refusal, which is flagged.
+    """Whether the last "yes" or "no" of the output is right; an output with neither word is a refusal.
 
     Under `official` and `paper` refusals count as No, Yes, Yes, No … in turn, by the question's place in the file;
     under `ours` a refusal is wrong.
@@ -85,7 +88,7 @@ class YesNo(BenchmarkMetric):
     name: ClassVar[str] = "binary_acc"
 
     def score(self, asked: ScoringInput) -> Score:
-        """Return 1 or 0, and whether the output is a refusal."""
+        """Return 1 or 0, with the detail `refused`: whether the output is a refusal."""
         text = self.whole_text(asked)
         default = DEFAULTS[asked.place % len(DEFAULTS)] if self.profile != "ours" else None
         return Score(binary_acc(text, str(asked.gold), default), {"refused": yes_or_no(text) is None})

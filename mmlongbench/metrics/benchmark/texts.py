@@ -1,4 +1,4 @@
-"""Prepares texts for the benchmark's metrics: normalises them, splits them into words, cuts them after a prefix.
+"""Prepares texts for the benchmark's metrics: normalises them, compares their words, takes the part after a prefix.
 
 Every regular expression here looks at each character a bounded number of times, whatever the text.
 """
@@ -26,7 +26,7 @@ def without_articles(text: str) -> str:
 
 
 def single_blanks(text: str) -> str:
-    """Return a text with every run of white space as one blank, and none at either end."""
+    """Return a text with one blank in place of each run of white space, and no blanks at either end."""
     return " ".join(text.split())
 
 

@@ -2,8 +2,8 @@
 (`doc_qa_llm`).
 
 The score is 0 or 1, and for a list the F1 of the items that the judge counts. `official` uses the public code's own
-prompts and treats replies as that code does: a reply without a verdict is 0. `ours` uses this project's prompts; a
-judge that replies without a verdict is asked again, and if no reply has a verdict, there is no score.
+prompts and treats replies as that code does: a reply without a verdict counts as 0. `ours` uses this project's prompts;
+a judge that replies without a verdict is asked again, and if no reply has a verdict, there is no score.
 """
 
 import json
@@ -27,7 +27,7 @@ from mmlongbench.task.metric import Profile, Score, ScoringInput
 
 _CASE = ("question", "reference", "prediction")
 _PUBLIC = Manner(temperature=None, max_tokens=256, is_literal=True)
-"""The options of the public code, which sends no temperature with questions about answers."""
+"""The options with which the public code asks about answers; it sends no temperature."""
 _OWN = Manner(temperature=0.0, max_tokens=4096)
 _PUBLIC_MARK = Reading("public mark", Mark, public_mark_of)
 _PUBLIC_COUNTS = Reading("public counts", ListCounts, public_counts_of)
@@ -83,7 +83,9 @@ class Answers(Judged):
         return Score(score, {**counts, "reason": found.reason, **self._unsaid(found)})
 
     def _ask_publicly(self, asked: ScoringInput, rubric: str, case: str, reading: Reading[V]) -> V | Failed:
-        """Ask as the public code does: with the question as its loader puts it, and what follows "Answer:"."""
+        """Ask as the public code does. The prompt has the question in the form of that code's loader, and the response
+        after "Answer:".
+        """
         found = self.public.templates if self.public else {}
         said = after_prefix((asked.lead or ANSWER_PREFIX) + asked.prediction, ANSWER_PREFIX)
         texts = {"question": _public_question(asked), "reference": text_of(asked.gold), "prediction": said}
@@ -95,7 +97,7 @@ class Answers(Judged):
         )
 
     def _unsaid(self, found: Mark | ListCounts) -> dict[str, bool]:
-        """Return the detail `no_verdict` under `official`: whether the reply has no verdict, so that it counts as 0."""
+        """Return the detail `no_verdict`: whether the reply has no verdict and counts as 0. Only `official` has it."""
         return {"no_verdict": not found.has_verdict} if self.public else {}
 
 
@@ -134,7 +136,7 @@ def _fenced(asked: ScoringInput, reference: str) -> dict[str, str]:
 
 
 def _public_question(asked: ScoringInput) -> str:
-    """Return the question as the public loader puts it, with the short name of its document (see `label`)."""
+    """Return the question in the form of the public code's loader, with the document's short name (see `label`)."""
     if asked.evidence is None or asked.evidence.document is None:
         return asked.question
     return f"Based on Document {label(asked.evidence.document)}, answer the following question. {asked.question}"

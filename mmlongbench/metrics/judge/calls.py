@@ -24,7 +24,7 @@ MATERIAL = (
 
 @dataclass(frozen=True, slots=True)
 class Call(JsonCall[V]):
-    """One question to a judge: a rubric, the fenced texts of the case, and the requested verdict."""
+    """One question to a judge: a rubric, the fenced texts to judge, and the type of the requested verdict."""
 
     kind: ClassVar[str] = "judge"
     rules: ClassVar[str] = MATERIAL
@@ -116,5 +116,5 @@ class PromptCall(ModelCall[V]):
             return error.unusable
 
     def restored(self, kept: str) -> V | Unusable:
-        """Return a verdict that was saved."""
+        """Return a verdict that was saved, or what is wrong with it."""
         return restored_object(kept, self.reading.verdict)

@@ -1,4 +1,4 @@
-"""The atomic claims of gold summaries. They are released beside the data, or a judge makes them once.
+"""The atomic claims of gold summaries. They are released with the data, or a judge makes them once.
 
 `summ/<dataset>_claims.jsonl` has a line `{"id", "claims"}` for each summary, in the form that the public scorer reads.
 """
@@ -58,7 +58,7 @@ class GoldClaims:
         )
 
     def of(self, file: str, dataset: str, id: str, gold: str, source_id: str = "") -> tuple[str, ...] | Failed:
-        """Return the claims of one gold summary: released ones, else those that the judge makes.
+        """Return the claims of one gold summary: the released ones or, if there are none, those that the judge makes.
 
         Released claims are found by the id of the example, or by its id in the source. In a dry run, a summary without
         known claims counts as one claim.
@@ -95,7 +95,7 @@ def claims_file(file: str, dataset: str) -> Path:
 
 
 def claims_files(data: Path | None) -> tuple[str, ...]:
-    """Return the name and the digest of each claims file in the folders of public files."""
+    """Return a text for each claims file in the folders of public files, with the file's name and digest."""
     found = sorted(path for path in data.glob(f"*/*{CLAIMS}") if path.is_file()) if data else []
     return tuple(f"{path.name} sha256:{sha256_of(path)[:16]}" for path in found)
 
@@ -149,7 +149,7 @@ class Claimed:
     others: tuple[str, ...] = ()
     """The ids that have claims in the file but no summary in the release; their lines are kept."""
     failures: Mapping[str, str] = field(default_factory=dict)
-    """The reason for each summary without claims, by id."""
+    """The reasons why summaries have no claims, by the id of the summary."""
 
 
 def write_claims(
@@ -157,8 +157,8 @@ def write_claims(
 ) -> Iterator[Claimed]:
     """Split the gold summaries of datasets into claims, and yield the result for each dataset.
 
-    A file is written for each dataset in which every summary has claims. Existing claims, such as those of the public
-    code, are found by id and not changed.
+    A claims file is written for each dataset in which every summary has claims, but not in a dry run. Existing claims,
+    such as those of the public code, are found by id and not changed.
     """
     known = GoldClaims(client, data)
     for summaries in datasets:

@@ -2,7 +2,7 @@
 
 Under `paper` and `official` a judge sees the evidence page and its neighbours but no reference, and replies with a
 grade alone. In the paper each judge is asked five times, in the public code once. The released grades are single
-replies, and the published agreement with people's grades (0.889) is based on these. Under `ours` a judge sees the
+replies, and the published agreement with people's grades (0.889) is based on them. Under `ours` a judge sees the
 reference and the pages that hold the answer, and gives its reasons first.
 
 The mean of all grades is from 1 to 5; the score is (mean − 1) / 4. Under every profile, a reply without a grade is left
@@ -54,7 +54,7 @@ class _Case:
 
 
 class Committee(Judged):
-    """Correctness from 1 to 5 by what the document says: the mean of several judges, each asked several times."""
+    """How well an answer agrees with the document: the mean of the grades (1 to 5) of one or more judges."""
 
     name: ClassVar[str] = "judge-committee"
     profiles: ClassVar[Mapping[Profile, str]] = {

@@ -8,7 +8,7 @@ from mmlongbench.models.pictures import Picture, picture_of
 from mmlongbench.task.evidence import Evidence
 
 MOST = 20
-"""The maximum number of pages that a judge sees; the first ones are shown."""
+"""The maximum number of pages with the answer that a judge sees; the first of them are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class GoldPages:
 
     @property
     def caption(self) -> str:
-        """The sentence of the prompt about the pictures."""
+        """The sentence of the prompt about the pictures; empty if there are none."""
         named = ", ".join(map(str, self.numbers))
         return f"The pictures are the document's pages {named}, in this order." if self.pictures else ""
 
@@ -31,7 +31,7 @@ class GoldPages:
 def gold_pages(evidence: Evidence, images: Path | None) -> GoldPages:
     """Return the pages of the prompt that hold the answer: their pictures or, if none has a picture, their texts.
 
-    If only some have a picture, the others are left out.
+    If only some of the pages have a picture, the other pages are left out.
     """
     answers = set(evidence.pages)
     numbers = [number for number in evidence.shown if number in answers][:MOST]

@@ -19,8 +19,8 @@ class Judged(Metric):
     """A metric that uses judges; `close` closes the cache and the connections.
 
     Raises:
-        JudgeError: no judge is named, or it cannot be called; `official` is requested, but the public code's prompts
-            are missing.
+        JudgeError: no judge is named, or a judge cannot be called; or `official` is requested, but the public code's
+            prompts are missing.
 
     """
 

@@ -24,7 +24,8 @@ FILES = ("scripts/eval_gpt4_summ.py", "utils_prompt.py")
 """The files in which a checkout of the public code keeps prompts of judges."""
 
 Places = Mapping[str, tuple[str, ...] | None]
-"""For each prompt, by name: the places to fill in, as in `{question}`; None: the prompt is used unchanged."""
+"""By the name of each prompt, the names of the places to fill in, such as `question` for `{question}`; None if the
+prompt is used unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class PublicPrompts:
     """The prompts of one metric."""
 
     templates: Mapping[str, Template]
-    """The templates by the name of their constant."""
+    """The templates, by the name of the constant in the file."""
     source: str
     """The names of the files that have these prompts, each with its digest."""
 

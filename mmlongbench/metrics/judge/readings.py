@@ -52,9 +52,9 @@ def last_object(words: str, *, is_literal: bool) -> dict[str, object]:
     Each `{…}` ends at the next closing brace, also inside nested braces.
 
     Raises:
-        NoVerdict: there are no braces, or the braces hold no JSON object. Without braces, the literal form does not ask
-            again, because the public code leaves such an example out. Without JSON, the public code stops with an
-            error, and asks again in its next run.
+        NoVerdict: there are no braces, or the braces hold no JSON object. If there are no braces, the literal form does
+            not ask again, because the public code leaves such an example out. If the braces hold no JSON object, both
+            forms ask again: the public code stops with an error, and asks again in its next run.
 
     >>> last_object('It has 2. {"a": 1} or {"a": 2}', is_literal=True)
     {'a': 2}
@@ -110,7 +110,7 @@ def sentences_of(words: str, *, is_literal: bool) -> Sentences:
 def public_mark_of(words: str) -> Mark:
     """Return the score of a short answer as the public code reads it.
 
-    The first score line counts; without one, the JSON object; without either, the score is 0.
+    The score is in the first score line or, if there is none, in the JSON object. If there is neither, the score is 0.
     """
     line = _SCORE_LINE.search(words)
     found = _marked_object(words, ("answer_score",))
@@ -204,7 +204,9 @@ def _last_number(words: str) -> int | None:
 
 
 def _marked_object(words: str, names: tuple[str, ...]) -> dict[str, object]:
-    """Return the object after the first `[JSON]:`; if there is none, the number after each of the names in quotes."""
+    """Return the JSON object after the first `[JSON]:`. If none can be read there, return for each of the names the
+    number that follows the name in quotes, if there is one.
+    """
     mark = words.find(_JSON_MARK)
     start = words.find("{", mark) if mark >= 0 else -1
     if start >= 0:
@@ -228,7 +230,7 @@ def _parsed(text: str) -> object:
 
 
 def _fenced(words: str) -> str:
-    """Return the text between the first ```json and the last fence after it; empty if there is none."""
+    """Return the text between the first ```json and the last ``` after it; empty if there is no such text."""
     start, end = words.find(_FENCE_START), words.rfind(_FENCE_END)
     start += len(_FENCE_START)
     return words[start:end] if len(_FENCE_START) <= start < end else ""

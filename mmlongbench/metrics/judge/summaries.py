@@ -54,7 +54,11 @@ _SUFFIXES = {"report": "gov", "case": "lexsum"}
 
 
 class FluencyF1(Judged, MetricWithTotals):
-    """Fluency × F1 of a summary. A judge counts key points of the gold summary and sentences that it supports."""
+    """Fluency × F1 of a summary, by a judge.
+
+    The judge counts the key points of the gold summary that the summary contains, and the sentences of the summary that
+    the gold summary supports.
+    """
 
     name: ClassVar[str] = "judge-fluency-f1"
     profiles: ClassVar[Mapping[Profile, str]] = {"official": PUBLIC_CODE, "ours": PUBLIC_CODE}
@@ -134,7 +138,7 @@ class FluencyF1(Judged, MetricWithTotals):
         return self._ask(prompt, "recall", KeyPoints, rule, **shown)
 
     def _ask(self, prompt: Template, name: str, verdict: type[V], rule: Any, **texts: str) -> V | Failed:  # noqa: ANN401
-        """Ask one question; `rule` reads the reply; it is called with the reply's text and `is_literal`."""
+        """Ask one question. `rule` reads the reply: it is called with the text of the reply and `is_literal`."""
         is_literal = self._manner.is_literal
         reading = Reading(f"{name} {'literal' if is_literal else 'own'}", verdict, partial(rule, is_literal=is_literal))
         return self.client.ask(PromptCall(self.model, prompt.filled(**texts), reading, self._manner))

@@ -35,8 +35,8 @@ def scored_extracted(asked: ScoringInput, extracted: str) -> Score:
 
 
 def absent_details(asked: ScoringInput) -> Details:
-    """Return the details that accuracy and F1 need for an example without a prediction: it counts as answered
-    wrongly.
+    """Return the details that accuracy and F1 need for an example without a prediction, which counts as a wrong
+    answer.
     """
     return {"answerable": str(asked.gold) != NOT_ANSWERABLE, "answered": True}
 
@@ -82,7 +82,8 @@ class Rules(RuleMetric, MetricWithTotals):
 class LenientRules(Rules):
     """MMLongBench-Doc without a judge, the best of three readings: extracted, concise, and unchanged.
 
-    The reading with the highest score counts, so this is an upper bound of the score with a judge.
+    The rules score the extracted answer, the text that `concise` returns, and the unchanged response. The highest score
+    counts, so it is an upper bound of the score with a judge.
     """
 
     name: ClassVar[str] = "mmlongbench-doc-lenient"
@@ -99,8 +100,8 @@ class LenientRules(Rules):
 class ANLS(RuleMetric):
     """The normalised Levenshtein similarity to the nearest answer; 0 if it is at most one half.
 
-    Upper and lower case are equal, and a run of blanks counts as one. A gold list is compared as one text: as its
-    elements, joined by commas, and as it is written.
+    Upper and lower case are equal, and several blanks count as one. A gold list is compared in two forms: its elements
+    joined by commas, and the list as it is written.
     """
 
     name: ClassVar[str] = "anls"

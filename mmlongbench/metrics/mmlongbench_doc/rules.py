@@ -38,10 +38,11 @@ class Judged:
 
 
 def score_extracted(gold: str, answer_format: str, extracted: str) -> float:
-    """Return the score of a concise answer, from 0 to 1; `answer_format` may be the source's name or a release's.
+    """Return the score of a concise answer, from 0 to 1. `answer_format` is the name of the format in the source or in
+    a release.
 
-    The score is 0 if the gold number is not a number or a list cannot be read. The rules of the public code raise an
-    error then, and its scorer counts 0, too.
+    The score is 0 if a number or a list cannot be read. For a gold number or a list that cannot be read, the rules of
+    the public code raise an error, and its scorer counts 0, too.
 
     >>> score_extracted("5", "Integer", "5.0"), score_extracted("18.29%", "Float", "$18.3")
     (1.0, 1.0)
@@ -61,7 +62,7 @@ def accuracy_and_f1(answers: Sequence[Judged]) -> Mapping[str, float]:
     """Return generalized accuracy (the mean score) and F1.
 
     Recall is the mean score of the answerable questions. Precision is the sum of these scores divided by the number of
-    questions that were answered. F1 is 0 if there are no answerable questions, or none was answered.
+    questions that were answered. F1 is 0 if there are no answerable questions, or if no question was answered.
     """
     answerable = [answer for answer in answers if answer.is_answerable]
     answered = sum(answer.is_answered for answer in answers)
@@ -135,7 +136,7 @@ def _list(golds: Sequence[str], extracted: str) -> float:
     """Return the score of a list, which is 0 if the two lists have different lengths.
 
     Both lists are sorted. If the first gold element is a number or an exact string (`is_exact`), all elements must be
-    equal; if not, the score is that of the pair of elements with the lowest similarity.
+    equal. If not, each gold element is compared with the element at the same place, and the lowest similarity counts.
     """
     said = literal_list(extracted) if extracted.startswith("[") else [extracted]
     if said is None or len(said) != len(golds) or not golds:

@@ -1,8 +1,8 @@
 """Turns gold answers and predictions into the strings to compare; documents are not used here.
 
-A gold answer of the format List has elements. Each gold element is located by itself, and is compared with at most one
-predicted element. The score is the sum over these pairs, divided by the length of the longer list. Any other list of
-golds holds alternatives, of which the best counts.
+A gold answer of the format List has elements. Each gold element is located by itself, and is paired with at most one
+predicted element. The score is the sum over these pairs, divided by the length of the longer list. In any other format,
+several gold answers are alternatives, and the best of them counts.
 """
 
 import ast
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from mmlongbench.task.metric import ScoringInput
 
 MAX_ELEMENTS = 64
-"""How many elements of a predicted list are compared; the others only add to the list's length."""
+"""The maximum number of elements of a predicted list that are compared; more elements only make the list longer."""
 MAX_ELEMENT = 128
 """The maximum characters of a predicted element; a longer one matches no element of a gold answer."""
 MAX_SAID = 100_000
@@ -24,15 +24,17 @@ _LEAD = re.compile(r"\A[\s*_#]*answer[\s*_]*:[\s*_]*", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Golds:
-    """The possible answers of a question."""
+    """The gold answers of a question."""
 
     values: tuple[str, ...]
     is_list: bool
-    """Whether all values are required; if not, any one of them is enough."""
+    """Whether a right prediction must have all values; if not, one of them is enough."""
 
 
 def golds_of(asked: ScoringInput) -> Golds | None:
-    """Return the gold answers of an example; None if there are none, or one is empty or neither string nor number."""
+    """Return the gold answers of an example. Return None if there are none, or if any of them is empty or is neither a
+    string nor a number.
+    """
     is_list = asked.answer_format == "List"
     gold = asked.gold.get("answer") if isinstance(asked.gold, dict) else asked.gold
     if is_list and isinstance(gold, str):
@@ -70,7 +72,8 @@ def elements_of(said: str) -> list[str]:
 
 
 def paired(scores: Sequence[Sequence[float]]) -> list[tuple[int, int]]:
-    """Return pairs (number of the gold, number of the prediction), the best first; no number is in two pairs.
+    """Return pairs (index of a gold, index of a prediction), the pair with the best score first. Each gold and each
+    prediction is in at most one pair.
 
     `scores` has a row for each gold and a column for each prediction.
 

@@ -15,18 +15,20 @@ MAX_NEIGHBOURS = 24
 """The maximum number of a word's neighbours that are kept, the nearest first; of 367,000 words on real pages none has
 more than 21."""
 MAX_WORDS = 20_000
-"""The maximum words of a page with a graph; on a larger page, a word's neighbours are the words before and after it."""
+"""The maximum words of a page for which a graph is made. On a page with more words, the neighbours of a word are the
+words before and after it."""
 _POINTS = [(x, y) for x in (0, 2) for y in ((1, 1), (3, 3), (1, 3))]
-"""Columns of a box (x0, y0, x1, y1) for each point: the column of x, and the two whose mean is y."""
+"""For each point: the index of its x in a box (x0, y0, x1, y1), and the indices of the two values whose mean is its
+y."""
 _MOVED = 1e-9
-"""The distance by which points are moved at most, as a share of the width or height of the area that they cover. No
-four points are on one circle then, which halves the time of triangulation."""
+"""Points are moved by less than this, as a share of the longer side of the area that they cover. Then no four points
+are on one circle, which halves the time of the triangulation."""
 _RATIOS = (0.6180339887498949, 0.7548776662466927)
 """An irrational step for each axis, so that all points of a page are moved differently."""
 
 
 def neighbours_on(words: Words, page: int) -> Integers:
-    """Return a row for each word of a page: the numbers of its neighbours, nearest first; −1 fills the rest."""
+    """Return a row for each word of a page: the numbers of the word's neighbours, nearest first; −1 fills the rest."""
     numbers = words.range_of(page)
     boxes = words.boxes[numbers.start : numbers.stop]
     table = np.full((len(boxes), MAX_NEIGHBOURS), -1, np.int64)
@@ -56,7 +58,8 @@ def _joined(boxes: Array) -> tuple[Integers, Integers]:
 
 
 def gabriel_edges(points: Array) -> Integers:
-    """Return all edges of the Gabriel graph as rows of two points; points at the same place are joined in a chain.
+    """Return all edges of the Gabriel graph, each as a row with the indices of two points. Points at the same place are
+    joined in a chain.
 
     All edges of the graph are in the Delaunay triangulation. To test an edge, it is enough to look at the
     opposite corners of its triangles.
@@ -69,7 +72,7 @@ def gabriel_edges(points: Array) -> Integers:
 
 
 def _edges(places: Array) -> Integers:
-    """Return the Gabriel graph of distinct places, which are sorted by y, then x."""
+    """Return the edges of the Gabriel graph of distinct places, which must be sorted by y, then x."""
     try:
         from scipy.spatial import Delaunay, QhullError
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""Finds documents by the names that a release gives them, reads their words, and keeps them in memory up to a limit."""
+"""Finds documents by their names in a release, reads the words, and keeps the words in memory up to a limit."""
 
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ Opened: TypeAlias = Text | Fault
 
 
 class Library:
-    """Opens documents, from a folder of PDFs or a list of words, and keeps those that were used last."""
+    """Opens documents from a folder of PDFs or a list of words, and keeps the last used documents in memory."""
 
     def __init__(
         self, documents: Path | None, words: Path | None, *, ignores_reading_order: bool, bound: int = MAX_BYTES
@@ -52,7 +52,7 @@ class Library:
         self._limits = Limits()
 
     def open(self, name: str) -> Opened:
-        """Return a document by its name in a release, or what is wrong with it.
+        """Return the document with a name in a release, or a fault that says why the document cannot be used.
 
         Raises:
             SourceError: the list of words, or the folder, cannot be read.

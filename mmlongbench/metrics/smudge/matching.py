@@ -18,7 +18,7 @@ from mmlongbench.metrics.missing import missing
 
 Kind: TypeAlias = Literal["numeric", "textual", "hybrid"]
 SCALES = (0, 2, 3, 6, 9)
-"""Powers of ten by which two notations of a number may differ: none, per cent, thousand, million, billion."""
+"""Two notations of a number may differ by these powers of ten: 0, or that of per cent, thousand, million or billion."""
 _NUMBERS_WEIGHT, _TEXT_WEIGHT = 10, 1
 _OTHER_DIGIT = re.compile(r"[^\D0-9]")
 _NUMBER = re.compile(r"[+-]?([0-9]{1,3}(?:,[0-9]{3})+|[0-9]*)(?:\.([0-9]*))?")
@@ -67,7 +67,7 @@ def plain(text: str) -> str:
 
 
 def similarity(one: str, other: str) -> float:
-    """Return the normalised Levenshtein similarity of two unchanged strings, from 0 to 1.
+    """Return the normalised Levenshtein similarity of two strings, from 0 to 1; case and blanks count.
 
     >>> similarity("milligrams", "mgs"), similarity("", "")
     (0.3, 1.0)
@@ -81,7 +81,9 @@ def similarity(one: str, other: str) -> float:
 
 
 def harmonic_mean(numbers: float, text: float) -> float:
-    """Return the weighted harmonic mean, 0 if either is 0: numbers weigh ten times as much as text (appendix B.4).
+    """Return the weighted harmonic mean of the score of the numbers and that of the text; 0 if either score is 0.
+
+    The numbers weigh ten times as much as the text (appendix B.4).
 
     >>> round(harmonic_mean(1.0, 10 / 17), 2), harmonic_mean(0.0, 1.0)
     (0.94, 0.0)
@@ -97,9 +99,9 @@ def _apart(text: str) -> tuple[str, str]:
 
 
 def _value(text: str) -> tuple[str, int] | None:
-    """Return a number's digits, with its sign and without zeros at either end, and its power of ten.
+    """Return a number as its digits, with the sign and without zeros at either end, and its power of ten.
 
-    None if the whole string is not a number.
+    Return None if the whole string is not a number.
     """
     found = _NUMBER.fullmatch(text)
     if found is None or not any(found.groups()):

@@ -2,9 +2,9 @@
 
 Score = α · match + (1 − α) · grounding (Nourbakhsh et al., Findings of NAACL 2025, arXiv:2503.19120). `rules` has the
 differences between the profiles `paper` and `ours`. The prediction is searched for on all pages. If a string is found
-equally well at several places, the smallest distance between a place of the gold and one of the prediction counts;
-places on different pages have a distance of 1. An example is not scored if its gold answer is not found (a count, a
-sum, a page of pictures), because such an answer is not extractive.
+equally well at several places, the smallest distance between a place of the gold and a place of the prediction counts;
+places on different pages have a distance of 1. An example is not scored if its gold answer is not found, for example
+because it is a count or a sum, or stands in a picture: such an answer is not extractive.
 """
 
 from collections.abc import Iterable, Mapping
@@ -34,9 +34,9 @@ _REFUSALS = ("not answerable", "unanswerable", "fail to answer")
 """Refusals, in the words that the benchmarks ask for. A search would find them, because some text of a page resembles
 them by more than 0.3."""
 _MAX_PAGES = 10_000
-"""The maximum number of answer pages that are searched; later pages of the document are left out."""
+"""The maximum number of evidence pages that are searched for the gold answer; the others are not searched."""
 _KEPT = 1024
-"""How many places of gold answers are kept in memory, because the same questions occur at every length."""
+"""For how many gold answers the places are kept in memory; the same questions occur at every length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class SMuDGE(Metric):
         """Keep the profile, the documents or the list of words, the weights, and how strings are found.
 
         Raises:
-            ScoringError: there are no documents, or a weight is not between 0 and 1.
+            ScoringError: there are no documents or no weights, or a weight is not from 0 to 1.
 
         """
         if settings.documents is None and settings.words is None:
@@ -82,7 +82,10 @@ class SMuDGE(Metric):
         self._gold = lru_cache(maxsize=_KEPT)(self._located)
 
     def out_of_scope(self, asked: ScoringInput) -> str:
-        """Return why the gold answer is not text in the document; empty if it is, or if the document cannot be read."""
+        """Return why an example is not scored, such as a gold answer that is not text in the document.
+
+        The result is empty if the example is scored, or if the document cannot be read.
+        """
         golds, name, evidence = golds_of(asked), _document(asked), self._evidence(asked)
         if golds is None or not name:
             return "there is no gold answer that is text, or no document"
@@ -135,7 +138,7 @@ class SMuDGE(Metric):
         return self._scored(chosen, over, about)
 
     def _scored(self, chosen: dict[float, list[Compared]], over: int, about: Details) -> Score:
-        """Return the score at the first weight of the match; the details also have the score at each weight.
+        """Return the score at the first of the weights (`alphas`); the details have the score at each weight.
 
         The score at a weight is the sum over the chosen pairs, divided by `over`.
         """
@@ -176,7 +179,9 @@ class SMuDGE(Metric):
         return Compared(match, distance, is_found=found.is_located, is_exhaustive=found.is_exhaustive)
 
     def _evidence(self, asked: ScoringInput) -> tuple[int, ...] | None:
-        """Return the pages that hold the answer, from 0; None: the gold is searched for in the whole document."""
+        """Return the numbers, from 0, of the pages that hold the answer; empty if the example has none. Return None if
+        the gold is searched for in the whole document.
+        """
         if not self._rules.is_evidence_needed:
             return None
         return asked.evidence.pages[:_MAX_PAGES] if asked.evidence else ()
@@ -188,7 +193,9 @@ def _document(asked: ScoringInput) -> str:
 
 
 def _chosen(table: list[list[Compared]], alpha: float, *, is_list: bool) -> list[Compared]:
-    """Return the comparisons of the best pairs (see `paired`) at a weight; of alternatives, only of the best pair."""
+    """Return the comparisons of the best pairs (see `paired`) at a weight. If the golds are alternatives, return only
+    that of the best pair.
+    """
     pairs = paired([[each.score(alpha) for each in row] for row in table])
     return [table[gold][part] for gold, part in (pairs if is_list else pairs[:1])]
 

@@ -2,7 +2,8 @@
 are used.
 
 The formulas are the paper's (see `matching`), but numbers are recognised differently. A number may have a sign,
-thousands' commas and a decimal point, and may be part of a sentence; a text with blanks stays a text.
+thousands' commas and a decimal point, and may be part of a sentence. A text without numbers is textual, even with
+blanks.
 """
 
 import re
@@ -44,7 +45,8 @@ def kind_of(text: str) -> Kind:
 
 
 def match_score(gold: str, prediction: str) -> float:
-    """Return a score from 0 to 1 by the kind of the gold. A textual gold gets 0 if the prediction has a number.
+    """Return a score from 0 to 1 by the kind of the gold. If the gold is textual and the prediction has a number, the
+    score is 0.
 
     >>> [round(match_score("up to 12 milligrams", said), 3) for said in ("up to 12 mgs", "up to 1z milligrams")]
     [0.934, 0.0]
@@ -63,9 +65,9 @@ def match_score(gold: str, prediction: str) -> float:
 
 
 def are_equal(gold: Sequence[Number], prediction: Sequence[Number]) -> bool:
-    """Return whether two sequences of numbers are equal, number by number. Empty sequences are not equal.
+    """Return whether two sequences of numbers are equal, number by number. Empty sequences do not count as equal.
 
-    All numbers may also differ by the same power of ten, if it is in `SCALES`.
+    All numbers may differ by the same power of ten, if that is in `SCALES`.
     """
     if not gold or len(gold) != len(prediction):
         return False

@@ -8,10 +8,10 @@ T itself is enough because of the paper's own example: the similarity of `mgs`, 
 be found, because the end of a line and the beginning of the next are rarely neighbours.
 
 All paths grow together, one word at a time. A path is given up as soon as no continuation can be as similar as the best
-path so far, so the best path is never lost. Limits bound the time for any page: the graph has `MAX_NEIGHBOURS` and
-`MAX_WORDS`, the search `MAX_STARTS`, `MAX_EQUAL` and `MAX_UNDER_WAY`. If a search reaches a limit, it keeps the most
-promising paths; its result, like that for a page of more than `MAX_WORDS`, is marked as not exhaustive. Answers of a
-few words stay far below the limits of the search.
+path so far, so the best path is never lost. The time for a page is limited: `MAX_NEIGHBOURS` and `MAX_WORDS` limit the
+graph; `MAX_STARTS`, `MAX_EQUAL` and `MAX_UNDER_WAY` limit the search. If a search reaches one of its limits, it keeps
+only some paths, and the result is marked as not exhaustive. The result for a page of more than `MAX_WORDS` words is
+marked, too. Answers of a few words stay far below the limits of the search.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,17 +29,17 @@ from mmlongbench.metrics.smudge.windows import Letters
 from mmlongbench.metrics.smudge.words import Array, Integers
 
 MAX_UNDER_WAY = 1 << 19
-"""The limit for the number of unfinished paths × the square of the string's letters: 1,310 paths for 20 letters."""
+"""The limit for unfinished paths × the square of the number of letters in the string: 1,310 paths for 20 letters."""
 MAX_EQUAL = 1 << 18
-"""The limit for the number of paths that equal the string so far × the words of the string."""
+"""The limit for the number of paths that equal the string so far × the number of words in the string."""
 MAX_STARTS = 1 << 16
 """The maximum number of words at which paths begin."""
 _FEW_ERRORS = 6
 """Texts with fewer errors than this are searched for first."""
 _NARROW = 16
-"""The number by which a narrow search divides how many unfinished paths are kept."""
+"""The other searches may keep this many times as many unfinished paths as a narrow search (see `_searches`)."""
 _FEWEST = 16
-"""The minimum number of unfinished paths that any search keeps."""
+"""Any search may keep at least this many unfinished paths."""
 _ROUNDING = 1e-6
 """A tolerance in letters, so that rounding does not remove a path that is as similar as the best."""
 Rows = npt.NDArray[np.int32]
@@ -63,7 +63,7 @@ class _Best:
         return _Best(self.similarity, [rows[is_inside[rows[:, 0]]] for rows in self.rows], self.is_exhaustive)
 
     def take(self, similar: Array, rows: Rows) -> None:
-        """Keep the best of some paths if they are as good as those so far."""
+        """Keep the best of some new paths if they are at least as good as the paths so far."""
         top = float(similar.max(initial=0.0))
         if top < self.similarity or (top == self.similarity and not self.rows):
             return
@@ -87,10 +87,11 @@ class Paths:
         self._firsts = np.searchsorted(self._word_of[self._in_order], np.arange(len(self._vocabulary) + 1))
         self._page = np.repeat(np.arange(len(words.pages)), np.diff(words.firsts))
         self._near = np.zeros((len(words), MAX_NEIGHBOURS), np.int32)
-        """For each word of a page whose graph was built: the numbers of its neighbours plus 1, then zeros."""
+        """A row for each word: the numbers of the word's neighbours, each plus 1, then zeros. The row has only zeros
+        until the graph of the page is built."""
         self._is_built = np.zeros(len(words.pages), np.bool_)
         self._is_small = np.diff(words.firsts) <= MAX_WORDS
-        """For each page, whether it has a graph, and not just the order of its words."""
+        """For each page, whether it gets a graph; if not, only words that follow each other are neighbours."""
 
     @property
     def weight(self) -> int:
@@ -98,7 +99,7 @@ class Paths:
         return self._near.nbytes + 3 * self._word_of.nbytes + 128 * len(self._vocabulary)
 
     def best(self, needle: str, pages: Sequence[int]) -> Found:
-        """Return the places of the paths whose text is most similar."""
+        """Return the places of the paths whose text is most similar to the string."""
         own, is_inside = needle.split(), np.isin(self._letters.words.pages, pages)
         return self._found(self._equal(own, is_inside) or self._similar(needle, own, is_inside))
 
@@ -170,7 +171,7 @@ class Paths:
             front = extend(front.taken(paths[kept]), nodes[kept], self._letters, string)
 
     def _alike(self, word: str) -> Mask:
-        """Return which words resemble a word by T or more."""
+        """Return, for each word of the document, whether its similarity to a given word is at least T."""
         try:
             from rapidfuzz.distance import Levenshtein
             from rapidfuzz.process import cdist
@@ -189,11 +190,11 @@ class Paths:
         return bool(self._is_small[self._page[words]].all())
 
     def _pages_of(self, words: Integers | Mask) -> Mask:
-        """Return which pages contain any of some words."""
+        """Return, for each page, whether it contains any of some words."""
         return np.bincount(self._page[words], minlength=len(self._is_built)) > 0
 
     def _steps(self, rows: Rows) -> tuple[Integers, Integers]:
-        """Return every possible next step of paths: the number of the path, and the word."""
+        """Return every possible next step of paths in two arrays: the index of the path, the number of the word."""
         pages = self._page[rows[:, -1]]
         for page in np.unique(pages[~self._is_built[pages]]).tolist():
             words = self._letters.words
@@ -208,11 +209,11 @@ class Paths:
 
 
 def _searches(length: int) -> Iterator[tuple[float, int]]:
-    """Yield the searches for a string, to be run until one is exhaustive and finds something.
+    """Yield the searches for a string as (similarity to exceed, maximum number of unfinished paths), in their order.
 
-    Each is (similarity to exceed, number of unfinished paths to keep). The first finds texts with few errors, and is
-    quick if the pages have no such text. A narrow search keeps few paths; with its best path, the last search can give
-    up most other paths and so be exhaustive.
+    The first search finds texts with few errors, and is quick if the pages have no such text. The second is narrow: it
+    keeps few paths. With the best path of the narrow search, the last search can give up most other paths and so be
+    exhaustive. The first search is left out for short strings, the narrow search for long strings.
     """
     most = max(_FEWEST, MAX_UNDER_WAY // length**2)
     if 1 - _FEW_ERRORS / length > LEAST_SIMILARITY:

@@ -12,9 +12,9 @@ from mmlongbench.metrics.smudge.words import Array, Integers, Words
 LEAST_SIMILARITY = 0.3
 """A string is located in a document only if something resembles it more than this (the paper's T)."""
 MAX_PLACES = 1024
-"""How many equally similar places are compared at most; those on the first pages are kept."""
+"""The maximum number of equally similar places that are compared; the places on the first pages are kept."""
 _CHUNK = 512
-"""How many places are compared with all others at once."""
+"""How many places of the gold are compared at once with all places of the prediction on the page."""
 
 
 class Place(NamedTuple):
@@ -31,7 +31,7 @@ class Found:
     """The places where a string, or the text that is most similar to it, was found."""
 
     similarity: float = 0.0
-    """The similarity: 1 if the string itself was found; 0 if nothing was."""
+    """The similarity of the found text to the string: 1 if the string itself was found, 0 if nothing was found."""
     pages: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
     """The page of each place, ascending."""
     points: Array = field(default_factory=lambda: np.zeros((0, 2)))
@@ -51,7 +51,7 @@ class Found:
 
 
 def found_at(similarity: float, places: Iterable[Place], *, is_exhaustive: bool = True) -> Found:
-    """Return what was found at some places; each place counts once, and the first `MAX_PLACES` by page are kept."""
+    """Return a result with the given places; each place counts once, and the first `MAX_PLACES` by page are kept."""
     there = sorted(set(places))
     kept = there[:MAX_PLACES]
     pages, points = np.array([place.page for place in kept], np.int64), np.array([place[1:] for place in kept])
@@ -60,16 +60,16 @@ def found_at(similarity: float, places: Iterable[Place], *, is_exhaustive: bool 
 
 
 class Locator(Protocol):
-    """Finds strings, given as words (see `split`), in one document."""
+    """Finds strings in one document. A string is given as its words (see `split`), with single blanks between them."""
 
     def best(self, needle: str, pages: Sequence[int]) -> Found:
-        """Return where on some pages the text most similar to a string is, if it resembles the string by more
-        than `LEAST_SIMILARITY`.
+        """Return the places, on some pages, of the text that is most similar to a string. There are no places if the
+        similarity is not above `LEAST_SIMILARITY`.
         """
         ...
 
     def best_near(self, needle: str, pages: Sequence[int]) -> Found:
-        """Return what `best` returns, but nothing if other pages of the document have a more similar text."""
+        """Return what `best` returns, but no places if another page of the document has a more similar text."""
         ...
 
 
@@ -87,7 +87,9 @@ def _places(pages: Integers, points: Array) -> list[Place]:
 
 
 def distance_between(gold: Found, prediction: Found) -> float:
-    """Return the smallest distance between places of the two on one page, from 0 to 1; 1 if no page has both."""
+    """Return the smallest distance, at most 1, between a place of the gold and a place of the prediction on the same
+    page; 1 if no page has both.
+    """
     least = 1.0
     for page in np.intersect1d(gold.pages, prediction.pages).tolist():
         golds: Array = gold.points[gold.pages == page]

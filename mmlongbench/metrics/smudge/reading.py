@@ -1,4 +1,6 @@
-"""Finds a string among words in reading order: a run of words that equals it, else the most similar run."""
+"""Finds a string among words in reading order: the runs of words that equal the string or, without such runs, the most
+similar runs.
+"""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -10,7 +12,8 @@ from mmlongbench.metrics.smudge.windows import Letters, best_runs
 from mmlongbench.metrics.smudge.words import Words
 
 MAX_LETTERS = 512
-"""A longer string is only searched for exactly: no answer from a document is so long."""
+"""The maximum characters of a string for which similar text is searched for. For a longer string, only equal text is
+searched for; no answer from a document is so long."""
 
 
 class Reading:
@@ -32,7 +35,7 @@ class Reading:
         return found_at(best.similarity, _middles(words, spans))
 
     def best_near(self, needle: str, pages: Sequence[int]) -> Found:
-        """Return what `best` returns, or nothing if a run on another page is more similar."""
+        """Return what `best` returns, but no places if a run on another page is more similar."""
         found = self.best(needle, pages)
         if not found.is_located or found.similarity == 1:
             return found
@@ -44,7 +47,7 @@ class Reading:
         return Found() if is_better else found
 
     def _ranges(self, pages: Sequence[int]) -> list[range]:
-        """Return the words of some pages."""
+        """Return the numbers of the words of some pages, a range for each page."""
         return [self._letters.words.range_of(page) for page in pages]
 
 

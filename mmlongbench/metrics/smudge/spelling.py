@@ -1,7 +1,8 @@
-"""Compares the texts of unfinished paths with a string: edit distances of many paths at once, with one bit a letter.
+"""Compares the texts of unfinished paths with a string. The edit distances of many paths are computed at once.
 
 The table of distances between a path's text and the string has a row for each letter of the string. Only its last
-column is kept: the differences between rows (see `windows.advance`), and the distance to the whole string.
+column is kept: the differences between neighbouring rows as bits (see `windows.advance`), and the distance to the whole
+string.
 """
 
 from dataclasses import dataclass, replace
@@ -42,7 +43,7 @@ class Front:
     minus: Bits
 
     def taken(self, paths: Integers) -> "Front":
-        """Return some of the paths, in this order."""
+        """Return the paths with the given indices, in the order of the indices."""
         return Front(
             self.rows[paths], self.lengths[paths], self.errors[paths], self.plus[:, paths], self.minus[:, paths]
         )

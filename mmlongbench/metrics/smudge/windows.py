@@ -34,7 +34,7 @@ class Best:
     runs: list[tuple[int, int]] = field(default_factory=list)
 
     def take(self, similarities: npt.NDArray[np.float64], lanes: Integers, ends: Integers) -> None:
-        """Keep the best of some runs if they are as good as those so far."""
+        """Keep the best of some new runs if they are at least as good as the runs so far."""
         top = float(similarities.max())
         if top < self.similarity or (top == self.similarity and not self.runs):
             return

@@ -1,10 +1,11 @@
-"""Words that a user provides instead of a PDF's own, from any OCR: lines of JSON, one word a line.
+"""A file of words that a user provides in place of the words of PDFs, for example from an OCR. Each line is a JSON
+object with one word.
 
     {"document": "report", "page": 0, "text": "Total", "box": [72, 90, 101.5, 102], "size": [612, 792]}
 
 `document` is the release's name of the document (`doc_name`), `page` counts from 0 in the whole document, `box` is
-left, top, right, bottom in any unit, and `size` the page's width and height in the same unit. Lines of one page are in
-reading order.
+left, top, right, bottom in any unit, and `size` is the page's width and height in the same unit. Lines of one page are
+in reading order.
 """
 
 import math

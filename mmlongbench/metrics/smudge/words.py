@@ -16,7 +16,7 @@ Array: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]
 
 MAX_WORDS = 2_000_000
-"""The maximum words of one document; a larger one is refused."""
+"""The maximum words of one document; a document with more is refused."""
 _THOUSANDS = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
 _BEFORE = "([{\"'“‘«"
 _AFTER = ".,;:!?)]}\"'”’»"
@@ -34,9 +34,10 @@ class Word(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The words of a document in reading order; a page is ` word word … word ` and a line break."""
+    """The words of a document in reading order."""
 
     text: str
+    """All words: a line ` word word … word ` for each page that has words."""
     starts: Integers
     """The position in the text where each word begins."""
     ends: Integers
@@ -46,7 +47,7 @@ class Words:
     pages: Integers
     """The pages that have words, ascending."""
     firsts: Integers
-    """The first word of each page, and at the end the number of all words."""
+    """The number of the first word of each page, and at the end how many words there are."""
 
     def __len__(self) -> int:
         """The number of words."""
@@ -85,7 +86,7 @@ def split(text: str) -> list[str]:
 
 
 def words_of(source: Iterable[Word], name: str) -> Words:
-    """Make a document's words searchable; words of a page are put together, in the order in which they come.
+    """Make a document's words searchable. Words are sorted by page; the words of a page keep their order.
 
     Raises:
         SourceError: there are too many words.
