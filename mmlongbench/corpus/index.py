@@ -21,7 +21,7 @@ _STARTS = "starts"
 
 
 class IndexWriter:
-    """Collects runs (neighbouring rows of one document) in temporary files on disk, and sorts them at the end."""
+    """Collects runs (neighbouring rows of one document) in temporary files on disk; `writing` sorts them at the end."""
 
     def __init__(self, spools: dict[str, BinaryIO]) -> None:
         self._spools = spools
@@ -50,8 +50,8 @@ class IndexWriter:
 
 @contextmanager
 def writing(folder: Path, spool: Path) -> Iterator[IndexWriter]:
-    """Write an index. Temporary files go to `spool`; if the block ends without an error, the sorted index is written to
-    `folder`.
+    """Write an index. Temporary files go to `spool`; if the `with` block has no error, the sorted index is then written
+    to `folder`.
     """
     names = [_STARTS, *(f"{table}.{part}" for table in _TABLES for part in ("keys", "values"))]
     spool.mkdir(parents=True)

@@ -85,7 +85,7 @@ def detect(source: str) -> Format:
 
 
 _LINES = 10
-"""How many lines of a file are read to find its format; one of them may be broken."""
+"""How many lines of a file are read to find its format; with more than one, a broken line does not hide it."""
 _SAVED = ("state.json", "dataset_dict.json")
 """The files that `datasets` writes into a folder when it saves a dataset."""
 

@@ -54,7 +54,7 @@ class TableWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Write the rows that are held."""
+        """Write the rows that are not written yet."""
         import pyarrow as pa
 
         if self._rows:

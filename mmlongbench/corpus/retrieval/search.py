@@ -27,8 +27,8 @@ class Search:
         self._rankings = rankings
 
     def find(self, text: str, chosen: NegativeFilter) -> Found:
-        """Rank passages by a text, and return those that the filter admits. The others, which answer the question or
-        name its entity, for example, are counted by reason.
+        """Rank passages by a text, and return those that the filter admits. The other
+        passages, for example those that answer the question, are counted by reason.
 
         `chosen` is the filter of the question; it has not admitted any passage yet.
         """

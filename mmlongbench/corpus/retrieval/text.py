@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 LONGEST_WORD = 255
-"""The maximum length of a word in a search; an index limits the length of its words."""
+"""A longer word is cut to this length for a search, because an index limits the length of its words."""
 WORDS_IN_SHINGLE = 5
 TEXTS_KEPT = 20_000
-"""How many texts' forms are kept for the next question; each takes about 3 kB if passages have a hundred words."""
+"""For how many texts the forms are kept for the next question; a text of a hundred words takes about 3 kB."""
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _ARTICLES_AND_POSSESSIVES = frozenset({"a", "an", "the", "s"})
@@ -74,7 +74,7 @@ def _is_zero_width(character: str) -> bool:
 
 
 def _folded(character: str) -> str:
-    """Return a character in lower case without marks; empty for one without width, like a soft hyphen."""
+    """Return a character in lower case, without accents; empty for a character without width, like a soft hyphen."""
     parts = unicodedata.normalize("NFKD", character).lower()
     return "".join(_LETTERS.get(part, part) for part in parts if not (_is_mark(part) or _is_zero_width(part)))
 
@@ -84,8 +84,8 @@ def _bare(character: str) -> str:
 
 
 def _apart(character: str) -> str:
-    """Return a folded character; a symbol or a raised digit gets spaces around it, so that it stays a word by
-    itself.
+    """Return a character as `_folded` does, but with spaces around a symbol or a raised digit, which stays a word by
+    itself. "&" becomes "and".
     """
     is_joined = not unicodedata.category(character).startswith(("S", "No"))
     return " and " if character in "&＆" else _folded(character) if is_joined else f" {_folded(character)} "
@@ -137,12 +137,14 @@ def contains(text: str, answer: str) -> bool:
 
 
 def _glued(text: str) -> str:
-    """Return a text normalised, but with decimal points."""
+    """Return the normalised text, but keep decimal points."""
     return normalise(_INNER.sub(_POINT, _COMMAS.sub(lambda found: found.group().replace(",", ""), text)))
 
 
 def _spaced(text: str) -> str:
-    """Return words with single spaces, decimal points, and numbers in one spelling: 3,000.0km as 3000 km."""
+    """Return the words of a text with single spaces. Decimal points stay, and each number gets one spelling: 3,000.0km
+    becomes 3000 km.
+    """
     words = text.translate(_AS_WORDS)
     if not _DIGIT.search(words):
         return " ".join(words.split())

@@ -156,7 +156,7 @@ def _last_brackets(text: str) -> str:
 def _json_list(text: str) -> list[object] | None:
     try:
         values: object = json.loads(text)
-    except (ValueError, RecursionError):  # a number has too many digits, or lists are nested too deeply
+    except (ValueError, RecursionError):  # no JSON, or numbers that are too long, or lists that are nested too deeply
         return None
     return values if isinstance(values, list) else None
 

@@ -46,7 +46,7 @@ class Compared:
     match: float
     distance: float
     is_found: bool
-    """Whether the prediction is on a page that the gold is on."""
+    """Whether the prediction was found on a page where the gold was found."""
     is_exhaustive: bool = True
     """Whether the search was complete, not cut by a limit."""
 

@@ -1,4 +1,4 @@
-"""Finds the run of words that is most similar to a string by edit distance, among all runs; exact, without heuristics.
+"""Finds the run of words that is most similar to a string by edit distance. All runs are searched; the result is exact.
 
 Every word at which a run may begin is a lane, and all lanes advance by one character at a time. Myers' bit vectors (in
 Hyyrö's form for several machine words) give the distance of the needle to every run in one pass, so time grows with

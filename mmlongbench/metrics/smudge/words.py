@@ -97,7 +97,7 @@ def words_of(source: Iterable[Word], name: str) -> Words:
         found += ((word.page, piece, word.box) for piece in split(word.text))
         if len(found) > MAX_WORDS:
             raise SourceError(Fault("words-of-a-document", f"at most {MAX_WORDS} words", "more", name))
-    found.sort(key=lambda each: each[0])  # stable
+    found.sort(key=lambda each: each[0])  # the words of a page keep their order
     return _laid(found)
 
 
@@ -106,7 +106,7 @@ def _laid(found: list[tuple[int, str, tuple[float, float, float, float]]]) -> Wo
     lengths = np.array([len(piece) for _, piece, _ in found], np.int64)
     pages, firsts = np.unique(numbers, return_index=True)
     turned = np.searchsorted(pages, numbers) if len(found) else numbers
-    # a blank before each word; before the first of a page also the blank and the line break that end the page before
+    # each word follows a blank; the first word of a page also follows the blank and line break that end the last page
     starts = np.cumsum(lengths + 1) - lengths + 2 * turned
     bounds = [*firsts.tolist(), len(found)]
     text = "\n".join(
