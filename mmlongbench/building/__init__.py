@@ -1,3 +1,3 @@
-"""Building a release: stages of independent shards in one table, a working folder, and executors that run shards in
-processes.
+"""Builds a release. One table lists the stages, each of which has independent shards. Executors run the shards in
+processes, and a working folder keeps the results.
 """

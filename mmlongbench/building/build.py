@@ -32,8 +32,8 @@ from mmlongbench.release.lock import Lock, LockedFile, read_lock, versions
 _Manifest: TypeAlias = Sequence[Mapping[str, object]]
 """The resolved manifest: its datasets in order."""
 _SOURCES = dict.fromkeys(("source", "source_sha256", "corpus", "errata", "reranker_sha256"))
-"""The keys of a resolved dataset whose values depend on its sources. To compare only the other keys, the values of
-these are replaced by None."""
+"""The keys of a resolved dataset whose values depend on its sources, each with the value None. To compare all other
+keys of two datasets, these values are put into both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Built:
     lock: Lock
     """The contents of the release: files, counts, versions."""
     was_complete: bool
-    """Whether the release was already there, made from the same manifest and sources."""
+    """Whether nothing was built, because the folder already had the release of the same manifest and sources."""
     notes: tuple[str, ...] = ()
     """What a user must know about the manifest, one sentence each."""
 
@@ -92,7 +92,7 @@ def notes_on(manifest: Manifest) -> list[str]:
 
 
 def plan_build(manifest: Manifest, build_dir: BuildDir, executor: Executor) -> list[DatasetPlan]:
-    """Find and fingerprint the sources, and save the plan; if a plan was saved before, check that it is the same."""
+    """Find and fingerprint the sources, and save the plan; refuse a folder that has a different plan already."""
     check_manifest(manifest)
     load_interrupted_plan(build_dir)  # refuses a plan of another version before anything is changed
     plans = plan_datasets(manifest, build_dir, executor.progress)
@@ -111,7 +111,9 @@ def do_stages(plans: list[DatasetPlan], session: Session, executor: Executor, *,
 
 
 def _complete(manifest: Manifest, build_dir: BuildDir, executor: Executor) -> Built:
-    """Return a finished release if it has this manifest and these versions and is intact; nothing in it is changed."""
+    """Return a finished release without changing it; refuse one that differs in manifest, sources or versions, or is
+    damaged.
+    """
     try:
         lock = read_lock(build_dir.out)
         _same(
@@ -127,16 +129,16 @@ def _complete(manifest: Manifest, build_dir: BuildDir, executor: Executor) -> Bu
 
 
 def _go_on(plans: list[DatasetPlan], build_dir: BuildDir) -> None:
-    """Save the plan, or check that the saved one is the same, so that two builds are never mixed.
+    """Save the plan, or refuse a folder that has a different plan already, so that two builds are never mixed.
 
     Raises:
-        BuildError: the folder holds a build of another manifest, or by other versions.
+        BuildError: the folder holds a build of another manifest or of other sources, or one made with other versions.
 
     """
     before = load_interrupted_plan(build_dir)
     if before is None:
         build_dir.discard_all()
-        if build_dir.plan.is_file():  # the plan is damaged; if no plan was saved, no build made anything here
+        if build_dir.plan.is_file():  # the plan is damaged; a build makes nothing before it saves a plan
             _discard_made(build_dir.out)
         save_plans(plans, build_dir)
         return
@@ -158,7 +160,7 @@ def _discard_made(out: Path) -> None:
 
 
 def _same_versions(before: object, what: str, out: Path) -> None:
-    """Refuse a release or an unfinished build that other versions of the packages made: their bytes may differ."""
+    """Refuse a release or an unfinished build of other versions of the packages, because its bytes may differ."""
     there = before if isinstance(before, dict) else {}
     now = versions()
     for name in (name for name in now if there.get(name) != now[name]):
@@ -183,7 +185,7 @@ def _whole(files: Mapping[str, LockedFile], out: Path) -> None:
 @contextmanager
 def _locked(out: Path) -> Iterator[BuildDir]:
     """Hold the lock of a folder while a release is built in it. A build that fails before it saves a plan removes the
-    folders that it made, unless it has begun a corpus.
+    folders that it made, unless it has begun to build a corpus.
     """
     build_dir, new = _usable(out)
     with file_lock(build_dir.root / "claims" / "build", f"the release {out}"):
@@ -200,8 +202,8 @@ def _locked(out: Path) -> Iterator[BuildDir]:
 
 
 def _usable(out: Path) -> tuple[BuildDir, list[Path]]:
-    """Make the folder to build in, and return it with the folders that did not exist before. The folder is new or
-    empty, or holds an interrupted build or a finished release.
+    """Make the folder to build in. Return it, and the folders that did not exist before. Refuse a folder that is not
+    empty and holds neither a build of mmlongbench nor a finished release.
     """
     out = resolved(out)
     try:

@@ -1,6 +1,7 @@
 """The working folder of a build, where shards leave their results. All state of a build is on disk.
 
-A shard is done when its result file is there. The folder is inside the release and is removed once the lock is written.
+A shard is done when its result file is there and complete. The working folder is inside the folder of the release, and
+is removed once the lock is written.
 """
 
 import hashlib
@@ -63,7 +64,7 @@ class _End(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     bytes: int
-    """The size in bytes of all lines before it."""
+    """The size in bytes of all lines before this one."""
     sha256: str
 
 
@@ -107,7 +108,9 @@ class BuildDir:
         return end.sha256 if end else ""
 
     def write(self, shard: Shard, lines: Iterable[Line]) -> None:
-        """Write a shard's result as lines of JSON; a last line has the length and hash of the others."""
+        """Write a shard's result as lines of JSON; one more line at the end has the size and hash of the lines before
+        it.
+        """
         write_whole(self.result(shard), _ended(to_json(to_fields(line)) for line in lines))
 
     def read(self, shard: Shard, kind: TypeAdapter[LineT]) -> Iterator[LineT]:
@@ -138,7 +141,7 @@ class BuildDir:
         """Return the line of a shard's result that begins at byte `start`.
 
         Raises:
-            BuildError: no line begins there; the result is removed, and the shard is no longer done.
+            BuildError: the result has no line there; the result is removed, and the shard is no longer done.
 
         """
         path = self.result(shard)
@@ -150,7 +153,7 @@ class BuildDir:
             raise self._damaged(path) from error
 
     def last(self, shard: Shard, kind: TypeAdapter[LineT]) -> LineT:
-        """Return the last line that a stage wrote into a shard's result, without reading the lines before it."""
+        """Return the last line of a shard's result, not counting the `_End`; the lines before it are not read."""
         path = self.result(shard)
         end = self._content(path)
         if end is None:
@@ -166,7 +169,7 @@ class BuildDir:
         """Return the only line of a type in a shard's result.
 
         Raises:
-            BuildError: there is none, or more than one; the result is removed, and the shard is no longer done.
+            BuildError: there is no such line, or more than one; the result is removed, and the shard is no longer done.
 
         """
         found = [line for line in self.read(shard, kind) if isinstance(line, wanted)]
@@ -190,7 +193,9 @@ class BuildDir:
             shutil.rmtree(self.root / each / dataset, ignore_errors=True)
 
     def _content(self, path: Path) -> _End | None:
-        """Return the length and hash of a complete result's content; None if the result is incomplete or missing."""
+        """Return the last line of a result, with the size and hash of the other lines; None if the result is incomplete
+        or missing.
+        """
         try:
             with path.open("rb") as file:
                 size = file.seek(0, os.SEEK_END)
@@ -222,5 +227,5 @@ class BuildDir:
         return BuildError(f"{path}: was damaged or changed, and was removed; run the command again to continue")
 
     def lock_shard(self, shard: Shard) -> AbstractContextManager[None]:
-        """Hold the lock for writing a shard."""
+        """Return a context that holds the lock of a shard, so that only one process writes its result."""
         return file_lock(self.root / "claims" / f"{shard}".replace("/", "--"), f"shard {shard} of {self.out}")

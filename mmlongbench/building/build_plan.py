@@ -52,16 +52,16 @@ class DatasetPlan:
     spec: DatasetSpec
     sources: dict[str, Path]
     fingerprints: dict[str, SourceFingerprint]
-    """Files, bytes and sha256 of each source."""
+    """The number of files, the bytes and the SHA-256 of each source, by its name."""
     documents: dict[str, DocumentFile]
     """The documents that are used, by the names of their folders in the release."""
     refused: dict[str, Fault]
-    """Why documents are not used, by id: they are excluded, too large, ambiguous or cannot be read."""
+    """Why each of the other documents is not used, by id: it is excluded, too large, ambiguous or unreadable."""
     tokenizer: dict[str, str]
-    """The tokenizer's name and sha256."""
+    """The `name` and the `sha256` of the tokenizer."""
     corpus: CorpusPlan | None = None
     errata: str | None = None
-    """SHA-256 of the corrections; None without corrections."""
+    """SHA-256 of the file of corrections; None without corrections."""
     files: tuple[SourceFile, ...] = ()
     """The fingerprinted files; a saved plan keeps them in a separate file (`save_source_files`)."""
 
@@ -119,7 +119,7 @@ def _plan_dataset(
 
 
 def _read_to_plan(spec: DatasetSpec, sources: Mapping[str, Path], articles: Path | None) -> Iterator[Path]:
-    """Yield the files that planning reads more than once; they must not change while it runs."""
+    """Yield the files that planning reads more than once; they must not change in between."""
     for source in sources.values():
         yield from files_of(source)
     if articles:
@@ -161,7 +161,7 @@ def _read_plan(
 
 
 def _other_files(spec: DatasetSpec, corpus: CorpusPlan | None, progress: Progress) -> Iterator[SourceFile]:
-    """Yield the other files that the bytes of the release depend on; the sources are not among them."""
+    """Yield the files that the bytes of the release depend on, apart from the sources."""
     from mmlongbench.corpus.info import INDEX
 
     found: dict[str, Iterable[Path]] = {}
@@ -183,7 +183,7 @@ def _other_files(spec: DatasetSpec, corpus: CorpusPlan | None, progress: Progres
 
 
 def _corpus_tables(folder: Path) -> list[Path]:
-    """Return the files of a corpus besides its index."""
+    """Return the files with a corpus's description and its passages."""
     from mmlongbench.corpus.info import INFO, PASSAGES
 
     return [folder / INFO, folder / PASSAGES]
@@ -191,7 +191,7 @@ def _corpus_tables(folder: Path) -> list[Path]:
 
 @contextmanager
 def _source_errors(spec: DatasetSpec) -> Iterator[None]:
-    """Turn the error of a source file that cannot be read into one that names the file."""
+    """Turn an OSError about a source file into a SourceError that names the file and the dataset."""
     try:
         yield
     except OSError as error:
@@ -266,7 +266,7 @@ class SavedDataset:
 
     plan: DatasetPlan
     public: dict[str, Any]
-    """What decides the release's bytes (`DatasetPlan.public`)."""
+    """Everything that decides the release's bytes, as `DatasetPlan.public` returned it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +288,7 @@ class SavedPlan:
 
     @property
     def public(self) -> list[dict[str, Any]]:
-        """Return what decides the release's bytes, for each dataset in order."""
+        """Return `SavedDataset.public` of each dataset, in order."""
         return [each.public for each in self.datasets]
 
 
@@ -298,7 +298,7 @@ _SAVED = TypeAdapter(SavedPlan)
 def load_interrupted_plan(build_dir: BuildDir) -> SavedPlan | None:
     """Return the plan that an interrupted build has saved; None if there is none or it is damaged.
 
-    The build may have been moved to another folder since.
+    The folder of the build may have been moved since the plan was saved.
 
     Raises:
         BuildError: the plan has the format of an earlier or later version.
@@ -348,7 +348,9 @@ def save_plans(plans: list[DatasetPlan], build_dir: BuildDir) -> None:
 
 
 def save_page_seconds(build_dir: BuildDir, seconds: Mapping[str, float]) -> None:
-    """Change the time limits of pages in a saved plan; `seconds` has them by dataset. No byte depends on them."""
+    """Change the time limits of pages in a saved plan; `seconds` has the new limit of each dataset, by name. No byte of
+    a release depends on these limits.
+    """
     saved = load_interrupted_plan(build_dir)
     if saved is None:
         return
@@ -358,7 +360,7 @@ def save_page_seconds(build_dir: BuildDir, seconds: Mapping[str, float]) -> None
 
 
 def _within(plan: DatasetPlan, seconds: Mapping[str, float]) -> DatasetPlan:
-    """Return a plan with another time limit for pages, in seconds."""
+    """Return a plan with the time limit that `seconds` has for its dataset; without one, the limit stays as it is."""
     limit = seconds.get(plan.spec.name, plan.spec.limits.seconds_a_page)
     limits = replace(plan.spec.limits, seconds_a_page=limit)
     return replace(plan, spec=plan.spec.model_copy(update={"limits": limits}))

@@ -68,13 +68,13 @@ class Dataset:
         return placements_of(self.spec, self.builder)
 
     def close(self) -> None:
-        """Save and close the prices; after that nothing can be packed."""
+        """Save the kept token counts and close their file; after that nothing can be packed."""
         if self.prices:
             self.prices.close()
 
 
 def open_dataset(plan: DatasetPlan, build_dir: BuildDir, files: SourceFiles) -> Dataset:
-    """Open a dataset; its documents must have been read."""
+    """Open a dataset whose documents stage is done."""
     name, negatives = plan.spec.name, KnownNegatives(build_dir, plan.spec.name)
     sources = _sources(plan, build_dir, files, negatives)
     counter = plan.spec.counter.open()

@@ -99,7 +99,7 @@ def _errata(
 
 
 def _documents(plan: DatasetPlan, asked: set[str], progress: Progress) -> Documents:
-    """Return the documents of the rows, with the texts of their pages."""
+    """Return the documents whose ids are in `asked`, with the texts of their pages."""
     documents, faults, limits = {}, dict(plan.refused), plan.spec.limits
     texts: dict[str, tuple[str, ...]] = {}
     files = [file for file in plan.documents.values() if file.id in asked]

@@ -18,9 +18,9 @@ from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.model import DatasetSpec
 
 MAX_TABLES = 1000
-"""If a source has at most this many files besides documents, each shard compares all of them. In a larger source, a
-picture is compared when it is read. The other files are compared in each shard or, if they too are more than this many,
-in each stage."""
+"""The maximum number of files of a source that each shard compares with their fingerprints; documents do not count. If
+a source has more files, a picture is compared only when it is read. If it has more files even without pictures, these
+are compared in each stage instead of each shard (`when_compared`)."""
 _PICTURES = frozenset((".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"))
 """Endings of picture files. A picture is read by its name, so it can be compared at that time."""
 
@@ -55,11 +55,11 @@ class Fingerprints:
     """The result of reading the sources of a dataset once."""
 
     by_source: dict[str, SourceFingerprint]
-    """Files, bytes and sha256 of each source."""
+    """The number of files, the bytes and the SHA-256 of each source, by its name."""
     documents: dict[str, DocumentFile]
     """The documents that are used, by the names of their folders in the release."""
     refused: dict[str, Fault]
-    """Why documents are not used, by id: they are excluded, too large, ambiguous or cannot be read."""
+    """Why each of the other documents is not used, by id: it is excluded, too large, ambiguous or unreadable."""
     files: tuple[SourceFile, ...]
 
 
@@ -116,7 +116,9 @@ def parts_of(document: Pages) -> tuple[Path, ...]:
 
 
 def _refused(spec: DatasetSpec, documents: Mapping[str, Pages | Fault]) -> dict[str, Fault]:
-    """Return why documents are refused without being read, by id: they are excluded, faulty or too large."""
+    """Return the faults of documents that can be refused before any file is hashed, by id. Such a document is excluded
+    or too large, or the reader gave its fault.
+    """
     if unknown := [id for id in spec.exclude if id not in documents]:
         hint = nearest(unknown[0], documents)
         raise ManifestError(f"dataset {spec.name!r}: exclude: there is no document {unknown[0]!r}{hint}")
@@ -133,7 +135,7 @@ def _refused(spec: DatasetSpec, documents: Mapping[str, Pages | Fault]) -> dict[
 
 
 def _oversized(spec: DatasetSpec, document: Pages | Fault) -> dict[Path, Fault]:
-    """Return the fault of each file of a document that is larger than `limits.bytes`, by path."""
+    """Return a fault for each file of a document, by path, if the file is larger than `limits.bytes`."""
     if isinstance(document, Fault):
         return {}
     fault_of = oversized if isinstance(document, Path) else oversized_page
@@ -142,8 +144,8 @@ def _oversized(spec: DatasetSpec, document: Pages | Fault) -> dict[Path, Fault]:
 
 
 def _hashes(spec: DatasetSpec, paths: list[Path], parts: set[Path], progress: Progress) -> dict[Path, Hashed]:
-    """Hash every file. A file of a document gets `UNREADABLE` instead of a hash if it cannot be read; any other file
-    then raises an error.
+    """Hash every file. If a file of a document cannot be read, it gets `UNREADABLE` instead of a hash. If any other
+    file cannot be read, raise an error.
     """
     hashes = {}
     with progress.bar(f"{spec.name}: fingerprints", len(paths)) as advance:
@@ -162,7 +164,7 @@ def _readable(found: Hashed | OSError) -> Hashed:
 def _documents(
     documents: Mapping[str, Pages], names: Mapping[str, str], hashes: Mapping[Path, Hashed]
 ) -> tuple[dict[str, DocumentFile], dict[str, Fault]]:
-    """Return the documents by folder name, and the faults of those that cannot be read by id."""
+    """Return the readable documents, by the names of their folders, and the faults of the others, by id."""
     listed, refused = {}, {}
     for id, found in sorted(documents.items()):
         parts = [hashes[file].sha256 if file in hashes else "" for file in parts_of(found)]
@@ -176,8 +178,8 @@ def _documents(
 
 
 def _of_source(path: Path, files: list[Path], hashes: Mapping[Path, Hashed]) -> SourceFingerprint:
-    """Return the fingerprint of a source. The `sha256` of a folder is that of a list of its files, with the hash and
-    the path of each.
+    """Return the fingerprint of a source. The `sha256` of a folder is the hash of a list, which has the hash and the
+    path of each file.
     """
     size = sum(found.stat().st_size for found in files)
     if path.is_file():
@@ -202,7 +204,7 @@ def _source_files(
 
 
 def when_compared(paths: Sequence[Path]) -> dict[Path, Compared]:
-    """Return when each file is compared, for the files of a source that are not part of a document."""
+    """Return when each of some files is compared (see `MAX_TABLES`); files of documents must not be among them."""
     if len(paths) <= MAX_TABLES:
         return dict.fromkeys(paths, Compared.EACH_SHARD)
     tables = {path for path in paths if path.suffix.lower() not in _PICTURES}

@@ -74,7 +74,9 @@ def finish(plans: list[DatasetPlan], session: Session, executor: Executor) -> Lo
 
 
 def _counts(plan: DatasetPlan, session: Session, cells: dict[str, CellCounts]) -> DatasetCounts:
-    """Return the counts of a dataset, and the documents that were renamed or could not be used."""
+    """Return what the lock says about a dataset: its counts, its renamed and refused documents, its errata and its
+    licence.
+    """
     dataset = session.dataset(plan.spec.name)
     rows = session.build_dir.only(questions_shard(plan.spec.name), QUESTIONS, RowCounts)
     parts: dict[str, Any] = {"errata": _errata(plan)} if plan.spec.errata else {}
@@ -105,19 +107,23 @@ def _corpus(plan: CorpusPlan) -> CorpusCounts:
 
 
 def _images_by_dpi(plan: DatasetPlan) -> dict[str, int]:
-    """Return how many documents the source has as page images, by DPI; images of unknown DPI are not counted."""
+    """Return how many documents the source has as page images, by DPI; documents of unknown DPI are not counted."""
     found = Counter(str(file.pages.dpi) for file in plan.documents.values() if isinstance(file.pages, PageImages))
     return {dpi: count for dpi, count in sorted(found.items()) if dpi != "None"}
 
 
 def _errata(plan: DatasetPlan) -> dict[str, object]:
-    """Return the errata with their sources, by row id. `QuestionCounts.repaired` and the rejects show their effect."""
+    """Return the errata with their sources, by row id. `QuestionCounts.repaired` and the rejects show the effect of the
+    errata.
+    """
     errata = load_errata(plan.spec.errata) if plan.spec.errata else {}
     return {id: erratum.model_dump(mode="json", exclude_defaults=True) for id, erratum in sorted(errata.items())}
 
 
 def _classes(found: ImageClasses) -> ClassCounts:
-    """Return the splits, their counts by domain, and the classes that only one split has."""
+    """Return the names of the two splits. For each domain, return the counts of both splits, and the classes that only
+    one split has.
+    """
     domains: dict[str, list[ImageClass]] = {}
     for each in found.classes.values():
         domains.setdefault(each.domain, []).append(each)
@@ -143,8 +149,8 @@ def _images(plan: DatasetPlan, session: Session) -> dict[str, LockedFile]:
 
 
 def _write_negatives(plan: DatasetPlan, session: Session) -> Iterator[str]:
-    """Write how many hard negatives each query has, and how many passages were rejected, by reason; yield the path of
-    the file. Without a corpus, nothing is written.
+    """Write a line for each query: how many hard negatives it has, and how many passages were rejected, by reason.
+    Yield the path of the file. Without a corpus, write and yield nothing.
     """
     if plan.corpus:
         path = f"{ITEMS}/{plan.spec.name}.negatives.jsonl"
@@ -159,7 +165,7 @@ def _searched(plan: DatasetPlan, session: Session) -> Iterator[FoundNegatives]:
 
 
 def _negatives(plan: DatasetPlan, session: Session) -> NegativeCounts:
-    """Return how many passages were rejected, by reason; how many hard negatives the query with the fewest has; and a
+    """Return how many passages were rejected, by reason; the smallest number of hard negatives that a query has; and a
     digest of all results of the search.
     """
     rejected: Counter[str] = Counter()
@@ -174,7 +180,9 @@ def _negatives(plan: DatasetPlan, session: Session) -> NegativeCounts:
 
 
 def _rejects(plans: list[DatasetPlan], session: Session) -> Iterator[dict[str, object]]:
-    """Yield the rejects of each dataset in turn: first rows, then questions that do not fit, by length."""
+    """Yield the rejects, dataset after dataset: first the rejected rows, then the questions that do not fit, length
+    after length.
+    """
     for plan in plans:
         read, name = session.build_dir.read, plan.spec.name
         cells = (line for shard in cell_shards(session, name) for line in read(shard, CELLS))

@@ -57,7 +57,7 @@ class CellForecast:
     left_over: str
     """The role of the units that run out; an empty text if there are enough."""
     rejected: int
-    """How many of the packed questions do not fit."""
+    """How many of the questions that the forecast tried to pack do not fit."""
     seconds: float
     """Seconds to pack and write all examples in one process."""
     bytes: int
@@ -81,11 +81,12 @@ class DatasetForecast:
     noted: dict[str, int] = field(default_factory=dict)
     """How many questions have a note in their draft, by note; a note says, for example, how an article was found."""
     probed: int = 0
-    """How many questions were packed for the forecast."""
+    """How many questions the forecast tried to pack."""
     cells: tuple[CellForecast, ...] = ()
     """The forecast for each length."""
     image_files: int = 0
-    """The number of different images at all lengths, at most as many as the sources have."""
+    """The number of different images at all lengths together. If the number of images in the sources is known, it is
+    the limit."""
     image_bytes: int = 0
     """The size of all images, in bytes."""
     image_seconds: float = 0.0
@@ -97,7 +98,7 @@ class Forecast:
     """The forecast of a build."""
 
     datasets: tuple[DatasetForecast, ...]
-    """The datasets in the order of the manifest; the `problem` of one that cannot be built says why."""
+    """The datasets in the order of the manifest. If a dataset cannot be built, its `problem` says why."""
 
 
 def forecast(manifest: Manifest, executor: Executor, probe: int) -> Iterator[DatasetForecast]:
@@ -122,7 +123,7 @@ def _forecast(spec: DatasetSpec, build_dir: BuildDir, executor: Executor, probe:
 
 
 def _probed(plan: DatasetPlan, session: Session, probe: int) -> DatasetForecast:
-    """Forecast a dataset whose questions are chosen, from a few of them."""
+    """Forecast a dataset from a few of its questions, which an earlier stage has chosen."""
     spec, build_dir = plan.spec, session.build_dir
     dataset, rows = session.dataset(spec.name), session.questions(spec.name)
     counts = build_dir.only(questions_shard(spec.name), QUESTIONS, RowCounts).counts
@@ -155,7 +156,9 @@ def _spread(rows: Sequence[Row], most: int) -> list[Row]:
 
 
 def _search(session: Session, name: str, rows: Sequence[Row], probed: Sequence[Row]) -> float:
-    """Search for the hard negatives of the questions to pack, if there is a corpus; return the seconds that it took."""
+    """Search for the hard negatives of the questions to pack, if there is a corpus; return how many seconds the search
+    took.
+    """
     begun, dataset = time.perf_counter(), session.dataset(name)
     if session.plan(name).corpus:
         is_shared = isinstance(dataset.builder, SharedContextBuilder)
@@ -197,8 +200,8 @@ def _cell(
 def _packed(
     dataset: Dataset, rows: Sequence[Row], probed: Sequence[Row], length: int
 ) -> tuple[list[PackedExample], int]:
-    """Return the examples of the questions in `probed`, and how many of these do not fit. If questions share contexts,
-    return the examples of all questions.
+    """Return the examples of the questions in `probed`, and how many of these questions do not fit. If questions share
+    contexts, return the examples of all questions, and 0.
     """
     made: list[PackedExample] = []
     rejected = 0
@@ -215,15 +218,17 @@ def _packed(
 
 
 def _role(examples: Sequence[PackedExample]) -> str:
-    """Return the most frequent role, gold and needles apart, of the units in examples that ran out of units. These
-    units are scarce. Empty if there are none.
+    """Return the most frequent role of the units in examples that ran out of units, without gold and needles. Units of
+    this role are scarce. Return an empty text if there are no such units.
     """
     roles = Counter(unit.role for example in examples for unit in example.units if unit.role not in ("gold", "needle"))
     return roles.most_common(1)[0][0] if roles else ""
 
 
 def _expected(shown: Shown, probed: int, asked: int, dataset: Dataset) -> int:
-    """Estimate the number of different images of all questions, at most as many as the sources have."""
+    """Estimate the number of different images of all questions. If the number of images in the sources is known, it is
+    the limit.
+    """
     if not probed:
         return 0
     own = sum(len(ids) == 1 for ids in shown.values()) if probed > 1 else 0  # the other images are shared by questions

@@ -43,7 +43,7 @@ class ReadRow:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question that is in every file."""
+    """A row that was chosen as a question."""
 
     place: int
     """The number of its row among the readable rows, from 0."""
@@ -70,7 +70,7 @@ class Reject:
 
 @dataclass(frozen=True, slots=True)
 class RowCounts:
-    """How many rows of a dataset were kept, and how many were left out for which reason."""
+    """How many rows of a dataset were kept, and how many were left out, by reason."""
 
     counts: QuestionCounts
     rows: str = ""
@@ -98,10 +98,10 @@ class PackedRecord:
     items: list[Item]
     ran_dry: bool
     missing: int
-    """How many more units of mean size would have fitted."""
+    """How many more units of mean size would have fitted; 0 if the units did not run out."""
     pictures: dict[str, str] = field(default_factory=dict)
-    """The names of its pictures in the source, by their path in the release. They are moved to `ShownImages` when the
-    lines are written."""
+    """The names of its pictures in the source, by their path in the release. When the lines are written, these names
+    are moved to `ShownImages`."""
     kind: Literal["record"] = "record"
 
 
@@ -124,7 +124,7 @@ class LeftOutUnits:
 
 @dataclass(frozen=True, slots=True)
 class SharedCounts:
-    """Counts of a task whose questions share contexts, at one length."""
+    """Counts of a task whose questions share contexts, at one length (see `CellCounts`)."""
 
     not_asked: int
     missing_classes: int
@@ -133,7 +133,7 @@ class SharedCounts:
 
 @dataclass(frozen=True, slots=True)
 class ShownImages:
-    """The images that the examples of a shard show; this is the last line of its result."""
+    """The images that the examples of a shard show; this is the last line of the shard's result."""
 
     pages: list[str]
     """The paths of pages in the release."""

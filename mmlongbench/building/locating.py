@@ -1,5 +1,5 @@
-"""Finds the sources of a dataset: the manifest names them, or they are drawn as a sample or downloaded. Their content
-is not read.
+"""Finds the sources of a dataset: the manifest gives their paths, or they are drawn as a sample, or they are
+downloaded. The content of the sources is not read.
 """
 
 from collections.abc import Mapping
@@ -17,8 +17,8 @@ from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import Row
 
 CORPUS = "corpus"
-"""The name under which a sample may have articles besides the sources of its reader. A manifest gives them under its
-own key `corpus`."""
+"""The name under which a sample may return articles, in addition to the sources of its reader. In a manifest, the
+articles are not under `source`, but under the key `corpus` of the dataset."""
 
 
 def find_sources(
@@ -29,7 +29,8 @@ def find_sources(
 ) -> dict[str, Path]:
     """Return the path of each source of a dataset, by the name that the reader gives the source.
 
-    A sample is drawn into the folder once for each reader. `drawn` keeps its paths by the name of the reader.
+    If the manifest asks for a sample, it is drawn into `folder`, once for each reader. `drawn` keeps the paths of each
+    sample, by the name of the reader.
     """
     if isinstance(spec.source, str):
         if spec.reader not in drawn:
@@ -93,7 +94,7 @@ def _drawn(spec: DatasetSpec, reader: Reader[Row], folder: Path) -> dict[str, Pa
 
 
 def _fault_of_drawn(drawn: object, reader: Reader[Row]) -> str:
-    """Return what is wrong with the return value of a sample function; empty if it has all sources of the reader."""
+    """Return what is wrong with the value that a sample function returned; empty if nothing is."""
     if not isinstance(drawn, Mapping):
         return f"returned a {type(drawn).__name__}, expected the paths of the sources by name"
     names = (*reader.sources, *reader.optional_sources, CORPUS)
@@ -110,7 +111,7 @@ def _fault_of_drawn(drawn: object, reader: Reader[Row]) -> str:
 
 
 def check_errata(spec: DatasetSpec, reader: Reader[Row]) -> None:
-    """Refuse errata whose file does not exist, or that the reader cannot apply."""
+    """Refuse errata if their file does not exist, or if they set a field of `Reader.fixed_fields`."""
     if spec.errata is None:
         return
     if not spec.errata.is_file():

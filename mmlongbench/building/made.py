@@ -60,7 +60,7 @@ def _is_same(found: Hashed | OSError, made: LockedFile) -> bool:
 
 
 def _makers(plans: Sequence[DatasetPlan], session: "Session") -> Iterator[tuple[str, Shard]]:
-    """Yield every file that a shard has made, with its shard."""
+    """Yield (path in the release, shard) for every file that a shard has made."""
     build_dir = session.build_dir
     for plan in plans:
         for shard in cell_shards(session, plan.spec.name):

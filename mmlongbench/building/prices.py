@@ -1,8 +1,8 @@
 """Keeps token counts on disk, beside a corpus: each passage is tokenised once for all lengths, workers and builds.
 
-There is one file for each tokenizer. It has the price of a text, which is its number of tokens, by the hash of the
-text. The text is a passage as the prompt shows it, which the corpus does not know. If a file is lost, the texts are
-only counted again.
+There is one file for each tokenizer. It maps the hash of a text to the price of the text, which is its number of
+tokens. A text is a passage in the form that the prompt shows, which the corpus does not know. If a file is lost, its
+texts are counted again.
 """
 
 import hashlib
@@ -15,11 +15,13 @@ from mmlongbench.io.store import Store
 PRICES = "prices"
 """The name of the folder below `CorpusPlan.cache`."""
 MAX_HELD = 1 << 16
-"""How many prices are held in memory."""
+"""The maximum number of prices that are held in memory."""
 
 
 class KeptPrices(Store):
-    """The prices of texts for one tokenizer, in tokens; new prices are written in groups, the last ones on closing."""
+    """The prices of texts for one tokenizer, in tokens; new prices are written in groups, the last group when the file
+    is closed.
+    """
 
     table: ClassVar[str] = "prices"
     columns: ClassVar[str] = "text BLOB, tokens INTEGER NOT NULL"

@@ -29,7 +29,7 @@ def open_search(plan: DatasetPlan) -> "Search":
 
 
 def open_rankings(corpus: "Corpus", spec: RetrievalSpec, cache: Path) -> "Rankings":
-    """Open the rankings of a corpus; queries that were ranked before are kept in the folder `cache`.
+    """Open the rankings of a corpus; the folder `cache` keeps the rankings of earlier queries.
 
     Raises:
         SourceError: the index is broken or belongs to another corpus.

@@ -62,7 +62,9 @@ class Remote:
     url: str
 
     def pull(self, folder: Path, below: str = "") -> None:
-        """Download the files below a folder at the URL that are missing on this machine or have another size here."""
+        """Download the files at the URL that `folder` lacks or has in another size; with `below`, only files in that
+        folder.
+        """
         for name, size in self.listed(below).items():
             here = folder / name
             if not here.is_file() or here.stat().st_size != size:
@@ -74,7 +76,7 @@ class Remote:
                     shutil.copyfileobj(there, file)
 
     def push(self, folder: Path, paths: Iterable[Path]) -> None:
-        """Upload files in this order. A file has its name at the URL only when it is complete."""
+        """Upload files in the given order. A file gets its final name at the URL only when it is complete."""
         unique = f"{TEMPORARY}{socket.gethostname()}-{os.getpid()}-{threading.get_ident()}"
         for path in paths:
             with self._reported() as (files, root):
@@ -84,7 +86,8 @@ class Remote:
                 files.mv(f"{parent}/{unique}-{last}", f"{parent}/{last}")
 
     def push_new(self, folder: Path) -> None:
-        """Upload what is missing at the URL or has another size there: files, then results of shards, the lock last.
+        """Upload what is missing at the URL or has another size there: first files of the release, then the working
+        folder, last the lock.
 
         Raises:
             BuildError: a file that the lock names is missing at the URL; then the lock is not uploaded.
@@ -119,8 +122,8 @@ class Remote:
                 files.put_file(str(log), f"{root.removesuffix(name)}{name}.{socket.gethostname()}.log")
 
     def listed(self, below: str = "") -> dict[str, int]:
-        """Return the sizes of the files at the URL, by their paths in the release, for a folder or for all. Files of
-        unfinished uploads are left out.
+        """Return the size of each file at the URL, by its path in the release; with `below`, only of files in that
+        folder. Files of unfinished uploads are left out.
         """
         with self._reported() as (files, root):
             files.invalidate_cache()

@@ -1,4 +1,4 @@
-"""The run log: a file beside the release that says what was done when. It has times, so it is not part of the
+"""The run log: a file beside the release that says what was done, and when. It has times, so it is not part of the
 release.
 """
 
@@ -28,7 +28,7 @@ def log_of(out: Path) -> Path:
 
 @contextmanager
 def logged(out: Path) -> Iterator[None]:
-    """Append what a build does to the log of its release; a build runs on without a log if none can be written."""
+    """Append what a build does to the log of its release; if the log cannot be written, the build runs without it."""
     handler: logging.Handler = logging.NullHandler()
     with suppress(OSError):
         handler = _Quiet(log_of(out), encoding="utf-8", errors="backslashreplace")

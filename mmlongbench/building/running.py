@@ -1,4 +1,6 @@
-"""Runs the shards of a stage on an executor; shows each one that is done, and writes it to the run log."""
+"""Runs the shards of a stage on an executor. Progress bars show the finished shards, and the run log gets a line for
+each of them.
+"""
 
 import logging
 from collections import Counter

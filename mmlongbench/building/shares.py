@@ -85,10 +85,10 @@ def run_stage(manifest: Manifest, out: Path, executor: Executor, stage: str, sha
 
 
 def finish_release(out: Path, executor: Executor) -> Lock:
-    """Write the last files of a release whose shards are all done, the lock last; return the lock.
+    """Run the cells stage of a release whose other stages are done, write the lock last, and return it.
 
     Raises:
-        BuildError: shards are missing; the error says how many, and names the command to run.
+        BuildError: shards of another stage are not done; the error says how many, and which command to run.
 
     """
     build_dir = BuildDir(resolved(out))
@@ -107,7 +107,9 @@ def finish_release(out: Path, executor: Executor) -> Lock:
 
 
 def prepare(plans: Sequence[DatasetPlan], session: Session, executor: Executor) -> int:
-    """Read the documents and rows of every dataset, and choose its questions; return the number of shards."""
+    """Read the documents and rows of every dataset, and choose the questions; return the number of shards in all three
+    stages.
+    """
     done = 0
     with logged(session.build_dir.out), closing(executor):
         for stage in (stage for stage in STAGES if stage.is_prepared):

@@ -1,13 +1,14 @@
 """Knows the fingerprinted files of the sources, and checks whether they have changed.
 
-Every file is hashed when a build is planned. A shard checks the files that it reads by their stamp: size, inode and
-times of the last changes, one of which only the kernel can set. The hash is compared if the stamp differs from the
-saved one, as it does for a copy on another machine, or if the saved stamp is too recent to tell two changes apart. If
-the stamp of a file differs before and after it is read, that is an error, whatever the hash is: the file may have been
-changed in between. If a source has very many files, its tables (the files that are neither documents nor pictures) are
-checked in this way before and after each stage, instead of each shard. Sources, finished corpora and errata are also
-checked before and after a build is planned. Before the lock is written, all hashes are compared. Stamps are not enough
-there, because the folder may be on a network, with the times of another clock.
+Every file is hashed when a build is planned. A shard checks each file that it reads by the stamp of the file: its size,
+its inode, and two times of its last change, one of which only the kernel can set. If the stamp differs from the saved
+one, as it does for a copy on another machine, the hash is compared. It is also compared if no stamp was saved, because
+the file had changed less than `SETTLED` before. If the stamp of a file differs before and after it is read, that is an
+error, whatever the hash is: the file may have been changed in between. If a source has very many tables (files that are
+neither documents nor pictures), these are checked in this way before and after each stage, instead of each shard.
+Sources, finished corpora and errata are also checked before and after a build is planned. Before the lock is written,
+all hashes are compared. Stamps are not enough there, because the folder may be on a network, with the times of another
+clock.
 """
 
 import os
@@ -42,7 +43,8 @@ class Stamp(NamedTuple):
 
     bytes: int
     modified: int
-    """When the content was last changed, in nanoseconds; `changed` also counts changes of attributes."""
+    """When the content was last changed, in nanoseconds; `changed` is also set when only attributes of the file
+    change."""
     changed: int
     inode: int
 
@@ -59,7 +61,8 @@ class Compared(IntEnum):
     """When a file is compared with its fingerprint; every file is also compared at the end of the build."""
 
     WHERE_READ = 0
-    """When it is read by its name: documents, and the pictures of a source with many files."""
+    """When a shard reads the file by its name. This is so for documents, and for the pictures of a source with many
+    files."""
     EACH_SHARD = 1
     """Before and after each shard of the file's dataset: a shard may read the file without saying so."""
     EACH_STAGE = 2
@@ -85,7 +88,7 @@ def stamp_of(path: Path) -> Stamp:
 
 @contextmanager
 def unchanged_while_planned(dataset: str, list_files: Callable[[], Iterable[Path]]) -> Iterator[None]:
-    """Make sure that listed files do not change while the block reads and hashes them.
+    """Make sure that the files of `list_files` do not change while the block reads and hashes them.
 
     Raises:
         SourceChangedError: a file has changed, is gone or is new.
@@ -214,7 +217,7 @@ class SourceFiles:
 
     @contextmanager
     def unchanged_in_stage(self, datasets: Iterable[str]) -> Iterator[None]:
-        """Compare the files of datasets that are too many to be checked in each shard, before and after a stage."""
+        """Compare the files with `Compared.EACH_STAGE`, before and after a stage that runs shards of these datasets."""
         with ExitStack() as stack:
             for dataset in dict.fromkeys(datasets):
                 stack.enter_context(self._all_unchanged(self._compared(dataset, Compared.EACH_STAGE)))
@@ -265,8 +268,8 @@ class SourceFiles:
         return {file.path for file in self._select("WHERE dataset = ? AND source = ?", dataset, source)}
 
     def differences(self, others: Iterable[SourceFile]) -> list[Path]:
-        """Return the files in `others` whose content no saved file has, then the saved files whose content no file in
-        `others` has. A file that was only moved is not returned.
+        """Return the paths of files whose content differs: first files of `others` with a content that no saved file
+        has, then saved files with a content that no file of `others` has. A file that was only moved is not returned.
         """
         known = {file.hashed.sha256: file.path for file in self._select("")}
         now = {file.hashed.sha256: file.path for file in others}

@@ -24,15 +24,15 @@ def row_of(line: ReadRow, kind: type[Row], build_dir: BuildDir, shard: Shard) ->
 
 
 def rows_at(places: Container[int], build_dir: BuildDir, dataset: str, kind: type[Row]) -> Iterator[tuple[int, Row]]:
-    """Yield each readable row of a dataset whose place, from 0, is asked for; other rows are not parsed."""
+    """Yield (place, row) for each readable row of a dataset whose place, counted from 0, is in `places`."""
     shard = rows_shard(dataset)
     lines = (line for line in build_dir.read(shard, ROWS) if isinstance(line, ReadRow))
     yield from ((place, row_of(line, kind, build_dir, shard)) for place, line in enumerate(lines) if place in places)
 
 
 class StoredRows(Sequence[Row]):
-    """All readable rows of a source, in the order of the source, with errata applied. They stay on disk; only their
-    positions in the file are held.
+    """All readable rows of a source, in the order of the source, with errata applied. The rows stay on disk; only their
+    positions in the file are held in memory.
     """
 
     def __init__(self, build_dir: BuildDir, dataset: str, kind: type[Row]) -> None:

@@ -30,11 +30,11 @@ class Contract:
     needed: tuple[str, ...]
     """The class attributes for which the base has no default."""
     types: Mapping[str, type]
-    """Class attributes that are classes, with the class that each must be a subclass of."""
+    """The class attributes whose value is a class, each with the class that the value must be a subclass of."""
     asked_of_class: tuple[str, ...]
-    """Names that are read from the class itself, so a property does not work."""
+    """Names of attributes that are read from the class itself, so that they must not be properties."""
     overwritten: tuple[str, ...] = ()
-    """Names that the `__init__` of the base sets, so that a class attribute would be lost."""
+    """Names of attributes that `__init__` of the base sets, so that a plug-in must not set them in its class."""
     further: tuple[ABCMeta, ...] = ()
     """Subclasses of the base that define more methods. These methods are called only if the plug-in is a subclass of
     the class that defines them."""
@@ -80,7 +80,9 @@ def _sample_fault(loaded: object) -> str:
 
 
 def _faults(kind: str, loaded: type, contract: Contract) -> Iterator[str]:
-    """Yield a fault for each member of a class whose kind (method, property, value) is not that of its contract."""
+    """Yield the faults of a class: a member is not of the kind (method, property, value) that the contract demands, or
+    a class attribute has a wrong value.
+    """
     yield from _uncalled(loaded, contract)
     yield from _values(kind, loaded, contract)
     bases = (contract.base, *(further for further in contract.further if further in loaded.__mro__))
@@ -94,8 +96,8 @@ def _faults(kind: str, loaded: type, contract: Contract) -> Iterator[str]:
 
 
 def _uncalled(loaded: type, contract: Contract) -> Iterator[str]:
-    """Yield a fault for each method of a plug-in that only a class in `Contract.further` defines, if the plug-in is not
-    a subclass of that class.
+    """Yield a fault for each method that would never be called: a class in `Contract.further` defines it, but the
+    plug-in is not a subclass of that class.
     """
     for further in contract.further:
         for name in sorted(further.__abstractmethods__ - contract.base.__abstractmethods__):

@@ -1,5 +1,5 @@
-"""Errata: corrections of a source's rows, by the id of the row. Each says where it comes from; the source stays as it
-is.
+"""Errata: corrections of a source's rows, by the id of the row. Each correction says where it comes from; the source
+stays unchanged.
 
 mmlongdoc_12:
     source: https://example.org/issues/7
@@ -35,7 +35,8 @@ class Erratum(BaseModel):
     set: dict[str, object] = {}
     """The correct values, by the names of the fields in the source."""
     was: dict[str, object] = {}
-    """The wrong values, by field; if the source has other values, the row is rejected. Empty: not compared."""
+    """The wrong values, by field; if the source has other values, the row is rejected. If this is empty, nothing is
+    compared."""
     drop: bool = False
     """Whether the row is left out."""
 
@@ -93,8 +94,9 @@ def corrected(fields: Mapping[str, object], erratum: Erratum) -> dict[str, objec
 def _like(value: object, other: object) -> object:
     """Return a value, converted to the type of the value that it corrects.
 
-    Text stays text if the source has text, also at the same place of a list and under the same key of an object.
-    Elsewhere a text that is a number, or null, is converted.
+    If the source has a text, the value becomes a text. Items of a list are converted to the types of the items at the
+    same places, and values of an object to the types of the values under the same keys. In all other cases, a text that
+    is a number or `null` is converted to what it stands for.
     """
     if isinstance(other, str):
         plain = [_plain(item) for item in value] if isinstance(value, list) else value

@@ -26,7 +26,7 @@ from mmlongbench.manifest.validation import explain, shown
 from tokenization import CrossModalCounter, PatchRule, TokenizationError, load_tokenizer
 
 SAMPLE = "sample"
-"""The value of `source` for the sample that is installed for the reader; it is given instead of paths."""
+"""The value of `source` that stands for the sample of the reader; it is given instead of paths."""
 _NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]*"
 
 
@@ -88,7 +88,7 @@ def _as_typed(name: float) -> str:
 
 
 def _depths(value: object) -> object:
-    """Return one depth as a tuple; an integer is a number of permutations, and stays as it is."""
+    """Return one depth, or a list of depths, as a tuple. An integer is a number of permutations, and stays as it is."""
     return (value,) if isinstance(value, float) else _tuple(value)
 
 
@@ -148,8 +148,8 @@ class SampleSpec(_Model):
     seed: int | None = None
     """The seed of the sample; the dataset's seed by default."""
     by: str = "id"
-    """The field of the row by whose values questions are drawn; with `doc`, the questions of a document stay
-    together."""
+    """A field of the row; questions with the same value are drawn together. With `doc`, the questions of a document
+    stay together."""
     stratify: str | None = None
     """A field of the row; the questions are spread evenly over its values."""
 
@@ -227,8 +227,8 @@ class RetrievalSpec(_Model):
     """How many passages the search by words returns; it is the same for all lengths."""
     reranker: RerankerSpec | None = None
     near_duplicate: float = Field(default=0.8, gt=0, le=1)
-    """A passage counts as a repetition of the gold or of a negative if their shingles have at least this Jaccard
-    similarity."""
+    """A passage counts as a repetition if its shingles have at least this Jaccard similarity to those of the gold or of
+    a negative."""
     random_fill: bool = False
     """Whether random passages that pass the filter of hard negatives follow after the last hard negative."""
 

@@ -25,7 +25,7 @@ def read_rows(
 
     Raises:
         SourceError: the source cannot be read, or an erratum is about a row that the source does not have.
-        PluginCallError: the reader fails, or yields something else than rows and faults.
+        PluginCallError: the reader fails, or gives something else than rows and faults.
 
     """
     left = dict(errata or {})
@@ -55,7 +55,7 @@ def cleaned(reader: Reader[Row], sources: SourcePaths, raw: RawRow, name: str = 
     """Return the row or fault that the reader makes of a raw row, with the raw row's position.
 
     Raises:
-        PluginCallError: the reader fails, or returns something else than a row of its type or a fault.
+        PluginCallError: the reader fails, or returns neither a fault nor a row of its type with the raw row's id.
 
     """
     at = ", ".join(part for part in (raw.file, raw.place) if part)

@@ -65,7 +65,7 @@ def metric_type(name: str) -> type[Metric]:
 
 
 def described(kind: str, name: str) -> str:
-    """Return how messages name a plug-in, such as `builder 'fables' (fables:Fables of mmlongbench-fables)`."""
+    """Return a plug-in as messages show it, such as `builder 'fables' (fables:Fables of mmlongbench-fables)`."""
     origins = sorted({f"{point.value} of {_origin(point)}" for point in _points(kind).select(name=name)})
     return f"{kind} {name!r}{f' ({origins[0]})' if origins else ''}"
 
@@ -95,7 +95,7 @@ def _points_in(kind: str, folders: tuple[tuple[str, int], ...]) -> EntryPoints:
 
 
 def _changed(folder: str) -> int:
-    """Return when something was last installed into a folder, in nanoseconds; 0 if it is not there."""
+    """Return when something was last installed into a folder, in nanoseconds; 0 if the folder does not exist."""
     try:
         return os.stat(folder or ".").st_mtime_ns  # noqa: PTH116
     except OSError:

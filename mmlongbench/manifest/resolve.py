@@ -1,4 +1,4 @@
-"""Creates the builder of a dataset of a manifest, and checks its options and placements."""
+"""Creates the builder of a dataset, and checks the dataset's plug-ins, options, placements and reserve."""
 
 from pydantic import ValidationError
 
@@ -33,7 +33,8 @@ def check_plugins(spec: DatasetSpec, builder: Builder[Row]) -> None:
     """Refuse plug-ins of a dataset that do not fit together, before anything is read.
 
     Raises:
-        ManifestError: the builder takes rows of another type than the reader gives, or takes no corpus.
+        ManifestError: the reader gives rows of a type that the builder does not take, or there is a corpus that the
+            builder does not take.
         PluginError: the reader is not installed, or is broken.
         PluginCallError: the builder's `spec` is not a `TaskSpec`, or its format or metric cannot be used.
 
@@ -92,7 +93,9 @@ def check_reserve(spec: DatasetSpec, builder: Builder[Row]) -> None:
 
 
 def placements_of(spec: DatasetSpec, builder: Builder[Row]) -> tuple[Placement, ...]:
-    """Return the placements of a dataset: those of the manifest if it names any, else those of the task."""
+    """Return the placements that the manifest gives for a dataset; by default, those of the task. A task that puts
+    nothing at a depth has the placements `(None,)`.
+    """
     own = builder.spec.placements
     if spec.placements is None:
         return own.all() if own else (None,)
@@ -110,7 +113,7 @@ def placements_of(spec: DatasetSpec, builder: Builder[Row]) -> tuple[Placement, 
 
 
 def _wrong(placements: int | tuple[float, ...]) -> str:
-    """Return what placements should be if they are wrong; empty if they are right."""
+    """Return what was expected instead of wrong placements; empty if the placements are right."""
     if isinstance(placements, int):
         return "" if 1 <= placements <= MAX_PLACEMENTS else f"1 to {MAX_PLACEMENTS:,} permutations"
     if not 1 <= len(placements) <= MAX_PLACEMENTS:

@@ -1,4 +1,6 @@
-"""Handles the paths of a manifest, and replacements of its values: `--set` of the command line, overrides in Python."""
+"""Joins the paths of a manifest with a folder, and replaces values of a manifest, for `--set` of the command line and
+for overrides in Python.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -68,7 +70,7 @@ def apply_override(key: str, value: object, datasets: list[dict[str, Any]], here
 
 
 def _named(where: str, key: str, datasets: list[dict[str, Any]]) -> tuple[dict[str, Any], list[str]]:
-    """Return the dataset that a key belongs to, and the parts of the key within it."""
+    """Return the dataset that a key belongs to, and the parts of the key without the dataset's name."""
     path = key.strip().split(".")
     named = {str(dataset.get("name")): dataset for dataset in datasets}
     if path[0] in named and len(path) > 1:

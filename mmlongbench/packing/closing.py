@@ -10,7 +10,8 @@ from itertools import combinations
 def closest_sum(costs: Sequence[int], room: int, most: int) -> tuple[int, ...]:
     """Return the indexes of at most `most` (1 to 3) costs whose sum is the largest that is not above the room.
 
-    Of equal sums, the one with fewer units is chosen, then the one with the earlier units, so the choice is unique.
+    If several choices have this sum, the choice of the fewest units is returned; of these, the one with the earliest
+    indexes.
 
     >>> closest_sum([5, 4, 3, 2], 9, 2)
     (0, 1)

@@ -27,7 +27,9 @@ class DoesNotFitError(MMLongBenchError):
 
 
 class NothingAskedError(DoesNotFitError):
-    """No question of a draft can be asked about a context of this length, because it shows none of their groups."""
+    """No question of a draft can be asked at this length, because the context shows no question's group
+    (`Question.group`).
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +159,8 @@ def pack(draft: Draft, budget: TokenBudget, pricer: Pricer, slack: int = 0) -> P
 def _refuse_unshown(
     draft: Draft, groups: frozenset[str], taken: Sequence[Unit], budget: TokenBudget, left_out: Mapping[str, int]
 ) -> None:
-    """Refuse a context that cannot show every group it must; `left_out` is empty unless the take order was
-    exhausted.
+    """Refuse a context that does not show every group that it must show. `left_out` has the number of excluded units,
+    by reason, if the take order was exhausted; otherwise, it is empty.
     """
     if unshown := sorted(groups - {unit.group for unit in taken}):
         if left_out:
@@ -245,8 +247,8 @@ def examples(
     placement has one example for each question.
 
     Sums of prices can be inexact: with a tokenizer that is not additive, or where a needle sentence meets other text at
-    a space. If an example is over the budget, the excess is kept free and the context is packed again. The context
-    shrinks each time, so this ends.
+    a space. If an example is over the budget, the tokens that are too many are kept free, and the context is packed
+    again. The context shrinks each time, so this ends.
 
     Raises:
         DoesNotFitError: the required units alone are over the budget.
@@ -277,7 +279,9 @@ def _as_text(
     pricer: Pricer,
     draws: Draws,
 ) -> list[PackedExample]:
-    """Return the examples of a context whose units are shown in another form; all of them must fit."""
+    """Return the examples of a context whose units are shown in another form (`Draft.rendered_as_text`); every example
+    must fit.
+    """
     units = (
         tuple(rendering.unit(unit) for unit in packed.required),
         tuple(rendering.unit(unit) for unit in packed.taken),

@@ -71,7 +71,7 @@ def place_units(
     Args:
         units: the units of a context, in any order; those without a place are needles.
         costs: the tokens of each unit, with its separator.
-        placement: None where there are no needles.
+        placement: where the needles go; None if there are no needles.
         draws: the draws of the question.
         price: returns the tokens of a text, to measure where in a passage a sentence goes.
 
@@ -98,7 +98,7 @@ def place_units(
 def nearest_free(bounds: Sequence[int], depths: Sequence[float]) -> list[int]:
     """Return for each depth the index of the nearest boundary that is still free; of two equally near, the lower one.
 
-    Where there are more needles than boundaries, boundaries are shared once all are taken.
+    If there are more depths than boundaries, all boundaries are free again once all are taken.
 
     >>> nearest_free([0, 10, 20, 30], [0.5, 0.5, 1.0])
     [1, 2, 3]

@@ -1,4 +1,5 @@
-r"""What units cost. Token counts add up at newlines, so a context is planned as a sum of integers.
+r"""What units cost in tokens. Token counts add up where texts meet at a newline, so a context is planned as a sum of
+integers.
 
 `price(b) = count("\\n" + b) − count("\\n")` is exact for the embedded Llama 2 tokenizer wherever texts meet at a
 newline. For any other tokenizer the sum is an estimate, and the whole prompt is counted once more (see `pack`).
@@ -17,7 +18,7 @@ NOTHING = TokenCount(0, 0)
 
 
 class Prices(Protocol):
-    """The known prices of texts by one tokenizer; it can be a dict from texts to prices."""
+    """A store of known prices: the tokens of texts for one tokenizer. A dict from texts to prices is enough."""
 
     def get(self, text: str, /) -> int | None:
         """Return the price of a text in tokens, or None if it is not known."""
@@ -27,7 +28,9 @@ class Prices(Protocol):
 
 
 class Pricer:
-    """Gives the prices of texts, each tokenised once, and of images by their size."""
+    """Gives the prices of texts and images, in tokens. Each text is tokenised once; the price of an image depends on
+    its size.
+    """
 
     def __init__(self, counter: CrossModalCounter, sizes: Mapping[str, Size], prices: Prices | None = None) -> None:
         """`sizes` maps an image's path to (width, height) in pixels; `prices` are those already known, for example from
@@ -87,8 +90,8 @@ class Pricer:
     def _costliest_of(self, texts: tuple[str, ...]) -> str:
         """Return the text with the most tokens when it is between two words; of texts with equal counts, the longest.
 
-        Where a tokenizer never merges across a blank, the sentence around this text is the costliest too. With any
-        other tokenizer a prompt may still be over the budget; then the context is packed again (see `examples`).
+        If the tokenizer never merges across a blank, the question with this text is also the costliest question. With
+        any other tokenizer a prompt may still be over the budget; then the context is packed again (see `examples`).
         """
         if texts not in self._costliest:
             self._costliest[texts] = max(texts, key=lambda text: (self.text(f"a {text} b"), len(text), text))
@@ -122,5 +125,5 @@ def _no_marker(text: str) -> None:
 
 
 def total(counts: list[TokenCount]) -> TokenCount:
-    """Return the sum of counts, text and images apart."""
+    """Return the sum of counts: one sum of text tokens, and one of image tokens."""
     return TokenCount(sum(count.text for count in counts), sum(count.image for count in counts))

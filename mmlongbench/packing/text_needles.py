@@ -1,9 +1,9 @@
 """Needles inside text: a sentence is put between two sentences of the passage at its depth (MM-NIAH).
 
 If the depth is at the edge of a passage, or the edge is nearer than any end of a sentence, the needle goes before the
-first or after the last sentence of the passage. Between two pictures, where there is no text, it stands alone. So a
-needle is never farther from its depth than half of the unit there. No passage gets a second needle, unless there are
-more needles than passages.
+first or after the last sentence of the passage. Between two pictures, where there is no text, the needle stands alone.
+So a single needle is never farther from its depth than half of the unit there. A passage gets a second needle only if
+there are more needles than passages.
 """
 
 from bisect import bisect_left
@@ -22,7 +22,7 @@ class Slot:
     """The position at which a needle sentence is put."""
 
     host: int | None
-    """The haystack unit that it is put into, as an index; None: the sentence stands alone."""
+    """The index of the haystack unit that the sentence is put into; None if the sentence stands alone."""
     at: int
     """How many sentences of the host come before the needle sentence. If the needle sentence stands alone: how many
     haystack units come before it."""
@@ -55,7 +55,7 @@ def find_slots(hay: Sequence[Unit], bounds: Sequence[int], depths: Sequence[floa
 def with_sentences(unit: Unit, hidden: Sequence[tuple[Slot, Unit]]) -> Unit:
     """Return a passage with sentences put into their slots; its own words, blanks and line breaks stay as they are.
 
-    One blank separates a sentence that is put in from the text next to it.
+    A blank is added between such a sentence and the text next to it, if there is none yet.
     """
     text = str(unit.body)
     ends = _ends(text)
@@ -79,8 +79,8 @@ def _ends(text: str) -> list[int]:
 
 def _inside(hay: Sequence[Unit], bounds: Sequence[int], target: float, free: Set[int], price: Price) -> Slot | None:
     """Return the boundary of two sentences that is nearest to the target, in the passage that contains the target.
-    None: no passage contains it, the passage has a needle already, or every boundary is farther away than half of the
-    passage's tokens.
+    Return None if no passage contains the target, if the passage has a needle already, or if every boundary is farther
+    away than half of the passage's tokens.
     """
     host = min(bisect_left(bounds, target), len(bounds) - 1) - 1
     if host not in free or not 0 < target < bounds[-1]:

@@ -1,4 +1,6 @@
-"""The audit as one HTML page: no network, no image files, works from `file://`; its only script sorts tables."""
+"""The audit as one HTML page. It needs no network and no other files, so it works from `file://`. Its only script sorts
+tables.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -11,7 +13,7 @@ from mmlongbench.web.kit import Section, render
 from mmlongbench.web.tables import Cell
 
 BAR = 160
-"""The width of the bar that represents the length of an example."""
+"""The width in pixels of a bar that represents a length."""
 
 
 def audit_page(title: str, audits: Sequence[FileAudit], models: Sequence[Model], notes: Iterable[str]) -> Iterator[str]:
@@ -60,13 +62,15 @@ def _window(model: Model) -> str:
 
 
 def bar(audit: FileAudit) -> tuple[float, float]:
-    """Return the widths of text and images in a bar that represents the length."""
+    """Return the widths of a file's mean text tokens and mean image tokens in a bar that represents the length."""
     text, image = (BAR * min(1.0, part.mean / (audit.length or 1)) for part in (audit.text, audit.image))
     return text, image
 
 
 def model_cells(audit: FileAudit, models: Sequence[Model]) -> list[Cell]:
-    """Return the cost of a file on each model; the cell is red if examples overflow the window or are refused."""
+    """Return a cell for each model, with the cost of a file. The cell is grey if the file was not counted or has
+    examples with too many images. Otherwise, it is red if examples overflow the window or are refused.
+    """
     return [_model_cell(audit, model) for model in models]
 
 

@@ -18,7 +18,7 @@ _SHAPES = (
 )
 """Marks around the origin: circle, square, triangle, diamond. They distinguish models without colours."""
 _DODGE = 3.0
-"""The maximum horizontal distance between the intervals of two models at one length."""
+"""The maximum horizontal distance between the intervals of neighbouring models at one length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,7 @@ class Curve:
     lines: Sequence[str]
     """The lines; there are several if a length in between has no score."""
     whiskers: Sequence[str]
+    """The intervals of the scores, as vertical lines."""
     marks: Sequence[Mark]
 
 

@@ -13,7 +13,8 @@ from mmlongbench.web.numbers import points, whole_points
 from mmlongbench.web.tables import DASH, EMPTY, Cell, Group, HeatMaps, Line, Ramp, Table
 
 _MIN_SPAN = 0.2
-"""The minimum span of scores of a colour ramp, so that noise does not look like a pattern."""
+"""The minimum difference between the two ends of a colour ramp of scores, so that noise does not look like a
+pattern."""
 WHOLE = Ramp()
 _RHO = Ramp(-1, 1)
 Shown: TypeAlias = tuple[str, str, str]
@@ -30,7 +31,9 @@ def beside(grid: Grid, models: Sequence[str], *, are_scores: bool = True) -> Tab
 
 
 def _models(grid: Grid, row: Row, models: Sequence[str], show: Show) -> Group:
-    """Return a row of a grid: a line for each model that has a number in the row, or for each model if none has any."""
+    """Return a row of a grid: a line for each model that has a number in the row, or for each model if no model has
+    one.
+    """
     there = [model for model in models if any((model, row, column) in grid.cells for column in grid.columns)] or models
     return Group(row.name, _belongs_to(row), [Line(model, _cells(grid, model, row, show)) for model in there])
 
@@ -40,7 +43,7 @@ def _belongs_to(row: Row) -> str:
 
 
 def _cells(grid: Grid, model: str, row: Row, show: Show) -> list[Cell]:
-    """Return the cells of a row for one model; the last has the model's rank if models are ranked."""
+    """Return the cells of a row for one model; the last cell has the model's rank if models are ranked."""
     cells = [_cell(grid.cells.get((model, row, column)), show) for column in grid.columns]
     if rank := grid.ranks.get((model, row, grid.columns[-1])):
         cells[-1] = cells[-1]._replace(rank=f"{rank:g}")
@@ -48,7 +51,7 @@ def _cells(grid: Grid, model: str, row: Row, show: Show) -> list[Cell]:
 
 
 def heat_maps(grid: Grid, models: Sequence[str]) -> HeatMaps:
-    """Return a small table for each model, all with one colour ramp over their scores."""
+    """Return a small table for each model; all tables share one colour ramp, which covers the scores of all models."""
     rows = {row for row in grid.rows if row != MIDDLE_LESS_ENDS}
     means = [found.mean for (_, row, _), found in grid.cells.items() if found.mean is not None and row in rows]
     low, high = (min(means), max(means)) if means else (0.0, 1.0)
@@ -58,7 +61,7 @@ def heat_maps(grid: Grid, models: Sequence[str]) -> HeatMaps:
 
 
 def small_tables(grid: Grid, models: Sequence[str], show: Show | None = None) -> list[Table]:
-    """Return a table for each model that has a number; without `show`, numbers are not shown as scores."""
+    """Return a table for each model that has a number. `show` formats the numbers; by default, they are not scores."""
     there = {model for model, _, _ in grid.cells}
     columns = (*grid.columns, "n")
     return [Table(columns, _bands(grid, model, show or show_number), model) for model in models if model in there]
@@ -117,7 +120,7 @@ def show_number(mean: float, _: Estimate) -> Shown:
 
 
 def correlation_table(matrix: Matrix) -> Table:
-    """Return the correlations of all datasets and categories with each other as a table, coloured from −1 to 1."""
+    """Return a table of the correlations between all datasets and categories, coloured from −1 to 1."""
     return Table((*matrix.names, "other categories"), [Group("", "", [_rhos(matrix, name) for name in matrix.names])])
 
 
@@ -136,7 +139,7 @@ def _rho(found: Correlation | None) -> Cell:
 
 
 def by_title(grids: Iterable[Grid]) -> dict[str, list[Grid]]:
-    """Return the grids with each title; titles and grids stay in order."""
+    """Return lists of grids by title; titles and grids stay in order."""
     found: dict[str, list[Grid]] = {}
     for grid in grids:
         found.setdefault(grid.title, []).append(grid)

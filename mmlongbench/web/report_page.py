@@ -1,4 +1,4 @@
-"""The report as one HTML page: no network, no image files, no script."""
+"""The report as one HTML page. It needs no network and no other files, and has no script."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, replace
@@ -80,18 +80,22 @@ def _functions(models: Sequence[str]) -> dict[str, Callable[..., object]]:
 
 
 def _of_datasets(grid: Grid, *, is_pooled: bool) -> Grid:
-    """Return the grid with some of its rows: those about all datasets together (`is_pooled`), or those about one."""
+    """Return the grid with only the rows about all datasets together (`is_pooled`), or with only the rows about single
+    datasets.
+    """
     return replace(grid, rows=tuple(row for row in grid.rows if (row.of == EVERY) == is_pooled))
 
 
 def _charts(averages: Grid, models: Sequence[str]) -> Callable[[Grid], list[Chart]]:
-    """Return a function that makes the charts of averages under one profile: none if there is only one length."""
+    """Return a function that makes the charts of a grid of averages; it makes no charts if there is only one length."""
     lengths = [column for column in averages.columns if column != MEAN]
     return lambda grid: length_charts(grid, models, lengths) if len(lengths) > 1 else []
 
 
 def _matrices(found: Correlations) -> list[tuple[Matrix, str, bool]]:
-    """Return (matrix, heading, whether its length is the longest of its profile); the longest come first."""
+    """Return (matrix, heading, whether its length is the longest of its profile) for each matrix; the longest lengths
+    come first.
+    """
     longest = list(found.longest())
     ordered = sorted(found.matrices, key=lambda each: (each not in longest, each.profile, -each.length))
     return [(each, length_name(each.length), each in longest) for each in ordered]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Cell(NamedTuple):
-    """A cell of a table. It is a tuple because a page has many thousands."""
+    """A cell of a table. It is a tuple because a page has many thousands of cells."""
 
     text: str = ""
     ramp: str = ""
@@ -20,7 +20,7 @@ class Cell(NamedTuple):
     look: str = ""
     """The CSS classes of a cell without a colour, such as `na` if it has no number."""
     key: str = ""
-    """The value by which the table is sorted, if that is not the text."""
+    """The value by which the table is sorted; if this is empty, it is sorted by the text."""
 
 
 EMPTY = Cell()

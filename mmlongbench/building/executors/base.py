@@ -21,7 +21,9 @@ class Executor(ABC):
     @property
     @abstractmethod
     def has_all_files(self) -> bool:
-        """Return whether all files of the release are in its folder on this machine, not only those made on it."""
+        """Return whether the folder of the release on this machine has all files, not only the files that this machine
+        made.
+        """
 
     @abstractmethod
     def run(self, session: Session, shards: Sequence[Shard]) -> Generator[Done, None, None]:

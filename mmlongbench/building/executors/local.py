@@ -1,5 +1,5 @@
-"""Runs shards in processes on this machine. A shard's result depends neither on the number of processes nor on the
-order.
+"""Runs shards in processes on this machine. The result of a shard depends neither on the number of processes nor on the
+order of the shards.
 """
 
 import logging

@@ -67,8 +67,8 @@ class RayExecutor(Executor):
 
     progress: Progress
     address: str | None = None
-    """The address of a running cluster; `auto` finds the one on this machine. None starts a new cluster on this machine
-    alone."""
+    """The address of a running cluster; `auto` finds the one on this machine. None starts a new cluster, which has only
+    this machine."""
     remote: Remote | None = None
     """The URL of the release, if the nodes share no folder."""
     nodes: Counter[str] = field(default_factory=Counter)
@@ -114,7 +114,8 @@ class _Worker:
     """The state of a Ray worker: the session of one build, which is replaced when the worker gets another build."""
 
     known: str = ""
-    """The hash of the build and the number of the call of `RayExecutor.run` for which the session was last used."""
+    """The hash of the build's plan and the number of the call of `RayExecutor.run` for which the session was last
+    used."""
     session: Session | None = None
 
     def opened(self, out: Path, known: str, remote: Remote | None) -> Session:

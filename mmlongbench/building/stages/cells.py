@@ -46,8 +46,8 @@ def cell_shards(session: "Session", name: str) -> list[Shard]:
 
 
 def write_cell(session: "Session", shard: Shard) -> Iterator[CellLine]:
-    """Write the public files of a dataset at a length and the table of its items, if any example fits; yield the counts
-    and the rejects.
+    """Write the public files of a dataset at a length and the table of its items, if any example fits. Yield one
+    `WrittenCell` with the files and counts, then the rejects.
     """
     dataset, length = session.dataset(shard.dataset), parse_length(shard.name)
     tally = _Tally(dataset.builder.spec.balance)
@@ -143,7 +143,7 @@ def _items_to(path: Path) -> Iterator[_Items]:
 
 @dataclass(slots=True)
 class _Tally:
-    """The counts of a dataset at a length, added up as the lines are read."""
+    """The counts of a dataset at a length, which are added up while the lines are read."""
 
     balance: str
     counts: Counter[str] = field(default_factory=Counter)

@@ -26,7 +26,7 @@ _AROUND = 24
 
 
 def check_draft(dataset: Dataset, draft: Draft, row: Row) -> None:
-    """Refuse a draft without a take order, or without exactly one question, which must be about its row.
+    """Refuse a draft unless it has a take order and exactly one question, with the id of the row.
 
     Raises:
         PluginCallError: there is not one question with the row's id, or the take order is of a wrong type.
@@ -82,7 +82,8 @@ def _misplaced(id: str, role: str) -> str:
 
 
 def check_record(dataset: Dataset, example: PackedExample, record: Record, row: Row) -> None:
-    """Refuse a record that cannot be released: without id or answer, not JSON, or with another prompt than was packed.
+    """Refuse a record that cannot be released. It must have the row's id and a usable answer, JSON must be able to hold
+    it, and its prompt must be the packed one.
 
     All comparisons use the record as it is read back from the file.
 
@@ -115,7 +116,8 @@ class SameAnswers:
         self._first: dict[str, tuple[str, bytes, str, bytes]] = {}
 
     def check(self, example: PackedExample, record: Record, row: Row) -> None:
-        """Refuse a record whose answer or needles differ from those at an earlier placement.
+        """Refuse a record whose answer or needles differ from those at an earlier placement. With
+        `TaskSpec.is_answer_of_context`, the answers may differ.
 
         Raises:
             PluginCallError: the error names both placements.
@@ -171,7 +173,7 @@ def check_variants(dataset: Dataset, example: PackedExample, record: Record, row
 
 
 def check_file(dataset: Dataset, form: FileFormat, path: Path, records: Iterable[Record], name: str) -> None:
-    """Refuse a file in a builder's own format if the prompt of a record cannot be rebuilt from it.
+    """Refuse a file in a builder's own format if the prompt of a record cannot be rebuilt from the file.
 
     It was checked before that each record gives the packed prompt. A file may hold further examples, such as every set
     of exemplars with every question; these are not compared.
@@ -258,8 +260,8 @@ def _released(dataset: Dataset, record: Record, row: Row) -> Record:
 
 
 def _read_back(value: Any) -> Any:  # noqa: ANN401  (JSON)
-    """Return a value as it is after it was written as JSON and read again; only values of rare types are really
-    written.
+    """Return a value as it is after it was written as JSON and read again. To save time, only values of rare types are
+    really written.
 
     Raises:
         TypeError, ValueError: JSON cannot hold the value.
@@ -276,7 +278,7 @@ def _read_back(value: Any) -> Any:  # noqa: ANN401  (JSON)
 
 
 def _unreleasable(value: object, place: str = "record") -> str:
-    """Return in words which value JSON cannot hold, and where it is; empty if JSON can hold all."""
+    """Return in words which value JSON cannot hold, and where it is; empty if JSON can hold all values."""
     parts: Sequence[tuple[object, Any]] = ()
     if isinstance(value, dict):
         if wrong := next((key for key in value if not isinstance(key, str | int | float | bool | None)), None):

@@ -1,5 +1,5 @@
 """The documents stage: reads the page sizes of each document, and the keys and texts of the pages if a task asks for
-them.
+them (`TaskSpec.page_keys`, `TaskSpec.page_texts`).
 """
 
 import json
@@ -23,7 +23,9 @@ def document_shards(session: Session, name: str) -> list[Shard]:
 
 
 def read_document(session: Session, shard: Shard) -> Iterator[DocumentLine]:
-    """Yield what was read of one document: its page sizes and what the task asks for; or what is wrong with it."""
+    """Yield one line: the page sizes of a document, with the keys and texts that the task asks for, or what is wrong
+    with the document.
+    """
     plan = session.plan(shard.dataset)
     file, asked = plan.documents[shard.name], session.task(shard.dataset)
     with reading(session.source_files, shard.dataset, file):
@@ -33,7 +35,8 @@ def read_document(session: Session, shard: Shard) -> Iterator[DocumentLine]:
 
 @contextmanager
 def reading(files: SourceFiles, dataset: str, file: DocumentFile) -> Iterator[None]:
-    """Make sure that the document does not change while the block reads it, and name it in an error about its pages.
+    """Make sure that the document does not change while the block reads it. If a page causes an error, the error names
+    the document.
 
     Raises:
         SourceChangedError: a file of the document has changed.
@@ -58,7 +61,9 @@ def excluding(id: str) -> str:
 
 
 def _pages(document: Pages, spec: DatasetSpec, asked: TaskSpec) -> ReadDocument | RefusedDocument:
-    """Return what the task asks of the pages of a document, or what is wrong with them."""
+    """Return the page sizes of a document, with the keys and texts that the task asks for, or what is wrong with the
+    document.
+    """
     limits = spec.limits
     try:
         pages, keys, texts = list(sizes_of(document, spec.pages.dpi, limits)), list[str](), list[str]()

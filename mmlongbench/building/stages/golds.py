@@ -13,12 +13,14 @@ from mmlongbench.task.metric import Metric, Settings
 from mmlongbench.task.rows import Record, Row
 
 JUDGED = "judge-"
-"""The prefix of the names of metrics that ask a model; answers are not checked with these."""
+"""The prefix of the names of metrics that ask a model; answers are not checked with these metrics."""
 _UNKNOWN = "unknown"
 
 
 class Golds:
-    """Checks the answers of one dataset. If the records of a question have the same answer, it is checked once."""
+    """Checks the answers of one dataset. If the records of a question have the same answer, this answer is checked
+    once.
+    """
 
     def __init__(self, builder: Builder[Row], name: str) -> None:
         """Check the records of `builder`; `name` is the name of the builder, for error messages."""
@@ -27,7 +29,8 @@ class Golds:
         self._scored: dict[str, bytes] = {}
 
     def problem(self, record: Record, row: Row) -> str:
-        """Return what is wrong with the answer of a row's record, which is read back from JSON; empty if nothing is.
+        """Return what is wrong with the answer of a row's record; empty if nothing is. The record must be as it is read
+        back from JSON.
 
         Raises:
             PluginCallError: a method of the builder or of the metric fails.

@@ -1,4 +1,4 @@
-"""The images stage: makes every image that an example shows, once, and records its hash."""
+"""The images stage: makes every image that an example shows, each once, and yields its hash."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -16,13 +16,13 @@ from mmlongbench.release.layout import IMAGES
 from mmlongbench.task.sources import Page
 
 PAGES, PICTURES = "pages", "pictures"
-"""The first parts of the names of shards: of those that render a document, and of those that copy pictures."""
+"""The first part of a shard's name: `pages` if the shard renders a document, `pictures` if it copies pictures."""
 TOGETHER = 256
 """How many pictures a shard copies at most."""
 
 
 def image_shards(session: Session, name: str) -> list[Shard]:
-    """Return one shard for each document that is shown, then shards for blocks of pictures."""
+    """Return one shard for each document that is shown, then one shard for each block of pictures."""
     needed = session.needed(name)
     shown = {path.split("/")[-2] for path in needed.pages}
     documents = [Shard("images", name, f"{PAGES}/{doc}") for doc in session.plan(name).documents if doc in shown]
@@ -101,5 +101,5 @@ def _copy_pictures(session: Session, shard: Shard, block: int) -> Iterator[MadeI
 
 
 def _described(path: str, data: bytes) -> MadeImage:
-    """Return the path, size and hash of an image."""
+    """Return the line of an image: its path, size and hash."""
     return MadeImage(path, len(data), hashlib.sha256(data).hexdigest())

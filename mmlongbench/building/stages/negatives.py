@@ -28,7 +28,9 @@ def find_negatives(session: Session, shard: Shard) -> Iterator[FoundNegatives]:
 
 
 def search_for(session: Session, name: str, rows: Iterable[Row]) -> Iterator[FoundNegatives]:
-    """Search for the negatives of each query of some rows, in the order of the rows."""
+    """Search for the hard negatives of the queries of some rows; yield one line for each query, in the order of the
+    rows.
+    """
     dataset, ids = session.dataset(name), {row.id for row in session.questions(name)}
     for row in rows:
         for query, chosen in _queries(dataset, row, ids):
@@ -37,7 +39,7 @@ def search_for(session: Session, name: str, rows: Iterable[Row]) -> Iterator[Fou
 
 
 def _queries(dataset: Dataset, row: Row, ids: Container[str]) -> list[tuple[Query, NegativeFilter]]:
-    """Return the queries that a builder declares for a row, with their filters; raise an error if one is wrong.
+    """Return the queries that a builder declares for a row, each with its filter; raise an error if a query is wrong.
 
     `ids` are the ids of all chosen rows. A query must have the id of its row, or that id followed by `#` and a text.
     """

@@ -37,8 +37,8 @@ def choose(session: Session, shard: Shard) -> Iterator[QuestionLine]:
 
 
 def choose_rows(dataset: Dataset, build_dir: BuildDir) -> Iterator[QuestionLine]:
-    """Yield a line for each question, then a line for each rejected row, both in source order, then a line with counts
-    that add up.
+    """Yield a line for each question, then a line for each rejected row, both in source order, then a line with the
+    counts.
 
     Rows are examined in a drawn order until the sample is full, so a larger sample contains every smaller one.
     """
@@ -143,7 +143,8 @@ def _admission(row: Row, dataset: Dataset) -> _Admission:
 
 
 def _refusal(full: Draft, dataset: Dataset, draws: Draws) -> Fault | None:
-    """Return why a draft is refused for the length of its full prompt; None if it is not.
+    """Pack the required units of a draft at the admission length, and decode their pictures. Return why the length of
+    the full prompt is wrong; None if it is right.
 
     Raises:
         Rejected: a picture that the draft requires cannot be decoded.
@@ -164,8 +165,8 @@ def _refusal(full: Draft, dataset: Dataset, draws: Draws) -> Fault | None:
 
 
 def _out_of_span(draft: Draft, dataset: Dataset) -> Fault | None:
-    """Return what is wrong if the prompt with all units is not as long as the task wants (`TaskSpec.full_prompt`); None
-    if it is.
+    """Return a fault if the length of the prompt with all units is not what the task wants (`TaskSpec.full_prompt`);
+    otherwise, return None.
     """
     span, reference = dataset.builder.spec.full_prompt, dataset.spec.reference_length
     if span is None:

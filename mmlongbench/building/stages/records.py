@@ -36,26 +36,26 @@ if TYPE_CHECKING:
     from mmlongbench.building.session import Session
 
 BLOCK = 32
-"""How many questions a shard has at most."""
+"""The maximum number of questions in a block."""
 TOGETHER = "all"
 """The name of the only block at a length if questions share contexts."""
 
 
 def blocks_of(rows: int) -> list[str]:
-    """Return the names of the blocks of so many questions."""
+    """Return the names of the blocks into which `rows` questions are divided."""
     return [f"{block:05d}" for block in range((rows + BLOCK - 1) // BLOCK)]
 
 
 def questions_of(block: str, rows: int) -> int:
-    """Return how many questions a block has."""
+    """Return how many questions a block has, if there are `rows` questions in all."""
     return min(BLOCK, rows - int(block) * BLOCK)
 
 
 def record_shards(session: "Session", name: str, lengths: tuple[int, ...]) -> list[Shard]:
     """Return the shards of a dataset at these lengths: block after block and, in each block, the longest length first.
 
-    So a process can use what it has read and counted for a block at all lengths, and the build does not end with one
-    long shard.
+    So a process can reuse what it has read and counted for a block at the next length, and the build does not end with
+    one long shard.
     """
     is_shared, rows = isinstance(session.dataset(name).builder, SharedContextBuilder), len(session.questions(name))
     blocks = {TOGETHER: rows} if is_shared else {block: questions_of(block, rows) for block in blocks_of(rows)}
@@ -103,7 +103,9 @@ def _and_shown(lines: Iterator[RecordLine]) -> Iterator[RecordLine]:
 
 
 def pack_lines(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[RecordLine]:
-    """Yield the lines of some questions at a length. If questions share contexts, `rows` must be all questions."""
+    """Pack some questions at a length, and yield the lines of the result. If questions share contexts, `rows` must be
+    all questions.
+    """
     if isinstance(dataset.builder, SharedContextBuilder):
         yield from _shared(dataset, rows, length)
         return
@@ -160,7 +162,7 @@ def _shown_units(made: Sequence[list[PackedExample] | DoesNotFitError], *, must_
 
 
 def _contexts(dataset: Dataset, rows: Sequence[Row]) -> Sequence[Draft]:
-    """Return all contexts of a task whose questions share them; empty for any other task."""
+    """Return all shared contexts of a task; empty if the questions of the task share no contexts."""
     builder = dataset.builder
     if not isinstance(builder, SharedContextBuilder):
         return ()
@@ -186,8 +188,8 @@ def _tried(dataset: Dataset, draft: Draft, length: int) -> list[PackedExample] |
 
 
 def _packed(dataset: Dataset, draft: Draft, draws: Draws, length: int) -> list[PackedExample]:
-    """Return the examples of a draft; a picture that cannot be decoded is excluded, and the next one is taken
-    instead.
+    """Return the examples of a draft; a unit whose picture cannot be decoded is excluded, and the next unit is taken
+    instead. If such a picture is required or part of a question, raise an error.
     """
     broken: dict[str, str] = {}
     while True:
@@ -217,8 +219,8 @@ def _asked(question: Question) -> Iterator[str]:
 
 def _shared(dataset: Dataset, rows: Sequence[Row], length: int) -> Iterator[RecordLine]:
     """Yield the lines of all shared contexts at a length. Each question has a record, made from its home context
-    (`Question.is_home`). If the costliest question of a context has another home, it has a `BundledRecord` from this
-    context.
+    (`Question.is_home`). If the costliest question of a context has another home, it also has a `BundledRecord` from
+    this context.
     """
     place = {row.id: number for number, row in enumerate(rows)}
     found: list[PackedExample] = []

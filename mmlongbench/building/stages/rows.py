@@ -24,7 +24,9 @@ def row_shards(session: Session, name: str) -> list[Shard]:
 
 
 def read_source(session: Session, shard: Shard) -> Iterator[RowLine]:
-    """Yield one line for each row, in the source's order: the row, or why it cannot be used (such as a repeated id)."""
+    """Yield one line for each row, in the source's order: the row, or why it cannot be used, for example because its id
+    occurred before.
+    """
     plan = session.plan(shard.dataset)
     spec, reader = plan.spec, reader_type(plan.spec.reader)()
     errata = load_errata(spec.errata) if spec.errata else None

@@ -12,10 +12,12 @@ from mmlongbench.packing.pack import DoesNotFitError, pack
 
 
 def wider(dataset: Dataset, drafts: list[Draft], length: int) -> list[Draft]:
-    """Return the drafts with the fewest added groups at which no context runs out of units. If every number of groups
-    is too small, return the drafts that fill contexts best; empty if added groups do not fill them better.
+    """Add as few groups to the drafts as possible so that no context runs out of units, and return these drafts. If
+    contexts run out with any number of groups, return the drafts whose context with the fewest units has the most
+    units. Return an empty list if added groups do not raise this number.
 
-    Trying a number packs every context again, so the number is found in steps that double and then halve.
+    To try a number of groups, every context is packed again, so the number is found in steps that double and then
+    halve.
     """
     steps = [drafts]
     low, high, stride = 0, 0, 1
@@ -50,8 +52,8 @@ def _step(steps: list[list[Draft]], number: int, length: int) -> list[Draft]:
 
 
 def _packed_units(dataset: Dataset, drafts: Sequence[Draft], length: int) -> tuple[int, bool]:
-    """Return how many units the context with the fewest is packed with (0 if a context does not fit), and whether any
-    context runs out of units.
+    """Pack every context. Return the number of units in the context with the fewest, and whether any context runs out
+    of units; (0, False) if a context does not fit.
     """
     try:
         packed = [pack(draft, dataset.budget(length), dataset.pricer) for draft in drafts]

@@ -1,4 +1,5 @@
-// Pressing the head of a column sorts the table by its cells' keys, or by their texts without keys; again reverses it.
+// Pressing the head of a column sorts the rows by the cells of this column: by the key of a cell or, without a key, by
+// its text. Pressing the head again reverses the order.
 for (const button of document.querySelectorAll("th button")) button.addEventListener("click", () => {
   const head = button.closest("th"), body = head.closest("table").tBodies[0];
   const place = [...head.parentNode.children].indexOf(head);
