@@ -1,7 +1,7 @@
 """Runs shards with Ray on the nodes of a cluster. The nodes share the folder of the release, or use its URL.
 
-Needs the extra `ray`. A Ray worker lives longer than a build. So each call names its build, and a worker closes the
-session of an earlier build.
+Needs the extra `ray`. A Ray worker lives longer than a build. So each call says which build it belongs to, and a worker
+closes the session of an earlier build.
 """
 
 import tempfile

@@ -53,7 +53,7 @@ class Golds:
         metric, spec = self._rules(), self._builder.spec
         if metric is None:
             return ""
-        file = spec.files.write(self._builder.dataset, K, 1, 1)  # a name like those of its files
+        file = spec.files.write(self._builder.dataset, K, 1, 1)  # a name in the form of the task's file names
         with calling("builder", self._name, "a method that scoring calls", row):
             asked = scoring_input(self._builder, record, file)
         try:

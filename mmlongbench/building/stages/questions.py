@@ -155,7 +155,7 @@ def _refusal(full: Draft, dataset: Dataset, draws: Draws) -> Fault | None:
     alone = tuple(replace(unit, between_sentences=False) for unit in full.required)
     draft = replace(
         full, required=alone, take_order=InOrder(()), rendered_as_text=None
-    )  # not as text, so that releases of images and of text have the same questions
+    )  # units are not shown as text, so that releases of images and of text have the same questions
     budget = dataset.budget(dataset.spec.admission_length)
     made = examples(draft, budget, dataset.placements(), dataset.pricer, draws)
     if dataset.sources.has_images:
