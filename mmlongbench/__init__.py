@@ -113,7 +113,7 @@ def build(
 
     Args:
         manifest: the path of a file, the name of an installed manifest, or a `Manifest`.
-        out: the folder of the release: a new one, or one with a build to continue; or a URL that fsspec knows.
+        out: the folder of the release, which is new or holds a build to continue; or a URL that fsspec knows.
         overrides: values that replace those of a manifest's file, by `key` or `dataset.key`, such as
             `{"source.documents": "pdfs"}`, or `{"source": {"documents": "pdfs"}}` for a whole source; paths are
             relative to the current folder.
@@ -122,7 +122,7 @@ def build(
         strict: stop at the first reject.
         workers: the number of processes; it does not change the bytes. With several, a script needs
             `if __name__ == "__main__":`.
-        executor: runs the work, instead of processes of this machine.
+        executor: an object that runs the work, instead of `workers` processes of this machine.
         progress: whether to show bars on standard error; None: only if it is a terminal.
 
     Returns:
@@ -288,7 +288,7 @@ def verify(release: str | Path, *, workers: int = 1, progress: bool | None = Fal
         progress: see `build`.
 
     Returns:
-        The numbers of files that were checked, and the `problems` that were found.
+        A `Verified`: how many files were checked, and the `problems` that were found.
 
     Raises:
         ReleaseError: the release has no lock, or the lock cannot be read.

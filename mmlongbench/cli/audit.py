@@ -136,7 +136,9 @@ def audit(
 
 
 def _unfit(found: Sequence["FileAudit"]) -> Iterator[str]:
-    """Yield for each file and model how many examples do not fit, and the costliest example."""
+    """Yield a line for each file and model that some examples do not fit: how many these are, and the costliest
+    example.
+    """
     for each in found:
         for name, tally in each.models.items():
             if tally.figures(each.examples).fits < 1:

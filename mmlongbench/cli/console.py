@@ -1,4 +1,4 @@
-"""Connects the command line with the terminal: only this module writes to it, and all that it writes is printable.
+"""Makes everything that the command line prints safe for a terminal, whatever code prints it.
 
 Names, texts and errors come from data. Control characters in them are shown as escapes, and secrets in URLs are left
 out.

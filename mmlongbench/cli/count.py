@@ -36,7 +36,7 @@ def count(things: tuple[Path, ...], models: str, dpi: int, tokenizers: tuple[str
 
 
 def _described(thing: Path, dpi: int, models: Sequence["Model"]) -> dict[str, object]:
-    """Return the description of a thing, and its tokens on the benchmark's counter and each model."""
+    """Return what a thing is (`what`), and its tokens by the benchmark's counter and on each model (`tokens`)."""
     from mmlongbench.manifest.model import CounterSpec
     from tokenization import TokenizationError
 

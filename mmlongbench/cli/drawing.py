@@ -33,7 +33,8 @@ def print_table(table: RichTable, folds: int = 0) -> None:
     """Print a table as wide as the terminal, or wider if a number would be cut. If there is no terminal, nothing is
     folded.
 
-    On a terminal long texts may be folded, which saves up to `folds` characters of the width.
+    On a terminal, long texts may be folded; `folds` is the maximum number of characters by which this narrows the
+    table.
     """
     console = _console()
     most = console.measure(table, options=console.options.update(max_width=_ANY_WIDTH)).maximum
@@ -43,7 +44,9 @@ def print_table(table: RichTable, folds: int = 0) -> None:
 
 
 def print_narrow_table(table: RichTable, usual: int) -> None:
-    """Print a table as wide as the terminal, or `usual` characters without one; wider if numbers would be cut."""
+    """Print a table as wide as the terminal or, if there is no terminal, with a width of `usual` characters. It is
+    wider if numbers would be cut.
+    """
     console = _console()
     needed = console.measure(table, options=console.options.update(max_width=_ANY_WIDTH)).minimum
     console.size = ConsoleDimensions(max(console.width if console.is_terminal else usual, needed), console.height)

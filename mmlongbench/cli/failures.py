@@ -47,7 +47,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _of_system(error: OSError) -> str:
-    """Return the line for an error of the operating system, which may not name its file."""
+    """Return the line for an error of the operating system; some of these errors do not name a file."""
     said = error.strerror or str(error)
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return (

@@ -94,7 +94,7 @@ def _counted(counts: dict[str, int]) -> str:
 
 
 def _shortage(cell: "CellForecast", probed: int) -> str:
-    """Return which units are exhausted and what happens then; empty if there are enough units and all questions fit."""
+    """Return a text about questions that do not fit and units that are exhausted; empty if there is nothing to say."""
     said = []
     if cell.rejected:
         said.append(f"{cell.rejected} of {probed} probed questions do not fit, and would be rejected at this length")

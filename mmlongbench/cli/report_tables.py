@@ -26,7 +26,8 @@ _NAME = 22
 _LABEL = 20
 """The maximum characters of a model's name."""
 _MAX_BESIDE = 6
-"""The maximum columns of a table of correlations if there is only one category; then each dataset has a column."""
+"""The maximum number of columns in a table of correlations. It applies only if there is a single category, because then
+each dataset has a column."""
 _HEAD = 9
 """The maximum characters of the name of a dataset or category at the head of a column."""
 _NUMBER = 13
@@ -68,7 +69,9 @@ def show_report(report: Report) -> None:
 
 
 def _show_profiles(report: Report) -> None:
-    """Print whose rules each metric follows, in a line for each profile and origin."""
+    """Print whose rules each metric follows, with one line for all metrics of the same profile, origin and choices.
+    Then print how many predictions had reasoning.
+    """
     together: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = {}
     for each in report.provenance:
         together.setdefault((each.profile, each.follows, each.choices), []).append(each.metric)
@@ -90,7 +93,9 @@ def _labels(models: Sequence[str]) -> dict[str, str]:
 
 
 def _show_ladders(title: str, grid: Grid, models: Labels) -> None:
-    """Print a table for each profile; below the name of each row, every model has a line."""
+    """Print a table for each profile. Each row of the grid has a line with its name, and below it a line for every
+    model.
+    """
     for part in grid.by_profile():
         table = _table(f"{title}, {part.profile}", part.columns)
         for row in part.rows:
@@ -103,7 +108,7 @@ def _show_ladders(title: str, grid: Grid, models: Labels) -> None:
 
 
 def _show_depths(grid: Grid, models: Labels) -> None:
-    """Print the depths for all lengths together, with a line for each model."""
+    """Print the scores at each depth over all lengths together, with a line for each model."""
     table = _table(f"depth: {grid.title}, {grid.label}", [row.name for row in grid.rows])
     for model, label in models.items():
         cells = [grid.cells.get((model, row, ALL)) for row in grid.rows]
@@ -140,7 +145,9 @@ def _said_of_all(grid: Grid, model: str, row: Row, *, has_interval: bool = True)
 
 
 def _held(grid: Grid, model: str, row: Row) -> float | None:
-    """Return the mean over the lengths that a model can take; None if it can take all lengths of a row, or none."""
+    """Return the mean over the lengths that a model can take; None if the model can take all lengths of a row, or not a
+    single one.
+    """
     found = grid.cells.get((model, row, ALL))
     is_shown = found is not None and found.is_inapplicable and row != MIDDLE_LESS_ENDS
     return grid.over_held_lengths(model, row) if is_shown else None
@@ -231,7 +238,9 @@ def _show_missing(report: Report) -> None:
 
 
 def _said(found: Estimate | None, has_interval: bool = True) -> str:
-    """Return a score and half the width of its interval; N/A if the model cannot be given all examples."""
+    """Return a score and half the width of its interval; N/A if the model cannot be given all examples, a dash if there
+    is no score for another reason.
+    """
     if found is None or found.mean is None:
         return "N/A" if found and found.is_inapplicable else "–"
     if not has_interval:

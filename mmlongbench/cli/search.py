@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 CANDIDATES = 200
 """The minimum number of passages that --rerank orders by meaning."""
 EMBEDDINGS = "embeddings"
-"""The folder of passage vectors below the corpus."""
+"""The name of the folder for passage vectors, which is inside the folder of the corpus."""
 SHOWN = 200
 """The maximum characters of a passage on the screen."""
 

@@ -1,4 +1,6 @@
-"""The limits of what a document, or one page of it, may cost; a document above them is refused."""
+"""The limits of what a document, or one of its pages, may cost. A document above a limit is refused; only the time
+limit ends the build instead.
+"""
 
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
@@ -6,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 from annotated_types import Ge, Gt, Le
 
 MAX_PIXELS = 178_956_970
-"""The largest picture that Pillow opens: twice its `MAX_IMAGE_PIXELS`."""
+"""The pixels of the largest picture that Pillow opens: twice `PIL.Image.MAX_IMAGE_PIXELS`."""
 
 
 def _pixels(value: int) -> int:
@@ -16,7 +18,7 @@ def _pixels(value: int) -> int:
 
 
 class _PillowOpens:
-    """Makes pydantic refuse more pixels than Pillow opens, with the reason.
+    """Makes pydantic refuse a number of pixels that Pillow would not open, with the reason.
 
     Pydantic is imported only when a manifest is read: the process that reads PDFs does not need it.
     """
@@ -36,8 +38,8 @@ class Limits:
     """The limits of documents, which a manifest sets under `limits`. All but the last are counts, which are the same on
     every machine.
 
-    A form is a piece of content that a PDF can draw several times (form XObject). It counts with its content each time
-    that a page draws it, but the patterns in it count once.
+    A form is a piece of content that a PDF can draw several times (form XObject). Each time that a page draws a form,
+    the form counts again with everything in it, except for patterns, which count once.
     """
 
     bytes: Count = 512 * 1024 * 1024
@@ -55,15 +57,17 @@ class Limits:
     forms: Count = 1_000_000
     """The forms that a page draws."""
     groups: Count = 10_000
-    """The transparency groups and soft masks that a page draws; each may cost as much time as painting the page."""
+    """The transparency groups and soft masks that a page draws; each may take as much time as painting the whole
+    page."""
     nesting: Annotated[Count, Le(100)] = 50
     """How deep forms may be nested."""
     pattern_cells: Count = 100_000_000
-    """The cells of a page's patterns, as if each pattern covered the whole page."""
+    """The cells of a page's patterns; each pattern is counted as if it covered the whole page."""
     image_pixels: Count = 1_000_000_000
     """The pixels of all pictures that a page draws."""
     painted_pages: Count = 10_000
-    """How often the things that a page paints would cover the page; each time costs as much as painting the page."""
+    """The sum of the areas that a page paints, divided by the area of the page. The time to paint a page grows with
+    this number."""
     function_bytes: Count = 32 * 1024
     """The bytes of the code of one PostScript function."""
     seconds_a_page: Annotated[float, Gt(0), Le(86_400)] = 60.0

@@ -4,7 +4,8 @@ from types import TracebackType
 from typing import Literal, Protocol, Self, TypeAlias, overload
 
 Word: TypeAlias = tuple[float, float, float, float, str, int, int, int]
-"""A word of a page in PyMuPDF's form: x0, y0, x1, y1, the text, and the numbers of its block, its line and itself."""
+"""A word of a page in PyMuPDF's form: x0, y0, x1, y1, the text, and three numbers: of its block, of its line, and of
+the word in the line."""
 PageWord: TypeAlias = tuple[float, float, float, float, str, float, float]
 """A word and its box: x0, y0, x1, y1, the word, and the width and height of its page, in points."""
 
@@ -19,7 +20,7 @@ class Box(Protocol):
 
 
 class Rect(Box, Protocol):
-    """A rectangle in points; `irect` is the smallest one in whole pixels around it."""
+    """A rectangle in points; `irect` is the smallest rectangle around it whose corners are whole numbers."""
 
     width: float
     height: float
@@ -71,7 +72,7 @@ class Page(Protocol):
 
 
 class Document(Protocol):
-    """An open document; as a context manager it closes itself."""
+    """An open document; a `with` statement closes it at the end."""
 
     this: object
     """The document in the form that MuPDF's own functions take."""

@@ -2,7 +2,7 @@
 
 A name is kept if it can be a folder and has none of the characters at which the public loaders split paths (`page`,
 `"`, `/`). Any other name is replaced by a safe one with a hash of the original, so the new name is stable and cannot
-collide. A name that only looks like a safe one is replaced too.
+collide. A name that already ends like a safe name, with such a hash, is replaced too.
 """
 
 import hashlib
@@ -20,12 +20,12 @@ _PAGE = re.compile("page", re.IGNORECASE)
 
 
 def label(name: str) -> str:
-    """Return the part of a document's name that a prompt shows."""
+    """Return the beginning of a document's name, which is the part that a prompt shows."""
     return name[:LABEL_WIDTH]
 
 
 def folder_names(ids: Iterable[str]) -> dict[str, str]:
-    """Map each document id to its folder; ids that differ only by case are all replaced by safe names.
+    """Map each document id to its folder. Ids that differ only in case or Unicode form are all replaced by safe names.
 
     >>> folder_names(["a", "home page"])
     {'a': 'a', 'home page': 'home_pg-900cd0505dda3de0'}
@@ -36,7 +36,9 @@ def folder_names(ids: Iterable[str]) -> dict[str, str]:
 
 
 def safe_name(id: str) -> str:
-    """Return a folder name for any id: the characters that can be kept, and sixteen digits of its SHA-256."""
+    """Return a folder name for any id: its safe characters (at most 80), then sixteen hexadecimal digits of its
+    SHA-256.
+    """
     data = id.encode("utf-8", "surrogatepass")
     kept = re.sub(r"[^\w.-]+", "_", id.encode("ascii", "ignore").decode()).strip("._-")
     return f"{_PAGE.sub('pg', kept)[:80] or 'document'}-{hashlib.sha256(data).hexdigest()[:16]}"

@@ -30,8 +30,8 @@ _USES = re.compile(
     rb"/([^\s\0/\[\]()<>{}%]++)" + _BLANK + rb"++(?:[-+.\d]++" + _BLANK + rb"++)*+(Do|gs|scn|SCN|Tf)"
     rb"(?![^\s\0/\[\]()<>{}%])"
 )
-"""Matches a name and the operator that uses it; blanks, comments and numbers, such as a font size, may be between
-them."""
+"""Matches a name and the operator that uses it; blanks, comments and numbers, such as a font size, may stand between
+the two."""
 _ENTRY = re.compile(r"/([^\s/\[\]()<>{}%]+)\s*(\d{1,9}) \d+ R")
 _REFERENCE = re.compile(r"(\d{1,9}) \d+ R")
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)")
@@ -55,7 +55,7 @@ class PageCost:
     image_pixels: int = 0
 
     def plus(self, other: "PageCost", times: int = 1) -> "PageCost":
-        """Return this cost plus that of something drawn `times` times; the patterns of the latter count once."""
+        """Return this cost plus `times` times the `other` cost; the pattern cells of `other` are added only once."""
         return PageCost(
             self.content_bytes + times * other.content_bytes,
             self.operators + times * other.operators,
@@ -67,7 +67,9 @@ class PageCost:
         )
 
     def drawn(self, *, is_group: bool) -> "PageCost":
-        """Return the cost of a form that draws this: it has one more form and is nested one level deeper."""
+        """Return the cost of a form whose content has this cost. It has one more form and one more level of nesting; if
+        `is_group` is true, also one more group.
+        """
         return self.plus(PageCost(forms=1, groups=int(is_group), nesting=self.nesting + 1))
 
 
@@ -120,8 +122,8 @@ class Costs:
     def page_fault(self, number: int) -> Fault | None:
         """Return why a page costs too much to draw; None if it does not.
 
-        The operators of a page are counted only if its content is so long that it could have too many of them; each
-        takes at least two bytes.
+        The operators of a page are counted only if its content is so long that it could have too many of them; an
+        operator takes at least two bytes.
         """
         fault = self._fault(number, exact=False)
         is_unsure = fault is not None and fault.reason == _LIMITED["operators"][0]
@@ -129,8 +131,8 @@ class Costs:
         return fault or self._painted_fault(number)
 
     def _painted_fault(self, number: int) -> Fault | None:
-        """Return why the things that a page paints cover it too often; None if they do not. Nothing is measured if the
-        page has too few operators to cover it so often.
+        """Return why the things that a page paints cover it too often; None if they do not. If the page has too few
+        operators for that, nothing is measured.
         """
         from mmlongbench.documents.painted import painted_pages
 
@@ -173,7 +175,9 @@ class Costs:
         return found
 
     def _resources(self, page: int) -> int:
-        """Return the number of the node of the page tree that has the resources of a page."""
+        """Return the number of the node of the page tree that has the resources of a page; the page itself if no node
+        has any.
+        """
         node = page
         for _ in range(_MAX_CHAIN):
             if self._key(node, "Resources") != "null":
@@ -200,8 +204,8 @@ class Costs:
         return [found for found in map(int, _REFERENCE.findall(text)) if self._is_there(found)]
 
     def _form(self, xref: int, above: int, path: tuple[int, ...], *, exact: bool, area: float) -> PageCost:
-        """Return the cost of a form with everything that it draws; MuPDF does not draw a form inside itself, so this
-        costs 0.
+        """Return the cost of a form with everything that it draws. A form inside itself costs 0, because MuPDF does not
+        draw it.
         """
         if xref in path or not self._is_there(xref):
             return PageCost()
@@ -249,7 +253,7 @@ class Costs:
         return drawn.plus(PageCost(pattern_cells=self._cells(pattern, area)))
 
     def _mask(self, resources: int, name: str) -> int | None:
-        """Return the number of the form of the soft mask that a graphics state sets; None if it sets none."""
+        """Return the number of the form that a graphics state sets as soft mask; None if it sets no soft mask."""
         state = self._named(resources, "ExtGState", name) if "/" in name else None
         where = "SMask/G" if state else f"Resources/ExtGState/{name}/SMask/G"
         kind, text = self._entry(state or resources, where)
@@ -274,8 +278,8 @@ class Costs:
         return ceil(min(area / cell, 1e18)) if cell else 0
 
     def _named(self, resources: int, kind: str, name: str) -> int | None:
-        """Return the number of the object with a name among the resources of a kind, such as `Font`; None if no object
-        has it.
+        """Return the number of the object with a name among the resources of a kind, such as `Font`; None if there is
+        no such object.
         """
         if (resources, kind) not in self._names:
             self._names[resources, kind] = self._references_by_name(resources, f"Resources/{kind}")
@@ -288,7 +292,7 @@ class Costs:
         return {_plain(name): int(found) for name, found in _ENTRY.findall(text)}
 
     def _used(self, xrefs: tuple[int, ...]) -> "Counter[tuple[str, str]]":
-        """Count the uses of each name in content, each with the operator that uses it."""
+        """Count how often each operator uses each name in content; the keys of the result are (operator, name)."""
         if xrefs not in self._uses:
             most, size = self._limits.content_bytes, 0
             for xref in xrefs:
@@ -338,7 +342,7 @@ class Costs:
             return 0
 
     def _key(self, xref: int, key: str) -> str:
-        """Return a value as it is written in the PDF; `null` if there is none."""
+        """Return the value of an object's key as it is written in the PDF; `null` if there is none."""
         return self._entry(xref, key)[1]
 
     def _entry(self, xref: int, key: str) -> tuple[str, str]:

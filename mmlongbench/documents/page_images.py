@@ -24,7 +24,8 @@ class PageImages:
     files: tuple[Path, ...]
     """The image of each page, in order."""
     names: tuple[str, ...] = ()
-    """The pages' names in the release, for loaders that expect other names than `<document>_page<N>.jpg`."""
+    """The file names of the pages in the release, for loaders that expect other names than `<document>_page<N>.jpg`;
+    empty: these usual names."""
     dpi: int | None = None
     """The resolution at which the pages were rendered; None if it is not known. A context shows pages of one DPI
     only."""
@@ -44,7 +45,7 @@ def image_sizes(document: PageImages, limits: Limits) -> list[tuple[int, int]]:
 
 
 def oversized_page(file: Path, max_bytes: int) -> Fault | None:
-    """Return a fault if a page's file is too large to be read; None if it is not, or is missing."""
+    """Return a fault if a page's file is too large to be read; None if it is small enough, or does not exist."""
     if not file.is_file() or (size := file.stat().st_size) <= max_bytes:
         return None
     return Fault("size-of-a-page", f"at most {max_bytes} bytes", str(size), file.name, todo="raise limits.bytes")
@@ -89,11 +90,11 @@ def _extrema(picture: "Image.Image") -> Sequence[tuple[int, int]]:
 def image_pages(
     document: PageImages, paths: Sequence[str], numbers: Sequence[int], sizes: Sequence[tuple[int, int]], quality: int
 ) -> Iterator[tuple[int, tuple[int, int], bytes]]:
-    """Yield (page number, (width, height), bytes) of the chosen pages. A file in another format than its path in the
-    release is encoded anew.
+    """Yield (page number, (width, height), bytes) of the chosen pages. If the ending of a path in the release does not
+    fit the format of its file, the page is encoded anew.
 
     Raises:
-        BuildError: a page cannot be decoded; it could be when the document was read, so the file has changed.
+        BuildError: a page cannot be decoded any more, so its file has changed since the document was read.
 
     """
     for number, path, size in zip(numbers, paths, sizes, strict=True):

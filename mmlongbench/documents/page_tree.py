@@ -1,4 +1,6 @@
-"""Checks the page tree of a PDF once from the top: MuPDF walks down to each page anew, which can take very long."""
+"""Checks whether the page tree of a PDF is too deep or too large. MuPDF searches the tree anew for each page, which can
+take very long.
+"""
 
 import re
 from typing import TYPE_CHECKING
@@ -14,7 +16,7 @@ _REFERENCE = re.compile(r"(\d{1,9}) \d+ R")
 
 
 def tree_fault(document: "Document", most_pages: int) -> Fault | None:
-    """Return what is wrong with the tree of an open document; a node that occurs twice counts once."""
+    """Return what is wrong with the tree of an open document, or None. A node that occurs twice counts once."""
     most = 4 * most_pages + MAX_LEVELS
     level = _references(document.xref_get_key(document.pdf_catalog(), "Pages")[1])
     seen, depth = set(level), 0

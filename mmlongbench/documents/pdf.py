@@ -47,8 +47,8 @@ def page_sizes(path: Path, dpi: int, limits: Limits) -> list[tuple[int, int]]:
 
 
 def steps_to_sizes(path: Path, dpi: int, limits: Limits) -> Iterator[int | tuple[int, int]]:
-    """Do what `page_sizes` does, in steps: yield the number of each page that was checked, then the sizes, if all pages
-    are within limits.
+    """Do what `page_sizes` does, in steps. Yield the number of each page whose size was read, then −1, then the number
+    of each page whose cost was checked. If all pages are within limits, yield their sizes at the end.
     """
     sizes = []
     with open_pdf(path, limits) as document:
@@ -105,7 +105,7 @@ def page_text(path: Path, limits: Limits, *, ocr: bool = False) -> Iterator[str]
 
 
 def page_words(path: Path, limits: Limits) -> "Iterator[list[PageWord]]":
-    """Yield the words of each page, with their boxes on the page before it is rotated.
+    """Yield a list of the words of each page. Their boxes are those on the page before rotation.
 
     Raises:
         SourceError: as `page_sizes`.
@@ -123,7 +123,8 @@ def page_words(path: Path, limits: Limits) -> "Iterator[list[PageWord]]":
 
 
 def page_keys(path: Path, limits: Limits) -> Iterator[str]:
-    """Yield a key of each page's content: a hash of its words or, if it has few, of its pixels; empty for a blank page.
+    """Yield a key of each page's content: a hash of its words or, if it has few letters, of its pixels; empty for a
+    blank page.
 
     Raises:
         SourceError: as `page_sizes`.
@@ -167,7 +168,7 @@ def _key(kind: str, data: bytes) -> str:
 
 
 def _recognised(path: Path, number: int, page: "Page", seconds: float) -> str:
-    """Return what `tesseract` reads on a page, at twice the resolution of a release's pages."""
+    """Return what `tesseract` reads on a page, which is rendered at 288 DPI, twice the default of releases."""
     command = [_tesseract(), "stdin", "stdout"]
     with _named(path, "unrecognised-page", "a page that tesseract can read", f"page {number}"):
         picture = page.get_pixmap(dpi=288, alpha=False).tobytes("png")
@@ -183,7 +184,7 @@ def _recognised(path: Path, number: int, page: "Page", seconds: float) -> str:
 
 
 def _run(command: Sequence[str], given: bytes, seconds: float) -> "subprocess.CompletedProcess[bytes]":
-    """Run a program with a time limit. On Linux it is killed if this process dies; otherwise it would go on alone."""
+    """Run a program with a time limit. On Linux, the kernel kills the program if this process dies."""
     return subprocess.run(
         command,
         input=given,
@@ -225,7 +226,7 @@ def render_pages(
     """Yield (page number, (width, height), JPEG bytes) of the chosen pages, numbered from 0.
 
     Raises:
-        BuildError: a page cannot be rendered; its document passed the checks, so the release needs it.
+        BuildError: a page cannot be rendered; the release needs it, because its document passed the checks.
 
     """
     with open_pdf(path, limits) as document:
@@ -281,7 +282,7 @@ def _named(path: Path, reason: str, expected: str, place: str = "", todo: str = 
 
 
 def oversized(path: Path, max_bytes: int) -> Fault | None:
-    """Return a fault if a PDF is too large to be read; None if it is not, or is missing."""
+    """Return a fault if a PDF is too large to be read; None if it is small enough, or does not exist."""
     if not path.is_file() or (size := path.stat().st_size) <= max_bytes:
         return None
     return Fault("size-of-a-document", f"at most {max_bytes} bytes", str(size), path.name, todo="raise limits.bytes")

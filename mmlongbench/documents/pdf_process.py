@@ -1,6 +1,6 @@
-"""The process that reads PDFs for another process, which ends it if a page takes too long.
+"""The process that reads PDFs for another process. That other process ends this one if a page takes too long.
 
-MuPDF holds the interpreter while it draws, so a thread could not interrupt it, only another process can. Requests and
+MuPDF holds the interpreter while it draws, so no thread could interrupt it. Only another process can. Requests and
 answers are JSON and bytes, so nothing that a hostile PDF makes of this process can run code in the other one.
 """
 
@@ -34,7 +34,7 @@ CALLS: Mapping[str, Callable[..., Iterator[Any]]] = {
     "images": render_pages,
     "words": page_words,
 }
-"""The functions that can be requested; each answers page after page."""
+"""The functions that can be requested; each yields its answers page by page."""
 
 
 def request(call: str, path: Path, limits: Limits, arguments: Mapping[str, object]) -> bytes:
@@ -43,7 +43,7 @@ def request(call: str, path: Path, limits: Limits, arguments: Mapping[str, objec
 
 
 def answers(call: str, path: Path, limits: Limits, arguments: Mapping[str, object]) -> Iterator[Any]:
-    """Yield the answers to a request, made in this process."""
+    """Yield the answers to a request; they are computed in this process."""
     return CALLS[call](path, **arguments, limits=limits)
 
 
@@ -67,7 +67,7 @@ _ABSENT: ModuleType = None  # type: ignore[assignment]  # how Python marks a mod
 
 
 def _started() -> bytes:
-    """Return the first message: it is empty, or says why PDFs cannot be read at all, for example for lack of memory."""
+    """Return the first message, a JSON object. It is empty, or its `error` says why PDFs cannot be read at all."""
     try:
         import pymupdf  # noqa: F401
     except (ImportError, MemoryError, OSError) as error:

@@ -1,7 +1,7 @@
-"""Reads PDFs in another process, page after page, each within the time limit of a page.
+"""Reads PDFs in another process, page by page; no page may take longer than the time limit of a page.
 
-The process is started when the first PDF is read, and stays for the next ones. It is ended if it takes too long or if
-its answers are no longer needed. If it dies, a new process answers the request once more from the beginning, and the
+The process is started when the first PDF is read, and stays for the next ones. It is ended if a page takes too long or
+if its answers are no longer needed. If it dies, a new process answers the request once more from the beginning, and the
 answers that are already known are skipped.
 """
 
@@ -42,7 +42,8 @@ _GRACE = 2.0
 _MAX_SAID = 300
 """The bytes at the end of the process's output that are searched for its last line."""
 _SLICE = 1.0
-"""The seconds of one wait. If this process is suspended during a wait, the wait still counts as no more than these."""
+"""The seconds of one wait. If this process is suspended during a wait, the wait still counts as at most these
+seconds."""
 
 
 def page_sizes(path: Path, dpi: int, limits: Limits) -> list[tuple[int, int]]:
@@ -68,7 +69,7 @@ def page_keys_and_texts(path: Path, limits: Limits, *, ocr: bool = False) -> Ite
 
 
 def page_words(path: Path, limits: Limits) -> "Iterator[Sequence[PageWord]]":
-    """See `pdf.page_words`; each word is a list, as JSON has it."""
+    """See `pdf.page_words`; a word is a list here, not a tuple, because it was sent as JSON."""
     return ask("words", path, limits)
 
 
@@ -150,7 +151,9 @@ class _Reader:
         self._said.close()
 
     def answers(self, call: str, path: Path, limits: Limits, arguments: Mapping[str, object]) -> Iterator[Any]:
-        """Yield the answers to a request; then the process is free. It is ended if not all answers are read."""
+        """Yield the answers to a request; then the process is free for another one. If not all answers are read, the
+        process is ended.
+        """
         is_free = False
         try:
             self._start()
@@ -197,7 +200,7 @@ class _Reader:
             page = item + 1 if isinstance(item, int) else page + 1
 
     def _says_something(self, seconds: float) -> bool:
-        """Return whether the process sends something within `seconds`, or within `_GRACE` after these."""
+        """Return whether the process sends something within `seconds + _GRACE`."""
         waited, bound = 0.0, seconds + _GRACE
         while waited < bound:
             if self._channel.poll(min(_SLICE, bound - waited)):
@@ -217,8 +220,8 @@ class _Reader:
 
 
 def end_readers() -> None:
-    """End the processes that wait for a request; the next request starts a new process, which gets the environment
-    variables of that time.
+    """End the processes that wait for a request; the next request starts a new process with the environment variables
+    of that moment.
     """
     _end_all(_free(os.getpid()), os.getpid())
 
@@ -236,7 +239,9 @@ def _free_reader() -> _Reader:
 
 @cache
 def _free(process: int) -> list[_Reader]:
-    """Return the list of the waiting processes of this process; a forked process has a list of its own."""
+    """Return the processes that this process has started and that wait for a request; a forked process has its own
+    list.
+    """
     free: list[_Reader] = []
     atexit.register(_end_all, free, process)
     return free

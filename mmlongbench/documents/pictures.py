@@ -1,4 +1,6 @@
-"""Photographs of a source as images of a release: found by name, sized from headers, renamed if needed, and shrunk."""
+"""Photographs of a source as images of a release: found by name, measured from headers, and renamed or shrunk if
+needed.
+"""
 
 import hashlib
 import re
@@ -47,11 +49,12 @@ class Picture:
     source: PictureFile
     """The file of the source."""
     is_renamed: bool
-    """Whether its name had to be changed: the public loader drops names with a double quote."""
+    """Whether its name had to be changed, for example because it has a double quote; the public loader drops such
+    names."""
     scale: float = 1.0
     """Its long side in the release divided by its long side in the source."""
     reading: Reading = field(default=_unguarded, compare=False, repr=False)
-    """The context in which the file is read each time; it raises an error if the file has changed."""
+    """Returns the context in which the file is read each time. The context raises an error if the file has changed."""
 
     @property
     def sha256(self) -> str:
@@ -89,7 +92,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """How many tokens a picture may cost, and what happens to one above that."""
+    """How many tokens a picture may cost, and what happens to a picture that costs more."""
 
     most: int
     above: Literal["reject", "shrink"]
@@ -114,9 +117,9 @@ class Pictures:
         """`folder` is the folder of the pictures in the release; `find` returns the file of a picture by its name in a
         row.
 
-        With `longest`, a picture whose long side has more pixels is shrunk to this number. With `by_content`, its name
-        in the release is a hash of its bytes, so that the name gives nothing away and equal pictures are released once.
-        Files are read in the context that `reading` returns, which may refuse them.
+        With `longest`, a picture with a longer side is shrunk until its long side has this number of pixels. With
+        `by_content`, its name in the release is a hash of its bytes, so that the name does not reveal an answer and
+        equal pictures are released once. Files are read in the context that `reading` returns, which may refuse them.
         """
         self._folder = folder
         self._find = find
@@ -135,7 +138,8 @@ class Pictures:
         """Return a picture by its name in the source.
 
         Raises:
-            Rejected: it is missing, cannot be read, or is too large; the reject says which.
+            Rejected: it is missing, cannot be read, is too large, or would get the name of another picture in the
+                release.
 
         """
         name = normpath(name)  # `./a.png` means `a.png`
@@ -207,12 +211,13 @@ def _reading(file: PictureFile, reading: Reading) -> AbstractContextManager[None
 
 
 def _at(size: tuple[int, int], longest: int) -> tuple[int, int]:
-    """Return (width, height) in pixels with this long side."""
+    """Return the size at which the long side has `longest` pixels, as (width, height)."""
     return size if longest == max(size) else shrunk(size, longest / max(size))
 
 
 def file_name(name: str) -> str:
-    """Return the name of a picture's file in the release: its own name if every loader can handle it.
+    """Return the name of a picture's file in the release: its own name if every loader can handle it, otherwise a safe
+    one.
 
     >>> file_name("oven_00000012.jpg"), file_name('a "b".JPG')
     ('oven_00000012.jpg', 'a_b-b243abbfda5ce798.JPG')

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 ORIENTATION = 0x0112
 """The EXIF tag of the orientation; 2 to 8 rotate or mirror a picture, 5 to 8 swap width and height."""
 _SIDE = 16
-"""The number of cells on each side of a likeness's grid."""
+"""The number of cells along each side of the grid of a `likeness`."""
 ALIKE = 2.5
-"""The mean difference, in levels of 255, below which two pictures are near-duplicates. Re-encoded and shrunk copies
-differ by less than 1, copies cropped by 3 % by up to 3, other pictures by at least 3.7, mostly by tens (measured on 60
-small objects on white, sky and noise)."""
+"""The largest mean difference, in levels of 255, of two pictures that count as near-duplicates. It is below 1 for
+re-encoded and shrunk copies, up to 3 for copies that were cropped by 3 %, and at least 3.7, mostly tens, for other
+pictures (measured on 60 small objects on white, sky and noise)."""
 _MAX_EXIF = 1024 * 1024
 """The bytes of an EXIF chunk that are read."""
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
@@ -58,7 +58,9 @@ def header(file: PictureFile) -> tuple[tuple[int, int], int]:
 
 @contextmanager
 def opened(file: Path | io.BytesIO) -> "Iterator[Image.Image]":
-    """Open a picture without Pillow's warnings: limits catch a large picture, and errors a broken one."""
+    """Open a picture without Pillow's warnings, which are not needed: limits refuse a large picture, and a broken one
+    raises an error.
+    """
     from PIL import Image
 
     with warnings.catch_warnings():
@@ -103,7 +105,7 @@ def unreadable() -> tuple[type[Exception], ...]:
 
 
 def shrunk(size: tuple[int, int], scale: float) -> tuple[int, int]:
-    """Return (width, height) at a scale, each rounded half up, at least 1.
+    """Return width and height multiplied by `scale`; each is rounded half up and is at least 1.
 
     >>> shrunk((2048, 1001), 0.5)
     (1024, 501)
@@ -161,7 +163,9 @@ def oddities(path: Path) -> tuple[str, ...]:
 
 
 def likeness(data: bytes) -> bytes:
-    """Return what a picture looks like: the mean colours of a 16 × 16 grid, 768 bytes. Raises one of `unreadable()`."""
+    """Return what a picture looks like: the mean colours of a 16 × 16 grid, in 768 bytes. Raises an error of
+    `unreadable()`.
+    """
     from PIL import Image
 
     with opened(io.BytesIO(data)) as picture:
@@ -171,7 +175,8 @@ def likeness(data: bytes) -> bytes:
 
 
 def is_like_any(one: bytes, others: Sequence[bytes]) -> bool:
-    """Return whether a likeness belongs to the same picture as one of the others, or to a near-duplicate of it.
+    """Return whether one picture is the same as any of the others or a near-duplicate of it, given the `likeness` of
+    each.
 
     The mean difference of two grids decides. A hash of brighter and darker cells would not work: on plain backgrounds,
     such as sky, its bits are all alike or all noise.

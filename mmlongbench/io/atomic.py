@@ -19,7 +19,7 @@ TEMPORARY = ".tmp-"
 def atomic_write(path: Path) -> Iterator[BinaryIO]:
     """Open a file for writing that appears under its name only if the block ends without an error.
 
-    A temporary file in the same folder is written, synced and renamed; after an error nothing is left.
+    A temporary file in the same folder is written, synced and renamed. After an error it is removed.
     """
     with atomic_replace(path) as temporary, temporary.open("wb") as file:
         yield file
@@ -27,8 +27,8 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def atomic_replace(path: Path) -> Iterator[Path]:
-    """Give a temporary path at which another writer makes a file. The file is renamed to `path` if the block ends
-    without an error (see `atomic_write`).
+    """Yield a temporary path, at which the block makes a file. The file is renamed to `path` if the block ends without
+    an error (see `atomic_write`).
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{TEMPORARY}{socket.gethostname()}-{os.getpid()}-{path.name}"[:200])
@@ -55,7 +55,7 @@ def write_whole(path: Path, pieces: Iterable[bytes]) -> None:
 
 
 def sweep(root: Path) -> None:
-    """Remove the half-written files of killed processes below a folder."""
+    """Remove the half-written files that killed processes left below a folder."""
     for path in root.rglob(f"{TEMPORARY}*"):
         path.unlink(missing_ok=True)
 
@@ -71,7 +71,7 @@ def file_lock(path: Path, what: str, *, is_shared: bool = False) -> Iterator[Non
     """Hold a kernel lock on a file, so that only one process writes something; the lock ends with the block or the
     process.
 
-    With `is_shared`, other processes may hold the lock with `is_shared` too, but none may hold it without.
+    With `is_shared`, several processes may hold the lock at the same time, provided that all of them use `is_shared`.
 
     Raises:
         BuildError: another process holds the lock.

@@ -10,7 +10,7 @@ from mmlongbench.errors import Fault, SourceError
 def pdfs_by_name(folder: Path, *, is_deep: bool = True) -> dict[str, Path | Fault]:
     """Return every visible PDF of a folder by its name without the ending; with `is_deep`, those of subfolders too.
 
-    A name gets a fault if its PDFs differ, or if one of them is a link out of the folder.
+    The value is a fault if several PDFs have the name and differ, or if one of them is a link out of the folder.
 
     Raises:
         SourceError: the path is not a folder.
@@ -26,7 +26,7 @@ def pdfs_by_name(folder: Path, *, is_deep: bool = True) -> dict[str, Path | Faul
 
 
 def _document(paths: list[Path], folder: Path) -> Path | Fault:
-    """Return the file of a document, given all files that have its name; or what is wrong with these."""
+    """Return the file of a document, given all files that have its name, or what is wrong with these files."""
     for path in paths:
         if file_inside(folder, path.relative_to(folder)) is None:
             name, todo = path.relative_to(folder).as_posix(), "copy it into the folder"
@@ -40,7 +40,7 @@ def _is_one(paths: list[Path]) -> bool:
 
 
 def two_of_one_name(paths: list[Path], folder: Path) -> Fault:
-    """Return the fault of documents with one name: a question with this name could mean any of them."""
+    """Return the fault of documents that share a name: a question with this name could mean any of them."""
     found, expected = (
         ", ".join(path.relative_to(folder).as_posix() for path in paths),
         "names that differ before the ending",
@@ -55,7 +55,7 @@ def visible_files(folder: Path) -> list[Path]:
 
 
 def file_inside(folder: Path, name: str | PurePath) -> Path | None:
-    """Return a file of a folder if it is inside the folder when all links are followed.
+    """Return a file of a folder if it is inside the folder when all links are followed; otherwise None.
 
     `name` may come from data. It is a path below the folder, without the folder itself, or an absolute path.
     """

@@ -1,4 +1,4 @@
-"""Downloads datasets of the Hugging Face hub to the hub's own cache, at the revision that is given with the name."""
+"""Downloads datasets of the Hugging Face hub to the hub's own cache. The name of a dataset may include a revision."""
 
 import re
 from collections.abc import Sequence

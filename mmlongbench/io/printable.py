@@ -15,7 +15,7 @@ _WORD = re.compile(r"\S+")
 _SCHEME = r"[A-Za-z][\w+.-]{0,30}:/{1,2}"
 """The scheme of a URL; a URL that was handled as a path has only one slash."""
 _USER = re.compile(rf"(?P<scheme>{_SCHEME})(?:[^\s/@]*:[^\s]*@|[^\s/?#@]*@)")
-"""The user and password of a URL; a password may contain a slash or a quote, although it must not."""
+"""The user and password of a URL. A password with a slash or a quote is found too, although URLs do not allow these."""
 _ADDRESS = re.compile(rf"{_SCHEME}[^\s?]*\?")
 _MARKS = re.compile(r"(?<=.)[\])}'\",;:.]{0,4}\Z", re.DOTALL)
 """The punctuation directly after a query, which belongs to the sentence around the URL."""
@@ -58,7 +58,7 @@ def _without_query(word: str) -> str:
 
 
 def shown(text: str) -> str:
-    """Return any text in the form in which it may be shown."""
+    """Return a text in the form in which it may be shown: `printable` and `without_secrets`."""
     return printable(without_secrets(text))
 
 

@@ -1,5 +1,5 @@
-"""Spreads calls over processes of this machine; an interrupt ends the processes at once, and they end with their
-parent.
+"""Spreads calls over processes of this machine; an interrupt ends the processes at once, and so does the end of their
+parent process.
 """
 
 import ctypes
@@ -41,7 +41,7 @@ class Processes:
         order in which calls end.
 
         Raises:
-            WorkerDiedError: a worker died. `names` has a name for each call; the message has that of the first call
+            WorkerDiedError: a worker died. `names` has a name for each call; the message has the name of the first call
                 that is not done.
 
         """
@@ -121,7 +121,7 @@ def _interrupts_held() -> Iterator[None]:
 
 
 def end_with(parent: int) -> None:
-    """Ask the kernel to end this process when its parent ends, whatever it is doing (Linux).
+    """Ask the kernel to end this process when its parent ends, whatever this process is doing. Only Linux can do this.
 
     Python code in this process could notice the end too late, because MuPDF holds the interpreter while it draws.
     """

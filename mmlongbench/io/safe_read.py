@@ -12,7 +12,7 @@ from mmlongbench.errors import Fault, SourceError
 MAX_BYTES = 64 * 1024 * 1024
 """The maximum length of a line, in bytes."""
 MAX_OF_A_FILE = 2 * 1024**3
-"""The maximum size of a file that is read whole, in bytes; COCO's largest has half a gigabyte."""
+"""The maximum size of a file that is read whole, in bytes; the largest file of COCO has half a gigabyte."""
 _MAX_PACKED = 100
 """How many bytes one byte of gzip may unpack to, if the result has more than `MAX_BYTES`: about 10 are usual for JSON,
 1000 for a zip bomb."""
@@ -34,7 +34,7 @@ def bounded_lines(file: IO[bytes]) -> Iterator[tuple[int, int, bytes | None]]:
 
 @contextmanager
 def source_file(path: Path, expected: str) -> Iterator[BinaryIO]:
-    """Open a regular file of the sources; reading a pipe or a device might never end."""
+    """Open a regular file of the sources; refuse a pipe or a device, because reading it might never end."""
     try:
         if path.exists() and not (path.is_file() or path.is_dir()):
             raise SourceError(Fault("unreadable-source", expected, "a pipe or a device", path.name))

@@ -83,7 +83,7 @@ class Store(ABC):
         return found
 
     def rows(self, keys: Sequence[Value]) -> Iterator[Row]:
-        """Yield the rows of the given keys, in no order."""
+        """Yield the rows of the given keys, in any order."""
         self.save()
         for at in range(0, len(keys), MAX_KEYS):
             batch = keys[at : at + MAX_KEYS]
@@ -135,7 +135,9 @@ class Store(ABC):
             raise self._fault(error) from error
 
     def _fault(self, error: sqlite3.Error | OSError) -> Exception:
-        """Return the error to raise for an SQLite error; a full disk gives the same error as for other files."""
+        """Return the error to raise for an SQLite error; for a full disk it is the same OSError that writing any other
+        file raises.
+        """
         is_full = (
             getattr(error, "sqlite_errorcode", 0) & _PRIMARY == sqlite3.SQLITE_FULL
         )  # Python's own errors have no code
@@ -151,8 +153,8 @@ def _opened(path: Path, is_frozen: bool) -> sqlite3.Connection:
 
 
 def _write_ahead(database: sqlite3.Connection) -> None:
-    """Switch to a log; if two processes switch a new file at the same time, SQLite refuses one of them at once, which
-    then tries again.
+    """Make SQLite write to a log first (`writes_ahead`). If two processes do this to a new file at the same time,
+    SQLite refuses one of them at once; that one tries again.
     """
     database.execute("PRAGMA synchronous=FULL")  # so that a written row survives a power failure
     end = time.monotonic() + PATIENCE

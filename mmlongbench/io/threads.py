@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 @contextmanager
 def threads(number: int, stops: Iterable[Callable[[], None]]) -> Iterator[ThreadPoolExecutor]:
-    """Give a pool of threads, and wait for the threads at the end. After an error, call each of `stops` first, so that
-    the threads give up.
+    """Yield a pool of threads, and wait for the threads at the end. After an error, call each of `stops` before
+    waiting, so that the threads give up.
     """
     pool = ThreadPoolExecutor(number)
     try:

@@ -70,8 +70,8 @@ class CallStore(Store):
 
     @contextmanager
     def alone(self, key: str, wait: Callable[[float], bool]) -> Iterator[None]:
-        """Run the block in only one thread of all processes at a time for each call. `wait` waits for some seconds, and
-        returns whether to stop waiting.
+        """Make sure that, for each call, only one thread of all processes runs the block at a time. `wait` waits for
+        some seconds, and returns whether to stop waiting.
         """
         with self._guard:
             lock, callers = self._callers.get(key, (threading.Lock(), 0))

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from mmlongbench.models.pictures import Picture
 
 V = TypeVar("V", bound=BaseModel)
-"""The type that a reply is read as."""
+"""The class of the answer that is read from a reply."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,7 +104,9 @@ class ModelClient:
             return self._failed[key]
 
     def _made(self, call: ModelCall[V], key: str) -> V | Failed:
-        """Make a call unless the client has given up the endpoint. If this call makes it give up, all waits end."""
+        """Make a call unless the client has given up the endpoint. If the endpoint fails as a whole during this call,
+        the client gives it up, and all waits end.
+        """
         if self._over is None:
             try:
                 return self._attempts(call, key)

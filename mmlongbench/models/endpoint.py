@@ -67,8 +67,9 @@ class Endpoint:
     def ask(self, call: ModelCall[V], note: str = "") -> Outcome:
         """Make a call, and repeat it without an option that the endpoint refuses.
 
-        If the refusal names an option, that option is left out of all later calls to the model. If the refusal names no
-        option, it may be about this call only. Then the options of `of_the_form` are left out of this call only.
+        If the refusal names an option and the call succeeds without it, later calls to the model leave this option out
+        too. If the refusal names no option, it may be about this call only. Then the options of `of_the_form` are left
+        out of this call only.
         """
         unknown, requests = self._unknown.get(call.model, frozenset()), 1
         options = _without(unknown, call.options())

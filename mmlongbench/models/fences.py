@@ -1,4 +1,4 @@
-"""Puts text of others inside a prompt between fences, which mark it as data; the text cannot close its own fence."""
+"""Puts text that others wrote between fences in a prompt. The fences mark it as data; the text cannot close them."""
 
 import hashlib
 from collections.abc import Iterable

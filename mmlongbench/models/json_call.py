@@ -27,7 +27,7 @@ class JsonCall(ModelCall[V]):
     model: str
     instruction: str
     material: str
-    """The material of the question; texts of others are between fences (see `fence`)."""
+    """The material of the question; texts that others wrote are between fences (see `fence`)."""
     form: type[V]
     """The form that the answer must have."""
     pictures: tuple[Picture, ...] = ()

@@ -13,7 +13,8 @@ names no option of `_OF_THE_FORM`."""
 
 
 def named_in(refusal: str, options: Mapping[str, object]) -> frozenset[str]:
-    """Return the options that a refusal names; options of `_OF_THE_DRAW` only if it names none of `_OF_THE_FORM`.
+    """Return the options that a refusal names. Options of `_OF_THE_DRAW` are returned only if the refusal names no
+    option of `_OF_THE_FORM`.
 
     >>> sorted(named_in("Unsupported value: 'temperature'", {"temperature": 0.0, "response_format": {}}))
     ['temperature']

@@ -37,7 +37,7 @@ class Picture:
 
 
 def picture_of(path: Path) -> Picture | None:
-    """Return the picture in a file, or None if it cannot be shown."""
+    """Return the picture in a file, or None if it is too large or cannot be decoded."""
     try:
         data = path.read_bytes()
         with opened(io.BytesIO(data)) as picture:

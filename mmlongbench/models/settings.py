@@ -7,12 +7,14 @@ from mmlongbench.errors import MMLongBenchError
 
 
 class EndpointError(MMLongBenchError):
-    """An endpoint cannot be called at all: it is not named, not reachable, not allowed, or its cache cannot be used."""
+    """An endpoint cannot be called at all: its address or a setting is wrong, it cannot be reached, it refuses the key,
+    or the file of answers cannot be used.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """How messages to the user name the model, and the options of the command that calls it."""
+    """The words in messages to the user for the model, and for the options of the command that calls the model."""
 
     role: str = "model"
     """What the model is for the caller, such as `judge`."""

@@ -71,8 +71,8 @@ class Builder(ABC, Generic[RowT]):
         raise DraftError(f"there is no variant {variant!r} of dataset {self.dataset!r}")
 
     def selects(self, sources: Sources) -> Callable[[RowT], bool] | None:
-        """Return a function that says whether a row is asked about at all; None: every row is. The engine applies it
-        before it draws the sample.
+        """Return a function that says whether a row is asked about at all; None: every row is asked about. The engine
+        applies the function before it draws the sample.
         """
         return None
 
@@ -107,9 +107,8 @@ class Builder(ABC, Generic[RowT]):
         return None
 
     def source_id(self, record: Record) -> str:
-        """Return the id of a record's question in its source, if the released id is another one; empty if unknown.
-
-        Published claims of gold summaries are looked up by it.
+        """Return the id that a record's question has in its source, if that is not the released id; otherwise an empty
+        text. Published claims of gold summaries are found by the released id or by this id.
         """
         return str(record.get("source_id", ""))
 
@@ -117,7 +116,7 @@ class Builder(ABC, Generic[RowT]):
         """Return every needle as the prompt shows it: an image, or a text that begins where the needle begins.
 
         The audit looks for the needles in the prompt. They are the same at every length and placement of a question.
-        Equal needles must be in the order of the prompt. None: the record does not say.
+        Equal needles must be in the order of the prompt. None: the record does not say which needles it has.
         """
         return None
 
@@ -159,7 +158,7 @@ class ExaminingBuilder(Builder[RowT]):
     def suspects(self, rows: Sequence[RowT], sources: Sources) -> Iterable[Suspect]:
         """Return the rows whose annotation may be wrong, as far as the texts of pages show.
 
-        `sources` has only its rows, and the documents that `examined_documents` returns. Errata are not applied, so an
+        `sources` has only `rows`, and the documents that `examined_documents` returns. Errata are not applied, so an
         annotation that the errata correct is found again.
         """
 

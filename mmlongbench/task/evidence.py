@@ -18,7 +18,8 @@ class Evidence:
     shown: tuple[int, ...] = ()
     """The numbers of the pages of this document that the prompt shows, each once, in the order of the prompt."""
     images: Mapping[int, str] = field(default_factory=dict)
-    """Image paths, by page number: those of the pages in `shown`, of the pages that hold the answer, and of the pages
-    directly before and after these. The release may lack the image of a page that is not in `shown`."""
+    """The image paths of pages, by page number: the pages in `shown`, the pages that hold the answer, and the pages
+    directly before and after a page that holds the answer. The release may lack the image of a page that is not in
+    `shown`."""
     texts: Mapping[int, str] = field(default_factory=dict)
     """The text of each page in `shown`, by number, if the prompt shows texts."""

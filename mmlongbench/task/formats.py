@@ -78,7 +78,7 @@ class FileFormat(ABC):
 
     def read(self, path: Path) -> Iterator[tuple[str, Record | ReleaseError]]:
         """Yield (where, record) as `unbundle` does; a format that can continue after a bad record yields a ReleaseError
-        in its place.
+        instead of this record.
         """
         return self.unbundle(path)
 
@@ -92,7 +92,9 @@ class JsonLines(FileFormat):
             yield to_json(record)
 
     def unbundle(self, path: Path) -> Iterator[tuple[str, Record]]:
-        """Yield each record with its line number; memory does not grow with the file."""
+        """Yield (line, record) of each example, where the line is a text such as `line 3`; memory does not grow with
+        the file.
+        """
         for where, record in self.read(path):
             if isinstance(record, ReleaseError):
                 raise record
@@ -126,5 +128,7 @@ JSON_LINES = JsonLines()
 
 
 def to_json(value: object) -> bytes:
-    """Return one line of JSON: UTF-8, with a newline at the end. Bytes of file names that are no text are escaped."""
+    """Return one line of JSON: UTF-8, with a newline at the end. Characters that UTF-8 cannot encode, as in some file
+    names, are escaped.
+    """
     return (json.dumps(value, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")

@@ -21,7 +21,7 @@ def scoring_input(
         place: see `ScoringInput.place`.
 
     Raises:
-        DraftError: `evidence` returns something else than an `Evidence` or None.
+        DraftError: the builder's `evidence` returns something other than an `Evidence` or None.
 
     """
     evidence = builder.evidence(record)

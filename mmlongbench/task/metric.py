@@ -51,7 +51,7 @@ class ScoringInput:
     lead: str = ""
     """The text that the public code puts before the output in its own files, such as `Answer:`."""
     place: int = 0
-    """The number of the example in the file that the model was given, counted from 0."""
+    """How many examples of the file come before this one and have a prediction; skipped ones do not count."""
     kind: str = ""
     """The kind of the example, as its task declares it (`TaskSpec.kind`)."""
     question: str = ""
@@ -64,7 +64,7 @@ class ScoringInput:
     evidence: Evidence | None = None
     """Where the answer is; None if the builder does not say."""
     source_id: str = ""
-    """The id of the question in its source, if the released id is another one; empty if unknown."""
+    """The id of the question in its source, if that is not the released id; otherwise empty."""
     cluster: str = ""
     """An id that questions about the same thing share (`Builder.cluster`)."""
     facets: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -135,15 +135,15 @@ class Settings:
     """The folder of the PDFs that the questions are about, each named `<document>.pdf` (for SMuDGE, and for the page
     texts that a committee sees)."""
     words: Path | None = None
-    """A list of words and boxes, as lines of JSON, used instead of the PDFs' own words (SMuDGE)."""
+    """A file of words and their boxes, as lines of JSON, which are used instead of the PDFs' own words (SMuDGE)."""
     alphas: tuple[float, ...] = (0.25,)
     """Weights of the match score (SMuDGE). The score uses the first weight; reports compare the others."""
     ignores_reading_order: bool = False
     """Whether to ignore the PDF's reading order, as the profile `paper` always does (SMuDGE)."""
     images: Path | None = None
-    """The release's folder of images (a committee sees the gold pages)."""
+    """The release's folder of images (for a committee, which sees the pages that hold the answer)."""
     data: Path | None = None
-    """The release's folder of public files (claims of gold summaries are beside these files)."""
+    """The release's folder of public files (for judges of summaries, because the claims are in files beside these)."""
     profile: Profile | None = None
     """The profile that every metric must follow; None: each metric follows its own default."""
 
@@ -224,8 +224,8 @@ class Metric(ABC):
         """Return the score of one example; never raises because of the model's output."""
 
     def offered(self) -> Mapping[Profile, str]:
-        """Return the profiles that can be chosen under these settings: all, unless one needs a setting that is
-        missing.
+        """Return the profiles that can be chosen under these settings. A profile that needs a missing setting is left
+        out.
         """
         return self.profiles
 
@@ -246,7 +246,7 @@ class Metric(ABC):
         return ""
 
     def absent(self, asked: ScoringInput) -> Details:
-        """Return the values that `MetricWithTotals.totals` needs of an example without a prediction."""
+        """Return the details of an example without a prediction, as far as `MetricWithTotals.totals` needs them."""
         return {}
 
     def usage(self) -> Mapping[str, float]:

@@ -47,7 +47,8 @@ class Reader(ABC, Generic[RowT]):
     """Patterns of the files of a Hugging Face dataset that can be used as a source; empty: such a dataset cannot be
     used."""
     fixed_fields: ClassVar[tuple[str, ...]] = ()
-    """Fields that errata cannot correct, because pages or pictures are read from them too."""
+    """Fields that errata cannot correct, because the reader also uses them outside `row`, for example to find pages or
+    pictures."""
     names_images_by_content: ClassVar[bool] = False
     """Whether a release names pictures by their bytes, because their own names would give the answer away."""
 
@@ -72,18 +73,22 @@ class Reader(ABC, Generic[RowT]):
         return {}
 
     def image(self, sources: SourcePaths, name: str) -> PictureFile | None:
-        """Return the picture that a row refers to by a name, a path or a cell of a table; None if there is none."""
+        """Return the picture that a row calls `name`: the path of a file, or a cell of a table; None if there is no
+        such picture.
+        """
         return None
 
     def asked_pictures(self, sources: SourcePaths) -> Iterable[str]:
-        """Return the pictures that any row asks about or shows beside its question, including rows that are refused.
+        """Return the names of the pictures that any row, even a refused one, asks about or shows beside its question.
 
         This method and `shows` are called only for a reader that overrides `image`.
         """
         return ()
 
     def shows(self, sources: SourcePaths) -> Mapping[str, frozenset[str]]:
-        """Return the pool: the pictures that a builder may choose from, by name, with the objects of each."""
+        """Return the pool: the names of the pictures that a builder may choose from, each with the objects that the
+        picture shows.
+        """
         return {}
 
     def web_pages(self, sources: SourcePaths) -> Mapping[str, Sequence[str | Image]]:
@@ -93,5 +98,5 @@ class Reader(ABC, Generic[RowT]):
         return {}
 
     def image_classes(self, sources: SourcePaths) -> ImageClasses | None:
-        """Return the classes of pictures with their exemplars; None if it has no classes."""
+        """Return the classes of pictures with their exemplars; None if the source has no classes."""
         return None

@@ -75,7 +75,9 @@ class Suspect:
 
 
 def raw_row(id: str, fields: dict[str, Any] | Fault, file: str, place: str) -> RawRow | RowFault:
-    """Return a raw row with its position in the source. If `fields` is a fault, return this fault with the position."""
+    """Return a raw row with its position in the source. If `fields` is a fault, return a `RowFault` with the fault and
+    the position.
+    """
     if isinstance(fields, Fault):
         return RowFault(id, replace(fields, file=fields.file or file, place=fields.place or place))
     return RawRow(id, fields, file, place)

@@ -42,7 +42,7 @@ class Document:
     name: str
     """The name of its folder in the release."""
     sha256: str
-    """The SHA-256 of the source's file, in hexadecimal."""
+    """The SHA-256 of its PDF, in hexadecimal; if its pages are image files, a hash of the hashes of all these files."""
     pages: tuple[Page, ...]
     """All pages, in order."""
     keys: tuple[str, ...] = ()
@@ -143,7 +143,7 @@ class Images:
     ) -> None:
         """Keep the pictures; `shown` is the pool of the source, with the objects of each picture (`Reader.shows`).
 
-        `asked` names the pictures that any row of the source asks about, or shows beside its question.
+        `asked` has the names of the pictures that any row of the source asks about, or shows beside its question.
         """
         self.pictures = pictures
         """Opens a picture by its name."""
@@ -220,9 +220,7 @@ class Images:
 
 
 class WebPages:
-    """The web pages of a dataset: texts and pictures in reading order. Pictures have their names in the source as
-    paths.
-    """
+    """The web pages of a dataset: texts and pictures in reading order. A picture's path is its name in the source."""
 
     def __init__(self, pages: Mapping[str, Sequence[str | Image]]) -> None:
         """`pages` has the pages by id, in the source's order."""

@@ -64,10 +64,10 @@ class TaskSpec:
     """Other metrics that can score the answers of this task. The name of a metric that uses a judge begins with
     `judge-`."""
     averaged_metric: str = ""
-    """The metric whose scores enter averages, if it scored every file; otherwise those of `metric` do. Empty: always
-    those of `metric`."""
+    """The metric whose scores enter averages if it scored every file. If it did not, or if this field is empty, the
+    scores of `metric` enter averages."""
     kind: str = ""
-    """The kind of its examples, for judges whose prompts differ by kind: summaries of a `report` or a `case`."""
+    """The kind of its examples, for judges whose prompts differ by kind, such as `report` or `case` for summaries."""
     category: str = ""
     """The category whose average includes the datasets of this task, as in the paper: VRAG, NIAH, ICL, Summ, DocVQA."""
     counted_with: str = ""
@@ -107,8 +107,8 @@ class Remark:
     subject: str
     """What the remark is about, in the plural, such as `questions with an ordinal`."""
     fault: str = ""
-    """The fault, in words that can follow any number of them, such as `naming another picture`; empty if there is
+    """The fault, in words that can follow a number of examples, such as `naming another picture`; empty if there is
     none."""
     is_promised: bool = False
-    """Whether the builder's options promise that there is no fault; then a fault is a problem of a release of this
-    engine."""
+    """Whether the builder's options promise that there is no fault. If so, a fault in a release of this engine is a
+    problem, not only a remark."""

@@ -15,7 +15,9 @@ from mmlongbench.prompt import Image
 
 @dataclass(frozen=True, slots=True)
 class InOrder(TakeOrder):
-    """Units in a fixed order: ranked passages (VRAG), web pages (MM-NIAH), pictures in a drawn order (VH)."""
+    """Units in a fixed order: ranked passages (visual RAG), web pages (MM-NIAH), or pictures in a drawn order (Visual
+    Haystacks).
+    """
 
     order: tuple[Unit, ...]
     """The units, in the order in which they are taken."""
@@ -61,7 +63,9 @@ class Without(TakeOrder):
         return self.take_order.missing_groups(length)
 
     def wider(self, length: int) -> "Without | None":
-        """Return the wider inner take order, with the same pictures excluded."""
+        """Return the wider form of the inner take order (`TakeOrder.wider`) with the same pictures excluded, if there
+        is one.
+        """
         found = self.take_order.wider(length)
         return replace(self, take_order=found) if found else None
 
@@ -71,8 +75,8 @@ def inside_out(units: Sequence[Unit], keep: Sequence[int]) -> tuple[tuple[Unit, 
 
     Read backwards, the order is the published rule of dropping pages. First outermost pages are dropped alternately
     from both sides, the last page first; a side stops at its outermost kept page while the other goes on. Then inner
-    pages are dropped, the farthest from any kept page first. If `keep` is empty, the middle unit is kept, so that the
-    document is never absent.
+    pages are dropped; the page that is farthest from its nearest kept page is dropped first. If `keep` is empty, the
+    middle unit is kept, so that the document is never absent.
 
     Args:
         units: the document's units in reading order, at least one.
@@ -106,7 +110,7 @@ def alternate_sides(documents: Iterable[Sequence[Unit]]) -> Iterator[Unit]:
     after the place (0, …); the page that is nearest to this place comes first.
 
     So a document of which only a part fits loses pages at its outer end, and stays next to its neighbour. A document
-    whose units are all excluded is skipped when the side changes.
+    whose units are all excluded is not placed, and does not change the side.
     """
     number = -1
     for units in documents:
@@ -121,8 +125,8 @@ def alternate_sides(documents: Iterable[Sequence[Unit]]) -> Iterator[Unit]:
 
 
 def by_divisor(documents: Sequence[Sequence[Unit]]) -> InOrder:
-    """Return an order that always takes the next page of the document with the largest quotient: all its pages / (its
-    taken pages + ½) (summaries).
+    """Return the take order of summaries. It always takes the next page of the document with the largest quotient: the
+    number of its pages / (the number of its taken pages + ½).
 
     Of equal quotients, the document that is first in the source is chosen. So all documents lose pages from their end,
     in proportion to their length, and contexts are nested.
@@ -137,14 +141,14 @@ def by_divisor(documents: Sequence[Sequence[Unit]]) -> InOrder:
 
 @dataclass(frozen=True, slots=True)
 class Rounds(TakeOrder):
-    """Many-shot rounds (ICL): each round shows every class once; the last round is cut where the room ends.
+    """Many-shot rounds (ICL): each round shows every class once; the last round ends where the budget is used up.
 
-    An excluded unit is followed by the next picture of its class. The rounds end where a class has no more pictures. So
-    no picture comes twice, and the numbers of pictures that two classes show differ by at most one.
+    An excluded unit is followed by the next picture of its class. The rounds end where a class has no more pictures. No
+    picture comes twice, and no class shows more than one picture more than another.
     """
 
     classes: tuple[str, ...]
-    """The classes in a drawn order; a shorter context shows the first n of them."""
+    """The classes in a drawn order; a context shows the first n of them, where n grows with the length."""
     exemplars: Callable[[str], Iterable[str]]
     """Returns the pictures of a class in a drawn order."""
     unit: Callable[[str, str, int, int], Unit]

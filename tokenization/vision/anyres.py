@@ -37,8 +37,8 @@ def anyres(width: int, height: int, *, tile: int, per_side: int, max_per_side: i
         tile: side of a tile in pixels.
         per_side: features along the side of a tile.
         max_per_side: the maximum number of tiles along a side of the grid.
-        max_area: number of tiles whose features are the limit, such as 9 in `anyres_max_9`. If an image has more than
-            1.1 × 1.1 times as many features, its features are shrunk to the limit.
+        max_area: the limit of features is the number of features in this many tiles, such as 9 in `anyres_max_9`. If an
+            image has more than 1.1 × 1.1 times this limit, its features are shrunk to the limit.
 
     """
     best = best_fit(width, height, _square(max_per_side), tile)

@@ -6,8 +6,8 @@ from tokenization.vision.tiling import closest_grid
 
 
 def hd_crops(width: int, height: int, *, crop: int, max_crops: int, per_crop: int, per_row: int) -> int:
-    """Count like Phi-3-vision: crops of the image, an overview, and a newline after each row of features. The crops are
-    those of the image in landscape orientation.
+    """Count like Phi-3-vision: crops of the image, an overview, and a newline after each row of features. An image in
+    portrait orientation gets the same number of crops as in landscape orientation.
 
     Args:
         width: pixels.
@@ -32,7 +32,7 @@ def hd_crops(width: int, height: int, *, crop: int, max_crops: int, per_crop: in
 def padded_crops(
     width: int, height: int, *, crop: int, max_crops: int, patch: int, per_crop: int, min_side: int, markers: int
 ) -> int:
-    """Count like Phi-4-multimodal: a grid of crops, in which only the features without padding count.
+    """Count like Phi-4-multimodal: an overview, and a grid of crops, whose features count unless they are only padding.
 
     Args:
         width: pixels.

@@ -9,7 +9,7 @@ def long_side_tiles(width: int, height: int, *, long_side: int, tile: int, per_t
         width: pixels.
         height: pixels.
         long_side: pixels to which the long side is scaled.
-        tile: side of a tile in pixels; both sides are then stretched to whole numbers of tiles.
+        tile: side of a tile in pixels; both sides of the scaled image are stretched to whole numbers of tiles.
         per_tile: tokens of a tile without its markers.
 
     """

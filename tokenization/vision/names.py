@@ -72,8 +72,8 @@ def fold(name: str) -> str:
 
 
 def spellings(name: str) -> Iterator[str]:
-    """Yield folded names to look up, the longest first: the name without the owner, then without suffixes; then the
-    same without the model's size.
+    """Yield the folded names to look up, in this order: the name without its owner, this name without one suffix after
+    another, and then the same names without the model's size.
 
     >>> list(spellings("owner/Some-VL-7B-Instruct"))
     ['some-vl-7-b-instruct', 'some-vl-7-b', 'some-vl-instruct', 'some-vl']

@@ -39,7 +39,7 @@ def native_grid(
         max_pixels: an image whose cells cover more pixels is shrunk.
         max_aspect: the largest ratio of long to short side that is accepted.
         markers: tokens around the image.
-        frames: how often the image counts for the limits (GLM treats it as a video of two frames).
+        frames: how often the pixels of the image count for the limits (GLM treats an image as a video of two frames).
         min_side: an image with a shorter side, in pixels, is enlarged first.
 
     """

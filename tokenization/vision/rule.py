@@ -19,7 +19,9 @@ CACHED_SIZES = 4096  # for each rule; about 250 bytes each
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Where the numbers of a rule come from, and what its counts were compared with: how far to trust the rule."""
+    """Where the numbers of a rule come from, and what its counts were compared with. Both show how far to trust the
+    rule.
+    """
 
     checked: str
     """What its counts were compared with, including the version."""
@@ -109,8 +111,8 @@ class VisionRule:
         """Return the tokens of all images of one prompt, in their order.
 
         Args:
-            sizes: width and height of each, in pixels after EXIF rotation.
-            adjacent: how many of them directly follow another image, without text in between.
+            sizes: width and height of each image, in pixels after EXIF rotation.
+            adjacent: how many images directly follow another image, without text in between.
 
         """
         listed = list(sizes)

@@ -7,8 +7,8 @@ import math
 def slice_grid(width: int, height: int, *, max_slices: int, resolution: int) -> tuple[int, int] | None:
     """Return (columns, rows) of the grid whose aspect ratio is closest to the image's; None if the image is not cut.
 
-    The grid may have one slice more or less than the area needs. Logarithms of aspect ratios are compared. Of two
-    equally close grids, the one with more rows is returned.
+    The grid may have one slice more or less than the area needs. Logarithms of aspect ratios are compared. Of equally
+    close grids, the one with the fewest slices is returned and, of equal numbers of slices, the one with the most rows.
     """
     slices = min(math.ceil(width * height / resolution**2), max_slices)
     if slices <= 1:

@@ -22,8 +22,8 @@ def with_overview(tiles: int, per_tile: int, overview: int) -> int:
 def closest_grid(width: int, height: int, *, tile: int, max_tiles: int, min_tiles: int = 1) -> tuple[int, int]:
     """Return (columns, rows) of the grid whose aspect ratio is closest to the image's.
 
-    Of equally close grids, the largest one is returned whose pixels are fewer than twice the image's, as InternVL does;
-    if there is none, the smallest.
+    If several grids are equally close, the result is the largest of them that has fewer than twice the image's pixels,
+    as in InternVL. If all of them have more, it is the smallest.
     """
     aspect, area = width / height, width * height
     best, nearest = (1, 1), math.inf
