@@ -147,7 +147,7 @@ class Closing:
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
-    """Another form in which the chosen units are shown, such as page text instead of page images."""
+    """The other form in which a prompt shows the units that were chosen, such as page text instead of page images."""
 
     instruction: tuple[Part, ...]
     """The instruction before the units in this form."""
@@ -175,8 +175,8 @@ class Draft:
     closing: Closing | None = None
     """How the last units are exchanged to come close to the budget; None: they are not exchanged."""
     rendered_as_text: Rendering | None = None
-    """The form in which the prompt shows the units, if they are chosen in another form. If the units are over the
-    budget in this form, none of them is left out: the draft does not fit."""
+    """The form in which the prompt shows the units, if they are chosen in another form (as page images, for example).
+    If the chosen units are over the budget in the shown form, no unit is left out: the draft does not fit."""
     noted: tuple[str, ...] = ()
     """Short phrases about the question, such as `joined by title`. The lock counts how many of the questions that were
     examined for a release have each phrase, including questions that were then refused (see `Rejected`)."""

@@ -33,7 +33,7 @@ class TimeLimitError(BuildError):
         return f"{self.what}; {self.todo}"
 
     def in_scores(self) -> "TimeLimitError":
-        """Return the same error for scoring, where no limit of a manifest applies."""
+        """Return this error with another next step, for scoring, where no manifest sets limits."""
         return TimeLimitError(self.what, "repair or remove the document, and run the same command again")
 
 

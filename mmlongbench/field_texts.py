@@ -1,7 +1,7 @@
 """Shows in `help()` what each field of a class means, from the texts below the fields in the source code.
 
 A text is written once, below its field. Python does not keep these texts, so they are read from the source: when the
-docstring is first read or, for a class with a metaclass, when the class is first used.
+docstring is read or, for a class with a metaclass, when `with_field_texts` is called.
 """
 
 import ast

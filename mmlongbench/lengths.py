@@ -31,7 +31,7 @@ class TokenBudget:
 
 
 def parse_length(text: str | int) -> int:
-    """Return a length in tokens; it is given as text, such as 8K, 96K or 1M, or as a multiple of 1024.
+    """Return a length in tokens. `text` is a text such as `8K`, `96K` or `1M`, or a multiple of 1024.
 
     >>> parse_length("8K"), parse_length("1M"), parse_length(16384)
     (8192, 1048576, 16384)

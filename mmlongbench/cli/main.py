@@ -243,7 +243,7 @@ corpus.add_command(search)
 
 
 def main() -> NoReturn:
-    """Run the command line; an error that a user can fix is one line, `--debug` shows its traceback."""
+    """Run the command line. An error that a user can fix is printed as one line; `--debug` shows the traceback."""
     with printable_streams():
         sys.exit(_run())
 

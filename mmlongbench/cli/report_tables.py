@@ -33,7 +33,7 @@ _HEAD = 9
 _NUMBER = 13
 """The width in characters of a column of scores with intervals, including the space beside it."""
 _MARK = "*"
-"""The mark after a number that does not cover all lengths."""
+"""The mark after a number that is over only some of the lengths."""
 Labels: TypeAlias = Mapping[str, str]
 """The names of models in tables."""
 

@@ -308,7 +308,7 @@ class Costs:
         return self._uses[xrefs]
 
     def _counted(self, xrefs: tuple[int, ...]) -> int:
-        """Return the number of operators of content; raise `_TooMuchError` as soon as it is above the limit."""
+        """Return the number of operators of content; raise `_TooMuchError` as soon as the number is above the limit."""
         if xrefs not in self._operators:
             data, found = self._data(xrefs), 0
             for start in range(0, len(data), _BLOCK):

@@ -31,7 +31,8 @@ def texts_of(document: Pages, limits: Limits, *, ocr: bool = False) -> Iterator[
 
 
 def keys_of(document: Pages, limits: Limits) -> Iterator[str]:
-    """Yield a key of each page's content, the same for equal pages of two documents; empty for a blank page.
+    """Yield a key of each page's content. Equal pages have the same key, also in different documents; a blank page has
+    an empty key.
 
     Raises:
         SourceError: a page cannot be read.

@@ -127,7 +127,7 @@ def page_keys(path: Path, limits: Limits) -> Iterator[str]:
     blank page.
 
     Raises:
-        SourceError: as `page_sizes`.
+        SourceError: the document or a page cannot be read.
 
     """
     for key, _ in page_keys_and_texts(path, limits):

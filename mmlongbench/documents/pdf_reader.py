@@ -38,7 +38,8 @@ _PACKAGE = Path(__file__).parents[1]
 _STARTING = 120.0
 """The seconds that the process may take to start."""
 _GRACE = 2.0
-"""Seconds beyond the limit of a page, in which the process itself may report that it took too long."""
+"""The seconds after the time limit of a page in which the process may still report by itself that the page took too
+long."""
 _MAX_SAID = 300
 """The bytes at the end of the process's output that are searched for its last line."""
 _SLICE = 1.0

@@ -9,8 +9,8 @@ _OBEYED = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e007f\u034f\u115f\u1160\u3164\uffa0]"
 )
-"""Control characters, marks that change the direction of text, invisible characters, lone surrogates. The characters
-that join others, as in an emoji, are not matched."""
+"""Matches control characters, marks that change the direction of text, invisible characters and lone surrogates. The
+characters that join others, as in an emoji, are not matched."""
 _WORD = re.compile(r"\S+")
 _SCHEME = r"[A-Za-z][\w+.-]{0,30}:/{1,2}"
 """The scheme of a URL; a URL that was handled as a path has only one slash."""

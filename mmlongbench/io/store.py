@@ -34,7 +34,7 @@ Row: TypeAlias = tuple[Any, ...]
 
 
 class Store(ABC):
-    """The rows of one file. Any thread may close it; it is also closed when the interpreter ends."""
+    """The rows of one file. Any thread may close the store; it is also closed when the interpreter ends."""
 
     table: ClassVar[str]
     columns: ClassVar[str]

@@ -82,7 +82,7 @@ class ModelClient:
         return found
 
     def ask(self, call: ModelCall[V]) -> V | Failed:
-        """Return a model's answer, read as the call says, or why there is none.
+        """Return a model's answer as `call.read` reads it, or a `Failed` that says why there is none.
 
         Raises:
             EndpointError: the endpoint is not reachable, refuses the key, or has stopped answering.

@@ -35,7 +35,7 @@ class EndpointSettings:
     url: str
     """The address, such as `http://127.0.0.1:8000/v1`."""
     cache: Path | None = None
-    """A file that keeps every answer; a call whose answer is there is not made again."""
+    """A file that keeps every answer; a call whose answer is in this file is not made again."""
     concurrency: int = 8
     """How many calls run at once."""
     timeout: float = 60.0

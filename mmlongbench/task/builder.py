@@ -33,7 +33,7 @@ class Builder(ABC, Generic[RowT]):
     options_type: ClassVar[type[Options]] = Options
     """The options that a manifest may set under `options`."""
     variants: ClassVar[tuple[str, ...]] = ()
-    """Names of other forms of the released prompt, which `render_variant` returns."""
+    """The names of other forms of the released prompt; `render_variant` returns the prompt in one of these forms."""
     dataset: str
     """The name of the dataset that this builder works on."""
     options: Options

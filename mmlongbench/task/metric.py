@@ -19,8 +19,8 @@ Profile: TypeAlias = Literal["official", "paper", "ours"]
 """Whose rules a score follows: those of the public code today, those that the paper prints, or those of this
 project."""
 PROFILES: tuple[Profile, ...] = ("official", "paper", "ours")
-"""All profiles, the preferred one first: a metric follows the first one that it offers, unless `Settings.profile` asks
-for another."""
+"""All profiles, in order of preference. A metric follows the first profile that it offers, unless `Settings.profile`
+asks for another."""
 
 LENIENT = "lenient"
 """The word in `Metric.choices` of metrics whose scores are an upper bound. Such scores enter an average only if a user
@@ -93,13 +93,13 @@ class Judge:
     """One judge, or the members of a committee; empty: the model that the public code uses, if the metric knows that
     model."""
     cache: Path | None = None
-    """An SQLite file that keeps every answer; a call whose answer is there is not made again."""
+    """An SQLite file that keeps every answer; a call whose answer is in this file is not made again."""
     concurrency: int = 8
     """How many calls run at once."""
     timeout: float = 60.0
     """Seconds that one call may take."""
     attempts: int = 4
-    """How often a failing call is made in total."""
+    """The maximum number of attempts for one call."""
     samples: int | None = None
     """How often each judge of a committee is called; None: as the profile says."""
     prices: tuple[float, float] | None = None

@@ -71,8 +71,8 @@ class TaskSpec:
     category: str = ""
     """The category whose average includes the datasets of this task, as in the paper: VRAG, NIAH, ICL, Summ, DocVQA."""
     counted_with: str = ""
-    """A name that datasets share if only the mean of their scores enters the average (MM-NIAH: reasoning over text, and
-    over images)."""
+    """A name that several datasets share. Only the mean of their scores enters the average (MM-NIAH: reasoning over
+    text, and reasoning over images)."""
     reserve: int = 256
     """Tokens kept free for the answer and a chat template; a manifest may set another number."""
     placements: Placements | None = None
@@ -85,9 +85,9 @@ class TaskSpec:
     balance: str = ""
     """A field of the record whose values the lock counts, to show that they are balanced."""
     longest_side: int | None = None
-    """The longest side of a picture in pixels: larger ones are shrunk; a manifest may set another number."""
+    """The maximum side of a picture in pixels. A larger picture is shrunk; a manifest may set another number."""
     most_tokens: int | None = None
-    """The tokens that one picture may cost at most; a manifest may set another number."""
+    """The maximum number of tokens of one picture; a manifest may set another number."""
     page_keys: bool = False
     """Whether the task needs to know which pages of different documents are equal (`Document.keys`)."""
     page_texts: bool = False

@@ -107,7 +107,7 @@ def _inner_drops(kept: Sequence[int]) -> list[int]:
 
 def alternate_sides(documents: Iterable[Sequence[Unit]]) -> Iterator[Unit]:
     """Yield the units of other documents, one document after another. The documents are placed alternately before and
-    after the place (0, …); the page that is nearest to this place comes first.
+    after the place (0, …). Of each document, the page that is nearest to this place comes first.
 
     So a document of which only a part fits loses pages at its outer end, and stays next to its neighbour. A document
     whose units are all excluded is not placed, and does not change the side.
@@ -185,7 +185,7 @@ class Rounds(TakeOrder):
 
     def wider(self, length: int) -> "Rounds | None":
         """Return an order with one more class, or None; only lengths above `most_up_to` get more classes. The new class
-        has at least as many pictures as the smallest class that is already shown.
+        has at least as many pictures as the shown class that has the fewest.
         """
         if length <= self.most_up_to or self._table(length) < self.most:
             return None

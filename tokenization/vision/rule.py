@@ -44,8 +44,8 @@ class Crowd:
 
 
 def numbered(alone: int, place: int) -> int:
-    """Return the tokens of an image with its number written before it in digits. `place` counts from 1, the written
-    number from 0; `alone` includes a number of one digit.
+    """Return the tokens of an image before which the prompt has the number of the image in digits. `place` counts from
+    1, the written number from 0; `alone` includes a number of one digit.
     """
     return alone + len(str(place - 1)) - 1
 
