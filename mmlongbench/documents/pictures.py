@@ -54,7 +54,8 @@ class Picture:
     scale: float = 1.0
     """Its long side in the release divided by its long side in the source."""
     reading: Reading = field(default=_unguarded, compare=False, repr=False)
-    """Returns the context in which the file is read each time. The context raises an error if the file has changed."""
+    """Returns a context manager; every read of the file is done inside it. In a build, it raises an error if the file
+    has changed since it was fingerprinted. The default compares nothing."""
 
     @property
     def sha256(self) -> str:

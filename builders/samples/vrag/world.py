@@ -61,8 +61,8 @@ class Kind(Declared):
     most: int | None = None
     """The maximum number of articles about subjects without a picture, if `others` is the name of a word list."""
     facts: dict[str, str | After | tuple[int, ...]]
-    """What each fact is drawn from: the name of a list of words; a year after the fact `year`; or the (minimum,
-    maximum) or (minimum, maximum, decimals) of a number."""
+    """What each fact is drawn from. A text names a list of words. An `After` draws how many years later than the fact
+    `year` it is. A tuple draws a number: (minimum, maximum) or (minimum, maximum, decimals)."""
     later: tuple[int, int] = (4, 60)
     """The range of years between the fact `year` and any other year."""
     lead: States
