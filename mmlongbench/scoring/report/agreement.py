@@ -97,8 +97,8 @@ def _pair(names: Sequence[str], found: Scored, metrics: tuple[str, str]) -> Pair
 def means_of_files(scores: Floats, file: Ints) -> list[float]:
     """Return the mean score of each model. Each row is an example, each column a model; `file` gives each row's file.
 
-    The mean is taken over the examples of each file first, then over the files, so every file counts the same. Means are
-    rounded, so that the order in which scores are added does not make equal means differ.
+    The mean is taken over the examples of each file first, then over the files, so every file counts the same. Means
+    are rounded, so that the order in which scores are added does not make equal means differ.
     """
     counts = np.bincount(file)
     there = counts > 0
