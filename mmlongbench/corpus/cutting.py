@@ -2,8 +2,8 @@
 
 The first way follows KILT's `create_kilt_data_paragraphs.py` with three differences. Sentences are found by rules and
 their length is counted in words between whitespace; KILT uses spaCy for both. Sections are identified by number, so two
-neighbouring sections with the same name stay apart. A section marker counts only at the beginning of a paragraph, so no
-other text is lost.
+neighbouring sections with the same name stay apart. A section marker counts only at the beginning of a paragraph, so
+text with a marker elsewhere is not lost.
 """
 
 import re
@@ -91,7 +91,7 @@ def _kept(paragraphs: list[tuple[int, int, str]]) -> Cut:
 
 
 def _by_sentences(paragraphs: _Paragraphs, limit: int) -> list[_Chunk]:
-    """Cut each paragraph by itself; then add the end of a paragraph to the passage before it, if that has room."""
+    """Cut each paragraph by itself, but add its last part to the passage before if that has room (see `_join`)."""
     chunks: list[_Chunk] = []
     for section, number, text in paragraphs:
         chunk = _Chunk(section, number, number)
@@ -107,8 +107,8 @@ def _by_sentences(paragraphs: _Paragraphs, limit: int) -> list[_Chunk]:
 
 
 def _join(chunks: list[_Chunk], chunk: _Chunk, limit: int) -> None:
-    """Add the rest of a paragraph to the last passage, if that is in the same section and has room; else make the rest
-    a new passage.
+    """Add the rest of a paragraph to the last passage if this passage is in the same section and has room. Otherwise,
+    the rest becomes a new passage.
     """
     last = chunks[-1] if chunks else None
     if last is None or last.section != chunk.section or last.size + chunk.size >= limit:

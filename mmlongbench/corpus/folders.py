@@ -1,5 +1,5 @@
-"""Reads a folder of .txt and .pdf files. Each file is an article: the path of the file is the article's id, its name
-without the ending is the article's title.
+"""Reads a folder of .txt and .pdf files. Each file is an article: the path of the file is the article's id, and the
+name of the file without the ending is the article's title.
 """
 
 from collections.abc import Iterator

@@ -36,7 +36,7 @@ class Passage:
     text: str
     """The words of the passage."""
     section: int
-    """The number of the section; 0 is the lead section, and the only one of an article without sections."""
+    """The number of the section; 0 is the lead section. An article without sections has only the number 0."""
     first_paragraph: int = 0
     """The number of the paragraph where the passage begins. Paragraphs have the numbers of the source: in KILT,
     paragraph 0 is the title; in a PDF, each page is a paragraph, from 0."""

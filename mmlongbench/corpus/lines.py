@@ -1,5 +1,5 @@
-"""Sources made of lines, plain or gzipped: JSON lines (KILT, Wiki6M, …) and DPR's quoted TSV. One line is read at a
-time.
+"""Reads sources made of lines, plain or gzipped: JSON lines (KILT, Wiki6M, …) and DPR's quoted TSV. One line is in
+memory at a time.
 """
 
 import csv

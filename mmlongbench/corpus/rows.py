@@ -1,4 +1,4 @@
-"""Turns a row with named fields into an article: knows the field names of KILT, Wiki6M, BEIR, DPR and Pyserini."""
+"""Turns a row with named fields into an article. It knows the field names of KILT, Wiki6M, BEIR, DPR and Pyserini."""
 
 from collections.abc import Mapping, Sequence
 
@@ -68,7 +68,7 @@ def _split(contents: str) -> tuple[str | None, str]:
 
 
 def _paragraphs(text: object, *, is_kilt: bool) -> tuple[str, ...] | str:
-    """Return the paragraphs, or the name of a type that cannot be paragraphs."""
+    """Return the paragraphs of a text; if it has a wrong type, return a text that says which type it has."""
     if text is None:
         return ()
     if isinstance(text, str) and not is_kilt:

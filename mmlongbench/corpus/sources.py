@@ -58,7 +58,7 @@ def find_source(source: str, format: str | None = None) -> Source:
     """Find a source by its path or its name on the hub; its content decides the format unless one is given.
 
     Raises:
-        SourceError: it does not exist, or its format is unknown.
+        SourceError: the source does not exist, or its format is unknown.
 
     """
     chosen = _format(format) if format else detect(source)
@@ -85,7 +85,7 @@ def detect(source: str) -> Format:
 
 
 _LINES = 10
-"""How many lines of a file are read to find its format; with more than one, a broken line does not hide it."""
+"""How many lines of a file are read to find its format. Several are read, because some lines may be broken."""
 _SAVED = ("state.json", "dataset_dict.json")
 """The files that `datasets` writes into a folder when it saves a dataset."""
 

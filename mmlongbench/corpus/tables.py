@@ -1,4 +1,6 @@
-"""Sources made of rows: Parquet, a dataset saved by `datasets`, a dataset of the hub. Only known columns are read."""
+"""Reads sources made of rows: Parquet files, datasets saved by `datasets`, and datasets of the Hugging Face hub. Only
+known columns are read.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -27,7 +29,7 @@ class _Saved(Protocol):
 
 
 _ROWS = 256
-"""Rows of Parquet that are in memory at a time."""
+"""How many rows of a Parquet file are in memory at a time."""
 HUB = re.compile(
     r"(?P<name>[\w.-]+/[\w.-]+)(?::(?P<config>[\w.-]+))?(?::(?P<split>[\w.-]+))?(?:@(?P<revision>[\w./-]+))?"
 )
@@ -138,7 +140,7 @@ def _saved(path: Path) -> _Saved:
 
 
 def _known(names: list[str], file: str) -> list[str]:
-    """Return the columns to read; they must include an id, a title and a text."""
+    """Return the columns to read. An id, a title and a text are needed; a column `contents` may hold title and text."""
     for kind in (IDS, TITLES, TEXTS):
         if not set(kind) & set(names) and not (kind is TITLES and "contents" in names):
             raise SourceError(Fault("missing-column", f"a column {' or '.join(kind)}", ", ".join(names), file))

@@ -32,7 +32,7 @@ def build_corpus(
     source: SourceInfo | None = None,
     limit: int | None = None,
 ) -> CorpusInfo:
-    """Cut articles into passages and store them as a corpus; unusable articles are counted and written to a file.
+    """Cut articles into passages and store them as a corpus. Unusable articles are left out, with reasons in a file.
 
     Args:
         articles: the articles of a source; a fault takes the place of an article that could not be read.

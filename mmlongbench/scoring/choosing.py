@@ -31,7 +31,7 @@ def chosen_metrics(names: Sequence[str], builders: Sequence[Builder[Row]]) -> di
 
 
 def said_of_choice(names: Sequence[str], chosen: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return a list with one sentence about the datasets that are not scored; empty if all are scored."""
+    """Return a list with one sentence about the datasets that are not scored; an empty list if all are scored."""
     without = [dataset for dataset, metrics in chosen.items() if not metrics]
     if not without:
         return []

@@ -1,4 +1,4 @@
-"""Joins the examples of a release with the predictions for them, in the order of the file."""
+"""Joins each example of a public file with its prediction, in the order of the file."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,8 +24,8 @@ class ScorableFile:
     file: PublicFile
     builder: Builder[Row]
     names: tuple[str, ...]
-    """The names that predictions may use for the file: its own, and the name of the file that has the same records in
-    another format (many-shot)."""
+    """The names that predictions may use for the file: its own name and, for many-shot learning, the name of the file
+    with the same records in another format."""
     is_repeated: bool = False
     """Whether the file has each question several times; then only the first example of each question is scored."""
 
@@ -60,10 +60,10 @@ def scorable_files(opened: LoadedRelease) -> list[ScorableFile]:
 
 
 def leave_out_others(files: Sequence[ScorableFile], predictions: Predictions, problems: Problems) -> None:
-    """Remove the outputs that the public code made for another dataset than the public file's, as in ablations.
+    """Remove each output of the public code that is about another dataset than its public file, as in ablations.
 
     Raises:
-        ScoringError: two outputs with different dataset names may belong to one file, and neither name is exactly that
+        ScoringError: two outputs with different dataset names may belong to one file, and neither name equals the name
             of the file's dataset.
 
     """
@@ -84,7 +84,7 @@ def leave_out_others(files: Sequence[ScorableFile], predictions: Predictions, pr
 
 
 def predictions_for(file: ScorableFile, predictions: Predictions) -> dict[Key, list[Prediction]]:
-    """Return the predictions for one file, under any of its names."""
+    """Return the predictions for one file by key, whichever of its names they use."""
     joined: dict[Key, list[Prediction]] = {}
     for name in file.names:
         for key, queue in predictions.by_file.get(name, {}).items():
@@ -93,7 +93,9 @@ def predictions_for(file: ScorableFile, predictions: Predictions) -> dict[Key, l
 
 
 def join(file: ScorableFile, predictions: Predictions, problems: Problems) -> Iterator[Joined]:
-    """Yield each example of a file with its prediction, or with None; predictions that fit no example are counted.
+    """Yield each example of a file with its prediction, or with None if there is none.
+
+    Predictions that fit no example are counted in `problems`.
 
     If the public code ran on a sample of the ids, an id without any output counts as not in the sample, and its
     examples are left out.

@@ -39,7 +39,7 @@ class Official:
     """The content of one output file of the public code."""
 
     file: str
-    """The public file, below `mmlb_data/`."""
+    """The path of the public file, as `args.test_files` has it; it may begin with `mmlb_data/`."""
     dataset: str
     """The public code's name for the dataset; empty if it is missing."""
     sample: int | None
@@ -84,10 +84,10 @@ def read_official(path: Path) -> Official | str:
 
 
 def is_called(dataset: str, name: str) -> bool:
-    """Return whether the public code's name of a dataset can mean the dataset `name` of a public file.
+    """Return whether `dataset`, a name in the public code, can mean the dataset `name` of a public file.
 
-    The public code's name must contain `name`, or `name` must contain all parts of the public code's name, which are
-    separated by `-` or `_`.
+    It can if `dataset` contains `name`. It also can if `dataset` is split at each `-` and `_`, and `name` contains all
+    its parts.
 
     >>> [is_called(*each) for each in (("mm_niah_counting-text", "counting-text"), ("text_doc", "text_mmlongdoc"))]
     [True, True]

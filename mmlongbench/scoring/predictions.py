@@ -1,4 +1,4 @@
-"""Reads predictions, as lines of JSON or from the output files of the public code, and sorts them by example.
+"""Reads predictions from lines of JSON, or from output files of the public code, and sorts them by example.
 
 A line is `{"file", "id", "depth" | "permutation", "prediction" | "skipped"}`; `file` is a path below `mmlb_data/`, and
 `skipped` says why the model could not be given the example (see `SKIPPED`). For lines, only their positions are kept,
@@ -27,8 +27,8 @@ Key: TypeAlias = tuple[str, str, float]
 SKIPPED = ("context-length", "image-limit", "request-size")
 """Why a model cannot take an example: its window is too small, or a request has too many images or too many bytes."""
 _JUDGED = "-gpt4eval_o.json"
-"""How the names of judged outputs end: the public code adds judgements to a copy of an output file. Such copies in a
-folder are ignored."""
+"""The end of the names of judged outputs. A judged output is a copy of an output file, to which the public code added
+judgements; such copies are ignored in a folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Prediction:
     told: bytes | None = None
     """For an output of the public code: a digest that identifies the row (see `told_by`)."""
     skipped: str = ""
-    """Why the model was not given the example; empty if it was."""
+    """Why the model was not given the example; empty if the example was given."""
 
     def __str__(self) -> str:
         return f"{self.path.name}, {self.place}"
@@ -77,10 +77,10 @@ class Predictions:
         return said
 
     def sample(self, names: Sequence[str]) -> int | None:
-        """Return how many ids the public code drew from the file with these names; None if it drew no sample.
+        """Return how many ids the public code drew from the public file with these names; None if it drew no sample.
 
-        If there are several outputs for this file, the largest sample counts. If one of them has all ids, None is
-        returned.
+        If there are several outputs for the file, the largest sample counts. If one of these outputs used all ids, None
+        is returned.
         """
         drawn = [output.sample for output in self.outputs if output.file in names]
         return None if None in drawn else max((each for each in drawn if each is not None), default=None)
@@ -126,7 +126,7 @@ def read_predictions(paths: Sequence[Path], problems: Problems) -> Predictions:
 
 
 def key_of(fields: Mapping[str, object]) -> Key:
-    """Return the key of an example in its file, from a record or a prediction; a wrong field raises ValueError."""
+    """Return the `Key` of an example, from the fields of a record or a prediction; a wrong field raises ValueError."""
     id = fields.get("id")
     if isinstance(id, bool) or not isinstance(id, str | int):
         raise ValueError(f"id is {id!r:.80}, expected a text")

@@ -1,4 +1,4 @@
-"""Counts the problems of predictions by reason, and names the first places of each."""
+"""Counts the problems of predictions by reason, and keeps the first places where each problem occurs."""
 
 from collections import Counter, defaultdict
 from typing import TypedDict
@@ -25,7 +25,7 @@ REASONS = {
 }
 """The reasons in words, in the order in which they are shown."""
 _NAMED = 3
-"""How many places are named for each reason."""
+"""How many places are kept for each reason."""
 
 
 class Found(TypedDict):

@@ -10,7 +10,8 @@ response: …".
 A closing marker without an opening one ends reasoning that the chat template opened: everything before it is reasoning.
 An opening marker without a closing one begins reasoning that was cut off: everything after it is reasoning. If a tag
 is opened twice and closed only once, everything after the first tag is reasoning, too. But if the model announces an
-answer after the last closing tag ("Answer:", "The answer is", "label:", "Summary:", a box), the reasoning ends there.
+answer after the last closing tag ("Answer:", "The answer is", "label:", "Summary:", a box), the reasoning ends at this
+tag.
 
 Some markers are part of the answer: markers in quotation marks, a pair of markers within a line with at most
 punctuation, "and" or "or" between them ("the tags <think> and </think>"), and a marker that is the only text after the
@@ -42,10 +43,9 @@ _MARKER = re.compile(
     r"|(?P<glued>analysis|commentary)|(?P<glued_end>assistantfinal)"
     r"|(?P<prose>Here(?:'s| is) my thought process:)|(?P<prose_end>Here(?:'s| is) my response:))"
 )
-"""Each alternative looks at a bounded number of characters, and none spans lines."""
+"""Matches one marker. Each alternative looks at a bounded number of characters, and none spans lines."""
 _HINTS = ("<", "◁", "THINK]", "my thought process:")
-"""A text without any of these has no marker, except harmony's channels without their tokens. This makes the check
-fast."""
+"""A text has markers only if it contains one of these, or if `_GLUED` matches its beginning. This check is fast."""
 _GLUED = re.compile(r"\s*(?:analysis|commentary)")
 _KINDS = ("open", "close", "glued", "glued_end", "prose", "prose_end")
 _QUOTES = "`'\"“”‘’«»"
@@ -65,8 +65,8 @@ class Said:
 
     answer: str
     reasoning: Reasoning
-    """What was done with it; empty if there was none. Then the answer is the whole output, without markers that enclose
-    nothing."""
+    """What was done with the reasoning; empty if there was none. If it is empty, the answer is the whole output
+    without markers that enclose nothing."""
 
 
 def without_reasoning(text: str) -> Said:

@@ -1,4 +1,6 @@
-"""Decides whether a run may overwrite a scores file: only if the file has the same model, profiles and choices."""
+"""Decides whether a run may overwrite a scores file. The file must have scores of the same model; scores by a metric of
+the run must have the same profile and choices.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,7 +24,7 @@ def refuse_another_model(file: Path, model: str) -> None:
 
 
 def refuse_other_choices(file: Path, made: Mapping[str, Provenance]) -> None:
-    """Refuse to overwrite scores that were made under another profile, or with other choices, than the new ones.
+    """Refuse to overwrite scores if the new scores by the same metric have another profile or other choices.
 
     Args:
         file: the scores file to write; it may not exist yet.

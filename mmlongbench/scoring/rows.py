@@ -26,8 +26,8 @@ def told_by(fields: Mapping[str, object]) -> bytes | None:
     """Return a digest of a row's answer and image names; it is the same for a record and for an output of the public
     code.
 
-    None if the row has neither. Outputs do not contain the order of passages, so rows that differ only in this order
-    have the same digest.
+    Return None if the row has neither. Outputs do not contain the order of passages, so rows that differ only in this
+    order have the same digest.
     """
     images = _images(fields)
     if "answer" not in fields and not images:
@@ -40,8 +40,9 @@ def shared_out(rows: Sequence[bytes | None], predictions: Sequence[P]) -> tuple[
     """Return a list of predictions, and whether some are ambiguous. The list has a prediction or None for each row, and
     then the predictions that are left over.
 
-    Rows that cannot be distinguished take their predictions in order. If there are fewer of these predictions than
-    rows, it is unknown which row lacks one. Then all these predictions are ambiguous, and the list does not have them.
+    Rows that cannot be distinguished form a group, and take the predictions for the group in order. If a group has
+    fewer predictions than rows, it is unknown which row lacks one. Then all predictions for the group are ambiguous,
+    and the list does not have them.
     """
     known = {each.told for each in predictions} & set(rows) - {None}
     places: dict[bytes | None, list[int]] = {None: []}

@@ -1,6 +1,6 @@
 """Scores a model: joins its predictions with a release, runs the chosen metrics, and writes a line for each score.
 
-Examples are processed in order. Memory holds the `Predictions`, the examples under way and the tallies.
+Examples are processed in order. Memory holds the `Predictions`, the examples that are being scored, and the tallies.
 """
 
 from collections import Counter, deque
@@ -80,7 +80,7 @@ def score(
 ) -> Outcome:
     """Score every example of the datasets that declare a chosen metric.
 
-    `out` is the scores file; None: no file is written. A dry run writes none either.
+    `out` is the scores file; if it is None, no file is written. A dry run writes no file either.
 
     Raises:
         ScoringError: no dataset declares a requested metric, two outputs of the public code may belong to one file, or
@@ -208,7 +208,11 @@ def _scored(job: _Job) -> Score:
 
 
 def _in_threads(jobs: Iterable[_Job], pool: ThreadPoolExecutor, ahead: int) -> Iterator[tuple[_Job, Score]]:
-    """Yield each job with its score, in order; jobs of metrics without concurrency run in the current thread."""
+    """Yield each job with its score, in order.
+
+    A job runs in the pool if its metric has concurrency and the example has a prediction; any other job runs in the
+    current thread.
+    """
     under_way: deque[tuple[_Job, Future[Score]]] = deque()
     for job in jobs:
         if job.chosen.metric.concurrency > 1 and job.answer.state == "answered":
@@ -295,7 +299,7 @@ def _is_asked(file: ScorableFile, run: Run, predictions: Predictions, problems: 
 def _count_strangers(
     files: Sequence[ScorableFile], predictions: Predictions, opened: LoadedRelease, problems: Problems
 ) -> None:
-    """Count predictions for files that the release does not have, and files of its lock that are missing."""
+    """Count predictions for files that the release does not have, and files in its lock that are missing on disk."""
     known = {name for file in files for name in file.names}
     for name, found in predictions.by_file.items():
         if name not in known:

@@ -34,11 +34,11 @@ class CellScore:
     examples: int
     """The number of examples."""
     absent: int
-    """Examples without a prediction."""
+    """The number of examples without a prediction."""
     failed: int
-    """Examples that could not be scored; they are left out of the mean."""
+    """The number of examples that could not be scored; these examples are left out of the mean."""
     skipped: int
-    """Examples that the model cannot be given."""
+    """The number of examples that the model cannot be given."""
     first_failure: str
     """The first example that could not be scored, and why; empty if there is none."""
     further: Mapping[str, float]
@@ -50,7 +50,7 @@ class PredictionProblem:
     """A kind of problem of predictions, and how often it was found."""
 
     reason: str
-    """A slug, such as `unknown-id`."""
+    """The name of the kind, such as `unknown-id`; `REASONS` describes each kind."""
     count: int
     """How often it was found."""
     first: tuple[str, ...]
@@ -104,8 +104,8 @@ def score_model(
         tokenizer: the path of the tokenizer that the release was counted with, if this tokenizer is a file.
 
     Raises:
-        ScoringError: no dataset declares a requested metric, there are no predictions, or `out` holds
-            scores of another model or with other choices.
+        ScoringError: no dataset declares a requested metric, there are no predictions, two outputs of the public code
+            may belong to one file, or `out` holds other scores that must not be replaced (see `replacing`).
         ReleaseError: the release cannot be read.
 
     """
@@ -193,8 +193,8 @@ def model_of(predictions: Path) -> str:
 
 
 def scores_file(folder: Path, run: Run) -> Path:
-    """Return the path of the scores file in a folder; its name contains the model, the metrics and the choices of the
-    run, so that it does not replace other scores.
+    """Return the path of the scores file in a folder. The name of the file contains the model, the metrics and the
+    choices of the run, so that the file does not replace other scores.
     """
     profile = run.settings.profile
     choices = [*([profile] if profile else []), *(["kept"] if run.keeps_reasoning else [])]

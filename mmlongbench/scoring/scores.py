@@ -1,6 +1,7 @@
 """The scores file: one line of JSON for each example, model and metric. Scoring writes it, a report reads it.
 
-The file is `scores/<model>.<metrics>.jsonl`. A line has everything a report needs, so the release is not needed.
+The file is called `<model>.<metrics>.jsonl` (see `scores_file`). A line has everything a report needs, so the
+release is not needed.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -69,7 +70,8 @@ class ScoreLine(BaseModel):
     """What was done with reasoning in the prediction; empty if there was none."""
     details: Mapping[str, object] = {}
     cluster: str = ""
-    """The subject of the question, such as a document; empty if the question is a cluster of its own."""
+    """An id that questions about the same thing, such as a document, share (`Builder.cluster`); empty if the question
+    has no such id."""
     facets: Mapping[str, Sequence[str]] = {}
     """The groups that the example is in, by facet."""
     failure: str = ""

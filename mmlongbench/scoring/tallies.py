@@ -24,9 +24,9 @@ class Tally:
     def mean(self) -> float | None:
         """Return the mean over all examples that could be scored; an example without a prediction counts as 0.
 
-        It is None if no example could be scored. It is also None, and shown as N/A, if the model cannot be given some
-        of the examples: the other examples, usually the shorter ones, are another set, and their mean is not
-        comparable. The paper shows no mean either.
+        It is None if no example could be scored. It is also None, and shown as N/A, if some examples were skipped. The
+        remaining examples are usually the shorter ones, so their mean is not comparable with means over all examples.
+        The paper shows no mean in this case either.
         """
         return None if self.skipped else self.mean_of_others
 
@@ -51,7 +51,7 @@ class Tallies:
         self._held: dict[tuple[str, str, int], tuple[MetricWithTotals, list[Score]]] = {}
 
     def add(self, line: ScoreLine, scored: Score, metric: Metric) -> None:
-        """Count one more score; it is kept until `end_cell` if the metric is a `MetricWithTotals`."""
+        """Add one score to its tally. If the metric is a `MetricWithTotals`, the score is kept until `end_cell`."""
         key = (line.metric, line.dataset, line.length)
         tally = self.cells.setdefault(key, Tally())
         tally.examples += 1
@@ -66,7 +66,7 @@ class Tallies:
             self._held.setdefault(key, (metric, []))[1].append(scored)
 
     def end_cell(self) -> None:
-        """Compute the totals of the file that is done; there are none if an example was skipped."""
+        """Compute the totals of the file that was scored last; if an example was skipped, there are none."""
         for key, (metric, scored) in self._held.items():
             if not self.cells[key].skipped:
                 self.cells[key].further = metric.totals(scored)

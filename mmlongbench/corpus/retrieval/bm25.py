@@ -34,7 +34,7 @@ RANKS = "ranks.npy"
 K1, B = 1.2, 0.75
 """The parameters of BM25, the same as in tantivy."""
 TOKENS = "title and text; letters and digits, lower case, accents folded; 1"
-"""How passages become words; the number at the end changes when the code changes."""
+"""How passages become words; the number at the end changes when the code of `tokens` changes."""
 HEAP = 128_000_000
 """How many bytes the writer may use in memory."""
 BLOCK = 50_000

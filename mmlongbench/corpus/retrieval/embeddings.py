@@ -1,7 +1,7 @@
 """Keeps vectors of texts on disk: a model embeds each text only once, for all questions and all runs.
 
-There is one file for each model. Committed vectors survive a kill. Two processes may write at the same time; the first
-to write a vector wins.
+There is one file for each model. If the process is killed, vectors that were committed are not lost. Two processes may
+write at the same time; the first to write a vector wins.
 """
 
 import hashlib

@@ -181,7 +181,7 @@ def need_libraries() -> None:
     """Check that the packages that models need are installed, without loading them.
 
     Raises:
-        ModelError: one is not installed.
+        ModelError: a package is not installed.
 
     """
     for name in _LIBRARIES:

@@ -50,8 +50,8 @@ class Query:
     """One search for hard negatives (`Builder.queries`)."""
 
     id: str
-    """The id of the row that the query is for, or that id followed by `#` and any text; no other row may have this
-    id."""
+    """The id of the query: the id of its row, or this id followed by `#` and any text. Queries of different rows must
+    have different ids."""
     text: str
     """The text to search for; for a visual question, it has the entity's name instead of the picture."""
     facts: Facts
@@ -114,7 +114,7 @@ class NegativeFilter:
 
 
 def negatives(facts: Facts, ranked: Iterable[Passage], near: float, most: int | None = None) -> Negatives:
-    """Return the first `most` hard negatives of ranked passages (None: all); passages after them are not looked at."""
+    """Return the first `most` hard negatives among ranked passages; if `most` is None, return all of them."""
     chosen = NegativeFilter(facts, near)
     taken: list[Passage] = []
     rejected: Counter[str] = Counter()

@@ -78,7 +78,7 @@ def _digits(text: str) -> Iterator[Decimal]:
 
 
 def _factors(text: str, end: int, is_money: bool = False) -> list[int]:
-    """Return 1 and the factors that follow a number; another number may stand between, as in `1.2 to 1.5 million`."""
+    """Return 1 and the factors after a number; other numbers may come before a factor, as in `1.2 to 1.5 million`."""
     factors, own = [1], list(_own_factors(text, end, is_money))
     for _ in range(0 if own else _MAX_LINKS):
         link = _LINK.match(text, end)

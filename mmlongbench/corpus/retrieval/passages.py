@@ -24,7 +24,7 @@ class Passage(Protocol):
 
 
 class Passages(Protocol):
-    """A corpus: passages by number, and a fingerprint that changes when any of them does."""
+    """A corpus: passages by number, and a fingerprint that changes if any passage changes."""
 
     @property
     def fingerprint(self) -> str:

@@ -1,4 +1,4 @@
-"""The search for hard negatives: ranks the passages of a corpus, then rejects those that reveal the answer."""
+"""The search for hard negatives: ranks the passages of a corpus, then keeps those that a filter admits."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -27,10 +27,10 @@ class Search:
         self._rankings = rankings
 
     def find(self, text: str, chosen: NegativeFilter) -> Found:
-        """Rank passages by a text, and return those that the filter admits. The other
-        passages, for example those that answer the question, are counted by reason.
+        """Rank passages for a query text, and return those that a filter admits. The other passages, for example those
+        that answer the question, are counted by reason.
 
-        `chosen` is the filter of the question; it has not admitted any passage yet.
+        `chosen` is the filter of the question; it must not have admitted any passage yet.
         """
         numbers, rejected = [], Counter[str]()
         for number in self._rankings.rank(text).numbers:

@@ -28,7 +28,7 @@ PERCENT = ("%", " percent", " per cent")
 MAX_DECIMALS = 3
 """The maximum number of decimals before `million` and the like: 1.234 million is usual, 1.2345 million is not."""
 MAX_SCALED = 10**6
-"""The number before `million` and the like is below this. A number from a million trillion on is written in digits."""
+"""The number before `million` and the like must be below this. So a million trillion is written only in digits."""
 
 MONEY = {
     "$": ("dollars", "dollar", "US dollars", "USD"),

@@ -16,7 +16,7 @@ LONGEST_WORD = 255
 """A longer word is cut to this length for a search, because an index limits the length of its words."""
 WORDS_IN_SHINGLE = 5
 TEXTS_KEPT = 20_000
-"""For how many texts the forms are kept for the next question; a text of a hundred words takes about 3 kB."""
+"""How many texts have their `forms` kept in memory for the next question; a hundred words take about 3 kB."""
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _ARTICLES_AND_POSSESSIVES = frozenset({"a", "an", "the", "s"})
@@ -84,8 +84,8 @@ def _bare(character: str) -> str:
 
 
 def _apart(character: str) -> str:
-    """Return a character as `_folded` does, but with spaces around a symbol or a raised digit, which stays a word by
-    itself. "&" becomes "and".
+    """Return a character as `_folded` does, but with spaces around a symbol or a raised digit, so that it is a word of
+    its own. "&" becomes "and".
     """
     is_joined = not unicodedata.category(character).startswith(("S", "No"))
     return " and " if character in "&＆" else _folded(character) if is_joined else f" {_folded(character)} "
@@ -208,7 +208,7 @@ def shingles_of(normalised: str, width: int = WORDS_IN_SHINGLE) -> frozenset[str
 
 
 def jaccard(one: frozenset[str], other: frozenset[str]) -> float:
-    """Return how many shingles are in both texts, divided by how many are in at least one of them; 0 without any."""
+    """Return how many shingles are in both texts, divided by how many are in at least one; 0 if there are none."""
     either = len(one | other)
     return len(one & other) / either if either else 0.0
 

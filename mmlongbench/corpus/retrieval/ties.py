@@ -35,8 +35,8 @@ def ranks_of(blocks: Iterable[list[str]]) -> "NDArray[np.uint32]":
 
 
 def groups(scores: "NDArray[np.float64]", tolerance: float, is_relative: bool = True) -> "NDArray[np.intp]":
-    """Return for each score the number of its group of equal scores. Scores must fall; a new group begins where a score
-    drops by more than the tolerance.
+    """Return for each score the number of its group of equal scores. The scores must be sorted, highest first. A new
+    group begins where a score is lower than the one before by more than the tolerance.
     """
     import numpy as np
 

@@ -1,6 +1,7 @@
 """Measures whether metrics agree on which model is better, and how far a model moves under another metric.
 
-Metrics under different profiles are compared only here; each is named with its profile.
+Metrics under different profiles are compared only here. If there are several profiles, each metric is shown with its
+profile.
 
 The agreement of two metrics is Kendall's τ-b of their rankings of the models. The shift of a model (a measure of this
 project) says how far the model moves between metrics, or between values of a metric's parameter. It has two values:
@@ -77,8 +78,8 @@ def agreement(scores: Scores, found: Scored) -> Agreement:
 
 
 def _pair(names: Sequence[str], found: Scored, metrics: tuple[str, str]) -> Pair | None:
-    """Compare two metrics over the examples that both scored for each model; None if too few models or no examples are
-    left.
+    """Compare two metrics over the examples that both scored for each model. Return None if too few models or no
+    examples remain.
 
     A model is left out if no example of this model was scored by both metrics.
     """
@@ -107,7 +108,7 @@ def means_of_files(scores: Floats, file: Ints) -> list[float]:
 
 
 def kendall(one: Sequence[float], two: Sequence[float]) -> tuple[float | None, str]:
-    """Return Kendall's τ-b of two lists of scores and an empty text; if there is no τ, None and the reason."""
+    """Return Kendall's τ-b of two lists of scores, and an empty text. If there is no τ, return None and the reason."""
     try:
         from scipy.stats import kendalltau
     except ImportError:

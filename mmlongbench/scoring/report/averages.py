@@ -55,7 +55,7 @@ def all_averages(scores: Scores, found: Cells, preferred: Sequence[str] = ()) ->
 
     The average of a category contains each of its datasets once, scored by the metric that `counted_metrics` returns.
     Datasets with the same `counted_with` are first averaged, and then count as one dataset. An average has the same
-    datasets at every length; if one is missing at a length, there is no average at this length.
+    datasets at every length; if a dataset is missing at a length, there is no average at this length.
 
     Raises:
         ReleaseError: a preferred metric scored nothing.
@@ -129,8 +129,8 @@ def counted_metrics(scores: Scores, found: Cells, profile: str, preferred: Seque
     1. the metrics of `preferred`, in their order;
     2. the metric that the builder declares for averages, if it scored every pair of a model and a file that any metric
        scored;
-    3. the dataset's own metric. If no line under any profile names the own metric, the first metric that was read and
-       is not lenient (see `LENIENT`).
+    3. the dataset's own metric. If the own metric is not known, because no line under any profile has `is_own`, the
+       first metric that was read and is not lenient (see `LENIENT`).
     """
     scored: dict[str, dict[str, set[tuple[str, str]]]] = {}
     for series, file in found:
@@ -209,7 +209,7 @@ def _other_metrics(scores: Scores, members: Iterable[str], metrics: Mapping[str,
 
 
 def _without(scores: Scores) -> Iterator[str]:
-    """Yield why there is no average at all, although datasets are in categories."""
+    """Yield a sentence that says why there is no average at all; nothing if no dataset is in a category."""
     if any(file.category for file in scores.files):
         metrics = ", ".join(scores.metrics)
         yield f"there is no average: no dataset was scored by its own metric; --metric takes another ({metrics})"

@@ -18,8 +18,9 @@ Shown: TypeAlias = dict[tuple[str, Row, str], Estimate]
 Of: TypeAlias = tuple[str, str, str]
 """What a grid is about: first a dataset (for depths) or a facet, then the metric, then the profile."""
 EVERY = "all datasets"
-"""The `of` of a row over several datasets. The row has the datasets that are in an average; other datasets may repeat
-the same questions. If no dataset is in an average, the row has all datasets."""
+"""The `Row.of` of a row whose mean is over the examples of several datasets together. These are the datasets
+that are in a category, because other datasets may repeat the same questions. If no dataset is in a category, these are
+all datasets."""
 MIDDLE_LESS_ENDS = Row("middle − ends")
 _MIDDLE = (0.3, 0.7)
 """The depths between which the middle lies; these two do not belong to it."""
@@ -125,7 +126,8 @@ def facet_grids(scores: Scores) -> list[Grid]:
 def _add_groups(shown: dict[Of, Shown], lines: pd.DataFrame, name: str = "") -> None:
     """Add a row to `shown` for each group of each dataset.
 
-    If `name` is given, each group gets only one row, over the lines of all datasets; the row's `of` is then `name`.
+    If `name` is given, each group gets only one row, for the lines of all datasets together, and the row's `of`
+    is `name`.
     """
     by = ["group", *([] if name else ["dataset"]), "metric", "profile", "model"]
     for (group, *of, metric, profile, model), sample in samples(lines, by).items():

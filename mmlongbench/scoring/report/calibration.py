@@ -5,8 +5,8 @@ There are two kinds of given scores:
 - Scores of examples by people, a judge or another metric. At each α, the expected calibration error (ECE, see
   `expected_error`) and Pearson's r over examples are computed.
 - An ECE of each model, as leaderboards list it. At each α, Pearson's r over models is computed between this ECE and the
-  model's mean score. The paper chose 0.25 in this way (Nourbakhsh et al., Findings of NAACL 2025, arXiv:2503.19120). A
-  model with higher scores should have a lower ECE, so the lowest r is best.
+  model's mean score. The paper on SMuDGE chose 0.25 in this way (Nourbakhsh et al., Findings of NAACL 2025,
+  arXiv:2503.19120). A model with higher scores should have a lower ECE, so the lowest r is best.
 
 The score at another α is computed from the match and the grounding in the score line. If an answer is a list or has
 alternatives, match and grounding are those of the values that were chosen at the α of the scoring run.
@@ -238,7 +238,7 @@ def _error(row: AtAlpha) -> float:
 
 
 def expected_error(scores: Floats, given: Floats) -> float:
-    """Return the mean, over `BINS` equal bins of the scores, of |mean score − mean given score| within a bin.
+    """Return the mean, over `BINS` bins of equal width, of |mean score − mean given score| within a bin.
 
     Each bin has the weight of its share of the examples.
 

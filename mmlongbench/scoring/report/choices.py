@@ -2,8 +2,8 @@
 
 For example, a model may be scored both with and without its reasoning. Then each set of choices becomes a profile of
 its own, whose name lists the choices that not all scores share: `official, reasoning kept`. So no table and no average
-mixes different choices. If each model has only one set of choices, all models stay in one table, and a note of the
-report says which choices differ.
+mixes scores of one model that have different choices. If each model has only one set of choices, all models stay in one
+table; if the choices differ between models, a note of the report says so.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,9 @@ from mmlongbench.scoring.report.columns import Series
 
 
 def told_apart(every: Sequence[Series]) -> dict[Series, Series]:
-    """Return, for each series, the series that reports show: its `choices` are empty; its profile may name choices."""
+    """Return, for each series, the series that reports show instead. A shown series has no `choices`, but its
+    profile may list choices.
+    """
     choices: dict[tuple[str, str], dict[str, set[tuple[str, ...]]]] = {}
     for series in every:
         of_metric = choices.setdefault((series.metric, series.profile), {})

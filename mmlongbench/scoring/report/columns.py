@@ -122,7 +122,7 @@ class Scores:
     kept: Mapping[int, Score]
     """The complete score of each line, by the number of the line; only for metrics that have `totals`."""
     own_metrics: Mapping[str, str]
-    """The own metric of each dataset, if any line names it."""
+    """The own metric of each dataset, if it is known from a line with `ScoreLine.is_own`."""
     first_metrics: Mapping[tuple[str, str], str]
     """The first metric that was read and is not lenient (see `LENIENT`), by dataset and profile."""
     averaged_metrics: Mapping[str, str]
@@ -131,7 +131,7 @@ class Scores:
     origins: Mapping[Series, Collection[Origin]]
     """Where the rules of each series come from."""
     reasoning: Mapping[tuple[Series, str, str], int]
-    """The number of lines by series (as it was read), file, and what was done with the reasoning in the prediction."""
+    """The number of lines by series (as read, before `told_apart`), file, and what was done with the reasoning."""
     notes: tuple[str, ...] = ()
     """Sentences that say which lines were left out, and why."""
 
@@ -199,6 +199,8 @@ def values_of(found: "pd.Series[Any]") -> tuple[Any, ...]:
 
 
 def grouped(lines: pd.DataFrame, by: Sequence[str]) -> dict[Any, Ints]:
-    """Return the positions of the rows for each combination of values that the columns `by` have, sorted by value."""
+    """Group rows by the columns `by`; return the positions of the rows of each group. The keys are the values of the
+    groups in these columns, sorted.
+    """
     found = lines.groupby(list(by), observed=True).indices
     return {key: np.asarray(at, np.int64) for key, at in found.items()}

@@ -38,7 +38,7 @@ class Matrix:
     profile: str
     length: int
     datasets: tuple[str, ...]
-    """The names of `Averages.entry_names`, in the order of their categories."""
+    """The names in `Averages.entry_names`, in the order of their categories."""
     categories: tuple[str, ...]
     """The names of the categories, then `overall` if there are several categories. `(average)` follows a name that is
     also in `datasets`."""
@@ -57,9 +57,10 @@ class Matrix:
         return self.pairs.get((one, other)) or self.pairs.get((other, one))
 
     def with_others(self, category: str) -> tuple[float, float] | None:
-        """Return the mean and the standard deviation of ρ between a category and all others, except `overall`.
+        """Return the mean and the standard deviation of ρ between a category and every other category.
 
-        None if one of these ρ is missing, or if there is no other category.
+        `overall` does not count as a category here. Return None if one of these ρ is missing, or if there is no other
+        category.
         """
         others = [self.at(category, other) for other in self.categories if other not in (category, self.overall)]
         found = [each.rho for each in others if each is not None and each.rho is not None]

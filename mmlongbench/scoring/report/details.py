@@ -12,9 +12,9 @@ _CELL = ["dataset", "metric", "profile", "model", "length"]
 
 
 def detail_grid(scores: Scores) -> Grid:
-    """Return the mean of every detail that is a number or a flag (as 0 and 1), over the lines that have it.
+    """Return a grid with the mean of every detail that is a number or a flag (0 or 1), over the lines that have it.
 
-    If a model skipped examples of a dataset at a length, the details there are N/A, like the score.
+    If a model was not given some examples of a dataset at a length, the details of this file are N/A, like the score.
     """
     found = scores.details.join(scores.lines[_CELL], on="line", how="inner")
     values = found["value"].to_numpy()
@@ -27,7 +27,7 @@ def detail_grid(scores: Scores) -> Grid:
 
 
 def total_grid(scores: Scores, totals: Mapping[str, Totals]) -> Grid:
-    """Return the figures of files that are not means of their examples, for metrics that have them."""
+    """Return a grid with the totals of files: figures that are not means of examples, for metrics that have totals."""
     lines = scores.lines[scores.lines["metric"].isin(totals)]
     plain = estimates(lines, _CELL)
     cells: dict[tuple[str, Row, int], Estimate] = {}

@@ -86,7 +86,7 @@ class Sample:
 
 
 def samples(lines: pd.DataFrame, by: Sequence[str]) -> dict[Any, Sample]:
-    """Return a sample for each combination of values that the columns `by` have in some lines."""
+    """Group lines by the columns `by`; return a sample of each group, by the group's values in these columns."""
     found, draws = estimates(lines, by), drawn_means(lines, by)
     scored = lines.assign(cluster=lines["cluster"].where(lines["score"].notna()))
     clusters = scored.groupby(list(by), observed=True)["cluster"].nunique().tolist()
@@ -98,7 +98,7 @@ def samples(lines: pd.DataFrame, by: Sequence[str]) -> dict[Any, Sample]:
 
 
 def estimates(lines: pd.DataFrame, by: Sequence[str]) -> dict[Any, Estimate]:
-    """Return the mean, without an interval, for each combination of values that the columns `by` have in some lines."""
+    """Group lines by the columns `by`; return the mean of each group, without an interval, by the group's values."""
     status, score = lines["status"].to_numpy(), lines["score"].to_numpy()
     return {key: plain_mean(status[at], score[at]) for key, at in grouped(lines, by).items()}
 

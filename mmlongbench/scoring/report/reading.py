@@ -72,7 +72,7 @@ class Reading:
     """The cluster of each question for which a line names a cluster."""
     kept: dict[int, Score] = field(default_factory=dict)
     own_metrics: dict[str, str] = field(default_factory=dict)
-    """The own metric of each dataset, if any line names it."""
+    """See `Scores.own_metrics`."""
     first_metrics: dict[tuple[str, str], str] = field(default_factory=dict)
     """See `Scores.first_metrics`."""
     averaged_metrics: dict[str, str] = field(default_factory=dict)
@@ -153,7 +153,7 @@ class Reading:
         return found.assign(status=np.array(self.status, np.int8), score=np.array(self.score))
 
     def pairs(self, flat: "array[int]", name: str) -> pd.DataFrame:
-        """Return a table with the column `line` and a column called as `name` says.
+        """Return a table with two columns: `line`, and a column with the name `name`.
 
         `flat` has pairs: the number of a line, and the number of a value of the other column.
         """

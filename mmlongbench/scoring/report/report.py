@@ -106,7 +106,7 @@ class Report:
 def report(folder: Path, preferred: Sequence[str] = (), profile: str = "") -> Report:
     """Return the report of a folder of scores; if `profile` is given, only of the scores under this profile.
 
-    Averages use a `preferred` metric, where it scored a dataset, instead of the dataset's own metric.
+    If a `preferred` metric scored a dataset, averages use this metric instead of the dataset's own metric.
 
     Raises:
         ReleaseError: the scores cannot be read or contradict each other, a preferred metric scored nothing, or nothing

@@ -1,4 +1,6 @@
-"""Makes a table in a fixed order from the lines that were read. If lines contradict each other, an error names them."""
+"""Makes the table `Scores` from the lines that were read; its rows have a fixed order. Lines that contradict each other
+raise an error.
+"""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -89,7 +91,7 @@ def _refuse_two_files(files: Sequence[ScoredFile]) -> None:
 
 
 def _refuse_twins(lines: pd.DataFrame) -> None:
-    """Refuse a line that occurs twice."""
+    """Refuse two lines that have the same values in the columns `_EXAMPLE`."""
     for _, two in lines[lines.duplicated(_EXAMPLE, keep=False)].head(2).groupby(_EXAMPLE, observed=True):
         line, where = two.iloc[0], " and ".join(sorted(set(two["source"])))
         raise ReleaseError(

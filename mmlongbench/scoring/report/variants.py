@@ -26,7 +26,8 @@ class Scored:
     file: Ints
     """The number of each example's file."""
     question: Ints
-    """The number of each example's question. Files share these numbers only if all their questions are the same."""
+    """The number of each example's question. A question has the same number in two files only if these files have
+    exactly the same questions."""
     of_line: "pd.Series[int]"
     """The number of the example that each line is about."""
 

@@ -45,7 +45,7 @@ class Volatility:
 
     @property
     def robustness(self) -> float:
-        """The volatility of the model's rank divided by its median rank; 0 if the rank is the same everywhere."""
+        """The volatility of the model's rank divided by its median rank; 0 if all subsets give the same rank."""
         return self.rank / self.median_rank
 
 
