@@ -22,7 +22,7 @@ WORDS = 100
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """One passage of an article, whitespace normalised and image markers escaped."""
+    """One passage of an article. Its whitespace is normalised, and image markers in it are escaped."""
 
     text: str
     section: int

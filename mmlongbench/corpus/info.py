@@ -72,7 +72,7 @@ class CorpusInfo(_Model):
     mode: Mode
     words: int
     limit: int | None = None
-    """The maximum number of articles that were kept; None: all."""
+    """The maximum number of articles; if it is None, all were kept."""
     source: SourceInfo
     articles: int
     sectioned: int

@@ -1,4 +1,6 @@
-"""Writes a corpus, complete or not at all: an Arrow table and its index. The passages are never all in memory."""
+"""Writes a corpus: an Arrow table and its index. The corpus appears complete or not at all, and its passages are never
+all in memory.
+"""
 
 import hashlib
 import json

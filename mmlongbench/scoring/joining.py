@@ -40,7 +40,7 @@ class Joined:
     """See `ScoringInput.place`."""
     turn: int | None = None
     """The number of the row among the rows with the same id, from 0. It is set only if the task has placements, but
-    the row has no depth or permutation; otherwise it is None."""
+    the row has neither a depth nor a permutation; otherwise it is None."""
 
 
 def open_scorable(path: Path, images: Path | None, tokenizer: str | None) -> LoadedRelease:

@@ -90,7 +90,7 @@ class TantivyIndex:
 
 
 def find_index(corpus: Passages, folder: Path, progress: Progress | None = None) -> TantivyIndex:
-    """Open the index of a corpus in its folder; build it first if there is none.
+    """Open the index of a corpus in a folder; if the folder does not exist, build the index first.
 
     Raises:
         SourceError: the folder has no valid index, or the index of another corpus.

@@ -37,7 +37,7 @@ class ModelSpec:
     """A model as a manifest names it."""
 
     name: str = EMBEDDED
-    """`EMBEDDED` for the model in that package, the path of a folder, or an id on the Hugging Face hub."""
+    """`EMBEDDED` (the model in this package), the path of a folder, or the id of a model on the Hugging Face hub."""
     revision: str | None = None
     """The commit on the hub; None: the newest."""
     trust_remote_code: bool = False

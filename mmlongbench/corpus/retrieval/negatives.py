@@ -60,7 +60,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Negatives:
-    """The admitted passages in their order, and how many were rejected, by reason."""
+    """The admitted passages in the order of the ranking, and how many passages were rejected, by reason."""
 
     passages: tuple[Passage, ...]
     rejected: Counter[str] = field(default_factory=Counter)
@@ -173,6 +173,6 @@ class _Needles:
 
 
 def _telling(name: str) -> Iterator[str]:
-    """Yield the texts by which a name is found in a passage. Stop words are left out, unless the whole name is one."""
+    """Yield the texts by which a name is found in a passage. A stop word is left out, unless it is the whole name."""
     bare = normalise(name)
     return (needle for needle in needles(name) if needle.strip() == bare or needle.strip() not in STOP_WORDS)

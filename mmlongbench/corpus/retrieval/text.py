@@ -163,7 +163,7 @@ def _loose(text: str) -> tuple[str, str, str]:
 
 @lru_cache(maxsize=TEXTS_KEPT)
 def forms(text: str) -> str:
-    """Return all forms of a text in which needles are searched for, each on a line; the first is the normalised form.
+    """Return all forms of a text in which `needles` are searched for, each on a line; the first is the normalised form.
 
     >>> forms("The 3.0km-long Jackie Wilson’s song").replace(_POINT, ".").splitlines()
     [' 30kmlong jackie wilsons song ', ' the 3 0km long jackie wilson s song ', ' 3 km long jackie wilson song ']

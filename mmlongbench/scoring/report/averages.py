@@ -46,7 +46,7 @@ class Averages:
     entry_names: Mapping[str, tuple[str, ...]]
     """By category, the names of its entries. An entry is one dataset, or several datasets that are averaged as one."""
     entries: Mapping[tuple[str, str, int], Sample | None]
-    """The mean of each entry, by model, name of the entry and length; None if it has no score."""
+    """The mean of each entry, by model, name of the entry and length; None if the entry has no score there."""
     notes: tuple[str, ...]
 
 

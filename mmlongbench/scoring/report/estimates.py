@@ -45,10 +45,11 @@ class Estimate:
     than `MIN_CLUSTERS` clusters, or if nothing is resampled."""
     counts: Counts = field(default_factory=Counts)
     clusters: int = 0
-    """The number of clusters that are resampled; for an average, the largest number of any averaged part. 0 if nothing
-    is resampled."""
+    """The number of clusters that are resampled; for an average, the largest number among its parts. 0 if nothing is
+    resampled."""
     others: float | None = None
-    """If some examples were skipped, the mean of the others; otherwise, and for an average, None."""
+    """The mean of the examples that were not skipped, if some were skipped; otherwise None. It is always None for an
+    average."""
 
     @property
     def is_inapplicable(self) -> bool:
@@ -71,7 +72,7 @@ class Sample:
     clusters: int
     """See `Estimate`."""
     fewest: int
-    """The number of clusters; for an average, the smallest number of any averaged part. An interval needs at least
+    """The number of clusters; for an average, the smallest number among its parts. An interval needs at least
     `MIN_CLUSTERS`."""
     counts: Counts
     others: float | None = None

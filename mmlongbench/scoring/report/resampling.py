@@ -2,9 +2,9 @@
 
 Clusters are drawn with replacement; a cluster is all questions about one subject, at all placements. Answers about one
 document are right or wrong together more often than others, so drawing single questions would make intervals too
-narrow. What is drawn depends only on the names of the dataset and of its clusters at all lengths. So all models,
-metrics and lengths of a dataset use the same draws, and the same scores give the same bytes. If a length has no
-question of a cluster, the draws of that cluster change nothing at this length.
+narrow. What is drawn depends only on the name of the dataset and on the names of the clusters that it has at any
+length. So all models, metrics and lengths of a dataset use the same draws, and the same scores give the same bytes. If
+a length has no question of a cluster, the draws of that cluster change nothing at this length.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ _ONE = 1 << 32
 """The number of units in a score of 1. Scores are rounded to whole units. Sums of whole units below 2⁵³ are exact in
 any order, so every library gives the same bits."""
 _ROOM = 1 << 21
-"""The number of weights to hold in memory at once; a single resample may have more."""
+"""The maximum number of weights in memory at once; if a single resample has more, only that resample is in memory."""
 
 
 def drawn_means(lines: pd.DataFrame, by: Sequence[str]) -> Floats:
@@ -54,7 +54,9 @@ def drawn_means(lines: pd.DataFrame, by: Sequence[str]) -> Floats:
 
 
 def _weights(dataset: str, clusters: Sequence[str]) -> Iterator[tuple[int, Floats]]:
-    """Yield blocks of resamples: the number of the first resample, and how often each resample has each cluster."""
+    """Yield (number of the first resample, weights) for each block of resamples. The weights say how often each
+    resample has each cluster.
+    """
     n = len(clusters)
     key = digest("bootstrap", dataset, *clusters)
     rows = max(1, min(RESAMPLES, _ROOM // n))

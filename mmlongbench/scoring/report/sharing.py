@@ -5,7 +5,7 @@ import pandas as pd
 from mmlongbench.errors import ReleaseError
 
 _TABLE = ["file", "metric", "profile"]
-"""The columns that lines must have in common for their models to be compared."""
+"""The columns in which lines must have the same values; only then are their models compared."""
 
 
 def shared(lines: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:

@@ -1,7 +1,7 @@
 """Collects the scores of single examples under every metric, and under every value of a metric's parameter.
 
 A detail called `<parameter>_<value>`, such as `alpha_0.5`, is the score under another value of a parameter. If a metric
-has several such details, they are used instead of its score.
+has several such details, these scores are used instead of the metric's own score.
 """
 
 import re

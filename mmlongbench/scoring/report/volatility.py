@@ -6,9 +6,9 @@ Robustness is the volatility of the rank divided by the median rank; smaller val
 
 The following is assumed where the paper is not explicit. The subsets are the groups of every facet of a dataset, except
 groups of fewer than `MIN_QUESTIONS` questions or of all questions (the paper uses the kinds of questions that its
-leaderboards list, which overlap too). Only examples for which every model has a score are used. A score is the mean of
-the files' means. Rank 1 is the best, and equal models share the mean of their ranks. The standard deviation is that of
-a sample.
+leaderboards list, which overlap too). Only examples for which every model has a score are used; a model without any
+score on the dataset is left out. A score is the mean of the files' means. Rank 1 is the best, and equal models share
+the mean of their ranks. The standard deviation is that of a sample.
 """
 
 import math
