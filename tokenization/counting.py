@@ -31,7 +31,7 @@ class TokenCount:
 
 @dataclass(frozen=True, slots=True)
 class CrossModalCounter:
-    """Counts a text and the images in it."""
+    """Counts the tokens of a text and of the images in it."""
 
     text: TextTokenizer
     image: PatchRule

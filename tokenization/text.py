@@ -34,8 +34,7 @@ class TextTokenizer:
     sha256: str
     """The SHA-256 of the tokenizer's JSON, in hexadecimal."""
     additive: bool
-    """Whether no token ever contains characters from both sides of a newline that joins two texts, so that prices (see
-    `price`) add up exactly."""
+    """Whether two texts that a newline joins never share a token. If so, prices (see `price`) add up exactly."""
     _model: "Tokenizer" = field(repr=False, compare=False)
     _newline: int = field(init=False, repr=False, compare=False)
 
@@ -80,7 +79,8 @@ class TextTokenizer:
 def load_tokenizer(name: str) -> TextTokenizer:
     """Load a tokenizer: `llama2` (embedded), the path of a `tokenizer.json`, or a hub id `owner/name` (downloaded).
 
-    If a path and a hub id have the same name, the path is loaded. Only `llama2` is additive and kept in memory.
+    If a path and a hub id have the same name, the path is loaded. Only `llama2` is known to be additive, and only
+    `llama2` is kept in memory.
     """
     if name == LLAMA2:
         return _llama2()
@@ -113,7 +113,7 @@ def _llama2() -> TextTokenizer:
 
 
 def _exists(name: str, path: Path) -> bool:
-    """Return whether a file or folder with this path can be seen."""
+    """Return whether something with this path exists."""
     try:
         return path.exists()
     except OSError as error:

@@ -39,13 +39,13 @@ class Answer:
 
     format: AnswerFormat
     values: tuple[str, ...]
-    """One string; for a List, its elements."""
+    """The elements if the format is `List`; one string for any other format."""
     repairs: tuple[str, ...] = ()
 
 
 def normalise(value: object, declared: str) -> Answer | Fault:
-    """Return the answer, with a text and a format that agree; a `Fault` if the value or the declared format is not
-    valid. The value is a text or any other value of JSON.
+    """Return the answer, with a text and a format that agree. Return a `Fault` if the value or the declared format is
+    not valid. The value is a text or any other value of JSON.
 
     >>> normalise("21%", "Int")
     Answer(format='String', values=('21%',), repairs=('integer-to-string',))
@@ -133,8 +133,8 @@ def literal_list(text: str) -> list[object] | None:
 
 
 def count_words(values: Sequence[str], how: AnswerWords) -> int:
-    """Return the number of words (parts between blanks) of an answer: of all its elements together if `how` is `whole`,
-    otherwise of the element with the most words.
+    """Return the number of words (parts between blanks) of an answer. If `how` is `whole`, the words of all elements
+    are counted together. If not, only the element with the most words is counted.
 
     >>> count_words(("New York", "Rome"), "whole"), count_words(("New York", "Rome"), "per_element")
     (3, 2)

@@ -1,9 +1,9 @@
 """DocVQA: answer a question about one document among pages of other documents (paper, section 3; files `documentQA/`).
 
-If the document is longer than the budget, its first and last pages are left out. The pages around the answer pages stay
-or, if the question has no answer, the pages around one anchor page. If the document is shorter, other documents are put
-before and after it. The prompt names a document by the first 15 characters of its folder, so no two folders of a
-context begin with the same 15 characters.
+If the document is longer than the budget, pages at its beginning and its end are left out. The pages around the answer
+pages stay. If the question has no answer, the pages around one anchor page stay. If the document is shorter, other
+documents are put before and after it. The prompt names a document by the first 15 characters of its folder, so no two
+folders of a context begin with the same 15 characters.
 """
 
 import json
@@ -139,7 +139,7 @@ class DocVQA(mt.ExaminingBuilder[DocumentQuestion]):
         return facets_of(record)
 
     def cluster(self, record: mt.Record) -> str:
-        """Return the document that the question is about."""
+        """Return the name of the document that the question is about."""
         return str(record.get("doc_name", ""))
 
     def suspects(self, rows: Sequence[DocumentQuestion], sources: mt.Sources) -> Iterable[mt.Suspect]:

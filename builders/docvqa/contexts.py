@@ -45,7 +45,7 @@ def pages_asked(row: DocumentQuestion, document: mt.Document, options: DocVQAOpt
 
 
 def span_of(row: DocumentQuestion, document: mt.Document, options: DocVQAOptions) -> str:
-    """Return the range of pages that a question is about, from 0, such as `41-70`."""
+    """Return the first and the last page that a question is about, from 0, as a text such as `41-70`."""
     is_window = options.span == "window" and row.window is not None
     first, last = row.window if is_window and row.window else (0, len(document.pages) - 1)
     return f"{first}-{last}"
@@ -66,8 +66,8 @@ class Anchor:
 
     @property
     def noted(self) -> tuple[str, ...]:
-        """For an unanswerable question, one phrase that says how its page was chosen; the lock counts such phrases.
-        Empty for other questions.
+        """One phrase that says how the page of an unanswerable question was chosen; empty for other questions. The
+        lock counts such phrases.
         """
         return () if self.rule == "answer" else (f"unanswerable anchor {self.rule}",)
 
@@ -88,18 +88,18 @@ def choose_anchor(
 
 @dataclass(frozen=True, slots=True)
 class Padding:
-    """Documents left and right of the document that is asked about; those that may not be shown are excluded."""
+    """Yields the pages of other documents, which stand before and after the document that the question is about."""
 
     own: mt.Document
     evidence: frozenset[str]
     """The keys of the answer pages."""
     others: tuple[mt.Document, ...]
-    """The documents, in the order in which they are taken."""
+    """The other documents, in the order in which they are taken; some of them may be excluded."""
     units: Callable[[mt.Document], list[mt.Unit]]
 
     def __call__(self) -> Iterator[mt.Unit]:
-        """Yield the pages of the documents, alternately for the left and the right side. The pages of an excluded
-        document have the reason in their field `excluded`.
+        """Yield the pages of the documents, alternately for the left and the right side. If a document may not be
+        shown, the field `excluded` of its pages has the reason.
         """
         return mt.alternate_sides(self._documents())
 

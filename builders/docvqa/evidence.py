@@ -1,8 +1,8 @@
-"""Finds where the answer of a released record is. No content of a field raises an error, even in files that others
-made.
+"""Finds where the answer of a released record is. Wrong content of a field never raises an error, so files that others
+made can be read, too.
 
 A page is identified by the folder of its image, which belongs to one document, and by the number in the image's name.
-Its place among the record's pages is not used, because pages of other documents stand around it.
+The position of the page in `page_list` is not used, because pages of other documents are in this list, too.
 """
 
 from collections.abc import Iterator
@@ -17,8 +17,8 @@ MAX_ANSWER_PAGES = 10_000
 
 
 def evidence_of(record: mt.Record) -> mt.Evidence:
-    """Return the document of a question, the answer pages, the pages of this document that the prompt shows, and the
-    paths and texts of its pages.
+    """Return the document of a question, the answer pages, the pages of this document that the prompt shows, and
+    paths and texts of pages of this document.
 
     >>> paths = ["docs/b/b_page0.jpg", "docs/a/a_page2.jpg", "docs/a/a_page3.jpg"]
     >>> found = evidence_of({"doc_name": "a", "page_list": paths, "ans_page_list": [3]})
@@ -57,7 +57,7 @@ def _own_pages(record: mt.Record, document: str | None) -> Iterator[tuple[int, i
 
 def _around(answers: tuple[int, ...], path: str) -> dict[int, str]:
     """Return the paths of the answer pages and of the pages beside them, by number. They are derived from `path`, the
-    path of any page of the document; without it, nothing is returned.
+    path of any page of the document. If `path` is empty, the result is empty.
     """
     wanted = {page for answer in answers for page in (answer - 1, answer, answer + 1) if 0 <= page < _END}
     return {page: path_of_page(path, page) for page in sorted(wanted)} if path else {}

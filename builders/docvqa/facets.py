@@ -22,7 +22,7 @@ _PAGES = ((1, 4), (5, 8), (9, 16), (17, 32), (33, 64), (65, 128))
 
 
 def facets_of(record: mt.Record) -> Mapping[str, Sequence[str]]:
-    """Return the groups of a question, by facet; a facet that the question's source does not give is left out."""
+    """Return the groups of a question, by facet. A facet is left out if the record has no value for it."""
     sources = record.get("answer_sources") or []
     needs = [] if not sources else ["text only" if set(sources) <= set(_TEXT_SOURCES) else "vision needed"]
     found = {

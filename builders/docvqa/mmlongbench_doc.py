@@ -1,8 +1,8 @@
 """MMLongBench-Doc (Ma et al. 2024, arXiv:2407.01523): `samples.json` or the hub's Parquet, and a folder of PDFs.
 
 A row has seven string fields; pages and lists are Python literals, and pages count from 1. Known errors of the data
-(page 0, answerable rows without pages, "Int" answers that are not integers, bare lists) are repaired or refused row by
-row.
+(page 0, answerable rows without pages, "Int" answers that are not integers, lists without brackets) are repaired or
+refused row by row.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -21,19 +21,19 @@ class DocVQAOptions(mt.Options):
     """The maximum number of words (parts between blanks) of a string or a list answer. A longer answer is long-form,
     and its question is rejected."""
     answer_words: AnswerWords = "whole"
-    """How the words of a list are counted: `whole` counts all elements together, `per_element` only the longest
-    element."""
+    """How the words of a list are counted: `whole` counts all elements together, `per_element` only the element
+    with the most words."""
     span: Literal["document", "window"] = "document"
     """Which pages may be shown if the source gives a window of the document with each question (LongDocURL): those of
     the whole `document`, or those of the `window`."""
     unanswerable_anchor: UnanswerableAnchor = "best_match"
     """The page around which a document is cut if the question has no answer. `best_match`: the page that BM25 ranks
-    first for the question, among the pages that may be shown; of equal pages, the first. If no page shares a word with
-    the question, as in scans, the page is drawn. `middle`: the middle page, by which a model can recognise such
-    questions."""
+    first for the question, among the pages that may be shown; of equally good pages, the first. If no page shares a
+    word with the question, as in scans, the page is drawn. `middle`: the middle page, by which a model can recognise
+    such questions."""
     context: Literal["padded", "natural", "oracle"] = "padded"
-    """What a context shows. `padded`: the document among others. `natural`: the document alone. `oracle`: its answer
-    pages alone."""
+    """What a context shows. `padded`: the document among other documents. `natural`: the document alone. `oracle`: only
+    the answer pages."""
     pages_as: Literal["image", "text"] = "image"
     """Whether pages are shown as images or as the text that the PDF has."""
     text_fill: Literal["same_pages", "budget"] = "same_pages"

@@ -38,7 +38,7 @@ _MAX_BYTES = 256 * 1024 * 1024
 _HEAD = 4096
 """The maximum number of bytes of the header that are searched for a NUL byte, which is a sign of UTF-16."""
 _SPAN = re.compile(r"(?P<first>[0-9]{1,8})\s*(?P<sign>-|–|—|to|and|&)\s*(?P<last>[0-9]{1,8})", re.IGNORECASE)
-"""Matches a range of pages as people often write it."""
+"""Matches two page numbers as people often write them: `3-5`, `3 to 5`, `3 and 5`."""
 _MAX_NAMED = 20
 """A message lists every page of a range of at most so many pages; of a longer range, only the first and the last."""
 FIELDS = ("doc", "question", "answer", "pages")
@@ -167,7 +167,7 @@ def _plain(names: Sequence[str]) -> list[str]:
 
 
 def _faulty_pages(value: object) -> Fault | None:
-    """Return the fault of pages that are written as a range or in words; None for other values."""
+    """Return the fault of two page numbers that are written as `3-5`, `3 to 5` or `3 and 5`; None for other values."""
     found = _SPAN.fullmatch(value.strip()) if isinstance(value, str) else None
     if found is None:
         return None
@@ -180,8 +180,8 @@ def _faulty_pages(value: object) -> Fault | None:
 
 
 def _pages(value: object) -> object:
-    """Return pages as a list, from `4`, `3; 5`, `3, 5`, a number, or nothing. Any other value, such as the text `[3,
-    5]`, is returned unchanged.
+    """Return a list of pages if the value is a text such as `4`, `3; 5` or `3, 5`, a number, or empty. Any other
+    value, such as the text `[3, 5]`, is returned unchanged.
     """
     if value is None or (isinstance(value, str) and not value.strip()):
         return []

@@ -17,7 +17,7 @@ class DocumentQuestion(Row):
     """The type of the question in the source's words, if it has any."""
     question: str
     answer: tuple[str, ...]
-    """One string; for a List, its elements."""
+    """The elements if the format is `List`; one string for any other format."""
     answer_format: AnswerFormat
     pages: tuple[int, ...]
     """The answer pages, from 0, ascending; empty if the question is not answerable."""
@@ -39,17 +39,17 @@ def clean(
     repairs: tuple[str, ...] = (),
     **more: object,
 ) -> DocumentQuestion | Fault:
-    """Return the row of a question, with matching answer, format and pages; or what is wrong with it.
+    """Return the row of a question, with an answer, a format and pages that agree; or what is wrong with the question.
 
     Args:
         id: the released id.
         doc: the document's id.
         question: the text.
         answer: a text or a JSON value.
-        declared: the answer's format, with the name that any of the sources uses for it.
+        declared: the answer's format, by the name that the source uses for it.
         pages: the answer pages, from 1: a list of integers, or such a list as text.
         repairs: the repairs that were already made to the row.
-        more: further fields of the row; `pages_field` is the name of the pages in rejects.
+        more: further fields of the row, such as `pages_field`.
 
     """
     field = str(more.get("pages_field", "evidence_pages"))
@@ -84,7 +84,8 @@ def clean(
 
 
 def page_numbers(value: object, field: str) -> tuple[tuple[int, ...], tuple[str, ...]] | Fault:
-    """Return (page numbers from 0, ascending; names of repairs), made from page numbers that count from 1.
+    """Return (page numbers, names of repairs), or a `Fault` if the value is not valid. The page numbers in `value`
+    count from 1; the returned ones count from 0 and are ascending.
 
     >>> page_numbers("[3, 5]", "pages"), page_numbers(["4"], "pages")
     (((2, 4), ()), ((3,), ('answer-pages-as-text',)))

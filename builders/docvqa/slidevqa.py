@@ -64,7 +64,7 @@ class SlideVQA(Reader[DocumentQuestion]):
 
     def documents(self, sources: SourcePaths) -> Mapping[str, Pages | Fault]:
         """Return the decks, each with its slides in order. A deck is refused if it lacks a slide that the questions
-        about it name. If these questions name none, it is refused if a number is missing or repeated among its slides.
+        about it name. If these questions name no slides, the slides must have all numbers from 1, each number once.
         """
         folder = sources["decks"]
         if not folder.is_dir():
@@ -89,8 +89,8 @@ def _named_slides(questions: Path) -> dict[str, tuple[str, ...]]:
 
 
 def _deck(deck: Path, root: Path, named: tuple[str, ...]) -> PageImages | Fault:
-    """Return the slides of a deck: the slides that its questions name (`named`) or, if `named` is empty, all slides in
-    its folder. Return a fault if a slide is missing, or if two slides in the folder have one number.
+    """Return the slides of a deck: the slides that the questions name (`named`) or, if `named` is empty, all slides in
+    the deck's folder. Return a fault if a slide is missing. If `named` is empty, two slides must not have one number.
     """
     there = {
         path.name

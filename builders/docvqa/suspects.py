@@ -126,7 +126,7 @@ def _named_otherwise(row: DocumentQuestion, read: Read) -> str:
 
 
 def _common(asked: Mapping[str, int], page: str) -> int:
-    """Return how many long words of a question a page has; the right page has most of them."""
+    """Return how many long words of a question a page has; the right page usually has most of them."""
     return sum(1 for word in asked if len(word) > 3 and f" {word} " in page)
 
 
@@ -134,8 +134,9 @@ def _shift(rows: Sequence[DocumentQuestion], found: Mapping[str, frozenset[int]]
     """Return by how many pages the page numbers of a whole document are off; 0 if they are right, or if too few answers
     show a shift.
 
-    Only answers with one annotated page are used, whose text is on one to `_NEAR` pages. At least `_ROWS` of these
-    answers must show the same shift, at least two thirds of them, and more than twice as many as show no shift.
+    An answer is only used if it has one annotated page, and if its text is on at most `_NEAR` pages. The same shift
+    must be shown by at least `_ROWS` of these answers, by at least two thirds of them, and by more than twice as many
+    as show no shift.
     """
     single = [row for row in rows if len(row.pages) == 1 and 1 <= len(found.get(row.id, ())) <= _NEAR]
     hits = Counter(page - row.pages[0] for row in single for page in found[row.id])

@@ -1,4 +1,5 @@
-"""Many-shot in-context learning: rounds of labelled pictures, then one to classify (paper, section 3; files `ICL/*`).
+"""Many-shot in-context learning: rounds of labelled pictures, then a picture to classify (paper, section 3; files
+`ICL/*`).
 
 Class names are hidden: a label is a number, the place of the class in a drawn order. All test images of a domain share
 four sets of exemplars. Each set is packed once, so that it fits with the costliest test image. The record of a test
@@ -34,7 +35,7 @@ class ManyShotOptions(mt.Options):
     """The options that a manifest may set."""
 
     sets: int = Field(default=4, ge=1)
-    """The number of alternative sets of exemplars in a file."""
+    """The number of sets of exemplars for each domain."""
     domains: Annotated[tuple[str, ...], Field(strict=False)] = ()
     """The domains to use, if the source has several; all by default."""
     classes_per_8k: int = Field(default=5, ge=1)
@@ -135,7 +136,8 @@ class ManyShot(mt.SharedContextBuilder[ClassifiedImage]):
         """Return the classes of a domain that have exemplars and test images, in the order in which a stratified sample
         visits them; empty for a domain that the options leave out.
 
-        So even a small sample has test images of the first classes, which are the classes that short contexts show.
+        Because of this order, even a small sample has test images of the first classes, which are the classes that
+        short contexts show.
         """
         found = _classes(sources).items()
         kinds = (kind for kind, each in found if each.domain == domain and each.exemplars and each.tests)
@@ -146,7 +148,7 @@ class ManyShot(mt.SharedContextBuilder[ClassifiedImage]):
         return sources.draws.integer(f"set of {row.id}", 0, self.options.sets - 1)
 
     def _context(self, domain: str, number: int, rows: Sequence[ClassifiedImage], sources: mt.Sources) -> mt.Draft:
-        """Return the context of one set of exemplars, with a question about each of these test images."""
+        """Return the context of one set of exemplars, with a question about the test image of each row."""
         table, draws = self._table(sources, domain), sources.draws.at("set", number)
         names = {kind: _classes(sources)[kind].name for kind in table}
         rounds = mt.Rounds(

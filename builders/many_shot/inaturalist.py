@@ -1,4 +1,5 @@
-"""iNaturalist 2021, in COCO's format: a file for the exemplars (`train_mini.json`) and one for the tests (`val.json`).
+"""iNaturalist 2021, in COCO's format: a file for the exemplars (`train_mini.json`), and one for the test images
+(`val.json`).
 
 A class is a category; its domain is the supercategory (Birds, Plants, …), and an example shows only one domain.
 Pictures are found by `file_name` below one folder. Files may be gzipped.
@@ -75,7 +76,7 @@ class INaturalist(Reader[ClassifiedImage]):
         return file_inside(sources["images"], name)
 
     def image_classes(self, sources: SourcePaths) -> ImageClasses:
-        """Return every category of the two files, by `<supercategory>/<name>`."""
+        """Return every category with a usable picture in one of the two files, by `<supercategory>/<name>`."""
         shown: dict[str, list[str]] = {}
         asked: dict[str, int] = {}
         about: dict[str, tuple[str, str]] = {}

@@ -1,10 +1,11 @@
 """The public file of a length: one JSON object with, for each domain, its sets of rounds and its test images.
 
 `{domain: {"exemplar_list": [[[{"image", "id"}, … one round], … rounds], … sets], "all_token_count": [one a set],
-"test_example": [{"id", "name", "image", "answer"}, …]}}`, and fields that public loaders ignore: `sets` (the number of
-each set in the frozen records), `labels` (class names by label), `tokens` (the reserve; for each set, the text tokens
-of a prompt and the image tokens of the exemplars) and each test's `image_tokens`. A frozen record is a line of the
-`.frozen.jsonl` file.
+"test_example": [{"id", "name", "image", "answer"}, …]}}`
+
+Public loaders ignore the further fields. `sets` has the number of each set in the frozen records, which are the lines
+of the `.frozen.jsonl` file. `labels` has the class names by label. `tokens` has the reserve and, for each set, the text
+tokens of a prompt and the image tokens of the exemplars. Each test image has its `image_tokens`.
 """
 
 import json
@@ -71,7 +72,7 @@ class _Found:
 
     first: _Frozen
     sets: dict[int, _Frozen] = field(default_factory=dict)
-    """The record of the costliest test image of each set."""
+    """The record of the costliest test image of each set, by the number of the set."""
     tests: dict[str, _Frozen] = field(default_factory=dict)
 
 
@@ -81,7 +82,7 @@ class OneObject(mt.FileFormat):
     """
 
     def bundle(self, records: Iterable[mt.Record]) -> Iterator[bytes]:
-        """Yield the object; its `all_token_count` has the tokens of each set with its costliest test image."""
+        """Yield the object; `all_token_count` has the tokens of the prompt of each set with the costliest test image."""
         domains: dict[str, _Found] = {}
         for record in records:
             frozen = cast("_Frozen", record)

@@ -58,7 +58,9 @@ def read_annotation(raw: Mapping[str, object] | Fault) -> Annotation | Fault:
 
 
 def own_page(found: Annotation) -> WebPage:
-    """Return the context of a row without the needles; it is the first page of the row's haystack."""
+    """Return the context of a row, without the needles and the pictures that are shown beside the question. It is the
+    first page of the row's haystack.
+    """
     context, asked = found.context, set(asked_by(found))
     for start, end in sorted(found.sentences, reverse=True):
         context = f"{context[:start]} {context[end:]}"
@@ -114,8 +116,8 @@ def _read(raw: Mapping[str, object]) -> Annotation:
 
 
 def _category(fields: Fields) -> Category:
-    """Return the category of a row: the one that it names or, if that is unknown, the one that its other fields
-    suggest.
+    """Return the category of a row: the category that `meta.category` names or, if this is none of `CATEGORIES`, the
+    category that the other fields suggest.
     """
     given = fields.meta.get("category")
     if known := next((name for name in CATEGORIES if name == given), None):
@@ -171,8 +173,8 @@ def _counts_statements(fields: Fields) -> Annotation:
 def _paired(in_order: Sequence[str], listed: Sequence[str], counts: Sequence[int]) -> list[tuple[str, int]]:
     """Return each statement with its number, in the order of the document.
 
-    The answer is in the order of the document. If that contradicts the numbers in the statements, the order of
-    `meta.needles` is tried; if both orders contradict the numbers, the row is refused.
+    Usually the numbers of the answer are in the order of the document. If this order contradicts the numbers in the
+    statements, the order of `meta.needles` is tried. If both orders contradict the statements, the row is refused.
     """
     by_document, as_listed = (list(zip(texts, counts, strict=True)) for texts in (in_order, listed))
     if _states(by_document) or not any(re.search(r"\d", text) for text in in_order):
@@ -255,8 +257,8 @@ def _jigsaw(fields: Fields) -> int:
 
 
 def _listed_pictures(fields: Fields) -> list[int]:
-    """Return the places of the pictures that `meta.needles` names by their paths; if none has such a path, by their
-    file names alone.
+    """Return the places of the pictures whose paths `meta.needles` has. If it has no such path, return the places of
+    the pictures whose file names it has.
     """
     listed = fields.meta.get("needles")
     needles = {name for name in listed if isinstance(name, str)} if isinstance(listed, list) else set()
@@ -276,7 +278,7 @@ def _only(found: Sequence[int], expected: str) -> int:
 
 
 def _refuse_absent(texts: Sequence[str], found: Mapping[str, Sequence[Span]]) -> None:
-    """Refuse needles that do not occur in the context as often as they are listed."""
+    """Refuse a needle that occurs in the context less often than in the list of needles."""
     for text in texts:
         if len(found[text]) < texts.count(text):
             expected = f"{texts.count(text)} × {text!r:.80} in the context"

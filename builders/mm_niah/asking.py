@@ -35,7 +35,7 @@ class NeedlePlace(mt.Wording):
         return all_ordinals()
 
     def choose(self, units: Sequence[mt.Unit]) -> int:
-        """Return the needle's place, from 0."""
+        """Return the needle's place among the pictures, from 0."""
         pictures = [unit.id for unit in units if isinstance(unit.body, mt.Image)]
         if (place := pictures.index(self.needle)) >= MAX_PLACE:
             todo = "build a shorter length, or set options.ordinal to neutral"
@@ -44,11 +44,11 @@ class NeedlePlace(mt.Wording):
         return place
 
     def parts(self, text: str) -> tuple[mt.Part, ...]:
-        """Return the question with an ordinal."""
+        """Return the parts of the question, with the given ordinal."""
         return ask(self.asked(text), self.choices, has_choices=True)
 
     def asked(self, text: str) -> str:
-        """Return the text of the question with an ordinal."""
+        """Return the text of the question, with the given ordinal."""
         return renamed(self.question, self.named, text)
 
 
@@ -66,8 +66,8 @@ def asked(row: HaystackQuestion, ordinal: Ordinal, choices: tuple[str, ...]) -> 
     """Return the question of a row. An ordinal is looked for only if the question has picture options.
 
     Raises:
-        Rejected: the question has several ordinals or needles; or its ordinal must be left out, but nothing else
-            describes the needle.
+        Rejected: the ordinal must be replaced or left out, but the question has several ordinals or needles; or the
+            ordinal must be left out, but no other words describe the needle.
 
     """
     named = pictures_named(row.question) if row.choices else ()
@@ -89,8 +89,8 @@ def asked(row: HaystackQuestion, ordinal: Ordinal, choices: tuple[str, ...]) -> 
 
 
 def ask(question: str, paths: Sequence[str], *, has_choices: bool) -> tuple[mt.Part, ...]:
-    """Return a question with its pictures. They replace the markers of the question; with `has_choices`, they follow
-    the question as lettered choices.
+    """Return a question with its pictures. With `has_choices`, the pictures follow the question as lettered choices.
+    Without it, they replace the markers in the question.
     """
     shown = iter(paths)
     if has_choices:

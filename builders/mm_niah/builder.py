@@ -34,7 +34,7 @@ CATEGORIES: dict[tuple[Task, Kind], str] = {
     ("reasoning", "text"): "infer-choose",
     ("reasoning", "image"): "visual-reasoning",
 }
-"""The words that the public files use for tasks and needles."""
+"""The category in the public files, by task and kind of needle."""
 STALE_SOURCE = "ordinal of another picture in the source"
 """The phrase under which the lock counts questions whose ordinal is wrong even in the source's own document."""
 
@@ -45,8 +45,8 @@ class MMNIAHOptions(mt.Options):
     task: Task = "retrieval"
     needle: Kind = "text"
     mode: Mode = "sentences"
-    """How texts are cut into passages. `sentences`: each passage has whole sentences, and fewer than 100 words.
-    `words`: each passage has exactly 100 words, except the last one of a text."""
+    """How texts are cut into passages. `sentences`: each passage has whole sentences, and fewer than 100 words
+    unless a single sentence has more. `words`: each passage has exactly 100 words, except the last one of a text."""
     least_scale: float = 0.25
     """The minimum scale of a needle picture. A question is rejected if the release shrinks the sides of this picture to
     less than this share of their length."""
@@ -238,8 +238,8 @@ def _unit(needle: HiddenNeedle, picture: mt.Picture | None) -> mt.Unit:
 
 
 def _released(unit: mt.Unit, tokens: int, has: str) -> dict[str, object]:
-    """Return a unit of the context; all units have the same keys. The key `has` says whether the unit is a needle or
-    contains one.
+    """Return a unit of the context; all units have the same keys. `has` is the name of the key that says whether
+    the unit is a needle or contains one.
     """
     is_needle = unit.role == "needle" or bool(unit.needles)
     if isinstance(unit.body, mt.Image):

@@ -32,8 +32,8 @@ def check_row(row: HaystackQuestion, task: str, needle: str) -> None:
 
 
 def _needles(row: HaystackQuestion, kind: str, *, may_repeat: bool) -> None:
-    """Refuse needles that cannot be hidden. Equal needles are refused unless `may_repeat`: counted statements with
-    equal numbers are equal.
+    """Refuse needles that cannot be hidden. Equal needles are only accepted with `may_repeat`, because counted
+    statements with equal numbers are equal.
     """
     if not row.needles:
         _refuse("no-needles", "at least one needle", "none", "needles")

@@ -59,7 +59,8 @@ def read_fields(raw: Mapping[str, object]) -> Fields:
 
 def _shown_at(images: Sequence[str], count: int) -> set[int]:
     """Return the places of the question's `count` pictures in `images_list`: the pictures in a folder of cartoons, if
-    there are `count` of these; otherwise the last ones. If there are more cartoons, the last pictures must be cartoons.
+    there are `count` of these; otherwise the last `count` pictures. If there are more than `count` cartoons, these last
+    pictures must be cartoons.
 
     Some of MM-NIAH's own programs use the last entry of `images_list`, others the first. So the folder is more reliable
     than the place.
@@ -105,7 +106,7 @@ def sentences_of(fields: Fields) -> list[str]:
 
 
 def are_in_context(fields: Fields) -> bool:
-    """Return whether all needles are sentences of the context."""
+    """Return whether `meta.needles` has needles, and all of them are sentences of the context."""
     needles = fields.meta.get("needles")
     texts = needles if isinstance(needles, list) else []
     if not texts or not all(isinstance(text, str) and text.strip() and len(text) <= MAX_NEEDLE for text in texts):

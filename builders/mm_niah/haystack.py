@@ -1,4 +1,4 @@
-"""The haystack of MM-NIAH: the passages and pictures of web pages, without those that would give a needle away."""
+"""The haystack of MM-NIAH: the passages and pictures of web pages, without those that would reveal a needle."""
 
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +15,7 @@ Mode = Literal["sentences", "words"]
 
 @dataclass(frozen=True, slots=True)
 class Haystack:
-    """A question's own pages, then all others in a drawn order; units that would give a needle away are excluded."""
+    """A question's own pages, then all others in a drawn order; units that would reveal a needle are excluded."""
 
     row: HaystackQuestion
     sources: mt.Sources
@@ -26,7 +26,7 @@ class Haystack:
 
     def __call__(self) -> Iterator[mt.Unit]:
         """Yield units in the order in which they are taken, which is also their order in the prompt. Pictures are
-        optional: one that does not fit may be left out.
+        optional: a picture that does not fit may be left out.
         """
         text_fault, picture_fault = _text_faults(self.row), _picture_faults(self.pictures, self.sources.images)
         seen: set[str] = set()
@@ -42,7 +42,9 @@ class Haystack:
             yield mt.Unit(id, role, body, (place,), is_optional=isinstance(part, mt.Image), excluded=excluded)
 
     def _parts(self) -> Iterator[tuple[str, str | mt.Image, mt.Role]]:
-        """Yield (id, passage or picture, role) for every page in turn; a picture has the name that the source uses."""
+        """Yield (id, passage or picture, role) of each part, page after page; a picture has the name that the source
+        uses.
+        """
         pool, own = self.sources.web_pages.ids, frozenset(self.row.pages)
         others = (page for at in self.draws.permutation("pages", len(pool)) if (page := pool[at]) not in own)
         for page in chain(self.row.pages, others):

@@ -1,7 +1,8 @@
 """Handles pictures that a question names by an ordinal, such as "the second image": finds, replaces or removes
 ordinals.
 
-The ordinal is the place of a picture, from 1, among all pictures of one context. It is wrong in any other context.
+The ordinal is the place of a picture, from 1, among all pictures of one context. In another context, it is usually
+wrong.
 """
 
 import re
@@ -41,7 +42,7 @@ def all_ordinals() -> tuple[str, ...]:
 
 
 def pictures_named(question: str) -> tuple[NamedPicture, ...]:
-    """Return the pictures that a question names by `the <ordinal> image`, in the order of its words.
+    """Return the pictures that a question names by `the <ordinal> image`, in the order in which it names them.
 
     Images may also be called pictures or photos. Ordinals may be written in digits with `st`, `nd`, `rd` or `th`, even
     if the ending is wrong.

@@ -36,8 +36,8 @@ PICTURES = (".jpg", ".jpeg", ".png", ".gif", ".webp", ".bmp", ".tif", ".tiff")
 _MAX_BYTES = 20_000_000
 """The maximum size of a page."""
 _PICTURE = re.compile(r"!\[[^\[\]\n]*\]\(<?([^()>\s]{1,2000})(?:>|(?=[\s)]))[^)\n]{0,200}\)")
-"""Matches a picture in Markdown. It is bounded and unambiguous, so even a page full of brackets is matched in one
-pass."""
+"""Matches a picture in Markdown. The pattern is bounded and unambiguous, so even a page full of brackets is searched in
+one pass."""
 _LISTS = ("needles", "choices", "shown")
 
 
@@ -113,8 +113,8 @@ def _text(root: Path, file: Path) -> str | Fault:
 
 
 def _page(root: Path, page: str, file: Path) -> WebPage:
-    """Return the texts of a page and, for Markdown, its pictures by their paths below the folder; empty if the page is
-    not text.
+    """Return the parts of a page in order: texts and, in Markdown, pictures, which are named by their paths below the
+    folder. The result is empty if the page is not text.
     """
     found = _text(root, file)
     if isinstance(found, Fault):

@@ -12,7 +12,8 @@ WEB = "obelics"
 """The name of the folder of pictures from web pages."""
 _CARTOONS = "abnormal_pic*"
 _MADE = ("*paste*", _CARTOONS)
-"""Folders of pictures that MM-NIAH made: page pictures with a pasted cartoon, and the cartoons."""
+"""The names, as patterns, of folders with pictures that MM-NIAH made: page pictures with a pasted cartoon, and
+cartoons."""
 _MAX_LEVELS = 2
 """The folder of pictures is searched for in at most so many levels below the folder in the manifest."""
 
@@ -63,7 +64,7 @@ def picture_root(folder: Path) -> Path:
     or at most two levels below it.
 
     The archive of the validation split unpacks to `mm_niah_dev/images/`, so a manifest may name that folder, the one
-    above it, or the one that the archive was unpacked in. If no folder holds `obelics/`, it is `folder` itself. A link
+    above it, or the one that the archive was unpacked in. If no folder holds `obelics/`, the result is `folder`. A link
     to a folder of the same level does not count as a second folder.
 
     Raises:

@@ -46,8 +46,8 @@ def filler_remarks(record: mt.Record, *, has_picture_needles: bool) -> Iterator[
 
 
 def _needle_places(record: mt.Record) -> list[int]:
-    """Return the places of the needles among the pictures, from 1: by `has_ans` of the units or, if no unit has it, by
-    the paths in `positive_ctxs`.
+    """Return the places of the needles among the pictures, from 1. Needles are the pictures whose `has_ans` is true or,
+    if there are none, the pictures whose paths are in `positive_ctxs`.
     """
     pictures = [ctx for ctx in record["ctxs"] if ctx["text"] == MARKER]
     if flagged := [place for place, ctx in enumerate(pictures, 1) if ctx.get("has_ans")]:

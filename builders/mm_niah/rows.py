@@ -22,8 +22,8 @@ class HaystackQuestion(Row):
     """One question about interleaved pages in which needles are hidden."""
 
     question: str
-    """The question. When counting over pictures, it has one `<image>` marker for each of `shown`; otherwise it has
-    none."""
+    """The question. When counting over pictures, it has one `<image>` marker for each picture in `shown`;
+    otherwise it has none."""
     needles: tuple[HiddenNeedle, ...]
     """The needles, in the order of `counts`."""
     answers: tuple[str, ...] = ()

@@ -1,8 +1,8 @@
 """Summarization: the pages of a report, or of the documents of a case, as images (paper, section 3; files `summ/*`).
 
-If the pages do not fit, the last ones are left out, evenly from all documents of a case. Only examples whose full
-prompt is about 128K long are used, and every length has the same examples. A report's own summary pages are removed
-first.
+If the pages do not fit, the last pages of each document are left out, in proportion to the document's length. Only
+examples whose full prompt is about 128K long are used, and every length has the same examples. A report's own summary
+pages are removed first.
 """
 
 from dataclasses import replace
@@ -102,7 +102,7 @@ class Summary(mt.Builder[Summarised]):
         return joined_summary(record["summary"])
 
     def cluster(self, record: mt.Record) -> str:
-        """Return the report or the case; there is one question about each."""
+        """Return the id of the report or the case; there is one question about each."""
         return str(record["id"])
 
     def _unit(self, documents: mt.Documents, row: Summarised, number: int, page: mt.Page) -> mt.Unit:

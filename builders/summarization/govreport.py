@@ -1,9 +1,9 @@
 """GovReport (Huang et al. 2021, arXiv:2104.02112): GAO's reports as JSON, and a folder of their PDFs named by id.
 
-`reports` is a folder of JSON files (`gov-report/gao/*.json`), one such file, or lines of JSON; `highlight` is GAO's own
-summary. Reports of the Congressional Research Service have another form of summary and are rejected. The id of a report
-is `GAO-18-107` in the archive, and `gov_report_gao-18-107` in the benchmark's public files and claims: both forms are
-read, and the public form is released.
+`reports` is a folder of JSON files (`gov-report/gao/*.json`), one such file, or a file with a report on each line;
+`highlight` is GAO's own summary. Reports of the Congressional Research Service have another form of summary and are
+rejected. The id of a report is `GAO-18-107` in the archive, and `gov_report_gao-18-107` in the benchmark's public files
+and claims: both forms are read, and the public form is released.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -66,7 +66,7 @@ class GovReport(Reader[Summarised]):
         return _row(_id(raw.fields), raw.fields, self._stems[folder])
 
     def documents(self, sources: SourcePaths) -> Mapping[str, Pages | Fault]:
-        """Return every PDF of the folder, by its name without the ending."""
+        """Return every PDF below the folder, by its name without the ending."""
         return pdfs_by_name(sources["documents"])
 
 
@@ -152,7 +152,7 @@ def _document(id: str, stems: Mapping[str, Sequence[str]]) -> str:
 
 
 def _sections(value: object) -> Iterator[Section]:
-    """Yield the sections with paragraphs; subsections come after their section."""
+    """Yield the sections that have paragraphs; the subsections of a section come after it."""
     for raw in value if isinstance(value, list) else ():
         if not isinstance(raw, dict) or not isinstance(raw.get("section_title"), str):
             raise _broken("sections with a title", raw)

@@ -41,8 +41,9 @@ def find_highlights(
 ) -> Found:
     """Return the pages that show a report's own summary, and later pages that repeat too much of the summary.
 
-    One of the first pages is a summary page if it has one of GAO's headings, or if it covers more than `share` of the
-    summary, alone or together with pages beside it. Pages that continue a summary page are summary pages, too.
+    Among the first pages, a page is a summary page if it has one of GAO's headings and a little of the summary
+    (`_TRACE`), or if it covers more than `share` of the summary, alone or together with pages beside it. Pages that
+    continue a summary page are summary pages, too.
 
     Args:
         texts: the text of each page.

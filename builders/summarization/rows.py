@@ -23,7 +23,7 @@ class Summarised(Row):
     source_id: str = ""
     """The id of a report in the source, if the released id is another one."""
     kind: Kind
-    """A report, or the documents of a case."""
+    """Whether the documents are one report, or those of a case."""
     docs: tuple[str, ...]
     """The ids of the documents, in the source's order."""
     sections: tuple[Section, ...]

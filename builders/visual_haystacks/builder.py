@@ -1,7 +1,8 @@
-"""Visual Haystacks: answer Yes or No about the photographs that show an object, among others that do not (section 3).
+"""Visual Haystacks: answer Yes or No about the photographs that show an object, among others (paper, section 3).
 
 One needle is put at six depths, several needles in three permutations (public files `NIAH/vh_*`). Distractors are the
-question's own negatives, then photographs of the pool that do not show the anchor object, both in a drawn order.
+question's own negatives, then photographs of the pool (see `Reader.shows`) that do not show the anchor object. Both
+are in a drawn order.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -59,8 +60,8 @@ class VisualHaystack(mt.Builder[PhotographQuestion]):
         )
 
     def draft(self, row: PhotographQuestion, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
-        """Return a draft. Needles have no place, because they stand at depths. Distractors are taken and placed in a
-        drawn order.
+        """Return a draft. Needles have no place, because a depth or a permutation places them. Distractors are taken
+        and placed in a drawn order.
         """
         _check(row, self.options)
         paths = [sources.images[name].path for name in row.needles]

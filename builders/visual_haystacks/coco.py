@@ -17,7 +17,7 @@ class Objects:
     spelling: Mapping[str, str]
     """The annotated spelling of each category, by its name in lower case."""
     shown: Mapping[str, frozenset[str]]
-    """The categories of each picture, by its folder and file below the root."""
+    """The categories that each picture shows, by the path of the picture below the root."""
 
     def does_show(self, name: str, category: str) -> bool:
         """Return whether the annotations say that a picture shows a category."""
@@ -29,7 +29,7 @@ class Objects:
 
 
 def slim(found: dict[str, object]) -> object:
-    """Return the needed parts of an object of the file; polygons, the largest part of a file, are dropped at once."""
+    """Return the needed parts of a JSON object; polygons, the largest part of a file, are dropped at once."""
     if "image_id" in found:
         return found["image_id"], found.get("category_id")
     return {key: found[key] for key in _KEPT if key in found}
@@ -114,6 +114,6 @@ class Annotations:
         return found
 
     def of(self, sources: SourcePaths) -> Objects | None:
-        """Return the annotations as they were last read; if they were not, read them."""
+        """Return the annotations that `read` returned last; if it was not called for this source, call it."""
         key = sources.get("annotations"), sources["images"]
         return self._read[key] if key in self._read else self.read(sources)

@@ -24,7 +24,7 @@ _ASKED = re.compile(
 
 
 def text_in(raw: Mapping[str, object], field: str) -> str:
-    """Return a field that must hold text, without the space around it; raises Rejected."""
+    """Return the text of a field without the space around it; raises Rejected if the field holds no valid text."""
     text = raw.get(field)
     if fault := not_text(raw, field, _SHOWN) or not_unicode(str(text), field):
         raise Rejected(fault)
@@ -32,7 +32,9 @@ def text_in(raw: Mapping[str, object], field: str) -> str:
 
 
 def pictures_in(raw: Mapping[str, object], field: str, *, least: int = 0, prefix: str = "") -> tuple[str, ...]:
-    """Return the names of a list of pictures, relative to the root and without `prefix`; raises Rejected."""
+    """Return the names of pictures in a field, relative to the root and without `prefix`; raises Rejected if the field
+    is not a list of at least `least` names.
+    """
     value = raw.get(field, [])
     if not isinstance(value, list) or not all(isinstance(name, str) for name in value) or len(value) < least:
         expected = "a list of names of pictures" + (f", at least {least}" if least else "")
@@ -50,7 +52,9 @@ def _name(given: str, field: str) -> str:
 
 
 def answer_of(text: str, field: str) -> Literal["Yes", "No"]:
-    """Return `Yes` or `No` from a text with this word in upper or lower case; raises Rejected for any other text."""
+    """Return `Yes` or `No` from a text that is this word in upper or lower case, with or without a point after it;
+    raises Rejected for any other text.
+    """
     found = text.rstrip(".").casefold()
     if found not in ("yes", "no"):
         raise Rejected(Fault("neither-yes-nor-no", "Yes or No", repr(text)[:200], field=field))
@@ -85,7 +89,8 @@ def asked_objects(question: str) -> tuple[str, str]:
 def against(objects: Objects | None, row: PhotographQuestion) -> PhotographQuestion:
     """Return the row with its anchor in the annotations' spelling, and without negatives that show the anchor.
 
-    If no annotation has the anchor, the anchor becomes empty, so no picture is taken from the pool.
+    If the annotations do not know the anchor, the anchor becomes empty, so no picture is taken from the pool. Without
+    annotations, the row is returned unchanged.
 
     Raises:
         Rejected: a needle does not show the anchor object.

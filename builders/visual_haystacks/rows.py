@@ -14,7 +14,7 @@ class PhotographQuestion(Row):
     """The photographs that the question is about, by their names in the source."""
     negatives: tuple[str, ...] = ()
     """The photographs without the anchor object that the source lists for this question. As distractors, they are taken
-    before the photographs of the pool."""
+    before the photographs of the pool (see `Reader.shows`)."""
     anchor: str = ""
-    """The object that identifies a needle. No distractor from the pool shows it. If it is empty, nothing is taken from
-    the pool."""
+    """The object that identifies a needle. No distractor from the pool shows this object. If this text is empty,
+    nothing is taken from the pool."""

@@ -1,8 +1,8 @@
 """Visual RAG: answer a question about the entity in a picture from passages (paper, section 3; public files `vrag/`).
 
 The hardest negatives are taken first, but all stand in a drawn order, so the place of a negative does not depend on its
-rank. InfoSeek: the lead section of the entity's article is gold (several passages, 3 permutations). ViQuAE: of the
-passages of the provenance spans, the first that holds an answer is gold (6 depths).
+rank. For InfoSeek, the lead section of the entity's article is gold: several passages, in three permutations. For
+ViQuAE, one passage is gold, at six depths: the first passage of the provenance spans that holds an answer.
 """
 
 import re
@@ -24,8 +24,8 @@ class VRAGOptions(mt.Options):
     """The options that a manifest may set."""
 
     gold: Gold = "lead"
-    """Which passages are gold. `lead`: the lead section of the entity's article. `span`: of the passages of the
-    provenance spans, the first that holds an answer."""
+    """Which passages are gold. `lead`: the lead section of the entity's article. `span`: the first passage of
+    the provenance spans (`EntityQuestion.spans`) that holds an answer."""
     lead_fallback: Literal["none", "summary"] = "none"
     """What is done if the corpus has no article of the entity. `none`: the question is rejected. `summary`: the summary
     of the knowledge base is used, which is of another year than the corpus."""
@@ -52,8 +52,8 @@ class VRAG(mt.Builder[EntityQuestion]):
         return mt.TaskSpec(_FILES, "sub_em", category="VRAG", placements=placements)
 
     def draft(self, row: EntityQuestion, sources: mt.Sources, draws: mt.Draws) -> mt.Draft:
-        """Return a draft. Gold passages stand at depths. Hard negatives are taken by rank, then random ones if the
-        manifest allows them.
+        """Return a draft. Gold passages have no place, because a depth or a permutation places them. Hard negatives are
+        taken by rank. Random negatives follow if the manifest allows them.
 
         Raises:
             Rejected: the question cannot be asked; the reject also notes how the question's article was found.
@@ -123,7 +123,7 @@ class VRAG(mt.Builder[EntityQuestion]):
         return self.prompt({**record, "ctxs": shown})
 
     def needles(self, record: mt.Record) -> list[mt.Part]:
-        """Return the gold passages, with the titles before them."""
+        """Return the gold passages, each with its title before it."""
         return [f"{_head(passage['title'])}{passage['text']}" for passage in record["positive_ctxs"]]
 
     def cluster(self, record: mt.Record) -> str:
@@ -132,8 +132,8 @@ class VRAG(mt.Builder[EntityQuestion]):
         return str(record.get("entity_id") or gold[0].get("title", ""))
 
     def _lead(self, row: EntityQuestion, corpus: mt.SearchedCorpus) -> "_Gold":
-        """Return the lead section of the entity's article, or the summary that replaces it; no passage if there is
-        neither.
+        """Return the lead section of the entity's article. If there is none, return the summary of the
+        knowledge base if the option `lead_fallback` allows it. Without either, return no passage.
         """
         lead = corpus.lead(row.entity_id, row.entity)
         if lead.passages or not row.summary or self.options.lead_fallback == "none":
@@ -142,8 +142,8 @@ class VRAG(mt.Builder[EntityQuestion]):
         return _Gold((summary,), noted=("not joined but by its summary",))
 
     def _span(self, row: EntityQuestion, corpus: mt.SearchedCorpus) -> "_Gold":
-        """Return, as gold, the first passage of the provenance spans that holds an answer; raise `Rejected` without
-        one. The other passages of the spans become `others`.
+        """Return, as gold, the first passage of the provenance spans that holds an answer; raise `Rejected` if
+        there is none. The other passages of the spans become `others`.
         """
         over = [passage for span in row.spans for passage in corpus.paragraphs(*span)]
         if not over:
@@ -222,7 +222,9 @@ def _kept_out(row: EntityQuestion) -> tuple[str, ...]:
 
 
 def _names(row: EntityQuestion) -> tuple[str, ...]:
-    """Return the entity's names, also without their qualifiers: "Merlin (bird)", "Jackson, Mississippi"."""
+    """Return the entity's names, such as "Merlin (bird)" or "Jackson, Mississippi", and the same names without the
+    qualifier in brackets or after the comma.
+    """
     given = [name for name in (row.entity, *row.names) if name]
     return tuple(dict.fromkeys([*given, *(re.sub(r"\s*\(.*\)$|,.*$", "", name) or name for name in given)]))
 

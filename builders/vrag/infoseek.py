@@ -30,7 +30,7 @@ _ENDINGS = (".jpg", ".JPEG", ".jpeg", ".JPG", ".png", ".PNG")
 _MAX_DIGITS = 18
 """The maximum digits of the number in an id."""
 _MOST = 1e300
-"""The largest number that an answer may have; infinity and NaN are also refused."""
+"""A number of an answer must be smaller than this, whatever its sign; infinity and NaN are also refused."""
 
 Entities: TypeAlias = Mapping[str, tuple[str, str, str]]
 """A map from `data_id` to the (Wikidata id, name, summary) of the entity."""
@@ -121,7 +121,9 @@ def _row(id: str, raw: Mapping[str, object], entities: Entities) -> EntityQuesti
 
 
 def _answers(raw: Mapping[str, object]) -> tuple[tuple[str, ...], tuple[float, float] | None] | Fault:
-    """Return (released answers, range); a number is released in its usual spellings."""
+    """Return (released answers, range), or what is wrong with the answers. A number is released in its usual spellings.
+    The range is None if the answer is not a number.
+    """
     given = raw.get("answer_eval", raw.get("answer"))
     values: list[object] = given if isinstance(given, list) else [given]
     numbers = [value for value in values if isinstance(value, dict)]

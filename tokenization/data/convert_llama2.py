@@ -78,7 +78,7 @@ def tokenizer(source: str) -> dict[str, object]:
 
 
 def main(arguments: list[str]) -> None:
-    """Read the JavaScript file that is named first, and write the compressed JSON to the path that is named second."""
+    """Read the JavaScript file (first argument), and write the compressed JSON to a path (second argument)."""
     if len(arguments) != 2:
         raise SystemExit("usage: convert_llama2.py path/to/llama-tokenizer.js llama2.json.xz")
     content = tokenizer(Path(arguments[0]).read_text(encoding="utf-8"))

@@ -1,4 +1,6 @@
-"""Chooses the best-fitting resolution from a list, including padding: LLaVA's "anyres" and DeepSeek's tiles."""
+"""Chooses from a list the resolution that an image fits best, and counts its tokens: the rules of LLaVA ("anyres") and
+DeepSeek.
+"""
 
 import functools
 import math

@@ -11,7 +11,7 @@ def covering_grid(
     Args:
         width: pixels.
         height: pixels.
-        tile: side of a tile in pixels; a part of the image with a longer side is shrunk to this.
+        tile: side of a tile in pixels; a part of the image that is larger than a tile is shrunk to fit it.
         max_tiles: the maximum number of tiles of a grid.
         enough: a grid covers enough of the image if its shrunk parts have more than this share of the image's area.
         per_tile: tokens of a tile, including the separator after it.
@@ -49,6 +49,6 @@ def _covered(width: int, height: int, columns: int, rows: int, tile: int) -> flo
 
 
 def _shrunk(width: int, height: int, tile: int) -> float:
-    """Return the area of a part whose long side is shrunk to the side of a tile."""
+    """Return the area of a part of the image after it is shrunk to fit a tile; a part that fits is not shrunk."""
     long, short = max(width, height), min(width, height)
     return tile * (short / long * tile) if long > tile else long * short

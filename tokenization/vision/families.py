@@ -1,4 +1,4 @@
-"""The rules of open-weight families: the formula of each, its published numbers, and their sources.
+"""The rules of open-weight models. For each family of models: the formula, the published numbers and their sources.
 
 The formulas are new implementations of what transformers, vLLM, NVlabs/VILA and the models' own processing code do.
 Tokens include everything that the processor puts around an image and the markers of the chat template, but no newlines

@@ -1,4 +1,4 @@
-"""Images that cost the same at any size, or the same for each of a few crops."""
+"""Rules that count the same number of tokens for an image of any size, or for each of a few crops."""
 
 import math
 

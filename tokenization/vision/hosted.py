@@ -17,7 +17,7 @@ def scaled_tiles(width: int, height: int, *, base: int, per_tile: int, tile: int
         per_tile: tokens of a tile.
         tile: side of a tile in pixels.
         box: side in pixels of the square that the image is fitted into.
-        short_side: pixels to which a longer short side is reduced.
+        short_side: the maximum of the image's short side in pixels; a longer one is shrunk to this.
 
     """
     width, height = _shrunk(width, height, box / max(width, height))
@@ -83,7 +83,7 @@ def padded_cells(width: int, height: int, *, cell: int, max_edge: int, budget: i
 
 
 def area_share(width: int, height: int, *, pixels_per_token: int, max_edge: int, max_tokens: int) -> int:
-    """Count by area, after the long side is shrunk to at most `max_edge` pixels; at most `max_tokens`."""
+    """Count by area, after the long side is shrunk to at most `max_edge` pixels. The result is at most `max_tokens`."""
     scale = min(1, max_edge / max(width, height))
     return min(max_tokens, math.ceil(width * scale * (height * scale) / pixels_per_token))
 

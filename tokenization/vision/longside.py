@@ -1,9 +1,9 @@
-"""Images that are scaled to one long side and then cut into tiles: the rule of Idefics3 and SmolVLM."""
+"""Scales the long side of every image to the same length, then cuts the image into tiles: Idefics3 and SmolVLM."""
 
 
 def long_side_tiles(width: int, height: int, *, long_side: int, tile: int, per_tile: int) -> int:
     """Count like Idefics3, which also enlarges images: rows of tiles, in which each tile has two markers, then an
-    overview.
+    overview. A single tile is left out, because it would repeat the overview.
 
     Args:
         width: pixels.
@@ -25,9 +25,9 @@ def long_side_tiles(width: int, height: int, *, long_side: int, tile: int, per_t
         rows = -(-height // tile)
         columns = -(-int(rows * tile * aspect) // tile)
     split = rows * (columns * (per_tile + 2) + 1) if columns * rows > 1 else 0
-    return split + per_tile + 3  # the newline before the overview merges with the last row's
+    return split + per_tile + 3  # the newline before the overview and the newline of the last row are one token
 
 
 def _even(side: int) -> int:
-    """Return an even number of pixels: an odd number plus 1, an even number unchanged; but 1 for 0."""
+    """Return an odd number of pixels plus 1, and an even number unchanged; but 1 for 0."""
     return max(side + side % 2, 1)

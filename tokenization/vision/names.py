@@ -72,8 +72,8 @@ def fold(name: str) -> str:
 
 
 def spellings(name: str) -> Iterator[str]:
-    """Yield the folded names to look up, in this order: the name without its owner, this name without one suffix after
-    another, and then the same names without the model's size.
+    """Yield the folded names to look up, in order. The first is the name without its owner. Then its suffixes are
+    removed one by one. At the end, the same names follow without the model's size.
 
     >>> list(spellings("owner/Some-VL-7B-Instruct"))
     ['some-vl-7-b-instruct', 'some-vl-7-b', 'some-vl-instruct', 'some-vl']

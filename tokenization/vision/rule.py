@@ -1,4 +1,5 @@
-"""What a vision rule is: a formula with the published numbers of a model, and a note of what they were checked against.
+"""What a vision rule is: a formula with the published numbers of a model, and a note of what its counts were compared
+with.
 
 Sizes are widths and heights in pixels after EXIF rotation. Tokens are everything that one image adds to the prompt:
 placeholders, markers, separators of rows and tiles.
@@ -14,7 +15,7 @@ from typing import Any
 from tokenization.errors import TokenizationError
 
 MAX_SIDE = 2**31 - 1  # pixels: the maximum of a PNG header, the largest of all formats
-CACHED_SIZES = 4096  # for each rule; about 250 bytes each
+CACHED_SIZES = 4096  # for each rule; a size takes about 250 bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ def sized_slices(
         height: pixels.
         max_slices: the maximum number of slices.
         resolution: side in pixels of a square with the area of a slice.
-        cell: side in pixels of the area of one token; the sides of the image and of slices are multiples of it.
+        cell: side in pixels of the area of one token; the sides of the image and of slices are multiples of this.
         slice_markers: tokens around a slice.
         markers: tokens around the whole image, including its number if that has one digit.
 
