@@ -27,7 +27,7 @@ class PatchRule:
     unshuffle: int = 2
     """Patches along the side of a cell."""
     rounding: Rounding = "round"
-    """How a side becomes a number of cells; `round` rounds halves to even numbers; the other values are for
+    """How a side becomes a number of cells. `round` rounds halves to even numbers. The other values are for
     comparison."""
     min_pixels: int = 3136
     """A picture whose cells cover fewer pixels is enlarged first; 0 means no limit."""

@@ -41,8 +41,8 @@ class Read:
         return frozenset(n for n, page in enumerate(self.pages) if all(phrase in page for phrase in phrases))
 
     def printed(self, pages: Sequence[int]) -> tuple[int, ...]:
-        """Return, for each given page, the page that prints the given page's number (from 1) as its first or last word.
-        The source may mean such printed numbers. The result is empty unless each number is printed on exactly one page.
+        """Return, for each of `pages`, the page on which its number (from 1) is printed as the first or last word. The
+        source may mean such printed numbers. The result is empty unless each number is printed on exactly one page.
         """
         ends = [set(page.split()[:1] + page.split()[-1:]) for page in self.pages]
         found = [[n for n, end in enumerate(ends) if str(page + 1) in end] for page in pages]

@@ -82,7 +82,7 @@ class OneObject(mt.FileFormat):
     """
 
     def bundle(self, records: Iterable[mt.Record]) -> Iterator[bytes]:
-        """Yield the object; `all_token_count` has the tokens of the prompt of each set with the costliest test image."""
+        """Yield the object; `all_token_count` has the tokens of each set's prompt with the costliest test image."""
         domains: dict[str, _Found] = {}
         for record in records:
             frozen = cast("_Frozen", record)

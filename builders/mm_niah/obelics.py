@@ -23,7 +23,7 @@ _Row: TypeAlias = Mapping[str, object]
 
 END = "END_OF_DOCUMENT_TOKEN_TO_BE_REPLACED"
 FOLDER = "obelics"
-"""The folder in which the pictures of web pages are released, below the reader's own folder."""
+"""The folder in which the pictures of web pages are released, below the reader's `image_folder`."""
 
 
 def obelics_pages(source: Path) -> dict[str, Callable[[], WebPage]]:

@@ -1,8 +1,8 @@
 """Summarization: the pages of a report, or of the documents of a case, as images (paper, section 3; files `summ/*`).
 
 If the pages do not fit, the last pages of each document are left out, in proportion to the document's length. Only
-examples whose full prompt is about 128K long are used, and every length has the same examples. A report's own summary
-pages are removed first.
+examples whose full prompt is about as long as the manifest's `reference_length` (128K by default) are used, and every
+length has the same examples. A report's own summary pages are removed first.
 """
 
 from dataclasses import replace

@@ -37,7 +37,7 @@ class HaystackOptions(mt.Options):
 
 
 class VisualHaystack(mt.Builder[PhotographQuestion]):
-    """Retrieval of, and reasoning over, photographs."""
+    """Questions about one or several photographs among many."""
 
     row_type: ClassVar[type[mt.Row]] = PhotographQuestion
     options: HaystackOptions

@@ -3,7 +3,7 @@
 A line is `{"question", "answer", "needles": [file, …]}`; `id`, `negatives` and `anchor` are optional. Distractors are
 the line's negatives, then the pool. With `annotations` (COCO's form) the pool is all annotated pictures without the
 anchor object. Without annotations it is every picture of the folder that is not a needle of any question, and any of
-these may stand beside any needle. So keep pictures that would answer a question out of the folder.
+these may stand beside any needle. So the folder must not hold other pictures that would answer a question.
 """
 
 from collections.abc import Iterator, Mapping

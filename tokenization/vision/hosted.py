@@ -26,8 +26,8 @@ def scaled_tiles(width: int, height: int, *, base: int, per_tile: int, tile: int
 
 
 def budgeted_patches(width: int, height: int, *, patch: int, budget: int, max_side: int, multiplier: float = 1) -> int:
-    """Count like GPT-4.1 mini: the patches times `multiplier`, rounded up. An image with more patches than the budget
-    is shrunk first.
+    """Count like GPT-4.1 mini: the patches times `multiplier`, rounded up. An image with more patches than the budget,
+    or with a side over `max_side`, is shrunk first.
 
     Args:
         width: pixels.

@@ -29,13 +29,13 @@ ALIASES = {
     "gpt-5": ("gpt_5_high",),
     "gpt-4.1-mini": ("gpt-5-mini", "gpt-5.4-mini"),
     "gpt-4.1-nano": ("gpt-5-nano", "gpt-5.4-nano"),
-    # `claude` alone is the rule of the current documentation that holds for most models, not that of 4.7 and later
+    # `claude` alone means the rule that is documented for most models, not the rule for 4.7 and later
     "claude": (
         *("claude_standard", "claude-3", "claude-3.5", "claude-3.7", "claude-4", "claude-4.1", "claude-4.5"),
         "claude-4.6",
     ),
     "claude-high-resolution": ("claude-4.7", "claude-4.8"),
-    # `gemini` alone is the documented rule that depends on the size
+    # `gemini` alone means the documented rule whose count depends on the size of the image
     "gemini-2": ("gemini", "gemini-2.0", "gemini-2.0-flash", "gemini-2.0-flash-lite", "gemini_2_crop_unit"),
     "gemini-3": ("gemini-3-high", "gemini-3-pro", "gemini-3-flash", "gemini-3.1-pro"),
 }
