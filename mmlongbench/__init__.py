@@ -114,8 +114,8 @@ def build(
     Args:
         manifest: the path of a file, the name of an installed manifest, or a `Manifest`.
         out: the folder of the release, which is new or holds a build to continue; or a URL that fsspec knows.
-        overrides: values that replace those of a manifest's file, by `key` or `dataset.key`, such as
-            `{"source.documents": "pdfs"}`, or `{"source": {"documents": "pdfs"}}` for a whole source; paths are
+        overrides: values that replace values of a manifest's file. A key is `key` or `dataset.key`, as in
+            `{"source.documents": "pdfs"}`; `{"source": {"documents": "pdfs"}}` replaces a whole source. Paths are
             relative to the current folder.
         lengths: build these lengths instead of the manifest's: `8192`, `"8K,32K"`, or `["8K", 32768]`.
         limit: the maximum number of questions of each dataset; a dataset with more is sampled.
@@ -168,7 +168,7 @@ def plan(
     workers: int = 1,
     progress: bool | None = False,
 ) -> "Forecast":
-    """Forecast a build: questions, examples, images, disk, time, and which units are exhausted first at each length.
+    """Forecast a build: questions, examples, images, disk, time, and the role of the units that run out at each length.
 
     Sources are read, and a few questions are packed; nothing is kept.
 
@@ -242,14 +242,15 @@ def audit(
             `mmlb_data/`.
         tokenizer: the tokenizer that the release was counted with, if that is a file.
         variant: count another form of the prompts, such as `oracle`.
-        models: the models on which tokens are counted too, by name, or `"all"`.
+        models: the names of models; each example is also counted in the tokens of these models. `"all"` means all
+            models.
         windows: the window of each model in tokens, by the model's name, such as `{"qwen2.5-vl": "128K"}`.
         text_tokenizers: the path or hub id of each model's tokenizer, by the model's name.
         workers: the number of processes; it does not change the result. See `build`.
         progress: see `build`.
 
     Returns:
-        A line for each file. If no line has `problems`, nothing is wrong.
+        An `AuditLine` for each file. If none of them has `problems`, nothing is wrong.
 
     Raises:
         ReleaseError: the paths cannot be read or hold no public file, or a model is unknown.
@@ -342,11 +343,12 @@ def score(
 
     Args:
         release: its folder, or the public files.
-        predictions: lines of JSON, output files of the public code, or folders of these.
+        predictions: the paths of files with lines of JSON, of output files of the public code, or of folders of such
+            files.
         metrics: names of metrics, such as `"doc_qa,rouge"`; `default` means the benchmark's own metrics, `judge` all
             metrics that ask a judge.
-        settings: the options of metrics, such as the judge and the profile. If the folders of the release are not set,
-            they are filled in.
+        settings: the options of metrics, such as the judge and the profile. If `images` or `data` is not set, the
+            folder of the release is used.
         model: the name of the model; by default the name of the file or folder in `predictions`.
         out: a folder; a file with one line for each example and metric is written into it. None: no file is written.
         partial: whether to leave out files without any prediction; otherwise their examples score 0.
@@ -360,8 +362,8 @@ def score(
 
     Raises:
         ReleaseError: the release cannot be read.
-        ScoringError: there are no predictions, no metric is named or no dataset declares it, the folder of images is
-            missing, or `out` holds other scores.
+        ScoringError: there are no predictions, no metric is named, no dataset declares a named metric, the folder of
+            images is missing, or `out` holds other scores.
         PluginError: a metric is not installed, or is broken.
 
     """

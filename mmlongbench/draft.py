@@ -22,7 +22,8 @@ class Unit:
     id: str
     """The unit's id in its source; unique within a draft."""
     role: Role
-    """Its role: `gold` and `needle` hold the answer, `negative` looks as if it did, the others fill the context."""
+    """What it is for. `gold` and `needle` units hold the answer. A `negative` unit looks like such a unit, but does not
+    hold the answer. Units of the other roles fill the context."""
     body: Part
     """Its text or its image."""
     place: Place | None
@@ -36,8 +37,8 @@ class Unit:
     data: Mapping[str, Any] = field(default_factory=dict)
     """The values that the record needs from this unit."""
     is_optional: bool = False
-    """Whether it may be skipped if it does not fit, while later units are still taken (pictures of MM-NIAH). Such a
-    unit is never exchanged (`Closing`)."""
+    """Whether the packer may skip this unit if it does not fit, and still take later units (pictures of MM-NIAH). Such
+    a unit is never exchanged (`Closing`)."""
     excluded: str = ""
     """Why the unit must not be in this context; empty if it may be. The packer skips an excluded unit and counts the
     reason."""
@@ -61,9 +62,9 @@ class Wording(ABC):
     """Words of a question that depend on where the units are placed, such as the position of a picture among all
     pictures.
 
-    A builder declares every text that may be chosen. The packer keeps the tokens of the costliest text free before it
-    takes any unit, and calls `choose` for each placement once the units are placed. So every choice fits the budget,
-    and a builder still sees no length, no depth and no counter. Subclasses are pure.
+    A builder declares every text that may be chosen. Before the packer takes any unit, it keeps room for the costliest
+    text. After it has placed the units, it calls `choose`, separately for each placement. So every choice fits the
+    budget, and a builder still sees no length, no depth and no token counter. Subclasses are pure.
     """
 
     __slots__ = ()
@@ -79,7 +80,9 @@ class Wording(ABC):
 
     @abstractmethod
     def parts(self, text: str) -> tuple[Part, ...]:
-        """Return the parts of the question when it contains `text`; its images are the same for every text."""
+        """Return the parts of the question with `text` in it; the images among the parts are the same for every
+        text.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +99,7 @@ class Question:
     """If set, the question is asked only about contexts that show this group (ICL: the class of the test image)."""
     is_home: bool = True
     """Whether the question's record is made from this context. A shared context leaves room for every question of its
-    draft, also for those whose record is made from another context."""
+    draft, also for a question whose record is made from another context."""
     wording: Wording | None = None
     """The words that depend on the placed units. If it is set, `parts` contains one of its texts, no matter which."""
     chosen: str = ""
@@ -129,8 +132,8 @@ class TakeOrder(ABC):
         return 0
 
     def wider(self, length: int) -> "TakeOrder | None":
-        """Return an order that shows more groups, or None. It is used if this order is exhausted before a context is
-        full.
+        """Return an order that shows more groups; None if there is no such order. The returned order is used if this
+        order is exhausted before a context is full.
         """
         return None
 
@@ -147,7 +150,9 @@ class Closing:
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
-    """The other form in which a prompt shows the units that were chosen, such as page text instead of page images."""
+    """A form in which a prompt shows the chosen units instead of their own form, such as page text instead of page
+    images.
+    """
 
     instruction: tuple[Part, ...]
     """The instruction before the units in this form."""
@@ -160,7 +165,7 @@ class Draft:
     """One context and its questions, before the context has a length."""
 
     id: str
-    """The released id of the row; a context that several rows share has a name of its own."""
+    """The released id of the row. A context that several rows share has an id of its own instead."""
     instruction: tuple[Part, ...]
     """The text and images before the units; it ends with a newline, so that token counts add up."""
     questions: tuple[Question, ...]
@@ -176,7 +181,8 @@ class Draft:
     """How the last units are exchanged to come close to the budget; None: they are not exchanged."""
     rendered_as_text: Rendering | None = None
     """The form in which the prompt shows the units, if they are chosen in another form (as page images, for example).
-    If the chosen units are over the budget in the shown form, no unit is left out: the draft does not fit."""
+    If the chosen units are over the budget in the shown form, the draft does not fit; no unit is left out to make
+    room."""
     noted: tuple[str, ...] = ()
     """Short phrases about the question, such as `joined by title`. The lock counts how many of the questions that were
     examined for a release have each phrase, including questions that were then refused (see `Rejected`)."""

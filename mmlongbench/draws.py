@@ -15,8 +15,8 @@ KeyPart = str | int | float
 
 
 def digest(*parts: KeyPart) -> bytes:
-    """Return the SHA-256 of the parts, each tagged with its type and length, so that different keys never look the
-    same.
+    """Return the SHA-256 of the parts, each tagged with its type and length, so that two different lists of parts are
+    never hashed as the same bytes.
 
     >>> digest("ab", "c") == digest("a", "bc")
     False

@@ -33,7 +33,7 @@ class TimeLimitError(BuildError):
         return f"{self.what}; {self.todo}"
 
     def in_scores(self) -> "TimeLimitError":
-        """Return this error with another next step, for scoring, where no manifest sets limits."""
+        """Return this error with advice for scoring, where no manifest sets limits."""
         return TimeLimitError(self.what, "repair or remove the document, and run the same command again")
 
 
@@ -42,7 +42,7 @@ class ReaderDiedError(BuildError):
 
 
 class SourceChangedError(BuildError):
-    """A file of the sources has changed since the build was planned, which is when its fingerprint was taken."""
+    """A file of the sources has changed since the build took the fingerprint of the file."""
 
 
 class ScoringError(MMLongBenchError):
@@ -84,8 +84,8 @@ class Fault:
     todo: str = ""
     """What a user can do about it."""
     is_expected: bool = False
-    """Whether this is no error: the benchmark itself leaves such rows out. They are counted as skipped instead of
-    rejected, and do not stop a strict build."""
+    """Whether this fault is no error, because the benchmark itself leaves such rows out. Such rows are counted as
+    skipped instead of rejected, and do not stop a strict build."""
 
     def __post_init__(self) -> None:
         """Turn values of other types into text, such as a number that a plug-in gave as `found`."""
@@ -120,7 +120,7 @@ class Rejected(MMLongBenchError):
     """One question cannot become an example; the build continues without it and reports it."""
 
     def __init__(self, fault: Fault, noted: tuple[str, ...] = ()) -> None:
-        """Keep the fault, and in `noted` the phrases that the lock counts together with those of drafts
+        """Keep the fault and the phrases `noted`. The lock counts these phrases together with the phrases of drafts
         (`Draft.noted`).
 
         Raises:

@@ -1,4 +1,5 @@
-"""Splits text into sentences by rules, without a model. Only the list of abbreviations is specific to English.
+"""Splits text into sentences by rules, without a model. Only the lists of words (abbreviations, and words that often
+begin a sentence) are specific to English.
 
 A sentence ends only at whitespace, so no word is ever cut. A blank line always ends a sentence.
 """

@@ -62,7 +62,8 @@ class Limits:
     nesting: Annotated[Count, Le(100)] = 50
     """How deep forms may be nested."""
     pattern_cells: Count = 100_000_000
-    """The cells of a page's patterns; each pattern is counted as if it covered the whole page."""
+    """The cells of a page's patterns: how often the tile of each pattern is repeated if the pattern covers the whole
+    page."""
     image_pixels: Count = 1_000_000_000
     """The pixels of all pictures that a page draws."""
     painted_pages: Count = 10_000

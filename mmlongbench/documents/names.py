@@ -1,8 +1,8 @@
 """Turns names of documents into folder names of a release.
 
-A name is kept if it can be a folder and has none of the characters at which the public loaders split paths (`page`,
-`"`, `/`). Any other name is replaced by a safe one with a hash of the original, so the new name is stable and cannot
-collide. A name that already ends like a safe name, with such a hash, is replaced too.
+A name is kept if it can be a folder and contains nothing at which the public loaders split paths (`page`, `"`, `/`).
+Any other name is replaced by a safe one with a hash of the original, so the new name is stable and cannot collide. A
+name that already ends like a safe name, with such a hash, is replaced too.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ def folder_names(ids: Iterable[str]) -> dict[str, str]:
 
 
 def safe_name(id: str) -> str:
-    """Return a folder name for any id: its safe characters (at most 80), then sixteen hexadecimal digits of its
+    """Return a folder name for any id: its safe characters (at most 80), then sixteen hexadecimal digits of the id's
     SHA-256.
     """
     data = id.encode("utf-8", "surrogatepass")

@@ -2,9 +2,9 @@
 
 A few hundred bytes can describe work for days: forms that draw forms, a pattern of a billion cells. The counts are the
 same on every machine, so a document over a limit is refused everywhere. Counting ends when one count is over its limit.
-The counts are not exact. The time limit of a page catches what they miss: a path with very many edges or dashes,
-thousands of large fills that are blended by colour, each further use of a pattern or a glyph, letters on top of
-letters, shadings with computed points or very many parts, fonts without an object of their own.
+The counts are not exact. They miss a path with very many edges or dashes, thousands of large fills that are blended by
+colour, each further use of a pattern or a glyph, letters on top of letters, shadings with computed points or very many
+parts, and fonts without an object of their own. For these there is the time limit of a page.
 """
 
 import re
@@ -131,8 +131,8 @@ class Costs:
         return fault or self._painted_fault(number)
 
     def _painted_fault(self, number: int) -> Fault | None:
-        """Return why the things that a page paints cover it too often; None if they do not. If the page has too few
-        operators for that, nothing is measured.
+        """Return why the things that a page paints cover the page too often; None if they do not. If the page has too
+        few operators for that, nothing is measured.
         """
         from mmlongbench.documents.painted import painted_pages
 

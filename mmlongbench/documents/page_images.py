@@ -24,8 +24,8 @@ class PageImages:
     files: tuple[Path, ...]
     """The image of each page, in order."""
     names: tuple[str, ...] = ()
-    """The file names of the pages in the release, for loaders that expect other names than `<document>_page<N>.jpg`;
-    empty: these usual names."""
+    """The file names of the pages in the release, for loaders that do not expect the usual names
+    `<document>_page<N>.jpg`; empty: the pages have the usual names."""
     dpi: int | None = None
     """The resolution at which the pages were rendered; None if it is not known. A context shows pages of one DPI
     only."""
@@ -65,7 +65,7 @@ def _size(file: Path, limits: Limits) -> tuple[int, int]:
 
 
 def image_keys(document: PageImages) -> Iterator[str]:
-    """Yield a key of each page's content: a hash of its file; empty for a blank page.
+    """Yield a key of each page's content: a hash of the page's file, or an empty text for a blank page.
 
     Raises:
         SourceError: a page cannot be decoded.
@@ -90,8 +90,8 @@ def _extrema(picture: "Image.Image") -> Sequence[tuple[int, int]]:
 def image_pages(
     document: PageImages, paths: Sequence[str], numbers: Sequence[int], sizes: Sequence[tuple[int, int]], quality: int
 ) -> Iterator[tuple[int, tuple[int, int], bytes]]:
-    """Yield (page number, (width, height), bytes) of the chosen pages. If the ending of a path in the release does not
-    fit the format of its file, the page is encoded anew.
+    """Yield (page number, (width, height), bytes) of the chosen pages. If the ending of a page's path in the release
+    does not fit the format of the page's file in the source, the page is encoded anew.
 
     Raises:
         BuildError: a page cannot be decoded any more, so its file has changed since the document was read.

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from mmlongbench.documents.mupdf_types import Box, Matrix, MuPDF, Page
 
 MAX_COUNTED = 500_000
-"""The maximum number of painted things that are counted, which takes a few seconds; the time limit of a page covers the
-rest."""
+"""The maximum number of painted things that are counted. Counting so many takes a few seconds; the time limit of a page
+covers the rest."""
 
 
 _MUPDF: "MuPDF" = mupdf
@@ -86,7 +86,7 @@ class _Counter(mupdf.FzDevice2):  # type: ignore[misc]  # PyMuPDF has no types
 def painted_pages(page: "Page", most: float) -> float:
     """Return the sum of the areas that a page paints, divided by the area of the page.
 
-    The sum ends when it is above `most`, after `MAX_COUNTED` things, or at a broken part of the page.
+    The addition stops when the sum is above `most`, after `MAX_COUNTED` things, or at a broken part of the page.
     """
     counter = _Counter(page, most)
     with suppress(RuntimeError, ValueError):  # MuPDF's errors about things that it skips when it paints

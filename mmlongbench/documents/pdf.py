@@ -105,7 +105,7 @@ def page_text(path: Path, limits: Limits, *, ocr: bool = False) -> Iterator[str]
 
 
 def page_words(path: Path, limits: Limits) -> "Iterator[list[PageWord]]":
-    """Yield a list of the words of each page. Their boxes are those on the page before rotation.
+    """Yield the words of each page, as a list. The box of a word is where the word is on the page before rotation.
 
     Raises:
         SourceError: as `page_sizes`.
@@ -226,7 +226,7 @@ def render_pages(
     """Yield (page number, (width, height), JPEG bytes) of the chosen pages, numbered from 0.
 
     Raises:
-        BuildError: a page cannot be rendered; the release needs it, because its document passed the checks.
+        BuildError: a page cannot be rendered. The release needs the page, because the document passed the checks.
 
     """
     with open_pdf(path, limits) as document:

@@ -49,8 +49,8 @@ class Picture:
     source: PictureFile
     """The file of the source."""
     is_renamed: bool
-    """Whether its name had to be changed, for example because it has a double quote; the public loader drops such
-    names."""
+    """Whether the name of its file had to be changed, for example because the name has a double quote; the public
+    loader drops such names."""
     scale: float = 1.0
     """Its long side in the release divided by its long side in the source."""
     reading: Reading = field(default=_unguarded, compare=False, repr=False)
@@ -119,8 +119,9 @@ class Pictures:
         row.
 
         With `longest`, a picture with a longer side is shrunk until its long side has this number of pixels. With
-        `by_content`, its name in the release is a hash of its bytes, so that the name does not reveal an answer and
-        equal pictures are released once. Files are read in the context that `reading` returns, which may refuse them.
+        `by_content`, the name of a picture in the release is a hash of the picture's bytes, so that the name does not
+        reveal an answer and equal pictures are released once. Files are read in the context that `reading` returns,
+        which may refuse them.
         """
         self._folder = folder
         self._find = find
@@ -180,8 +181,8 @@ class Pictures:
         return Picture(f"{self._folder}/{path}", *fitted, file, is_renamed, scale, self._reading)
 
     def _path(self, name: str, file: PictureFile) -> tuple[str, bool]:
-        """Return the path of a picture in the release, and whether its name had to be changed. A hash as its name
-        (`by_content`) is not such a change.
+        """Return the path of a picture in the release, and whether its name had to be changed. A name that is a hash
+        (`by_content`) does not count as changed.
         """
         if self._by_content:
             data = file.read_bytes()

@@ -14,13 +14,14 @@ if TYPE_CHECKING:
     from PIL import Image
 
 ORIENTATION = 0x0112
-"""The EXIF tag of the orientation; 2 to 8 rotate or mirror a picture, 5 to 8 swap width and height."""
+"""The EXIF tag of the orientation. The values 2 to 8 rotate or mirror a picture; the values 5 to 8 also swap width and
+height."""
 _SIDE = 16
 """The number of cells along each side of the grid of a `likeness`."""
 ALIKE = 2.5
-"""The largest mean difference, in levels of 255, of two pictures that count as near-duplicates. It is below 1 for
-re-encoded and shrunk copies, up to 3 for copies that were cropped by 3 %, and at least 3.7, mostly tens, for other
-pictures (measured on 60 small objects on white, sky and noise)."""
+"""The largest mean difference, in levels of 255, of two pictures that count as near-duplicates. The mean difference is
+below 1 for re-encoded and shrunk copies, up to 3 for copies that were cropped by 3 %, and at least 3.7, mostly tens,
+for other pictures (measured on 60 small objects on white, sky and noise)."""
 _MAX_EXIF = 1024 * 1024
 """The bytes of an EXIF chunk that are read."""
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
@@ -175,8 +176,8 @@ def likeness(data: bytes) -> bytes:
 
 
 def is_like_any(one: bytes, others: Sequence[bytes]) -> bool:
-    """Return whether one picture is the same as any of the others or a near-duplicate of it, given the `likeness` of
-    each.
+    """Return whether a picture is the same as one of the others, or nearly the same, given the `likeness` of each
+    picture.
 
     The mean difference of two grids decides. A hash of brighter and darker cells would not work: on plain backgrounds,
     such as sky, its bits are all alike or all noise.

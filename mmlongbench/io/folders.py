@@ -57,7 +57,8 @@ def visible_files(folder: Path) -> list[Path]:
 def file_inside(folder: Path, name: str | PurePath) -> Path | None:
     """Return a file of a folder if it is inside the folder when all links are followed; otherwise None.
 
-    `name` may come from data. It is a path below the folder, without the folder itself, or an absolute path.
+    `name` may come from data. It is a path relative to the folder, or an absolute path. For a download in the hub's
+    cache, the folder `blobs` counts as a part of the folder (`_roots`).
     """
     path = folder / name
     try:

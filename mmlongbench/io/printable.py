@@ -90,7 +90,7 @@ class PrintableStream(io.TextIOBase):
         return self.stream.fileno()
 
     @property
-    def encoding(self) -> str:  # type: ignore[override]  # of a stream that has one
+    def encoding(self) -> str:  # type: ignore[override]  # the other stream always has one
         """The encoding of the other stream."""
         return self.stream.encoding
 

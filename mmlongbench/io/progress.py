@@ -22,7 +22,7 @@ class Progress:
     """Shows bars, or nothing."""
 
     def __init__(self, is_shown: bool | None = None) -> None:
-        """Show bars if `is_shown` is true; None: if standard error is a terminal."""
+        """Show bars if `is_shown` is true. If it is None, show them only if standard error is a terminal."""
         is_terminal = sys.stderr is not None and sys.stderr.isatty()
         self.is_shown = is_terminal if is_shown is None else is_shown
 

@@ -154,7 +154,7 @@ def _opened(path: Path, is_frozen: bool) -> sqlite3.Connection:
 
 def _write_ahead(database: sqlite3.Connection) -> None:
     """Make SQLite write to a log first (`writes_ahead`). If two processes do this to a new file at the same time,
-    SQLite refuses one of them at once; that one tries again.
+    SQLite refuses one process at once, and the refused process tries again.
     """
     database.execute("PRAGMA synchronous=FULL")  # so that a written row survives a power failure
     end = time.monotonic() + PATIENCE

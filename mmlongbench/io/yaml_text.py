@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 MAX_BYTES = 1024 * 1024
-"""The maximum size of a text, in bytes; PyYAML takes about fifteen seconds for it."""
+"""The maximum size of a text, in bytes; PyYAML takes about fifteen seconds for a text of this size."""
 MAX_NODES = 1_000_000
 """The maximum number of values and keys, with aliases expanded, because printing and checking expand them."""
 MAX_DEPTH = 100

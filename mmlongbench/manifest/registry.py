@@ -88,8 +88,8 @@ def _points(kind: str) -> EntryPoints:
 
 @lru_cache(maxsize=16)
 def _points_in(kind: str, folders: tuple[tuple[str, int], ...]) -> EntryPoints:
-    """Return the entry points of a kind, and keep them while the folders do not change: to find them, Python reads a
-    file of every installed package.
+    """Return the entry points of a kind. The result is kept while the folders do not change, because Python reads a
+    file of every installed package to find entry points.
     """
     return entry_points(group=GROUPS[kind])
 

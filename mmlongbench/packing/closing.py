@@ -10,8 +10,8 @@ from itertools import combinations
 def closest_sum(costs: Sequence[int], room: int, most: int) -> tuple[int, ...]:
     """Return the indexes of at most `most` (1 to 3) costs whose sum is the largest that is not above the room.
 
-    If several choices have this sum, the choice of the fewest units is returned; of these, the one with the earliest
-    indexes.
+    If several choices have this sum, a choice of the fewest costs is returned. If there are several such choices, the
+    one with the earliest indexes is returned.
 
     >>> closest_sum([5, 4, 3, 2], 9, 2)
     (0, 1)
@@ -38,7 +38,8 @@ def closest_sum(costs: Sequence[int], room: int, most: int) -> tuple[int, ...]:
 
 
 def _largest(values: Sequence[int], places: Mapping[int, Sequence[int]], start: int, left: int) -> int | None:
-    """Find the largest cost that is not above `left` and has an index from `start` on; return its first such index.
+    """Return the index of the largest cost that is not above `left`, among the costs from the index `start` on. Of
+    equal costs, the first is chosen. Return None if there is no such cost.
 
     `values` are the different costs in rising order; `places` has the indexes of each cost, in rising order.
     """

@@ -129,7 +129,7 @@ def _between(units: Sequence[Unit], separator: str) -> list[Part]:
 
 
 def pack(draft: Draft, budget: TokenBudget, pricer: Pricer, slack: int = 0) -> Packed:
-    """Choose the units of a draft for a length, by prices; `slack` tokens of the room are kept free.
+    """Choose the units of a draft for a length, by the prices of the units; `slack` tokens of the budget are kept free.
 
     Raises:
         DoesNotFitError: the instruction, the question and the required units alone are over the budget.
@@ -243,12 +243,12 @@ def _close(
 def examples(
     draft: Draft, budget: TokenBudget, placements: Sequence[Placement], pricer: Pricer, draws: Draws
 ) -> list[PackedExample]:
-    """Return all examples of a draft at one length. The context is packed once and placed once for each placement; each
-    placement has one example for each question.
+    """Return all examples of a draft at one length. The context is packed, and its units are then placed anew for each
+    placement. Each placement has one example for each question.
 
     Sums of prices can be inexact: with a tokenizer that is not additive, or where a needle sentence meets other text at
-    a space. If an example is over the budget, the tokens that are too many are kept free, and the context is packed
-    again. The context shrinks each time, so this ends.
+    a space. If an example is over the budget, the context is packed again, and as many tokens as were too many are kept
+    free. The context shrinks each time, so this ends.
 
     Raises:
         DoesNotFitError: the required units alone are over the budget.

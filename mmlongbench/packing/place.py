@@ -1,7 +1,8 @@
 """Where units go: haystack units are sorted by place, needles are put at a depth measured in tokens.
 
-Depth 0 is before the first haystack unit, depth 1 after the last. In between, a needle goes to the free unit boundary
-that is nearest to depth × haystack tokens (paper, section 3). So a single needle is off by at most half of a unit.
+Depth 0 is before the first haystack unit, depth 1 after the last. In between, a needle goes to the unit boundary
+without another needle that is nearest to depth × haystack tokens (paper, section 3). So a single needle is off by at
+most half of a unit.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +20,7 @@ DEPTHS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class Depth:
-    """The same depth for the needle of each question."""
+    """A placement that puts every needle at the same depth."""
 
     value: float
     """The depth: 0 is before the first haystack unit, 1 after the last."""
@@ -33,7 +34,9 @@ class Depth:
 
 @dataclass(frozen=True, slots=True)
 class Permutation:
-    """A drawn depth for each needle. The draw depends on question, permutation and needle, but not on the length."""
+    """A placement that draws a depth for each needle. The draw depends on question, permutation and needle, but not on
+    the length.
+    """
 
     value: int
     """The number of the permutation, counted from 0."""
@@ -98,7 +101,7 @@ def place_units(
 def nearest_free(bounds: Sequence[int], depths: Sequence[float]) -> list[int]:
     """Return for each depth the index of the nearest boundary that is still free; of two equally near, the lower one.
 
-    If there are more depths than boundaries, all boundaries are free again once all are taken.
+    If there are more depths than boundaries, all boundaries are free again when all are taken.
 
     >>> nearest_free([0, 10, 20, 30], [0.5, 0.5, 1.0])
     [1, 2, 3]

@@ -33,8 +33,8 @@ class Pricer:
     """
 
     def __init__(self, counter: CrossModalCounter, sizes: Mapping[str, Size], prices: Prices | None = None) -> None:
-        """`sizes` maps an image's path to (width, height) in pixels; `prices` are those already known, for example from
-        earlier builds.
+        """`sizes` maps an image's path to (width, height) in pixels; `prices` has the prices that are already known,
+        for example from earlier builds.
         """
         self.counter = counter
         self._sizes = sizes

@@ -53,9 +53,10 @@ def find_slots(hay: Sequence[Unit], bounds: Sequence[int], depths: Sequence[floa
 
 
 def with_sentences(unit: Unit, hidden: Sequence[tuple[Slot, Unit]]) -> Unit:
-    """Return a passage with sentences put into their slots; its own words, blanks and line breaks stay as they are.
+    """Return a passage with needle sentences put into their slots. The words, blanks and line breaks of the passage
+    stay as they are.
 
-    A blank is added between such a sentence and the text next to it, if there is none yet.
+    A blank is added between a needle sentence and the text next to it, if there is no blank yet.
     """
     text = str(unit.body)
     ends = _ends(text)
@@ -78,9 +79,9 @@ def _ends(text: str) -> list[int]:
 
 
 def _inside(hay: Sequence[Unit], bounds: Sequence[int], target: float, free: Set[int], price: Price) -> Slot | None:
-    """Return the boundary of two sentences that is nearest to the target, in the passage that contains the target.
-    Return None if no passage contains the target, if the passage has a needle already, or if every boundary is farther
-    away than half of the passage's tokens.
+    """Return the slot at the boundary of two sentences that is nearest to the target, in the passage that contains the
+    target. Return None if no passage contains the target, if the passage has a needle already, or if every boundary is
+    farther away than half of the passage's tokens.
     """
     host = min(bisect_left(bounds, target), len(bounds) - 1) - 1
     if host not in free or not 0 < target < bounds[-1]:
@@ -94,8 +95,8 @@ def _inside(hay: Sequence[Unit], bounds: Sequence[int], target: float, free: Set
 
 
 def _at_an_edge(hay: Sequence[Unit], bounds: Sequence[int], target: float, free: Set[int], texts: Set[int]) -> Slot:
-    """Return the nearest boundary of two units at which the sentence can go into a free passage, or stand alone because
-    neither unit is text.
+    """Return the slot at the nearest boundary of units at which the sentence can go into a free passage, or can stand
+    alone because no unit at this boundary is text.
     """
     for at in sorted(range(len(bounds)), key=lambda at: (abs(bounds[at] - target), at)):
         beside = [number for number in (at - 1, at) if number in free]

@@ -95,8 +95,8 @@ class Builder(ABC, Generic[RowT]):
         return question if isinstance(question, str) else ""
 
     def answer_format(self, record: Record) -> object:
-        """Return the format of the answer, such as `Integer` or `List`, for metrics that score by it; None: it has no
-        format.
+        """Return the format of the answer, such as `Integer` or `List`, for metrics that score by the format; None: the
+        answer has no format.
 
         Any value is allowed: a metric reports a format that it does not know.
         """

@@ -16,8 +16,8 @@ from mmlongbench.io.urls import refuse_url
 from mmlongbench.task.evidence import Evidence
 
 Profile: TypeAlias = Literal["official", "paper", "ours"]
-"""Whose rules a score follows: those of the public code today, those that the paper prints, or those of this
-project."""
+"""Whose rules a score follows. `official` means the rules of the public code today, `paper` the rules that the paper
+prints, and `ours` the rules of this project."""
 PROFILES: tuple[Profile, ...] = ("official", "paper", "ours")
 """All profiles, in order of preference. A metric follows the first profile that it offers, unless `Settings.profile`
 asks for another."""
@@ -27,8 +27,8 @@ LENIENT = "lenient"
 asks for it."""
 
 Details: TypeAlias = Mapping[str, Any]
-"""The values that a metric gives beside the score: numbers, whose means reports show, flags and short texts. JSON must
-be able to hold all of them.
+"""The values that a metric gives beside the score. They are numbers, flags and short texts that JSON can hold; reports
+show the means of the numbers.
 
 A detail called `<parameter>_<value>`, such as `alpha_0.5`, is the score under another value of a parameter; reports
 compare these."""
@@ -51,7 +51,8 @@ class ScoringInput:
     lead: str = ""
     """The text that the public code puts before the output in its own files, such as `Answer:`."""
     place: int = 0
-    """How many examples of the file come before this one and have a prediction; skipped ones do not count."""
+    """How many examples of the file come before this one and have a prediction. A prediction that is marked as skipped
+    does not count."""
     kind: str = ""
     """The kind of the example, as its task declares it (`TaskSpec.kind`)."""
     question: str = ""
@@ -180,7 +181,7 @@ def chosen_profile(metric: str, offered: Mapping[Profile, str], settings: Settin
 
 
 def not_offered(metric: str, asked: Profile, offered: Collection[Profile]) -> ScoringError:
-    """Return the error that a metric does not offer the profile that the user asks for."""
+    """Return the error to raise if a metric does not offer the profile that the user asks for."""
     names = ", ".join(profile for profile in PROFILES if profile in offered)
     return ScoringError(f"--profile {asked}: the metric {metric!r} does not offer it; it offers {names}")
 
@@ -204,7 +205,7 @@ class Metric(ABC):
     """The settings that change the metric's scores within the profile, each in a few words, such as
     `rule-extracted`."""
     notes: tuple[str, ...] = ()
-    """What a reader of the scores must know about the settings, each note in one sentence."""
+    """What people who read the scores must know about the settings, each note in one sentence."""
     concurrency: int = 1
     """How many examples may be scored at once, in threads."""
     settings: Settings
@@ -266,16 +267,20 @@ class MetricWithTotals(Metric):
     @classmethod
     @abstractmethod
     def totals(cls, scored: Sequence[Score]) -> Mapping[str, float]:
-        """Return the figures of a file, by name, from the scores of its examples. Scores that were read from a file
-        give the same figures as the original scores.
+        """Return the figures of a file, by name, from the scores of its examples. Scores that were saved and read again
+        must give the same figures.
         """
 
 
 class RuleMetric(Metric):
-    """A metric that scores by rules alone, so it has a score for every output, provided that it accepts the answer."""
+    """A metric that scores by rules alone, so it has a score for every output if the metric accepts the answer
+    (`answer_fault`).
+    """
 
     def answer_fault(self, asked: ScoringInput) -> str:
-        """Return why the answer cannot be scored; it is found by scoring the answer as if it were a prediction."""
+        """Return why the answer cannot be scored; empty if it can. To find out, the answer is scored as a
+        prediction.
+        """
         gold = asked.gold
         said = str(gold[0] if isinstance(gold, list) and gold else gold)
         found = self.score(replace(asked, prediction=said))

@@ -50,11 +50,13 @@ class Reader(ABC, Generic[RowT]):
     """Fields that errata cannot correct, because the reader also uses them outside `row`, for example to find pages or
     pictures."""
     names_images_by_content: ClassVar[bool] = False
-    """Whether a release names pictures by their bytes, because their own names would give the answer away."""
+    """Whether a release names pictures by their bytes, because the pictures' own names would reveal the answer."""
 
     @abstractmethod
     def raw_rows(self, sources: SourcePaths) -> Iterator[RawRow | RowFault]:
-        """Yield every row as the source has it, in the source's order; if a row cannot be read at all, its fault."""
+        """Yield every row as the source has it, in the source's order. For a row that cannot be read at all, yield a
+        `RowFault`.
+        """
 
     @abstractmethod
     def row(self, raw: RawRow, sources: SourcePaths) -> RowT | Fault:

@@ -1,7 +1,7 @@
 """What a builder uses for its drafts besides the row: the opened sources of a dataset, in parts.
 
-A part exists only if the reader or the manifest provides it: documents, images, web pages, classes of pictures, a
-corpus. Where a builder uses a part that does not exist, the error names that part.
+The parts are documents, images, web pages, classes of pictures, and a corpus. A part exists only if the reader or the
+manifest provides it. Where a builder uses a part that does not exist, the error names that part.
 """
 
 from collections import ChainMap
@@ -148,7 +148,7 @@ class Images:
         self.pictures = pictures
         """Opens a picture by its name."""
         self.shown = shown or {}
-        """The objects that each picture of the pool shows, by its name."""
+        """The objects that each picture of the pool shows, by the picture's name."""
         self._asked_names = asked
         self._asked: PictureBytes | None = None
         self._names = tuple(sorted(self.shown))
@@ -174,7 +174,9 @@ class Images:
         return self.shown[name]
 
     def is_asked(self, picture: Picture) -> bool:
-        """Return whether a row of the source, kept or not, asks about a picture with the same bytes as this one."""
+        """Return whether any row of the source, even a refused one, asks about a picture with the same bytes as this
+        one, or shows such a picture beside its question.
+        """
         if self._asked is None:
             files = map(self.pictures.file, dict.fromkeys(self._asked_names))
             self._asked = PictureBytes(file for file in files if file is not None)

@@ -71,8 +71,8 @@ class TaskSpec:
     category: str = ""
     """The category whose average includes the datasets of this task, as in the paper: VRAG, NIAH, ICL, Summ, DocVQA."""
     counted_with: str = ""
-    """A name that several datasets share. Only the mean of their scores enters the average (MM-NIAH: reasoning over
-    text, and reasoning over images)."""
+    """A name that several datasets share. Only the mean of the scores of these datasets enters the average of the
+    category (MM-NIAH: reasoning over text, and reasoning over images)."""
     reserve: int = 256
     """Tokens kept free for the answer and a chat template; a manifest may set another number."""
     placements: Placements | None = None

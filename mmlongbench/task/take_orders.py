@@ -73,10 +73,11 @@ class Without(TakeOrder):
 def inside_out(units: Sequence[Unit], keep: Sequence[int]) -> tuple[tuple[Unit, ...], InOrder]:
     """Split a document into its required units and the order in which the others are taken (DocVQA).
 
-    Read backwards, the order is the published rule of dropping pages. First outermost pages are dropped alternately
-    from both sides, the last page first; a side stops at its outermost kept page while the other goes on. Then inner
-    pages are dropped; the page that is farthest from its nearest kept page is dropped first. If `keep` is empty, the
-    middle unit is kept, so that the document is never absent.
+    Read backwards, the order is the published rule for dropping pages. The rule first drops the pages before the first
+    and after the last required page, alternately from both ends of the document, the last page first. When no such page
+    is left at one end, the rule goes on at the other end. Then it drops the pages between required pages, first the
+    page with the largest distance to the nearest required page. If `keep` is empty, the middle unit is required, so
+    that the document is never absent.
 
     Args:
         units: the document's units in reading order, at least one.
@@ -128,8 +129,8 @@ def by_divisor(documents: Sequence[Sequence[Unit]]) -> InOrder:
     """Return the take order of summaries. It always takes the next page of the document with the largest quotient: the
     number of its pages / (the number of its taken pages + ½).
 
-    Of equal quotients, the document that is first in the source is chosen. So all documents lose pages from their end,
-    in proportion to their length, and contexts are nested.
+    If several documents have this quotient, the first of them in the source is chosen. So all documents lose pages from
+    their end, in proportion to their length, and contexts are nested.
     """
     places = [
         (-Fraction(2 * len(units), 2 * taken + 1), number, taken)
@@ -144,7 +145,7 @@ class Rounds(TakeOrder):
     """Many-shot rounds (ICL): each round shows every class once; the last round ends where the budget is used up.
 
     An excluded unit is followed by the next picture of its class. The rounds end where a class has no more pictures. No
-    picture comes twice, and no class shows more than one picture more than another.
+    picture comes twice. The numbers of pictures of any two classes differ by at most one.
     """
 
     classes: tuple[str, ...]
@@ -152,14 +153,14 @@ class Rounds(TakeOrder):
     exemplars: Callable[[str], Iterable[str]]
     """Returns the pictures of a class in a drawn order."""
     unit: Callable[[str, str, int, int], Unit]
-    """(class, picture, number of the label, number of the round) → unit; the unit is excluded if the picture may not be
-    shown."""
+    """Takes (class, picture, number of the label, number of the round), and returns the unit. The unit is excluded if
+    the picture may not be shown."""
     order: Callable[[str, Sequence[str]], Sequence[str]]
-    """(name of a draw, classes) → the classes in that drawn order."""
+    """Takes (name of a draw, classes), and returns the classes in the order that this draw gives."""
     labels: Callable[[Sequence[str]], Sequence[str]] | None = None
     """Returns the classes in the order of their labels; None: `order` draws this order under the name `labels`."""
     per_8k: int = 5
-    """How many classes a context of 8K shows; longer ones show more in proportion."""
+    """How many classes a context of 8K shows; this number grows in proportion to the length."""
     most: int = 50
     """How many classes a context shows at most, up to the length `most_up_to`."""
     most_up_to: int = 128 * 1024

@@ -106,8 +106,8 @@ def upper(text: str) -> str:
 
 
 def write_sentence(nouns: tuple[str, ...], draws: Draws) -> str:
-    """Return one plausible sentence about the report's nouns; each varied template is drawn twice as often as a fixed
-    one.
+    """Return one plausible sentence about the report's nouns; each template of `varied` is drawn twice as often as a
+    template of `fixed`.
     """
     one, two, three = draws.order("nouns", nouns)[:3]
     opener, tail = draws.choice("opener", OPENERS), draws.choice("tail", TAILS)
@@ -184,5 +184,5 @@ def plan_leaves(report: Report, draws: Draws) -> list[Leaf]:
 
 
 def first_body_page(report: Report) -> int:
-    """Return the page after the title page and, in a longer report, after the contents."""
+    """Return the number of the first page after the title page and, in a longer report, after the contents."""
     return 3 if report.pages >= 10 and report.paper != "slide" else 2

@@ -1,8 +1,8 @@
 """A small world that the package draws itself: twelve reports, and questions whose answers are on known pages.
 
-Questions and pages are made from the same declared facts (`reports.yaml`), so they always agree: a question names cells
-of facts, and its answer, answer pages and kinds of evidence are computed from these cells. Each name and number of a
-fact belongs to one report only. Every call writes the same bytes.
+Questions and pages are made from the same declared facts (`reports.yaml`), so they always agree: a question refers to
+cells of facts, and the answer, the answer pages and the kinds of evidence are computed from these cells. Each name and
+number of a fact belongs to one report only. Every call writes the same bytes.
 """
 
 import json
@@ -38,8 +38,8 @@ class Question(BaseModel):
     """The text of the question; `{a}` and `{b}` stand for the names of the rows of the first two cells."""
     how: How
     cells: tuple[tuple[str, ...], ...] = ()
-    """The cells, each as [fact] (all its rows), [fact, row] or [fact, row, column]; without a column, the value of the
-    last column."""
+    """The paths of the cells: [fact] means all rows of the fact, [fact, row] one row, and [fact, row, column] one
+    value. Without a column, the value is in the last column."""
 
 
 class QuestionedReport(Report):
@@ -63,7 +63,7 @@ def read_reports() -> tuple[QuestionedReport, ...]:
 
 
 def find_cells(report: Report, path: tuple[str, ...]) -> list[Cell]:
-    """Return the cells that a question's path names."""
+    """Return the cells that a path of `Question.cells` refers to."""
     fact = report.facts[path[0]]
     rows = [row for row in fact.rows if len(path) < 2 or row[0] == path[1]]
     column = fact.columns.index(path[2]) if len(path) > 2 else -1

@@ -13,7 +13,7 @@ from mmlongbench.task import Draws
 COLOURS = {"red": 0.0, "orange": 0.08, "yellow": 0.15, "green": 0.35, "blue": 0.6, "violet": 0.78}
 """The hue of each colour."""
 SHAPES = {"triangle": 3, "square": 4, "pentagon": 5, "hexagon": 6, "disc": 40, "star": 5, "cross": 4, "burst": 9}
-"""The number of corners of each shape; the last three have as many notches."""
+"""The number of corners of each shape; the last three shapes also have a notch between any two corners."""
 _NOTCHED = {"star": 0.4, "cross": 0.35, "burst": 0.7}
 RINGED = {"ring": 40}
 DRAWS = Draws(("drawn shapes",))

@@ -188,7 +188,9 @@ class _Drawing:
         return _row(number, context, question, number % 2, "visual-reasoning", needles, choices_image=choices)
 
     def _context(self, kind: str, number: int, sentences: Sequence[str], pictures: Sequence[str] = ()) -> _Context:
-        """Return web pages with the sentences inside some texts, and with the pictures between the pages' own ones."""
+        """Return web pages with the sentences inside some texts, and with the pictures between the pages' own
+        pictures.
+        """
         own = [_page_picture(n) for n in range(number, self.pictures, self.rows)]
         images = list(own)
         at = self.draws.at(kind, number)

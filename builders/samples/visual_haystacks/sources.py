@@ -16,8 +16,8 @@ from builders.samples.visual_haystacks.things import THINGS
 from mmlongbench.task import Draws
 
 COUNT = 330
-"""The number of photographs. About 270 of them do not show a given object: three times as many as fit at 32K, so there
-is a choice of photographs to close a context."""
+"""The number of photographs. About 270 of them do not show a given object: three times as many as fit at 32K, so the
+packer can choose among many photographs for the closing units."""
 QUESTIONS = 12
 OWN = 9
 """The number of negatives that each question lists, as in those original files that have ten photographs for each
@@ -57,7 +57,7 @@ _Asked = tuple[str, str, str, list[str], list[str]]
 
 def _single(photographs: Sequence[Photograph]) -> Iterator[_Asked]:
     """Yield questions with the answers Yes and No in turn. Each object is the anchor of one question, and no photograph
-    is the needle of two.
+    is the needle of two questions.
     """
     used: set[str] = set()
     for number, anchor in zip(range(QUESTIONS), THINGS, strict=True):
@@ -73,8 +73,8 @@ def _single(photographs: Sequence[Photograph]) -> Iterator[_Asked]:
 
 
 def _several(photographs: Sequence[Photograph]) -> Iterator[_Asked]:
-    """Yield questions about all or any needles, with the answers Yes and No in turn. If the answer is No to `all` or
-    Yes to `any`, exactly one needle shows the target.
+    """Yield questions with `all` or `any` about the needles, with the answers Yes and No in turn. If the answer to an
+    `all` question is No, or to an `any` question Yes, exactly one needle shows the target.
     """
     turns = cycle((word, is_yes) for word in ("all", "any") for is_yes in (True, False))
     for number, (anchor, (word, is_yes)) in enumerate(zip(THINGS, turns, strict=False)):

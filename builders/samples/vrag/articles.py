@@ -150,7 +150,9 @@ class _Writer:
         return " ".join(sentences)
 
     def _filler(self, pools: tuple[str, ...], draws: Draws) -> Iterator[str]:
-        """Yield sentences, from the lists that `pools` names, that this article does not have yet."""
+        """Yield sentences from the lists with the names `pools`. Templates that this article has used already are left
+        out.
+        """
         templates = [template for pool in pools for template in self._prose[pool]]
         for at, template in enumerate(draws.order("filler", templates)):
             if template not in self._written:

@@ -29,7 +29,9 @@ _DRAWN: Mapping[str, Callable[[tuple[int, int], int, Draws], Sheet]] = {
 
 
 def draw_picture(kind: str, number: int, variant: int, draws: Draws) -> bytes:
-    """Return the JPEG of an entity; `number` counts all entities, and `variant` those of the kind."""
+    """Return the JPEG of an entity; `number` is its position among all entities, and `variant` its position among the
+    entities of its kind.
+    """
     picture = _DRAWN[kind](SIZES[number % len(SIZES)], variant, draws).finished()
     exif = Image.Exif()
     if number == TURNED:

@@ -1,8 +1,8 @@
 """A small world that the package draws itself: an encyclopedia, pictures of its entities, and questions about them.
 
-The questions of InfoSeek's and of ViQuAE's form are about the same forty entities, with one corpus in the form of
-KILT's knowledge source. Questions and articles are made from the same facts, so they always agree. Every call writes
-the same bytes.
+The questions in InfoSeek's form are about forty entities, the questions in ViQuAE's form about 36 of these. Both use
+one corpus in the form of KILT's knowledge source. Questions and articles are made from the same facts, so they always
+agree. Every call writes the same bytes.
 """
 
 import json
@@ -24,7 +24,8 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "ship": ("the {0}",),
     "person": ("{1}",),
 }
-"""Patterns of other names for a word, by the word's list in `words.yaml`: {0} is the word, {1} its last part."""
+"""Patterns of other names for a word, by the name of the word's list in `words.yaml`. {0} stands for the word, and {1}
+for the last part of the word."""
 COMMONS = {
     "Gull Stack Lighthouse": '512px-"The_Old_Grey"_at_Gull_Stack.jpg',
     "Merrin lute": "512px-Luth à dos rond, été au musée.jpg",

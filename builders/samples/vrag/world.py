@@ -62,7 +62,7 @@ class Kind(Declared):
     """The maximum number of articles about subjects without a picture, if `others` is the name of a word list."""
     facts: dict[str, str | After | tuple[int, ...]]
     """What each fact is drawn from. A text names a list of words. An `After` draws how many years later than the fact
-    `year` it is. A tuple draws a number: (minimum, maximum) or (minimum, maximum, decimals)."""
+    `year` the fact is. A tuple draws a number: (minimum, maximum) or (minimum, maximum, decimals)."""
     later: tuple[int, int] = (4, 60)
     """The range of years between the fact `year` and any other year."""
     lead: States
