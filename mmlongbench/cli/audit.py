@@ -136,8 +136,8 @@ def audit(
 
 
 def _unfit(found: Sequence["FileAudit"]) -> Iterator[str]:
-    """Yield a line for each file and model that some examples do not fit: how many these are, and the costliest
-    example.
+    """Yield a line for each file and model if some examples of the file do not fit the model. The line says how many do
+    not fit, and names the costliest example.
     """
     for each in found:
         for name, tally in each.models.items():
@@ -238,14 +238,14 @@ def _visit(
 
 
 def _notes(models: Sequence["Model"], counters: Sequence[str]) -> list[str]:
-    """Return what a reader of the numbers must know."""
+    """Return a sentence that names the models whose text another tokenizer counts; empty if there are none."""
     without = [model.name for model in models if model.text is None]
     said = f"text of {', '.join(without)} is counted by the release's tokenizer, {' and '.join(counters)}"
     return [f"{said}; give the model's with --text-tokenizer MODEL=PATH|ID"] if without else []
 
 
 def _require_bounds(asked: Sequence["ModelOptions"]) -> None:
-    """Refuse a check without a model, or of a model without any known limit: it could never find anything."""
+    """Refuse a check without a model, or of a model without any known limit; such a check could never find anything."""
     if not asked:
         raise click.UsageError("--check needs --models, and a --window for each")
     for each in asked:

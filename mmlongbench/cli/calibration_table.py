@@ -11,7 +11,7 @@ from mmlongbench.scoring.report.calibration import AtAlpha, Calibration, calibra
 
 
 def calibrate(scores: Path, given: Path, profile: str, *, as_json: bool, is_quiet: bool) -> None:
-    """Print how well the scores at every α agree with the given scores, and the best α."""
+    """Print how well the scores at each α agree with given scores, and the best α (the match's weight in SMuDGE)."""
     found = calibration(scores, given, profile)
     if as_json:
         best = {"ece": _alpha(found.best_by_ece), "pearson": _alpha(found.best_by_pearson)}

@@ -1,7 +1,7 @@
 """Makes everything that the command line prints safe for a terminal, whatever code prints it.
 
-Names, texts and errors come from data. Control characters in them are shown as escapes, and secrets in URLs are left
-out.
+Names, texts and errors come from data. Control characters in them are shown as escapes. Secrets in URLs are left out,
+except in data such as JSON.
 """
 
 import io
@@ -21,7 +21,7 @@ from mmlongbench.io.printable import PrintableStream, printable, shown
 def printable_streams() -> Iterator[None]:
     """Make everything that the block prints printable, whatever code prints it."""
     _open_streams()
-    output = PrintableStream(sys.stdout, printable)  # URLs in JSON data are kept
+    output = PrintableStream(sys.stdout, printable)  # this keeps URLs whole, because JSON data may have them
     with redirect_stdout(output), redirect_stderr(PrintableStream(sys.stderr)):
         yield
 

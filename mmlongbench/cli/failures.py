@@ -11,7 +11,7 @@ from tokenization import TokenizationError
 _OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 """Errors of the disk that end a build; the build can be continued."""
 _OF_MEMORY = ("annot allocate memory", "failed to map segment", "can't start new thread", "std::bad_alloc")
-"""The messages of libraries that get no memory; some do not raise MemoryError."""
+"""Parts of the messages of libraries that get no memory; some of these libraries do not raise MemoryError."""
 
 
 def words_of(error: BaseException) -> str:

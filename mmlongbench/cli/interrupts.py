@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 SECONDS = 1.5
-"""The seconds that current work has to end in good order after Ctrl-C. Then the process is ended."""
+"""How many seconds a command may still take to end after Ctrl-C; then the process is ended."""
 
 
 @contextmanager

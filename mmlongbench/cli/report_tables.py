@@ -33,7 +33,7 @@ _HEAD = 9
 _NUMBER = 13
 """The width in characters of a column of scores with intervals, including the space beside it."""
 _MARK = "*"
-"""The mark after a number that is over only some of the lengths."""
+"""The mark after a mean over only some of the lengths."""
 Labels: TypeAlias = Mapping[str, str]
 """The names of models in tables."""
 
@@ -122,8 +122,8 @@ def _show_depths(grid: Grid, models: Labels) -> None:
 
 
 def _show_facet(grid: Grid, models: Labels) -> None:
-    """Print a facet for all datasets and lengths together. Each model has a column; if there are several models, their
-    ranks are shown, too.
+    """Print a facet over all lengths: the rows about all datasets together or, if there are none, the rows about single
+    datasets. Each model has a column; if there are several models, their ranks are shown, too.
     """
     pooled = [row for row in grid.rows if row.of == EVERY] or grid.rows
     table = _table(f"{grid.title}, {grid.label}{' (# place)' if grid.ranks else ''}", models.values())
@@ -145,8 +145,8 @@ def _said_of_all(grid: Grid, model: str, row: Row, *, has_interval: bool = True)
 
 
 def _held(grid: Grid, model: str, row: Row) -> float | None:
-    """Return the mean over the lengths that a model can take; None if the model can take all lengths of a row, or not a
-    single one.
+    """Return the mean over the lengths that a model can take. Return None if the model can take all lengths of a row
+    or none of them, or if the row is `MIDDLE_LESS_ENDS`.
     """
     found = grid.cells.get((model, row, ALL))
     is_shown = found is not None and found.is_inapplicable and row != MIDDLE_LESS_ENDS
@@ -170,7 +170,9 @@ def _show_numbers(title: str, grid: Grid, models: Labels) -> None:
 
 
 def _show_correlations(found: Correlations) -> None:
-    """Print the correlations of datasets with categories at the longest length; the page and the JSON have all."""
+    """Print the correlations at the longest length. Each category has a column; if there is only one, the first
+    datasets have columns. The page and the JSON have all correlations.
+    """
     if found.reason:
         say(f"between datasets: {found.reason}")
         return

@@ -37,7 +37,9 @@ def _show_tables(outcome: Outcome) -> None:
 
 
 def _provenances(metrics: Mapping[str, Provenance]) -> Iterator[str]:
-    """Yield where the rules of metrics come from, one line for each origin; metrics without an origin are left out."""
+    """Yield a line for all metrics that follow the same code or paper with the same choices. Metrics with neither are
+    left out.
+    """
     together: dict[Provenance, list[str]] = {}
     for name, found in metrics.items():
         together.setdefault(found, []).append(name)

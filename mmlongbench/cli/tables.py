@@ -72,7 +72,7 @@ def _say_reasons(counts: QuestionCounts) -> None:
 
 
 def _say_cells(cells: Mapping[str, CellCounts]) -> None:
-    """Print for each length what was missing or left out, and the counts of values that should balance."""
+    """Print for each length what was missing or left out, and how often values occur that should be equally common."""
     for length, cell in cells.items():
         if cell.missing_units:
             said = f"up to {cell.missing_units:,} units are missing"
@@ -253,14 +253,16 @@ def show_counts(rows: Sequence[Mapping[str, Any]], models: Sequence[str], is_own
 
 
 def show_problems(audits: list[FileAudit]) -> None:
-    """Print each kind of problem of each file, how often it occurs, and where first."""
+    """Print each kind of problem of each file, how often it occurs, and where it occurs first."""
     for found in audits:
         for kind, number in found.problems.items():
             say(f"{found.file}: {kind}: {number}×, first {found.first[kind]}", err=True)
 
 
 def show_remarks(audits: list[FileAudit]) -> None:
-    """Print what builders noticed about the records of each file: the examples, and how many have each fault."""
+    """Print what builders noticed about the records of each file: how many examples each remark is about, and
+    how many of these have each fault.
+    """
     for found in audits:
         for subject, tally in found.remarks.items():
             faults = [f"{number:,} {fault} (first {tally.first[fault]})" for fault, number in tally.faults.items()]

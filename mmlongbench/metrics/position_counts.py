@@ -3,7 +3,7 @@
 The public code and the paper agree: the score is the number of positions at which the listed number equals the
 answer's, divided by the number of positions of the answer. A reply in which no list can be read (see `listed_values`)
 scores 0. This benchmark's prompts ask for "Answer: [answer]", unlike MM-NIAH's, so only the text after "Answer:" is
-read here. MM-NIAH's code reads the whole reply, so the lines of scores name this difference (`choices`).
+read here. MM-NIAH's code reads the whole reply; `choices` names this difference.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Keeps answers on disk: a call that was answered is not made again, in this run or another.
 
 Each good answer is written at once. Threads and processes may share a file: one of them makes a call, the others wait
-for its answer. They wait on a lock of the kernel, which ends with the process that holds it.
+for its answer. They wait for a file lock; the operating system releases it if the process that holds it ends.
 """
 
 import fcntl

@@ -39,7 +39,7 @@ class Endpoint:
         self._timeout = timeout
         self._key = os.environ.get("OPENAI_API_KEY", "")
         self._unknown: dict[str, frozenset[str]] = {}
-        """The options that refusals named, by model."""
+        """For each model, the options that a refusal named and that are therefore left out."""
         self._library = _library(caller)
         http = importlib.import_module(self._library.DefaultHttpxClient.__bases__[0].__module__)
         self._wire = Transport(self._library, http, timeout)

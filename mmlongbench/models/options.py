@@ -28,5 +28,5 @@ def named_in(refusal: str, options: Mapping[str, object]) -> frozenset[str]:
 
 
 def of_the_form(options: Mapping[str, object]) -> frozenset[str]:
-    """Return the options that do not change the answer; they can be left out whatever a refusal is about."""
+    """Return the options that do not change the answer; they may be left out after any refusal."""
     return frozenset(_OF_THE_FORM) & frozenset(options)

@@ -18,6 +18,7 @@ class Backoff:
     first: float = 1.0
     """The wait before the second attempt; it doubles for each further attempt."""
     most: float = 30.0
+    """The longest of the waits that double."""
     asked: float = 300.0
     """The longest `Retry-After` that is accepted; a call that should wait longer fails."""
 

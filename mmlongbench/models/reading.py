@@ -13,7 +13,7 @@ from mmlongbench.models.calls import Unusable, V
 MAX_CHARACTERS = 200_000
 """The maximum characters of an answer; a longer one is not read."""
 _MAX_BROKEN = 1000
-"""The maximum number of braces that open no object."""
+"""The maximum number of opening braces that begin no object; a reply with more is not used."""
 
 
 def shape(form: type[BaseModel]) -> dict[str, object]:

@@ -14,7 +14,7 @@ class EndpointError(MMLongBenchError):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The words in messages to the user for the model, and for the options of the command that calls the model."""
+    """The words for the model and for the command's options in messages to the user."""
 
     role: str = "model"
     """What the model is for the caller, such as `judge`."""

@@ -68,8 +68,8 @@ def bar(audit: FileAudit) -> tuple[float, float]:
 
 
 def model_cells(audit: FileAudit, models: Sequence[Model]) -> list[Cell]:
-    """Return a cell for each model, with the cost of a file. The cell is grey if the file was not counted or has
-    examples with too many images. Otherwise, it is red if examples overflow the window or are refused.
+    """Return a cell for each model, with the cost of a file. The cell is grey if no example was counted on the
+    model, or if examples have too many images. Otherwise, it is red if examples overflow the window or are refused.
     """
     return [_model_cell(audit, model) for model in models]
 

@@ -61,7 +61,7 @@ def heat_maps(grid: Grid, models: Sequence[str]) -> HeatMaps:
 
 
 def small_tables(grid: Grid, models: Sequence[str], show: Show | None = None) -> list[Table]:
-    """Return a table for each model that has a number. `show` formats the numbers; by default, they are not scores."""
+    """Return a table for each model that has a number. `show` formats the numbers; by default, as in `show_number`."""
     there = {model for model, _, _ in grid.cells}
     columns = (*grid.columns, "n")
     return [Table(columns, _bands(grid, model, show or show_number), model) for model in models if model in there]
@@ -139,7 +139,7 @@ def _rho(found: Correlation | None) -> Cell:
 
 
 def by_title(grids: Iterable[Grid]) -> dict[str, list[Grid]]:
-    """Return lists of grids by title; titles and grids stay in order."""
+    """Return a list of the grids for each title; titles and grids keep their order."""
     found: dict[str, list[Grid]] = {}
     for grid in grids:
         found.setdefault(grid.title, []).append(grid)

@@ -15,12 +15,12 @@ class Cell(NamedTuple):
     title: str = ""
     """The text that is shown on mouse-over."""
     missing: Sequence[str] = ()
-    """The numbers of absent, failed or skipped examples."""
+    """A text such as "3 absent" for each way in which examples are missing."""
     rank: str = ""
     look: str = ""
     """The CSS classes of a cell without a colour, such as `na` if it has no number."""
     key: str = ""
-    """The value by which the table is sorted; if this is empty, it is sorted by the text."""
+    """The value by which rows are sorted in a table that a reader can sort; if it is empty, the text is used."""
 
 
 EMPTY = Cell()
@@ -70,7 +70,7 @@ class Ramp:
     high: float = 1.0
 
     def at(self, number: float) -> str:
-        """Return the place of a number on the ramp, from 0 to 1.
+        """Return the place of a number on the ramp, from 0 to 1, as text.
 
         >>> Ramp(0.2, 0.7).at(0.3), Ramp(0.2, 0.7).at(9)
         ('0.200', '1.000')

@@ -41,8 +41,7 @@ def flattened(answers: object) -> Iterable[str]:
 def yes_or_no(prediction: str) -> int | None:
     """Return 1 if "yes" comes last of all words "yes" and "no" in a text, and 0 if "no" comes last.
 
-    If the text has neither word: a text that is just a number gives this number; any other text is a refusal and gives
-    None.
+    If the text has neither word but is just a number, return this number. Any other text is a refusal; return None.
 
     >>> yes_or_no("Yes, there is a dog. No, wait"), yes_or_no("1"), yes_or_no("I think not")
     (0, 1, None)
@@ -67,8 +66,8 @@ def binary_acc(prediction: str, answer: str, default: int | None = None) -> floa
 def total_count(prediction: str) -> int | None:
     """Return the sum of the numbers in a list in brackets; without such a list, the sum of all numbers in the text.
 
-    If there are lists that have only whole numbers, the last of them is used. If there is none, or it is not JSON, the
-    last part in brackets is used. If that is not JSON either, all numbers in the text are added; then the result is
+    The list is the last one that has only whole numbers. If there is no such list, or this list is not JSON, the last
+    part in brackets is the list. If that part is not JSON either, all numbers in the text are added. The result is then
     None if a number is too long to be read.
 
     >>> total_count("first [9], then [1, 2]"), total_count("[1, 'a', 2]"), total_count("1 and 2"), total_count("six")
@@ -94,7 +93,8 @@ def soft_acc(prediction: str, answer: Sequence[int]) -> float:
 def option_letter(prediction: str) -> int | None:
     """Return the place of the chosen option, from 0; None if no letter is found.
 
-    The letter after "answer is" or "Answer:" counts; without one, the last capital from A to J that stands alone.
+    The letter after "answer is" or "Answer:" counts. If there is none, the last capital from A to J that stands alone
+    counts.
 
     >>> option_letter("The answer is (D)"), option_letter("C or D"), option_letter("answer: b")
     (3, 3, None)

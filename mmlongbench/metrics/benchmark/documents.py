@@ -81,8 +81,8 @@ def numbers_said(text: str) -> Iterator[float]:
 
 
 def is_exact(answer: str) -> bool:
-    """Return whether a prediction must contain the answer unchanged: for a URL, file name, page, number, time, date or
-    mail address.
+    """Return whether a prediction must contain the answer unchanged: True for a URL, file name, page, number, time,
+    date or mail address.
     """
     return any(pattern.search(answer) for pattern in _EXACT)
 

@@ -95,7 +95,7 @@ class YesNo(BenchmarkMetric):
 
 
 class TotalCount(BenchmarkMetric):
-    """Whether the counts add up to the total of the answer."""
+    """Whether the counts in the output have the same sum as those of the answer."""
 
     name: ClassVar[str] = "soft_acc"
 
@@ -135,8 +135,8 @@ class ClassLabel(BenchmarkMetric):
 class DocumentAnswer(BenchmarkMetric):
     """Scores answers about documents by the format of the gold answer; the text after "Answer:" is compared.
 
-    Today the public code uses a judge by default; `official` is its behaviour with `--docqa_llm_judge False`, which the
-    score lines name. The paper's figures were made without a judge.
+    Today the public code uses a judge by default; `official` does what this code does with `--docqa_llm_judge
+    False`, and `choices` says so. The paper's figures were made without a judge.
     """
 
     name: ClassVar[str] = "doc_qa"

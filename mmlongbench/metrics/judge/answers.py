@@ -83,8 +83,8 @@ class Answers(Judged):
         return Score(score, {**counts, "reason": found.reason, **self._unsaid(found)})
 
     def _ask_publicly(self, asked: ScoringInput, rubric: str, case: str, reading: Reading[V]) -> V | Failed:
-        """Ask as the public code does. The prompt has the question in the form of that code's loader, and the response
-        after "Answer:".
+        """Ask as the public code does. The prompt has the question in the form of that code's loader, and the part of
+        the response after "Answer:".
         """
         found = self.public.templates if self.public else {}
         said = after_prefix((asked.lead or ANSWER_PREFIX) + asked.prediction, ANSWER_PREFIX)

@@ -1,7 +1,7 @@
 """Calls to a judge: the messages, the options, and how the reply is read.
 
 A `Call` requests one JSON object of a schema. A `PromptCall` is a single user message; its reply is text that is read
-by rules, as in the public codes.
+by rules, as in the public code.
 """
 
 from collections.abc import Callable

@@ -144,8 +144,8 @@ def _constants(tree: ast.Module) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def _bindings(tree: ast.Module) -> Iterator[tuple[str, ast.expr | None]]:
-    """Yield each name that the file assigns outside functions and classes. The value is given if the name is assigned
-    alone and at the top level, else it is None.
+    """Yield each name that the file assigns outside functions and classes. The value is None unless the name is
+    assigned alone and at the top level.
     """
     certain = {id(node) for node in tree.body}
     left: list[ast.AST] = list(reversed(tree.body))

@@ -43,7 +43,7 @@ _EMPHASIS = str.maketrans("", "", "*_")
 _MAX_DIGITS = 9
 """The maximum digits of an integer; a longer one is outside every scale."""
 _MAX_NUMBERS = 1000
-"""How many numbers of a list of key points are kept."""
+"""How many of the key points' numbers that a reply lists are kept."""
 
 
 def last_object(words: str, *, is_literal: bool) -> dict[str, object]:
@@ -110,7 +110,8 @@ def sentences_of(words: str, *, is_literal: bool) -> Sentences:
 def public_mark_of(words: str) -> Mark:
     """Return the score of a short answer as the public code reads it.
 
-    The score is in the first score line or, if there is none, in the JSON object. If there is neither, the score is 0.
+    The score is in the first line such as "[Score]: 1 point". Without such a line, it is in the JSON object; without
+    such an object, it is 0.
     """
     line = _SCORE_LINE.search(words)
     found = _marked_object(words, ("answer_score",))
@@ -138,7 +139,7 @@ def public_counts_of(words: str) -> ListCounts:
 
 
 def mark_of(words: str) -> Mark:
-    """Return the score of a short answer from the last JSON object; the last score line, if any, must agree."""
+    """Return the score of a short answer from the last JSON object; the last "[Score]: …", if any, must agree."""
     lines = _SCORE_LINE.findall(words)
     score = _number(last_object(words, is_literal=False), "answer_score", 1.0)
     if score not in (0, 1):
@@ -167,7 +168,8 @@ def last_grade(words: str, *, is_literal: bool) -> Grade:
 
     Raises:
         NoVerdict: there is no number, or the last one is no grade. The public code counts a missing number as -1, and
-            uses any number unchanged. Here neither is a grade; in the literal form the judge is not asked again.
+            uses any other number unchanged. Here both replies have no grade; in the literal form the judge is not asked
+            again.
 
     >>> last_grade("I give it a 4.", is_literal=True).score
     4
@@ -192,7 +194,7 @@ def _last_integer(words: str) -> int | None:
 def _last_number(words: str) -> int | None:
     """Return the last number; None if there is no number.
 
-    The result is 0 if the number is not whole, or has a scale that does not go up to 5, as in 8/10.
+    The result is 0 if the number is negative or not whole, or has a scale that does not go up to 5, as in 8/10.
 
     Numbers that name the scale are ignored.
     """
@@ -263,6 +265,6 @@ def _whole(digits: str) -> int:
 
 
 def _reason(words: str) -> str:
-    """Return a judge's text, shortened for a line of scores."""
+    """Return a judge's text in one line of at most 300 characters."""
     shown = " ".join(words[:2000].split())
     return shown if len(shown) <= 300 else f"{shown[:299]}…"

@@ -1,9 +1,10 @@
 """Scores summaries by fluency × F1, from the recall of the gold's key points and the precision of the sentences.
 
-The structure is the public code's (`scripts/eval_gpt4_summ.py`), with three calls for each example. The judge counts
-the key points that it finds, the sentences that are supported, and all sentences. The score is the F1 of recall and
-precision, times fluency (0 or 1). `official` uses the public code's own prompts and accepts what that code accepts,
-even a recall above 1. `ours` uses this project's prompts and refuses impossible counts.
+The structure is the public code's (`scripts/eval_gpt4_summ.py`), with three calls for each example. In one, the judge
+decides on fluency (0 or 1). In another, it counts the key points that the summary contains; in the third, all sentences
+of the summary and those that the gold summary supports. The score is the F1 of recall and precision, times fluency.
+`official` uses the public code's own prompts and accepts what that code accepts, even a recall above 1. `ours` uses
+this project's prompts and refuses impossible counts.
 """
 
 import statistics

@@ -43,7 +43,7 @@ _BETWEEN = re.compile(r",\s*and\s|,\s|\sand\s")
 
 
 def extract_answer(response: str, answer_format: str) -> str:
-    r"""Return the concise answer in a response, "Not answerable" or "Fail to answer".
+    r"""Return the concise answer of a response, or "Not answerable" or "Fail to answer" if the response means that.
 
     The elements of a List are returned as JSON; a list in brackets is returned unchanged.
 
@@ -79,7 +79,8 @@ def concise(response: str) -> str:
 def _number(answer: str) -> str:
     """Return the first number, without commas and currency; a number in a name counts only if there is no other number.
 
-    Without a number, return the first number word as digits; without one, return the text (see `_string`).
+    Without a number, return the first word such as "three" as digits; without such a word, return the text (see
+    `_string`).
     """
     if found := _ALONE.search(answer) or _NUMBER.search(answer):
         return re.sub(r"[,$£€\s+]", "", found[0]).replace("−", "-")

@@ -23,7 +23,8 @@ _ITSELF = "\\'\""
 def literal_list(text: str) -> list[str] | None:
     """Return the elements of a list in brackets as strings; None if the text is no such list.
 
-    The elements may be strings, numbers, None, True and False in Python's notation; `str` writes the numbers.
+    The elements may be strings, numbers, None, True and False in Python's notation; numbers are returned as Python
+    prints them.
 
     >>> literal_list("['a', 1.50, -2,]"), literal_list("[1, x]"), literal_list("[]")
     (['a', '1.5', '-2'], None, [])

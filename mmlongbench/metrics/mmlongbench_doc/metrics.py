@@ -83,7 +83,7 @@ class LenientRules(Rules):
     """MMLongBench-Doc without a judge, the best of three readings: extracted, concise, and unchanged.
 
     The rules score the extracted answer, the text that `concise` returns, and the unchanged response. The highest score
-    counts, so it is an upper bound of the score with a judge.
+    counts, as an upper bound of the score with a judge.
     """
 
     name: ClassVar[str] = "mmlongbench-doc-lenient"

@@ -86,7 +86,7 @@ def cleaned(text: str) -> str:
 
 
 def is_exact(gold: str) -> bool:
-    """Return whether only an equal answer is right: for a URL, file, page, number, time, date or mail address.
+    """Return whether only an equal answer is right: True for a URL, file, page, number, time, date or mail address.
 
     The gold answer must be cleaned (`cleaned`) before. Other texts are scored by similarity.
     """

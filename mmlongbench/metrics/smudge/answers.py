@@ -1,8 +1,8 @@
 """Turns gold answers and predictions into the strings to compare; documents are not used here.
 
 A gold answer of the format List has elements. Each gold element is located by itself, and is paired with at most one
-predicted element. The score is the sum over these pairs, divided by the length of the longer list. In any other format,
-several gold answers are alternatives, and the best of them counts.
+predicted element. The score is the sum of the pairs' scores, divided by the length of the longer list. In any other
+format, several gold answers are alternatives, and the one with the best score counts.
 """
 
 import ast
@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from mmlongbench.task.metric import ScoringInput
 
 MAX_ELEMENTS = 64
-"""The maximum number of elements of a predicted list that are compared; more elements only make the list longer."""
+"""The maximum number of elements of a predicted list that are compared. Further elements are not compared, but
+they count in the length of the list."""
 MAX_ELEMENT = 128
 """The maximum characters of a predicted element; a longer one matches no element of a gold answer."""
 MAX_SAID = 100_000
@@ -72,8 +73,8 @@ def elements_of(said: str) -> list[str]:
 
 
 def paired(scores: Sequence[Sequence[float]]) -> list[tuple[int, int]]:
-    """Return pairs (index of a gold, index of a prediction), the pair with the best score first. Each gold and each
-    prediction is in at most one pair.
+    """Return pairs (index of a gold, index of a prediction). The pair with the best score is taken first, then the best
+    of the pairs that remain; each gold and each prediction is in at most one pair.
 
     `scores` has a row for each gold and a column for each prediction.
 

@@ -1,6 +1,8 @@
 """Finds which words of a page are neighbours, whatever the reading order: the β-skeleton of their boxes for β = 1.
 
 Two points are joined if no other point is inside the circle whose diameter is the line between them (Gabriel graph).
+Two words are neighbours if a point of one is joined to a point of the other.
+
 The points of a box are its corners and the middles of its left and right sides. With centres alone, wide words of one
 line would be further apart than words of two lines. With corners alone, overlapping boxes of close lines would come
 between words of one line.
@@ -21,8 +23,8 @@ _POINTS = [(x, y) for x in (0, 2) for y in ((1, 1), (3, 3), (1, 3))]
 """For each point: the index of its x in a box (x0, y0, x1, y1), and the indices of the two values whose mean is its
 y."""
 _MOVED = 1e-9
-"""Points are moved by less than this, as a share of the longer side of the area that they cover. Then no four points
-are on one circle, which halves the time of the triangulation."""
+"""Each point is moved by less than this share of the width or height of all points together, whichever is larger. Then
+no four points are on one circle, which halves the time of the triangulation."""
 _RATIOS = (0.6180339887498949, 0.7548776662466927)
 """An irrational step for each axis, so that all points of a page are moved differently."""
 

@@ -1,4 +1,4 @@
-"""Finds documents by their names in a release, reads the words, and keeps the words in memory up to a limit."""
+"""Finds documents by their names in a release, reads their words, and keeps these in memory up to a limit."""
 
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ Opened: TypeAlias = Text | Fault
 
 
 class Library:
-    """Opens documents from a folder of PDFs or a list of words, and keeps the last used documents in memory."""
+    """Opens documents from a folder of PDFs or a list of words, and keeps those used last in memory."""
 
     def __init__(
         self, documents: Path | None, words: Path | None, *, ignores_reading_order: bool, bound: int = MAX_BYTES
@@ -52,7 +52,7 @@ class Library:
         self._limits = Limits()
 
     def open(self, name: str) -> Opened:
-        """Return the document with a name in a release, or a fault that says why the document cannot be used.
+        """Return the document that has this name in a release, or a fault that says why the document cannot be used.
 
         Raises:
             SourceError: the list of words, or the folder, cannot be read.

@@ -18,7 +18,7 @@ from mmlongbench.metrics.missing import missing
 
 Kind: TypeAlias = Literal["numeric", "textual", "hybrid"]
 SCALES = (0, 2, 3, 6, 9)
-"""Two notations of a number may differ by these powers of ten: 0, or that of per cent, thousand, million or billion."""
+"""Two numbers are equal if they differ by one of these powers of ten: none, per cent, thousand, million, billion."""
 _NUMBERS_WEIGHT, _TEXT_WEIGHT = 10, 1
 _OTHER_DIGIT = re.compile(r"[^\D0-9]")
 _NUMBER = re.compile(r"[+-]?([0-9]{1,3}(?:,[0-9]{3})+|[0-9]*)(?:\.([0-9]*))?")
@@ -99,7 +99,7 @@ def _apart(text: str) -> tuple[str, str]:
 
 
 def _value(text: str) -> tuple[str, int] | None:
-    """Return a number as its digits, with the sign and without zeros at either end, and its power of ten.
+    """Return (digits, power of ten) of a number; the digits have the sign, but no zeros at either end.
 
     Return None if the whole string is not a number.
     """

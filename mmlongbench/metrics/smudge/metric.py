@@ -31,8 +31,8 @@ from mmlongbench.metrics.smudge.words import split
 from mmlongbench.task.metric import Details, Metric, Profile, Score, ScoringInput, Settings
 
 _REFUSALS = ("not answerable", "unanswerable", "fail to answer")
-"""Refusals, in the words that the benchmarks ask for. A search would find them, because some text of a page resembles
-them by more than 0.3."""
+"""Refusals, in the words that the benchmarks ask for. A search would find a place even for these, because some
+text of a page has a similarity to them of more than 0.3."""
 _MAX_PAGES = 10_000
 """The maximum number of evidence pages that are searched for the gold answer; the others are not searched."""
 _KEPT = 1024
@@ -140,7 +140,7 @@ class SMuDGE(Metric):
     def _scored(self, chosen: dict[float, list[Compared]], over: int, about: Details) -> Score:
         """Return the score at the first of the weights (`alphas`); the details have the score at each weight.
 
-        The score at a weight is the sum over the chosen pairs, divided by `over`.
+        The score at a weight is the sum of the scores of the chosen pairs, divided by `over`.
         """
 
         def mean(values: Iterable[float]) -> float:
@@ -166,8 +166,8 @@ class SMuDGE(Metric):
     def _compare(self, text: Text, gold: str, located: Found, said: str) -> Compared:
         """Return the comparison of a prediction with a gold that was found.
 
-        A prediction that equals the gold is at the gold's place. If the text that is most similar to the prediction is
-        on another page, the prediction is not found on the gold's page.
+        A prediction that equals the gold is at the gold's place. If a page without the gold has
+        text that is more similar to the prediction, the prediction counts as not found.
         """
         needle, match = _needle(said), self._rules.match_score(gold, said)
         if needle == _needle(gold):
@@ -193,8 +193,8 @@ def _document(asked: ScoringInput) -> str:
 
 
 def _chosen(table: list[list[Compared]], alpha: float, *, is_list: bool) -> list[Compared]:
-    """Return the comparisons of the best pairs (see `paired`) at a weight. If the golds are alternatives, return only
-    that of the best pair.
+    """Return the comparisons of the best pairs (see `paired`) at a weight. If the golds are alternatives, the list
+    has only the best pair.
     """
     pairs = paired([[each.score(alpha) for each in row] for row in table])
     return [table[gold][part] for gold, part in (pairs if is_list else pairs[:1])]

@@ -194,7 +194,7 @@ class Paths:
         return np.bincount(self._page[words], minlength=len(self._is_built)) > 0
 
     def _steps(self, rows: Rows) -> tuple[Integers, Integers]:
-        """Return every possible next step of paths in two arrays: the index of the path, the number of the word."""
+        """Return two arrays with a value for each possible next step: the index of the path, the number of the word."""
         pages = self._page[rows[:, -1]]
         for page in np.unique(pages[~self._is_built[pages]]).tolist():
             words = self._letters.words

@@ -10,7 +10,7 @@ import numpy as np
 from mmlongbench.metrics.smudge.words import Array, Integers, Words
 
 LEAST_SIMILARITY = 0.3
-"""A string is located in a document only if something resembles it more than this (the paper's T)."""
+"""A string is located in a document only where a text has a similarity to it of more than this (the paper's T)."""
 MAX_PLACES = 1024
 """The maximum number of equally similar places that are compared; the places on the first pages are kept."""
 _CHUNK = 512

@@ -1,8 +1,8 @@
 """Compares the texts of unfinished paths with a string. The edit distances of many paths are computed at once.
 
-The table of distances between a path's text and the string has a row for each letter of the string. Only its last
-column is kept: the differences between neighbouring rows as bits (see `windows.advance`), and the distance to the whole
-string.
+The table of distances between a path's text and the string has a row for each letter of the string. Only the last
+column of the table is kept: the differences between neighbouring rows as bits (see `windows.advance`), and the
+distance to the whole string.
 """
 
 from dataclasses import dataclass, replace

@@ -1,6 +1,6 @@
 """Finds the run of words that is most similar to a string by edit distance. All runs are searched; the result is exact.
 
-Every word at which a run may begin is a lane, and all lanes advance by one character at a time. Myers' bit vectors (in
+The runs that begin at one word are a lane, and all lanes advance by one character at a time. Myers' bit vectors (in
 Hyyrö's form for several machine words) give the distance of the needle to every run in one pass, so time grows with
 words × characters of the needle. A lane ends as soon as longer runs in it cannot be as good as the best run so far.
 """

@@ -47,7 +47,7 @@ class Words:
     pages: Integers
     """The pages that have words, ascending."""
     firsts: Integers
-    """The number of the first word of each page, and at the end how many words there are."""
+    """The number of the first word of each page; the last value is the number of all words."""
 
     def __len__(self) -> int:
         """The number of words."""
