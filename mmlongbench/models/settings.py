@@ -14,7 +14,7 @@ class EndpointError(MMLongBenchError):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The words for the model and for the command's options in messages to the user."""
+    """How messages to the user name the model and the options of the command."""
 
     role: str = "model"
     """What the model is for the caller, such as `judge`."""

@@ -139,7 +139,7 @@ def _rho(found: Correlation | None) -> Cell:
 
 
 def by_title(grids: Iterable[Grid]) -> dict[str, list[Grid]]:
-    """Return a list of the grids for each title; titles and grids keep their order."""
+    """Return, for each title, the list of its grids; titles and grids keep their order."""
     found: dict[str, list[Grid]] = {}
     for grid in grids:
         found.setdefault(grid.title, []).append(grid)

@@ -43,7 +43,7 @@ _EMPHASIS = str.maketrans("", "", "*_")
 _MAX_DIGITS = 9
 """The maximum digits of an integer; a longer one is outside every scale."""
 _MAX_NUMBERS = 1000
-"""How many of the key points' numbers that a reply lists are kept."""
+"""The maximum number of entries of `supported_key_points` that are kept."""
 
 
 def last_object(words: str, *, is_literal: bool) -> dict[str, object]:

@@ -101,7 +101,7 @@ class SMuDGE(Metric):
         return "" if is_there else f"the gold answer is not in the text of {place}"
 
     def score(self, asked: ScoringInput) -> Score:
-        """Return the score of one example; no score if the gold cannot be found."""
+        """Return the score of one example. If the gold cannot be found, the score has a failure instead of a value."""
         golds, name, evidence = golds_of(asked), _document(asked), self._evidence(asked)
         if golds is None or not name:
             lacking = "a gold answer that is text" if golds is None else "a document (`doc_name`)"

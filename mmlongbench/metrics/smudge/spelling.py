@@ -70,7 +70,7 @@ def extend(front: Front, nodes: Integers, letters: Letters, string: Target) -> F
     """Return the paths, each longer by one word."""
     blank = 1 if front.rows.shape[1] else 0
     added = letters.words.ends[nodes] - letters.words.starts[nodes] + blank
-    order = np.argsort(-added, kind="stable")  # the longest come first: words with letters left to read are in front
+    order = np.argsort(-added, kind="stable")  # longest first, so words with unread letters stay in front
     sizes = added[order]
     plus, minus, errors = front.plus[:, order], front.minus[:, order], front.errors[order]
     if string.is_backward:

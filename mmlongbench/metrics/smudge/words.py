@@ -106,7 +106,7 @@ def _laid(found: list[tuple[int, str, tuple[float, float, float, float]]]) -> Wo
     lengths = np.array([len(piece) for _, piece, _ in found], np.int64)
     pages, firsts = np.unique(numbers, return_index=True)
     turned = np.searchsorted(pages, numbers) if len(found) else numbers
-    # each word follows a blank; the first word of a page also follows the blank and line break that end the last page
+    # each word follows a blank; the first word of a page also follows the blank and line break after the page before
     starts = np.cumsum(lengths + 1) - lengths + 2 * turned
     bounds = [*firsts.tolist(), len(found)]
     text = "\n".join(
