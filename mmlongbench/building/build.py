@@ -32,8 +32,8 @@ from mmlongbench.release.lock import Lock, LockedFile, read_lock, versions
 _Manifest: TypeAlias = Sequence[Mapping[str, object]]
 """The resolved manifest: its datasets in order."""
 _SOURCES = dict.fromkeys(("source", "source_sha256", "corpus", "errata", "reranker_sha256"))
-"""The keys of a resolved dataset whose values depend on its sources, each with the value None. To compare all other
-keys of two datasets, these values are put into both."""
+"""The keys of a resolved dataset whose values depend on its sources, each with the value None. If two datasets
+are updated with this dict, only their other keys can still differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ def _go_on(plans: list[DatasetPlan], build_dir: BuildDir) -> None:
     before = load_interrupted_plan(build_dir)
     if before is None:
         build_dir.discard_all()
-        if build_dir.plan.is_file():  # the plan is damaged; a build makes nothing before it saves a plan
+        if build_dir.plan.is_file():  # the plan is damaged; its build may have made files
             _discard_made(build_dir.out)
         save_plans(plans, build_dir)
         return

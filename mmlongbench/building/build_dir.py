@@ -166,7 +166,7 @@ class BuildDir:
         return self._parsed(tail.splitlines()[-1] if tail else b"", kind, path)
 
     def only(self, shard: Shard, kind: TypeAdapter[LineT], wanted: type[WantedT]) -> WantedT:
-        """Return the only line of a type in a shard's result.
+        """Return the line of the type `wanted` in a shard's result; there must be exactly one.
 
         Raises:
             BuildError: there is no such line, or more than one; the result is removed, and the shard is no longer done.
@@ -212,7 +212,7 @@ class BuildDir:
     def _parsed(self, line: bytes, kind: TypeAdapter[LineT], path: Path) -> LineT:
         try:
             return kind.validate_json(line)
-        except ValidationError:  # damaged, or with a name that only the json module reads (invalid Unicode)
+        except ValidationError:  # the line is damaged, or has invalid Unicode, which only the json module reads
             try:
                 return kind.validate_python(json.loads(line))
             except (ValueError, RecursionError) as error:

@@ -275,8 +275,8 @@ class SavedPlan:
 
     versions: dict[str, str]
     root: str
-    """The working folder when the plan was saved. If the folder has been moved, `load_interrupted_plan` changes the
-    paths below it."""
+    """The path of the working folder when the plan was saved. If the folder has been moved, `load_interrupted_plan`
+    changes all saved paths that begin with this path."""
     datasets: list[SavedDataset]
     format: Literal[3] = FORMAT
     """The format version of this file; a build with another version cannot be continued."""
@@ -328,8 +328,8 @@ def _is_of_another_version(saved: object) -> bool:
 
 
 def _moved(saved: object, before: str, now: str) -> object:
-    """Return saved values with each path below the working folder `before` changed to a path below `now`, such as the
-    paths of samples and corpora.
+    """Return a copy of saved values in which the paths below the working folder `before` are paths below `now`. These
+    are, for example, the paths of samples and corpora.
     """
     if before == now:
         return saved

@@ -68,7 +68,7 @@ class Dataset:
         return placements_of(self.spec, self.builder)
 
     def close(self) -> None:
-        """Save the kept token counts and close their file; after that nothing can be packed."""
+        """Save the token counts of passages, and close the file that keeps them; after that, nothing can be packed."""
         if self.prices:
             self.prices.close()
 

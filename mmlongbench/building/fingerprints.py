@@ -19,8 +19,8 @@ from mmlongbench.manifest.model import DatasetSpec
 
 MAX_TABLES = 1000
 """The maximum number of files of a source that each shard compares with their fingerprints; documents do not count. If
-a source has more files, a picture is compared only when it is read. If it has more files even without pictures, these
-are compared in each stage instead of each shard (`when_compared`)."""
+a source has more files than this, its pictures are compared only when they are read. If it has more than this many
+files that are no pictures, those files are compared in each stage instead of each shard (`when_compared`)."""
 _PICTURES = frozenset((".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"))
 """Endings of picture files. A picture is read by its name, so it can be compared at that time."""
 
@@ -135,7 +135,7 @@ def _refused(spec: DatasetSpec, documents: Mapping[str, Pages | Fault]) -> dict[
 
 
 def _oversized(spec: DatasetSpec, document: Pages | Fault) -> dict[Path, Fault]:
-    """Return a fault for each file of a document, by path, if the file is larger than `limits.bytes`."""
+    """Return the faults of those files of a document that are larger than `limits.bytes`, by path."""
     if isinstance(document, Fault):
         return {}
     fault_of = oversized if isinstance(document, Path) else oversized_page

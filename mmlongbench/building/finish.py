@@ -113,7 +113,7 @@ def _images_by_dpi(plan: DatasetPlan) -> dict[str, int]:
 
 
 def _errata(plan: DatasetPlan) -> dict[str, object]:
-    """Return the errata with their sources, by row id. `QuestionCounts.repaired` and the rejects show the effect of the
+    """Return the errata as JSON values, by row id. `QuestionCounts.repaired` and the rejects show the effect of the
     errata.
     """
     errata = load_errata(plan.spec.errata) if plan.spec.errata else {}

@@ -79,14 +79,15 @@ class DatasetForecast:
     skipped: dict[str, int] = field(default_factory=dict)
     """Rows that the benchmark itself leaves out, by reason."""
     noted: dict[str, int] = field(default_factory=dict)
-    """How many questions have a note in their draft, by note; a note says, for example, how an article was found."""
+    """How many examined rows have each note (`Draft.noted`), also rejected ones; a note says, for example, how an
+    article was found."""
     probed: int = 0
     """How many questions the forecast tried to pack."""
     cells: tuple[CellForecast, ...] = ()
     """The forecast for each length."""
     image_files: int = 0
-    """The number of different images at all lengths together. If the number of images in the sources is known, it is
-    the limit."""
+    """The number of different images at all lengths together. If the number of images in the sources is known, the
+    estimate is never larger."""
     image_bytes: int = 0
     """The size of all images, in bytes."""
     image_seconds: float = 0.0
@@ -123,7 +124,7 @@ def _forecast(spec: DatasetSpec, build_dir: BuildDir, executor: Executor, probe:
 
 
 def _probed(plan: DatasetPlan, session: Session, probe: int) -> DatasetForecast:
-    """Forecast a dataset from a few of its questions, which an earlier stage has chosen."""
+    """Forecast a dataset from a few of its questions; the questions stage must be done."""
     spec, build_dir = plan.spec, session.build_dir
     dataset, rows = session.dataset(spec.name), session.questions(spec.name)
     counts = build_dir.only(questions_shard(spec.name), QUESTIONS, RowCounts).counts
@@ -218,16 +219,16 @@ def _packed(
 
 
 def _role(examples: Sequence[PackedExample]) -> str:
-    """Return the most frequent role of the units in examples that ran out of units, without gold and needles. Units of
-    this role are scarce. Return an empty text if there are no such units.
+    """Return the role of the units that run out; `examples` are those that ran out of units. It is the most frequent
+    role of their units, where gold and needles do not count. Return an empty text if there are no other units.
     """
     roles = Counter(unit.role for example in examples for unit in example.units if unit.role not in ("gold", "needle"))
     return roles.most_common(1)[0][0] if roles else ""
 
 
 def _expected(shown: Shown, probed: int, asked: int, dataset: Dataset) -> int:
-    """Estimate the number of different images of all questions. If the number of images in the sources is known, it is
-    the limit.
+    """Estimate the number of different images of all questions. If the number of images in the sources is known, the
+    estimate is never larger.
     """
     if not probed:
         return 0

@@ -1,8 +1,8 @@
 """Keeps token counts on disk, beside a corpus: each passage is tokenised once for all lengths, workers and builds.
 
 There is one file for each tokenizer. It maps the hash of a text to the price of the text, which is its number of
-tokens. A text is a passage in the form that the prompt shows, which the corpus does not know. If a file is lost, its
-texts are counted again.
+tokens. A text is a passage as a prompt shows it; the task decides this form, so a corpus cannot have the prices itself.
+If a file is lost, its texts are counted again.
 """
 
 import hashlib

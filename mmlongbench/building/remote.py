@@ -1,8 +1,8 @@
 """A release at a URL that fsspec knows (`s3://bucket/release`), built in local folders.
 
 Every process works in its own folder, downloads what others have done and uploads what it has done. Each upload is a
-complete file; results of shards are uploaded after the files that they name, the lock last. A URL cannot be locked: two
-builds of one manifest at the same time do the work twice, and write the same bytes.
+complete file. The result of a shard is uploaded after the files of the shard, and the lock after all other files. A URL
+cannot be locked: two builds of one manifest at the same time do the work twice, and write the same bytes.
 """
 
 import os
@@ -62,8 +62,8 @@ class Remote:
     url: str
 
     def pull(self, folder: Path, below: str = "") -> None:
-        """Download the files at the URL that `folder` lacks or has in another size; with `below`, only files in that
-        folder.
+        """Download the files at the URL that `folder` lacks or has in another size; with `below`, only files in the
+        subfolder with this name.
         """
         for name, size in self.listed(below).items():
             here = folder / name
@@ -122,8 +122,8 @@ class Remote:
                 files.put_file(str(log), f"{root.removesuffix(name)}{name}.{socket.gethostname()}.log")
 
     def listed(self, below: str = "") -> dict[str, int]:
-        """Return the size of each file at the URL, by its path in the release; with `below`, only of files in that
-        folder. Files of unfinished uploads are left out.
+        """Return the size of each file at the URL, by its path in the release; with `below`, only of files in the
+        subfolder with this name. Files of unfinished uploads are left out.
         """
         with self._reported() as (files, root):
             files.invalidate_cache()

@@ -37,7 +37,7 @@ class Share:
     of: int
 
     def pick(self, shards: Sequence[Shard]) -> list[Shard]:
-        """The shards of this share, in their order."""
+        """Return those of `shards` that belong to this share, in the given order."""
         return list(shards[self.number - 1 :: self.of])
 
 

@@ -3,12 +3,12 @@
 Every file is hashed when a build is planned. A shard checks each file that it reads by the stamp of the file: its size,
 its inode, and two times of its last change, one of which only the kernel can set. If the stamp differs from the saved
 one, as it does for a copy on another machine, the hash is compared. The hash is also compared if no stamp was saved,
-because the file had been changed just before (`Hashed.stamp`). If the stamp of a file differs before and after it is
-read, that is an error, whatever the hash is: the file may have been changed in between. If a source has very many
-tables (files that are neither documents nor pictures), these are checked in this way before and after each stage,
-instead of each shard. Sources, finished corpora and errata are also checked before and after a build is planned. Before
-the lock is written, all hashes are compared. Stamps are not enough for this, because a folder on a network may have the
-times of another clock.
+because the file had been changed just before it was hashed (`Hashed.stamp`). If the stamp of a file differs before and
+after it is read, that is an error, whatever the hash is: the file may have been changed in between. If a source has
+very many tables (files that are neither documents nor pictures), these are checked in this way before and after each
+stage, instead of each shard. Sources, finished corpora and errata are also checked before and after a build is planned.
+Before the lock is written, all hashes are compared. Stamps are not enough for this, because a folder on a network may
+have the times of another clock.
 """
 
 import os
@@ -64,7 +64,7 @@ class Compared(IntEnum):
     """When a shard reads the file by its name. This is so for documents, and for the pictures of a source with many
     files."""
     EACH_SHARD = 1
-    """Before and after each shard of the file's dataset: a shard may read the file without saying so."""
+    """Before and after each shard of the file's dataset, because a shard may read the file without saying so."""
     EACH_STAGE = 2
     """Before and after each stage, because its source has too many files to check all of them in each shard."""
 

@@ -1,8 +1,8 @@
 """The audit: counts every example again, from its public record and the headers of its images alone.
 
-Tokens are counted without anything that the build computed; its items are only compared with the prompt. One example is
-in memory at a time. Of the examples before it, only the id and digests of the values that must agree are kept, about a
-hundred bytes an example.
+Tokens are counted without anything that the build computed; the items of the release are only compared with the prompt.
+One example is in memory at a time. Of each earlier example, about a hundred bytes are kept: its id, and digests of the
+values that other examples must agree with.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -39,9 +39,9 @@ class Target:
     """What to audit, as plain values that can be sent to a process."""
 
     paths: tuple[Path, ...]
-    """A release of this engine; or public files of other origin, or folders of them."""
+    """A release of this engine; or public files of other origin, or folders of such files."""
     images: Path | None = None
-    """The folder of the images of public files."""
+    """The folder of the images of public files; None: `mmlb_image` beside `mmlb_data` is used."""
     tokenizer: str | None = None
     """The path or hub id of the tokenizer that the release was counted with; None: the name in the lock is used."""
     variant: str = ""
@@ -120,7 +120,7 @@ def audit(
 
 
 def audit_lock(opened: LoadedRelease) -> list[FileAudit]:
-    """Compare the parts of a lock with each other, and with the rejects unless their file was changed.
+    """Compare the parts of a lock with each other and with the rejects; a changed file of rejects is not compared.
 
     Returns a list with one entry if something differs, and an empty list otherwise.
     """
@@ -141,7 +141,9 @@ def audit_lock(opened: LoadedRelease) -> list[FileAudit]:
 
 
 def _compare(opened: LoadedRelease, found: Mapping[str, FileAudit]) -> frozenset[str] | None:
-    """Compare the files of each dataset; return the images that they show, or None if not all files were read."""
+    """Compare the files of each dataset; return the images that their prompts show, or None if not all files were
+    read.
+    """
     lock, root = opened.lock, opened.root
     facts = [(file, audit.facts) for file in opened.files if (audit := found[file.name]).facts is not None]
     if lock is None or root is None:
@@ -164,7 +166,7 @@ _opened_here = cache(Target.open)
 def _audit_files(
     target: Target, models: tuple[ModelOptions, ...], files: Sequence[PublicFile], workers: int, advance: Advance
 ) -> dict[str, FileAudit]:
-    """Audit the files in other processes, one process for each file; files are started in the given order."""
+    """Audit the files in other processes, each file in one of them; files are started in the given order."""
     found = {}
     names = [file.name for file in files]
     calls = [(target, models, name) for name in names]

@@ -107,7 +107,9 @@ class RecordChecks:
                 yield "a question does not have one example at each placement of the lock", f"{id}: at {said}"
 
     def _varied(self, record: Record, made: Measured) -> Iterator[Problem]:
-        """Yield a problem for a missing answer, and for each value that differs between records of the question."""
+        """Yield a problem if the answer is missing, or if the answer or the needles differ from an earlier record of
+        the question.
+        """
         builder = self._dataset.builder
         key = f"{made.id}" if not builder.spec.is_answer_of_context else f"{made.id} {made.placement}"
         gold = builder.gold(record)
@@ -155,7 +157,7 @@ class RecordChecks:
             yield from ((PLACEMENT, fault) for fault in placement_faults(record, found, hay, is_single=is_single))
 
     def _needles(self, record: Record, items: Sequence[Item], layout: Layout | None) -> list[Found] | None:
-        """Return the needles of a record with their positions; None if these cannot be known.
+        """Return the needles of a record with their positions; None if the positions cannot be known.
 
         Raises:
             ReleaseError: the record has no needle, or one that is not in the prompt.
@@ -173,7 +175,8 @@ class RecordChecks:
     def _drawn_fault(
         self, record: Record, id: str, placement: Permutation, ids: Sequence[str], found: Sequence[Found] | None
     ) -> str:
-        """Return what is wrong with the requested depths of a permutation, one drawn for each needle; empty if nothing.
+        """Return what is wrong with the requested depths of a permutation; empty if nothing is. One is drawn for each
+        needle.
 
         `ids` are the ids of the needles in reading order. Where questions share a context, the draws depend on the
         context's name, which is not in the record. Then only the number of depths is compared.

@@ -142,7 +142,9 @@ def _unrequested(
 
 
 def numbers_of(starts: Sequence[Any], found: Sequence[Found]) -> list[int | None]:
-    """Return for each start the number of its needle in reading order, or None. No needle is used twice."""
+    """Return for each start the number of its needle in reading order; None if no needle starts there. No needle is
+    used twice.
+    """
     left: dict[int, list[int]] = defaultdict(list)
     for number in reversed(range(len(found))):
         left[found[number].start].append(number)

@@ -63,7 +63,7 @@ def contexts(one: Sequence[Mapping[str, object]], other: Sequence[Mapping[str, o
     """Yield the differences between two contexts by units: removed, added, moved, and changed values.
 
     The moved units are the smallest set without which the other units have the same order in both contexts. If nothing
-    else differs, the start tokens of units are compared.
+    else differs, the values of `start` (the tokens before a unit) are compared.
     """
     ours, theirs = ({str(row.get("unit")): row for row in rows} for rows in (one, other))
     both = [unit for unit in ours if unit in theirs]

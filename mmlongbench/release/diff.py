@@ -66,7 +66,7 @@ class ReleaseDifference:
     only_in_a: Mapping[str, Named]
     """Files that only the first release has, by top folder."""
     only_in_b: Mapping[str, Named]
-    """Files that only the second release has."""
+    """Files that only the second release has, by top folder."""
     files: tuple[FileDifference, ...] = ()
     """Files with different bytes, except images."""
     images: Named = Named()
@@ -157,7 +157,9 @@ def _listed(name: str, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> It
 
 
 def _are_same(pair: _Pair) -> bool:
-    """Return whether two files have the same bytes. Only regular files are opened; two others count as the same."""
+    """Return whether two files have the same bytes. Only regular files are opened; if neither is one, they count as
+    the same.
+    """
     if not all(path.is_file() for path in pair):
         return not any(path.is_file() for path in pair)
     sizes = {path.stat().st_size for path in pair}

@@ -156,9 +156,9 @@ class Facts:
     answers: dict[str, bytes] = field(default_factory=dict)
     needles: dict[str, bytes] = field(default_factory=dict)
     balanced: Counter[str] = field(default_factory=Counter)
-    """How often each value of the balanced field occurs."""
+    """How often each value of the field `TaskSpec.balance` occurs."""
     is_by_line: bool = False
-    """Whether all units of some example begin lines, and are so many that it cannot be chance."""
+    """Whether there is an example all units of which begin lines, with so many units that this cannot be chance."""
     astray: str = ""
     """The id of the first example whose units do not begin lines, although its prompt has enough lines; empty if there
     is none."""
@@ -183,7 +183,7 @@ class FileAudit:
     problems: Counter[str] = field(default_factory=Counter)
     """How often each kind of problem was found."""
     first: dict[str, str] = field(default_factory=dict)
-    """Where each kind was first found, in words."""
+    """Where each kind of problem was first found, in words."""
     dataset: str = ""
     """The name of its dataset; empty if it is unknown."""
     tokenizer: str = ""
@@ -194,7 +194,9 @@ class FileAudit:
     """Facts that other files must agree with; None if they are not compared."""
 
     def remark(self, found: Remark, where: str, *, is_ours: bool) -> None:
-        """Count a remark. A fault that a release of this engine promises not to have is a problem, too."""
+        """Count a remark. If the file is of a release of this engine (`is_ours`), a fault that such a release promises
+        not to have (`Remark.is_promised`) is a problem, too.
+        """
         self.remarks.setdefault(found.subject, RemarkTally()).add(found.fault, where)
         if found.fault and found.is_promised and is_ours:
             self.problem(f"{found.subject}: {found.fault}", where)

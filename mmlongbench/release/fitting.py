@@ -46,8 +46,9 @@ class Fit:
 def fit(target: Target, asked: ModelOptions) -> Fit:
     """Find a factor at which every example fits the window, while at a factor larger by 0.01 some example does not.
 
-    The factor is 1 if every example fits unchanged. Trying a factor takes one pass over the release. Sides are rounded
-    down, to at least one pixel. With rules that cut images into tiles, a larger factor may fit again.
+    The factor is 1 if every example fits unchanged. Examples with an image that the model refuses are only counted.
+    Trying a factor takes one pass over the release. Sides are rounded down, to at least one pixel. With rules that cut
+    images into tiles, a larger factor may fit again.
 
     Raises:
         ReleaseError: the model has no window.

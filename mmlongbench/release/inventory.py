@@ -27,8 +27,8 @@ def entries_below(root: Path) -> Iterator[Path]:
 
 
 def names_there(release: Path) -> Iterator[str]:
-    """Yield the paths of all files of a release, except the lock and claims; a link to a folder is followed only if it
-    is `mmlb_data`, `mmlb_image` or `items` itself.
+    """Yield the paths of all files of a release, except the lock and files of claims (`CLAIMS`); a link to a folder is
+    followed only if it is `mmlb_data`, `mmlb_image` or `items` itself.
     """
     for top in release.iterdir():
         is_part = top.name in (DATA, IMAGES, ITEMS)

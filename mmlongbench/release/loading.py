@@ -180,7 +180,9 @@ def _varied(datasets: Iterable[AuditedDataset], variant: str) -> list[AuditedDat
 def _recognised(
     name: str, path: Path, datasets: Iterable[AuditedDataset], sizes: ImageSizes, sha256: str | None = None
 ) -> PublicFile:
-    """Return what a file's name says: dataset, length and format (that of the records or of their bundle)."""
+    """Return the public file with what its name says: dataset, length, format, and whether it is the second file of a
+    task (`TaskSpec.bundle`).
+    """
     for dataset in datasets:
         if found := recognised(dataset.builder, name):
             return PublicFile(name, path, dataset, found.length, found.form, sizes, sha256, found.is_bundle)
@@ -237,7 +239,7 @@ def locked_dataset(data: Mapping[str, Any], tokenizer: str | None) -> AuditedDat
 
 
 def locked_spec(data: Mapping[str, Any], tokenizer: str | None = None) -> tuple[DatasetSpec, Mapping[str, str]]:
-    """Return a dataset of the lock in the form of a manifest, and name and sha256 of its tokenizer.
+    """Return a dataset of the lock in the form of a manifest, and the `name` and the `sha256` of its tokenizer.
 
     Args:
         data: the dataset in the form of the lock.

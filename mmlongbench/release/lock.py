@@ -59,7 +59,7 @@ class QuestionCounts(_Part):
     repaired: _Counts = {}
     """The rows that were repaired when they were read, by kind of repair."""
     noted: _Counts = {}
-    """How many questions have each phrase of `Draft.noted`."""
+    """How many examined rows have each note of `Draft.noted`, also rejected ones."""
 
 
 class CellCounts(_Part):
@@ -86,7 +86,7 @@ class CellCounts(_Part):
 
     @property
     def balances(self) -> dict[str, Any]:
-        """By the name of each balanced field, how many examples have each of its values."""
+        """How many examples have each value of a balanced field, by the name of the field."""
         more = self.model_extra or {}
         return {key.removeprefix("by_"): found for key, found in more.items() if key.startswith("by_")}
 
@@ -116,9 +116,9 @@ class NegativeCounts(_Part):
     """The counts of a dataset's hard negatives."""
 
     rejected: _Counts
-    """The passages that were turned away, by reason."""
+    """How many passages were rejected, by reason."""
     fewest_clean: _Count
-    """The smallest number of passages that remained for any question."""
+    """The smallest number of hard negatives that a query has."""
     sha256: str
     """The SHA-256 of the negatives that were found."""
 

@@ -132,7 +132,7 @@ class Layout:
         later = items[1:] or items
         hits = sum(item["start"] in ruler.line_starts for item in later)
         self.is_surely_by_line = hits == len(later) >= _ENOUGH
-        """Whether so many units begin lines that it cannot be chance."""
+        """Whether all units after the first begin lines, and are so many that this cannot be chance."""
         lines = ruler.lines_between(items[0]["start"], items[-1]["start"])
         self.may_be_by_line = lines >= _BY_LINE * (len(items) - 1)
         """Whether the prompt has enough lines for most units to begin one."""
@@ -148,8 +148,8 @@ class Layout:
         return 0 if self.is_by_line else _MAX_DRIFT * number
 
     def holds(self, number: int, tokens: int, *, is_image: bool) -> bool:
-        """Return whether a place with so many tokens before it is within a unit; for an image, whether the place is
-        within or right after the text of the unit.
+        """Return whether a place is within a unit, given by its number; `tokens` is the number of tokens before the
+        place. With `is_image`, return whether the place is within or right after the text of the unit.
         """
         item = self.items[number]
         within = item["text_tokens"] if is_image else _tokens(item)
@@ -180,7 +180,7 @@ def find_needles(needles: Sequence[Part], layout: Layout) -> list[Found]:
         layout: the layout of the example.
 
     Raises:
-        ReleaseError: one of them is not in the prompt.
+        ReleaseError: a needle is not in the prompt.
 
     """
     ruler, items = layout.ruler, layout.items

@@ -17,7 +17,7 @@ class Row:
 
 
 def table(audits: Iterable[FileAudit], paper: Mapping[str, Sequence[float]]) -> list[Row]:
-    """Return a row for each dataset; those with a `.json` file come first, the others are in the given order.
+    """Return a row for each dataset. Datasets with a `.json` file come first, the others are in the given order.
 
     If a length has both a `.json` file and another file of the same records, only the other file is counted. `paper`
     has the paper's numbers of each dataset, at the standard lengths.

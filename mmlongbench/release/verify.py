@@ -54,7 +54,7 @@ class Verified:
     images: int
     """How many of these files are images."""
     problems: tuple[Problem, ...]
-    """The problems, by file; empty if there are none."""
+    """The problems, sorted by file; empty if there are none."""
     note: str = ""
     """What could not be checked because something is missing on this machine; empty if everything was checked."""
 

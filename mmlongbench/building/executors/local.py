@@ -19,7 +19,8 @@ from mmlongbench.io.process_pool import Processes, WorkerDiedError
 from mmlongbench.io.progress import Progress
 
 PATIENCE = 1.0
-"""Seconds that a build runs in one process before more are started, if the user did not set the number of workers."""
+"""Seconds that a build runs in one process before more processes start, if the user did not set the number of
+workers."""
 
 
 @dataclass(slots=True)

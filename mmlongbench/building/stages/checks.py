@@ -85,7 +85,7 @@ def check_record(dataset: Dataset, example: PackedExample, record: Record, row: 
     """Refuse a record that cannot be released. It must have the row's id and a usable answer, JSON must be able to hold
     it, and its prompt must be the packed one.
 
-    All comparisons use the record as it is read back from the file.
+    Prompt and answer are taken from the record as it is after it was written as JSON and read again.
 
     Raises:
         PluginCallError: the error describes the first fault.
@@ -175,8 +175,8 @@ def check_variants(dataset: Dataset, example: PackedExample, record: Record, row
 def check_file(dataset: Dataset, form: FileFormat, path: Path, records: Iterable[Record], name: str) -> None:
     """Refuse a file in a builder's own format if the prompt of a record cannot be rebuilt from the file.
 
-    It was checked before that each record gives the packed prompt. A file may hold further examples, such as every set
-    of exemplars with every question; these are not compared.
+    `check_record` has already checked that each record gives the packed prompt. A file may hold further examples, such
+    as every set of exemplars with every question; these are not compared.
 
     Args:
         dataset: the dataset.

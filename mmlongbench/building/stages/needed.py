@@ -39,7 +39,7 @@ def needed_images(session: "Session", name: str) -> NeededImages:
         for path, origins in shown.pictures.items():
             for origin in origins:
                 other = pictures.setdefault(path, origin)
-                if by_content:  # all names of one path have the same content
+                if by_content:  # all pictures with one path have the same content
                     pictures[path] = min(origin, other)
                 elif other != origin:
                     raise BuildError(f"two pictures would be {path}: {pictures[path]!r} and {origin!r}; rename one")

@@ -151,7 +151,7 @@ def _refusal(full: Draft, dataset: Dataset, draws: Draws) -> Fault | None:
         DoesNotFitError: the required units are longer than the admission length.
 
     """
-    # without other units, there is no passage that a sentence could be put into
+    # without other units, there is no passage that a needle sentence could be put into
     alone = tuple(replace(unit, between_sentences=False) for unit in full.required)
     draft = replace(
         full, required=alone, take_order=InOrder(()), rendered_as_text=None

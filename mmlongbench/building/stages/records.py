@@ -86,8 +86,8 @@ def pack_block(session: "Session", shard: Shard) -> Iterator[RecordLine]:
 
 
 def _and_shown(lines: Iterator[RecordLine]) -> Iterator[RecordLine]:
-    """Yield the lines, and a last line with all images that they show, so that the images can be read without the other
-    lines.
+    """Yield the lines, and a last line that lists all images that they show, so that the images are known without
+    reading the other lines.
     """
     pages: set[str] = set()
     pictures: dict[str, set[str]] = {}
@@ -183,7 +183,7 @@ def _tried(dataset: Dataset, draft: Draft, length: int) -> list[PackedExample] |
             return _packed(dataset, draft, dataset.sources.draws.at(draft.id), length)
     except DoesNotFitError as error:
         return error
-    except Rejected as error:  # a picture has gone since the questions were chosen
+    except Rejected as error:  # a picture has been removed since the questions were chosen
         return DoesNotFitError(f"{draft.id}: {error.fault}")
 
 
@@ -261,7 +261,7 @@ def _fault(error: DoesNotFitError | Rejected, length: int) -> Fault:
 
 
 def _shown(dataset: Dataset, example: PackedExample) -> dict[str, str]:
-    """Return the names in the source of the pictures of an example, by path in the release."""
+    """Return the name that each picture of an example has in the source, by the path of the picture in the release."""
     if not dataset.sources.has_images:
         return {}
     return {path: name for path in example.prompt.images if (name := dataset.sources.images.origin(path))}

@@ -12,9 +12,9 @@ from mmlongbench.packing.pack import DoesNotFitError, pack
 
 
 def wider(dataset: Dataset, drafts: list[Draft], length: int) -> list[Draft]:
-    """Add as few groups to the drafts as possible so that no context runs out of units, and return these drafts. If
-    contexts run out with any number of groups, return the drafts whose context with the fewest units has the most
-    units. Return an empty list if added groups do not raise this number.
+    """Add as few groups to the drafts as possible so that no context runs out of units, and return these drafts.
+    If contexts run out with any number of groups, drafts are compared by the number of units in their smallest context.
+    Then return the drafts with the largest number, or an empty list if added groups do not raise it.
 
     To try a number of groups, every context is packed again, so the number is found in steps that double and then
     halve.
