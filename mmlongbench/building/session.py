@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class Session:
     """The open parts of a build in one process. Each is opened when it is first needed, and stays open.
 
-    A stage may use only what earlier stages have made. A dataset can be used once its documents and rows are read, its
-    questions once they are chosen, and its needed images once all records are packed.
+    A stage may use only what earlier stages have made. `dataset` can be called after the stages documents and rows,
+    `questions` after the stage questions, and `needed` after the stage records.
     """
 
     def __init__(self, out: Path) -> None:

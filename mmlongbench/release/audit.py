@@ -46,7 +46,7 @@ class Target:
     """The path or hub id of the tokenizer that the release was counted with; None: the name in the lock is used."""
     variant: str = ""
     """Another form of the prompt that builders offer beside the released one, such as `oracle`; its counts are compared
-    with the length, not with the counts that the build recorded."""
+    with the length, not with the counts that the build recorded. Empty: the released form."""
 
     def open(self) -> LoadedRelease:
         """Read the lock, or the names of the files; raises ReleaseError."""

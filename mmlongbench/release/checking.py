@@ -175,8 +175,8 @@ class RecordChecks:
     def _drawn_fault(
         self, record: Record, id: str, placement: Permutation, ids: Sequence[str], found: Sequence[Found] | None
     ) -> str:
-        """Return what is wrong with the requested depths of a permutation; empty if nothing is. One is drawn for each
-        needle.
+        """Return what is wrong with the requested depths of a permutation; empty if nothing is. One
+        depth is drawn for each needle.
 
         `ids` are the ids of the needles in reading order. Where questions share a context, the draws depend on the
         context's name, which is not in the record. Then only the number of depths is compared.

@@ -47,7 +47,7 @@ class QuestionCounts(_Part):
     read: _Count
     """The rows of the source."""
     kept: _Count
-    """The questions that are in the release."""
+    """The questions that were chosen."""
     not_sampled: _Count
     """The rows that the sample leaves out."""
     not_selected: _Count = 0
@@ -57,7 +57,7 @@ class QuestionCounts(_Part):
     skipped: _Counts = {}
     """The rows that the benchmark itself leaves out, by reason."""
     repaired: _Counts = {}
-    """The rows that were repaired when they were read, by kind of repair."""
+    """The kept rows that were repaired when they were read, by kind of repair."""
     noted: _Counts = {}
     """How many examined rows have each note of `Draft.noted`, also rejected ones."""
 

@@ -91,7 +91,7 @@ class Ruler:
         return self._text_before(self._images[number]) + self._costs[number]
 
     def lines_between(self, first: int, last: int) -> int:
-        """Return how many lines begin after more than `first` and at most `last` tokens."""
+        """Return how many lines have more than `first` and at most `last` tokens before them."""
         return bisect_right(self._lines, last) - bisect_right(self._lines, first)
 
     def line_of(self, tokens: int) -> int:
@@ -148,8 +148,8 @@ class Layout:
         return 0 if self.is_by_line else _MAX_DRIFT * number
 
     def holds(self, number: int, tokens: int, *, is_image: bool) -> bool:
-        """Return whether a place is within a unit, given by its number; `tokens` is the number of tokens before the
-        place. With `is_image`, return whether the place is within or right after the text of the unit.
+        """Return whether a place is within the unit number `number`; `tokens` is the number of tokens before the place.
+        With `is_image`, return whether the place is within or right after the text of the unit.
         """
         item = self.items[number]
         within = item["text_tokens"] if is_image else _tokens(item)
