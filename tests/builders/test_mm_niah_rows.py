@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 import mmlongbench.task as mt
 from builders.mm_niah import MMNIAHRows
 from builders.mm_niah.annotations import asked_by, asked_by_refused, own_page, read_annotation
+from builders.mm_niah.checks import check_row
 from builders.mm_niah.fields import find_sentences
-from builders.mm_niah.rows import HaystackQuestion
+from builders.mm_niah.rows import HaystackQuestion, HiddenNeedle
 
 STAR = "\u2605"
 
@@ -413,3 +414,52 @@ def test_asked_pictures_are_those_of_all_rows_also_of_refused_ones(tmp_path: Pat
     expected |= {f"abnormal_pic_val/{thing}.jpg" for thing in ("owl", "drum", "kite", "bus")}
     expected |= {f"reasoning/val_Jigsaw_9_image_{n}.jpeg" for n in (1, 2, 3)}
     assert set(found) == expected | {"reasoning/f1.jpeg", "reasoning/f2.jpeg"}
+
+
+CHECKED: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
+    ("pictures-in-the-question", "retrieval", "text", {"shown": ("a.png",)}),
+    ("markers-and-images", "retrieval", "text", {"question": "Who is <image>?"}),
+    ("counts-and-needles", "counting", "text", {"counts": (1, 2)}),
+    ("empty-answer", "retrieval", "text", {"answers": ("?!",)}),
+    ("no-needles", "retrieval", "text", {"needles": ()}),
+    ("needles-of-another-kind", "retrieval", "text", {"needles": (HiddenNeedle(id="n", image="a.png"),)}),
+    (
+        "needle-twice",
+        "retrieval",
+        "text",
+        {"needles": (HiddenNeedle(id="n", text="It rained."), HiddenNeedle(id="m", text="it rained"))},
+    ),
+    ("needle-with-marker", "retrieval", "text", {"needles": (HiddenNeedle(id="n", text="It\nrained."),)}),
+    ("needle-with-marker", "retrieval", "text", {"needles": (HiddenNeedle(id="n", text="It rained on <image>."),)}),
+    ("empty-needle", "retrieval", "text", {"needles": (HiddenNeedle(id="n", text="?!"),)}),
+    ("text-options", "retrieval", "image", {"needles": (HiddenNeedle(id="n", image="a.png"),)}),
+    (
+        "identical-choices",
+        "retrieval",
+        "image",
+        {"needles": (HiddenNeedle(id="n", image="a.png"),), "choices": ("b", "b")},
+    ),
+    (
+        "answer-out-of-range",
+        "retrieval",
+        "image",
+        {"needles": (HiddenNeedle(id="n", image="a.png"),), "choices": ("b", "c"), "right": 2},
+    ),
+)
+"""Rows of a stranger's reader that the builder refuses: reason, task, kind of needle, fields."""
+
+
+@pytest.mark.parametrize(("reason", "task", "kind", "fields"), CHECKED)
+def test_a_row_of_any_reader_is_checked_by_the_builder(
+    reason: str, task: str, kind: str, fields: dict[str, Any]
+) -> None:
+    good = {
+        "id": "mm-niah-1",
+        "question": "What fell?",
+        "answers": ("rain",),
+        "needles": (HiddenNeedle(id="n", text="It rained."),),
+    }
+    check_row(HaystackQuestion.model_validate(good), "retrieval", "text")
+    with pytest.raises(mt.Rejected) as refused:
+        check_row(HaystackQuestion.model_validate({**good, **fields}), task, kind)
+    assert refused.value.fault.reason == reason
