@@ -20,7 +20,7 @@ import numpy as np
 from rapidfuzz.distance import Levenshtein
 
 import mmlongbench.task as mt
-from builders.docvqa.answers import Answer, normalise
+from builders.docvqa.rows import Answer, normalise
 from mmlongbench.metrics.smudge import SMuDGE
 from mmlongbench.metrics.smudge.paths import Paths
 from mmlongbench.metrics.smudge.reading import Reading

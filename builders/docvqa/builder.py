@@ -15,13 +15,12 @@ from typing import ClassVar
 import mmlongbench.task as mt
 from builders.common import pages as page_units
 from builders.common.pages import text_unit, with_text
-from builders.docvqa.answers import count_words
 from builders.docvqa.contexts import Padding, choose_anchor, evidence_keys, pages_asked, span_of
 from builders.docvqa.evidence import evidence_of
 from builders.docvqa.facets import METRICS, facets_of
 from builders.docvqa.options import DocVQAOptions
 from builders.docvqa.paths import NAMES_PAGE, evidence_positions, page_index, runs_between
-from builders.docvqa.rows import DocumentQuestion
+from builders.docvqa.rows import DocumentQuestion, count_words
 from builders.docvqa.suspects import find_suspects
 from builders.docvqa.texts import text_fields
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 import mmlongbench.task as mt
-from builders.docvqa.answers import NOT_ANSWERABLE
 from builders.docvqa.paths import evidence_positions
+from builders.docvqa.rows import NOT_ANSWERABLE
 
 METRICS = (
     "mmlongbench-doc",

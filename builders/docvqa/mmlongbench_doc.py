@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from builders.docvqa.answers import literal_list
-from builders.docvqa.rows import DocumentQuestion, clean, strings_of, texts_in
+from builders.docvqa.rows import DocumentQuestion, clean, literal_list, strings_of, texts_in
 from mmlongbench.task import (
     Fault,
     Pages,

@@ -15,8 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from builders.docvqa.answers import format_of
-from builders.docvqa.rows import DocumentQuestion, clean, strings_of
+from builders.docvqa.rows import DocumentQuestion, clean, format_of, strings_of
 from mmlongbench.task import (
     Fault,
     Pages,

@@ -10,8 +10,7 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
-from builders.docvqa.answers import format_of
-from builders.docvqa.rows import DocumentQuestion, clean, strings_of
+from builders.docvqa.rows import DocumentQuestion, clean, format_of, strings_of
 from mmlongbench.task import (
     Fault,
     PageImages,

@@ -10,12 +10,12 @@ import yaml
 
 from mmlongbench.building.build_dir import BuildDir
 from mmlongbench.building.build_plan import DatasetPlan, plan_datasets
+from mmlongbench.building.stages.rows import cleaned, raw_rows
 from mmlongbench.documents.page_store import sizes_of, texts_of
 from mmlongbench.errors import ManifestError, SourceError
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.calling import calling
 from mmlongbench.manifest.model import Manifest
-from mmlongbench.manifest.reading import cleaned, raw_rows
 from mmlongbench.manifest.registry import reader_type
 from mmlongbench.manifest.resolve import bind_builder
 from mmlongbench.task.builder import ExaminingBuilder

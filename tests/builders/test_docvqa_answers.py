@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders.docvqa.answers import NOT_ANSWERABLE, Answer, AnswerFormat, count_words, literal_list, normalise
+from builders.docvqa.rows import NOT_ANSWERABLE, Answer, AnswerFormat, count_words, literal_list, normalise
 from mmlongbench.task import Fault
 
 DECLARED = ["Int", "Integer", "Float", "Str", "String", "List", "None"]

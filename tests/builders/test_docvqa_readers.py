@@ -11,16 +11,15 @@ from rows import cleaned_row
 
 import mmlongbench.task as mt
 from builders.docvqa import LongDocURL, OwnDocuments, SlideVQA
-from builders.docvqa.answers import format_of, normalise
-from builders.docvqa.rows import DocumentQuestion
+from builders.docvqa.rows import DocumentQuestion, format_of, normalise
 from builders.samples.docvqa.others import draw_longdocurl, draw_own_documents, draw_slidevqa
 from mmlongbench.building.build import build
 from mmlongbench.building.executors.local import LocalExecutor
+from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.errors import ManifestError, MMLongBenchError
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K
 from mmlongbench.manifest.model import DatasetSpec, Manifest
-from mmlongbench.manifest.reading import read_rows
 
 pytestmark = pytest.mark.slow
 

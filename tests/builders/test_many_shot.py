@@ -17,11 +17,11 @@ from builders.samples.many_shot.shapes import CLASSES, draw_shape
 from builders.samples.many_shot.sources import draw_folders
 from mmlongbench.building.build import build
 from mmlongbench.building.executors.local import LocalExecutor
+from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.documents.pixels import is_like_any, likeness
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K
 from mmlongbench.manifest.model import DatasetSpec, Manifest
-from mmlongbench.manifest.reading import read_rows
 from mmlongbench.release.audit import audit_release
 
 pytestmark = pytest.mark.slow

@@ -16,9 +16,9 @@ from builders.mm_niah.haystack import Haystack
 from builders.mm_niah.pages import picture_file
 from mmlongbench.building.build import build
 from mmlongbench.building.executors.local import LocalExecutor
+from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.model import Manifest
-from mmlongbench.manifest.reading import read_rows
 
 pytestmark = pytest.mark.slow
 

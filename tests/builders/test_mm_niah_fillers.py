@@ -17,10 +17,10 @@ from builders.samples.mm_niah.sources import draw_hidden_pictures
 from builders.samples.mm_niah.upstream import FILES, STAR, draw_upstream
 from mmlongbench.building.build import build
 from mmlongbench.building.executors.local import LocalExecutor
+from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.documents.pictures import Pictures
 from mmlongbench.io.progress import Progress
 from mmlongbench.manifest.model import Manifest
-from mmlongbench.manifest.reading import read_rows
 
 pytestmark = pytest.mark.slow
 

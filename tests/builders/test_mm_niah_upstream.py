@@ -27,11 +27,11 @@ from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.building.finish import finish
 from mmlongbench.building.session import Session
 from mmlongbench.building.stages.records import finished_record, pack_row
+from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.errors import StrictStop
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K
 from mmlongbench.manifest.model import Manifest
-from mmlongbench.manifest.reading import read_rows
 from mmlongbench.task.rows import Row
 
 pytestmark = pytest.mark.slow

@@ -13,7 +13,7 @@ import pytest
 from builders.docvqa import MMLongBenchDoc
 from builders.docvqa.mmlongbench_doc import FIELDS
 from builders.docvqa.rows import DocumentQuestion
-from mmlongbench.manifest.reading import read_rows
+from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.task import Document, Documents, Fault, Rejected, RowFault, SourceError
 
 REAL = Path(__file__).parents[2].parent / "shared/real/mmlongbench-doc"

@@ -33,12 +33,12 @@ from builders.summarization.rows import Kind, Section, Summarised
 from builders.summarization.templates import INSTRUCTIONS
 from mmlongbench.building.build import build
 from mmlongbench.building.executors.local import LocalExecutor
+from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.documents.pdf import ocr_version
 from mmlongbench.documents.pdf_reader import end_readers
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K
 from mmlongbench.manifest.model import DatasetSpec, Manifest
-from mmlongbench.manifest.reading import read_rows
 from mmlongbench.release.audit import audit_release
 
 pytestmark = pytest.mark.slow

@@ -14,9 +14,9 @@ from PIL import Image
 from builders.samples.visual_haystacks import draw_several, draw_single
 from builders.visual_haystacks import Photographs, VisualHaystack, VisualHaystacks
 from builders.visual_haystacks.rows import PhotographQuestion
+from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.documents.pictures import Pictures
 from mmlongbench.lengths import K, TokenBudget
-from mmlongbench.manifest.reading import read_rows
 from mmlongbench.packing.pack import examples
 from mmlongbench.packing.pricing import Pricer
 from mmlongbench.task import Draws, Images, PackedExample, Rejected, Sources

@@ -9,7 +9,7 @@ import pytest
 
 from builders.visual_haystacks import Photographs, VisualHaystacks
 from builders.visual_haystacks.rows import PhotographQuestion
-from mmlongbench.manifest.reading import read_rows
+from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.task import Fault, RowFault, SourceError
 
 ASKED = "For the image with a truck, is there a dog?"

@@ -12,7 +12,7 @@ from tiny import command, rejects
 from builders.samples.vrag.sources import draw_viquae
 from builders.vrag import InfoSeek, ViQuAE
 from builders.vrag.rows import EntityQuestion
-from mmlongbench.manifest.reading import read_rows
+from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.task import Fault, RowFault, SourceError
 
 ASKED = {

@@ -23,13 +23,13 @@ from mmlongbench.building.dataset import Dataset
 from mmlongbench.building.executors.local import LocalExecutor
 from mmlongbench.building.finish import finish
 from mmlongbench.building.stages.records import finished_record, pack_contexts, pack_row
+from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.corpus.retrieval.text import contains
 from mmlongbench.io.atomic import sha256_of
 from mmlongbench.io.progress import Progress
 from mmlongbench.lengths import K
 from mmlongbench.manifest.builtin_manifests import find_manifest
 from mmlongbench.manifest.model import Manifest, load_manifest, narrowed
-from mmlongbench.manifest.reading import read_rows
 from mmlongbench.manifest.registry import installed, metric_type, sample_function
 from mmlongbench.packing.pack import NothingAskedError, PackedExample
 from mmlongbench.release.audit import audit_release

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from mutated import refusal_or_none
 
+from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.corpus.sources import find_source
 from mmlongbench.errors import Fault, ReleaseError, SourceError
 from mmlongbench.io.folders import pdfs_by_name
 from mmlongbench.io.json_lines import json_lines, load_json
 from mmlongbench.io.safe_read import bounded_lines
-from mmlongbench.manifest.reading import read_rows
 from mmlongbench.manifest.registry import installed, reader_type
 from mmlongbench.task.formats import JSON_LINES
 from mmlongbench.task.reader import Reader

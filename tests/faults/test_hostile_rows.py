@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from builders.docvqa.answers import literal_list
+from builders.docvqa.rows import literal_list
 from builders.mm_niah.own_pages import _PICTURE
 from builders.visual_haystacks.fields import asked_objects
 from builders.vrag.viquae import named_apart
+from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.errors import Fault, SourceError
-from mmlongbench.manifest.reading import read_rows
 from mmlongbench.manifest.registry import reader_type
 from mmlongbench.task.rows import RowFault
 

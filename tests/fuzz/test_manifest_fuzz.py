@@ -12,11 +12,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from mutated import CHUNKS, TEXTS, changed_bytes, changed_value, fuzzing, hostile_values, refusal_or_none
 
+from mmlongbench.building.stages.rows import cleaned, raw_rows, read_rows
 from mmlongbench.errors import Fault
 from mmlongbench.manifest.builtin_manifests import installed_manifests
 from mmlongbench.manifest.errata import Erratum, load_errata
 from mmlongbench.manifest.model import DatasetSpec, load_manifest, narrowed
-from mmlongbench.manifest.reading import cleaned, raw_rows, read_rows
 from mmlongbench.manifest.registry import installed, reader_type, sample_function
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import RawRow, Row, RowFault, SourcePaths

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mutated import TEXTS, changed_file, fuzzing, refusal_or_none
 
+from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.documents.limits import Limits
 from mmlongbench.documents.page_images import PageImages
 from mmlongbench.documents.page_store import Pages, keys_of, sizes_of, texts_of
 from mmlongbench.documents.pictures import Pictures
 from mmlongbench.errors import Fault, Rejected
-from mmlongbench.manifest.reading import read_rows
 from mmlongbench.manifest.registry import installed, reader_type, sample_function
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import Row, RowFault

@@ -10,10 +10,10 @@ import pytest
 import yaml
 from tiny import command, draw_source, write_manifest
 
+from mmlongbench.building.stages.rows import raw_rows, read_rows
 from mmlongbench.errors import Fault
 from mmlongbench.manifest.calling import PluginCallError
 from mmlongbench.manifest.errata import Erratum, load_errata
-from mmlongbench.manifest.reading import raw_rows, read_rows
 from mmlongbench.manifest.registry import installed, reader_type, sample_function
 from mmlongbench.task.reader import Reader
 from mmlongbench.task.rows import RawRow, Row, RowFault, SourcePaths

@@ -1,7 +1,11 @@
-"""The rows stage: reads, corrects and cleans every row of a source, or says what is wrong with it."""
+"""The rows stage: reads a source row by row, or says what is wrong with a row.
+
+The reader yields a raw row, an erratum may correct it, and the reader makes the row.
+"""
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from pydantic import ValidationError
 
@@ -9,13 +13,13 @@ from mmlongbench.building.build_dir import Shard, rows_shard
 from mmlongbench.building.lines import ReadRow, Reject, RowLine
 from mmlongbench.building.rejects import reject_row
 from mmlongbench.building.session import Session
-from mmlongbench.errors import DraftError, Fault
-from mmlongbench.manifest.calling import calling
-from mmlongbench.manifest.errata import load_errata
-from mmlongbench.manifest.reading import read_rows
+from mmlongbench.errors import DraftError, Fault, Rejected, SourceError
+from mmlongbench.manifest.calling import broken, calling
+from mmlongbench.manifest.errata import REPAIR, Errata, Erratum, corrected, load_errata
 from mmlongbench.manifest.registry import reader_type
 from mmlongbench.task.formats import to_json
-from mmlongbench.task.rows import Row, RowFault
+from mmlongbench.task.reader import Reader
+from mmlongbench.task.rows import RawRow, Row, RowFault, SourcePaths, placed
 
 
 def row_shards(session: Session, name: str) -> list[Shard]:
@@ -65,3 +69,85 @@ def _lost(row: Row, fields: Mapping[str, object]) -> str:
         if before != after:
             return f"field {name!r} was {before!r:.60} and is {after!r:.60}"
     return ""
+
+
+def read_rows(
+    reader: Reader[Row], sources: SourcePaths, errata: Errata | None = None, name: str = ""
+) -> Iterator[Row | RowFault]:
+    """Yield every row of a source, corrected and cleaned, or what is wrong with it.
+
+    Args:
+        reader: reads the source.
+        sources: the files and folders of the source, by the reader's names.
+        errata: the corrections, by the id of a row.
+        name: the reader's name in the manifest, for errors of the reader itself.
+
+    Raises:
+        SourceError: the source cannot be read, or an erratum is about a row that the source does not have.
+        PluginCallError: the reader fails, or gives something else than rows and faults.
+
+    """
+    left = dict(errata or {})
+    for raw in raw_rows(reader, sources, name):
+        yield _row(reader, sources, raw, left.pop(raw.id, None), name)
+    if left:
+        expected = "ids of rows of the source"
+        raise SourceError(Fault("erratum-without-row", expected, ", ".join(sorted(left)[:5]), todo="take it out"))
+
+
+def raw_rows(reader: Reader[Row], sources: SourcePaths, name: str = "") -> Iterator[RawRow | RowFault]:
+    """Yield every row of a source without corrections.
+
+    Raises:
+        PluginCallError: the reader fails, or yields something else than raw rows and faults.
+
+    """
+    with calling("reader", name, "raw_rows()"):
+        for number, found in enumerate(reader.raw_rows(sources), 1):
+            if not isinstance(found, RawRow | RowFault):
+                fault = f"item {number} is a {type(found).__name__}, expected RawRow or RowFault"
+                raise broken("reader", name, "raw_rows()", fault)
+            yield found
+
+
+def cleaned(reader: Reader[Row], sources: SourcePaths, raw: RawRow, name: str = "") -> Row | RowFault:
+    """Return the row or fault that the reader makes of a raw row, with the raw row's position.
+
+    Raises:
+        PluginCallError: the reader fails, or returns neither a fault nor a row of its type with the raw row's id.
+
+    """
+    at = ", ".join(part for part in (raw.file, raw.place) if part)
+    about = f"row {raw.id!r}{f' ({at})' if at else ''}"
+    with calling("reader", name, "row()", about=about):
+        try:
+            found = reader.row(raw, sources)
+        except Rejected as refused:
+            found = refused.fault
+    if type(found) is not reader.row_type and not isinstance(found, Fault):
+        fault = f"returned a {type(found).__name__}, expected {reader.row_type.__name__} (`row_type`) or Fault"
+        raise broken("reader", name, "row()", fault, about=about)
+    if isinstance(found, Row) and found.id != raw.id:
+        raise broken("reader", name, "row()", f"the row's id must be the raw row's, found {found.id!r}", about=about)
+    return placed(found, raw)
+
+
+def _row(
+    reader: Reader[Row], sources: SourcePaths, raw: RawRow | RowFault, erratum: Erratum | None, name: str
+) -> Row | RowFault:
+    """Return one row, corrected by its erratum and cleaned, or what is wrong with it."""
+    if erratum and erratum.drop:
+        fault = Fault("dropped-by-errata", "a row that can be asked", erratum.source)
+        if isinstance(raw, RawRow):
+            return placed(fault, raw)
+        return RowFault(raw.id, replace(fault, file=raw.fault.file, place=raw.fault.place))
+    if isinstance(raw, RowFault):
+        return raw
+    if erratum is None:
+        return cleaned(reader, sources, raw, name)
+    fields = corrected(raw.fields, erratum)
+    if isinstance(fields, Fault):
+        return placed(fields, raw)
+    row = cleaned(reader, sources, replace(raw, fields=fields), name)
+    is_other = any(fields[field] != raw.fields[field] for field in erratum.set)
+    return row.model_copy(update={"repairs": (*row.repairs, REPAIR)}) if isinstance(row, Row) and is_other else row

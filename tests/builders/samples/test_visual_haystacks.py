@@ -11,9 +11,9 @@ from builders.samples.visual_haystacks import draw_several, draw_single
 from builders.visual_haystacks import Photographs, VisualHaystacks
 from builders.visual_haystacks.fields import asked_objects
 from builders.visual_haystacks.rows import PhotographQuestion
+from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.documents.pixels import header_size
 from mmlongbench.io.atomic import sha256_of
-from mmlongbench.manifest.reading import read_rows
 
 pytestmark = pytest.mark.slow
 

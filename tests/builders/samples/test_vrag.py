@@ -22,12 +22,12 @@ from builders.samples.vrag.sources import (
     viquae_question,
 )
 from builders.samples.vrag.world import read_encyclopedia
+from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.corpus.articles import Article as KiltArticle
 from mmlongbench.corpus.cutting import Cut, cut
 from mmlongbench.corpus.retrieval.negatives import Facts, negatives, unfilterable_answer
 from mmlongbench.corpus.retrieval.text import contains
 from mmlongbench.corpus.rows import article_of
-from mmlongbench.manifest.reading import read_rows
 from mmlongbench.task import Row
 
 pytestmark = pytest.mark.slow

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from builders.samples.vrag.sources import draw_infoseek
 from builders.vrag.infoseek import InfoSeek
 from builders.vrag.rows import EntityQuestion
+from mmlongbench.building.stages.rows import read_rows
 from mmlongbench.corpus import Corpus, build_corpus
 from mmlongbench.corpus.retrieval.negatives import Facts, negatives
 from mmlongbench.corpus.sources import find_source
-from mmlongbench.manifest.reading import read_rows
 
 pytestmark = pytest.mark.slow
 
