@@ -194,13 +194,13 @@ def score(
     quiet: bool,
     **further: Unpack[_Further],
 ) -> None:
-    """Score PREDICTIONS of a model for RELEASE, a folder of this engine, or public files of other origin.
+    """Score the PREDICTIONS of a model. RELEASE is a release of this engine, or public files that others made.
 
     PREDICTIONS are lines of JSON {"file", "id", "depth" or "permutation", "prediction"}, output files of the public
     code's eval.py, or folders of these. Predictions that do not fit are counted by reason; examples without a
     prediction score 0. For an example that the model cannot take, write "skipped": "context-length" (or image-limit,
-    request-size) instead of the prediction: it has no score, and its cell is N/A. Exits with 1 if a prediction does not
-    fit, is missing, or could not be scored.
+    request-size) instead of the prediction: the example gets no score, and the mean of its dataset at this length is
+    N/A. Exits with 1 if a prediction does not fit, is missing, or could not be scored.
     """
     from mmlongbench.cli.score_tables import show_scores
     from mmlongbench.io.progress import Progress

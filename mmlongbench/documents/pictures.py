@@ -120,8 +120,8 @@ class Pictures:
 
         With `longest`, a picture with a longer side is shrunk until its long side has this number of pixels. With
         `by_content`, the name of a picture in the release is a hash of the picture's bytes, so that the name does not
-        reveal an answer and equal pictures are released once. Files are read in the context that `reading` returns,
-        which may refuse them.
+        reveal an answer and equal pictures are released once. Every file is read inside the context manager
+        that `reading` returns; in a build, this raises an error if the file has changed since it was fingerprinted.
         """
         self._folder = folder
         self._find = find

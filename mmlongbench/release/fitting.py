@@ -18,7 +18,7 @@ STEPS = 100
 
 @dataclass(frozen=True, slots=True)
 class Costliest:
-    """The costliest example at one size of images."""
+    """What one pass finds with all images scaled by one factor: the example with the most tokens, and two counts."""
 
     tokens: int
     """Its tokens, with its reserve."""

@@ -107,7 +107,7 @@ class NegativeFilter:
         return None
 
     def _numbers(self, passage: Passage) -> frozenset[float]:
-        """Return the numbers of a passage; an empty set if no number answers the question."""
+        """Return the numbers of a passage; none are read if no answer of the question is a number or a range."""
         if self._within is None and not self._values:
             return frozenset()
         return _numbers_in(passage.title) | _numbers_in(passage.text)
