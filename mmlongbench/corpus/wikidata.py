@@ -1,4 +1,4 @@
-"""Wikidata ids (`Q42`), the second key of articles: finds the id in a row, and its number."""
+"""Finds the number of a Wikidata id (42 of `Q42`), in a row or in the id itself. It is the second key of articles."""
 
 import re
 from collections.abc import Mapping

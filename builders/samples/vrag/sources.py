@@ -24,8 +24,8 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "ship": ("the {0}",),
     "person": ("{1}",),
 }
-"""Patterns of other names for a word, by the name of the word's list in `words.yaml`. {0} stands for the word, and {1}
-for the last part of the word."""
+"""The aliases of an answer, as patterns. A key is the list in `words.yaml` that the answer is drawn from. {0} stands
+for the answer, and {1} for its last word."""
 COMMONS = {
     "Gull Stack Lighthouse": '512px-"The_Old_Grey"_at_Gull_Stack.jpg',
     "Merrin lute": "512px-Luth à dos rond, été au musée.jpg",

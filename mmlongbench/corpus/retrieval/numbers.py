@@ -44,7 +44,7 @@ _YEARS = re.compile(r"(?<!\d)(\d\d)(\d\d)\s?[/–—-]\s?(\d\d)(?![\d/-])")
 _LINKS = frozenset({"and", "or", "to"})
 _SKIPPED = frozenset({"a", "an"})
 _FIRST = {"half", *SMALL, *_SKIPPED}
-"""Words with which a number in words can begin. `million` is not among them, because it may follow 1.2."""
+"""The words that can begin a spelled number. `million` cannot: in `1.2 million` it belongs to the digits."""
 _VOCABULARY = {"half", *SMALL, *FACTORS, *_LINKS, *_SKIPPED}
 _LONGEST = 100
 """Numbers of up to this many characters are kept exactly."""

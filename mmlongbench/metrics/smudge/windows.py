@@ -97,7 +97,10 @@ def _batches(ranges: list[range]) -> Iterator[Integers]:
 
 
 def needle_bits(needle: str, alphabet: npt.NDArray[np.uint32]) -> Bits:
-    """Return, for each machine word and letter of the alphabet, the positions of the letter in the needle as bits."""
+    """Return a row for each 64 letters of the needle, with a number for each letter of the alphabet.
+
+    Bit i of the number is 1 if the needle has the letter at place i of these 64.
+    """
     codes = np.frombuffer(needle.encode("utf-32-le", "surrogatepass"), np.uint32)
     table = np.zeros((-(-len(codes) // _BITS), len(alphabet)), np.uint64)
     at = np.minimum(np.searchsorted(alphabet, codes), len(alphabet) - 1)
