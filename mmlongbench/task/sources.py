@@ -197,7 +197,7 @@ class Images:
         return self._likenesses[picture.path]
 
     def origin(self, path: str) -> str | None:
-        """Return the name that a picture of the release has in the source, by its path in the release; None for a page."""
+        """Return the name in the source of a picture of the release, given its path there; None for a page."""
         return self.pictures.origins.get(path)
 
     def decode(self, path: str) -> None:
