@@ -148,8 +148,8 @@ def build(
     from mmlongbench.manifest.chosen import chosen_manifest
 
     _at_least_1("workers", workers, ManifestError)
-    if not str(out).strip():
-        raise ManifestError("out: expected a folder or a URL, found an empty text")
+    if isinstance(out, Path) or not out.strip():
+        _path(out, "out", ManifestError)
     loaded = chosen_manifest(manifest, overrides, lengths, limit)
     chosen = executor or LocalExecutor(workers, Progress(progress))
     with placed(str(out), chosen) as (folder, spread):
@@ -267,12 +267,11 @@ def audit(
     if not listed:
         raise ReleaseError("no release or public file is given")
     folder = _path(images, "images", ReleaseError)
-    file = _path(tokenizer, "tokenizer", ReleaseError)
-    for each in (text_tokenizers or {}).values():
-        _path(each, "text tokenizer", ReleaseError)
+    _path(tokenizer, "tokenizer", ReleaseError)
+    _paths(tuple((text_tokenizers or {}).values()), "text tokenizer", ReleaseError)
     names = models if isinstance(models, str) else ",".join(models)
     asked = ask(names, _pairs(windows), _pairs(text_tokenizers))
-    target = Target(listed, folder, str(file) if file else None, variant)
+    target = Target(listed, folder, str(tokenizer) if tokenizer else None, variant)
     found = run(target, Progress(progress), workers, asked)
     if not found:
         raise ReleaseError(f"{', '.join(map(str, listed))}: no public file is there")
@@ -319,9 +318,12 @@ def diff(a: str | Path, b: str | Path, *, limit: int = 5, progress: bool | None 
         ReleaseError: one of them is not a release.
 
     """
+    from mmlongbench.errors import ReleaseError
     from mmlongbench.io.progress import Progress
     from mmlongbench.release.diff import diff as run
 
+    if type(limit) is not int or limit < 0:
+        raise ReleaseError(f"limit {limit!r}: expected a whole number, at least 0")
     return run(_release(a), _release(b), Progress(progress), limit)
 
 
@@ -372,7 +374,7 @@ def score(
     from mmlongbench.scoring.score_model import score_paths
     from mmlongbench.task.metric import Settings
 
-    file = _path(tokenizer, "tokenizer", ScoringError)
+    _path(tokenizer, "tokenizer", ScoringError)
     return score_paths(
         _release(release),
         _paths(predictions, "predictions", ScoringError),
@@ -384,7 +386,7 @@ def score(
         is_partial=partial,
         keeps_reasoning=keep_reasoning,
         images=_path(images, "images", ScoringError),
-        tokenizer=str(file) if file else None,
+        tokenizer=str(tokenizer) if tokenizer else None,
     )
 
 
@@ -396,21 +398,16 @@ def _release(path: str | Path) -> Path:
 
 
 def _paths(paths: str | Path | Sequence[str | Path], what: str, error: "type[MMLongBenchError]") -> tuple[Path, ...]:
+    from mmlongbench.io.urls import local_path
+
     listed = (paths,) if isinstance(paths, str | Path) else tuple(paths)
-    found = (_path(path, what, error) for path in listed)
-    return tuple(path for path in found if path)
+    return tuple(local_path(path, what, error) for path in listed)
 
 
 def _path(path: str | Path | None, what: str, error: "type[MMLongBenchError]") -> Path | None:
-    """Return a path of this machine; refuse a URL and an empty text."""
-    from mmlongbench.io.urls import refuse_url
+    from mmlongbench.io.urls import local_path
 
-    if path is None:
-        return None
-    refuse_url(path, what, error)
-    if not str(path).strip():
-        raise error(f"{what}: expected a path, found an empty text")
-    return Path(path)
+    return None if path is None else local_path(path, what, error)
 
 
 def _at_least_1(name: str, value: object, error: "type[MMLongBenchError]") -> None:

@@ -195,6 +195,9 @@ def test_a_url_is_refused_without_being_repeated(folder: Path, url: Any) -> None
         lambda: mm.score(folder, folder, tokenizer=url),
         lambda: mm.score(folder, folder, out=url),
         lambda: mm.Settings(documents=url),
+        lambda: mm.Settings(judge_prompts=url),
+        lambda: mm.Judge("http://x/v1", ("m",), cache=url),
+        lambda: mm.build("vh_single", Path(url), **SMALL),
     )
     for call in calls:
         with pytest.raises(mm.MMLongBenchError, match=r"found a URL \(s3://…\); download it first$") as found:
@@ -202,19 +205,54 @@ def test_a_url_is_refused_without_being_repeated(folder: Path, url: Any) -> None
         assert "secret" not in str(found.value)
 
 
-def test_a_path_may_have_a_colon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_may_have_a_colon(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert isinstance(
-        load_manifest(find_manifest("vh_single"), {"source.questions": "run:/q"}).datasets[0].source, dict
-    )
-    with pytest.raises(mm.ReleaseError, match=r"run:/x: no build\.lock\.json"):
-        mm.open_release("run:/x")
+    built = mm.build("vh_single", "run:/rel", **SMALL)
+    assert mm.open_release(built.out).datasets == ("vh_single",)
+    Path("run:/p.jsonl").write_text('{"file": "x", "id": "1", "prediction": "Yes"}\n', "utf-8")
+    assert mm.score("run:/rel", Path("run:/p.jsonl")).cells
+    assert mm.diff("run:/rel", folder).is_same
+    for path in ("run:/rel", Path("run:/rel")):
+        (dataset,) = load_manifest(find_manifest("vh_single"), {"source.images": path}).datasets
+        assert isinstance(dataset.source, dict)
+        assert dataset.source["images"] == tmp_path / "run:/rel"
+
+
+def test_a_url_in_a_manifest_is_refused_without_being_repeated(tmp_path: Path) -> None:
+    url = "s3://user:secret@bucket/x"
+    for given in (
+        {"source": url},
+        {"source": {"questions": [url]}},
+        {"corpus": [url]},
+        {"counter": {"tokenizer": url}},
+    ):
+        dataset = {"name": "a", "builder": "visual_haystack", "reader": "photographs", "source": "sample", **given}
+        (tmp_path / "own.yaml").write_text(json.dumps({"datasets": [dataset]}), "utf-8")
+        with pytest.raises(mm.ManifestError, match=r"found a URL \(s3://…\)") as found:
+            mm.plan(tmp_path / "own.yaml")
+        assert "secret" not in str(found.value)
+    with pytest.raises(mm.BuildError, match="--out nope://") as unknown:
+        mm.build("vh_single", "nope://user:secret@bucket/x", **SMALL)
+    assert "secret" not in str(unknown.value)
+
+
+def test_a_tokenizer_is_the_file_that_is_named(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("llama2").write_text("no tokenizer", "utf-8")
+    assert mm.audit(folder, tokenizer="llama2")[0].problems == []
+    with pytest.raises(mm.ReleaseError):
+        mm.audit(folder, tokenizer="./llama2")
 
 
 @pytest.mark.parametrize(
     "call",
     [
         lambda folder: mm.open_release(" "),
+        lambda folder: mm.open_release(None),  # type: ignore[arg-type]
+        lambda folder: mm.audit([folder, None]),  # type: ignore[list-item]
+        lambda folder: mm.diff(folder, folder, limit=-1),
+        lambda folder: mm.Settings(images=""),  # type: ignore[arg-type]
+        lambda folder: mm.Judge("http://x/v1", ("m",), cache=""),  # type: ignore[arg-type]
         lambda folder: mm.audit(""),
         lambda folder: mm.verify(""),
         lambda folder: mm.diff(folder, ""),
@@ -228,7 +266,7 @@ def test_a_path_may_have_a_colon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ],
 )
 def test_empty_paths_and_numbers_below_1_are_refused(folder: Path, call: Callable[[Path], object]) -> None:
-    with pytest.raises(mm.MMLongBenchError, match=r"found an empty text|at least 1$|expected tokens"):
+    with pytest.raises(mm.MMLongBenchError, match=r"found an empty text|found None|at least [01]$|expected tokens"):
         call(folder)
 
 

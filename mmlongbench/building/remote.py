@@ -24,6 +24,7 @@ from mmlongbench.building.run_log import log_of
 from mmlongbench.building.session import Session
 from mmlongbench.errors import BuildError, MMLongBenchError
 from mmlongbench.io.atomic import TEMPORARY, atomic_write
+from mmlongbench.io.printable import without_secrets
 from mmlongbench.release.layout import IMAGES, LOCK
 from mmlongbench.release.lock import read_lock
 
@@ -137,7 +138,7 @@ class Remote:
         for name, file in read_lock(folder).files.items():
             if there.get(name) != file.bytes:
                 raise BuildError(
-                    f"--out {self.url}: {name}: expected {file.bytes} bytes at the URL, found "
+                    f"--out {without_secrets(self.url)}: {name}: expected {file.bytes} bytes at the URL, found "
                     f"{there.get(name, 'none')}; "
                     "the lock was not uploaded; run the same command to continue"
                 )
@@ -153,8 +154,10 @@ class Remote:
         except MMLongBenchError:
             raise
         except Exception as error:
-            said = " ".join(str(error).split()) or type(error).__name__
-            raise BuildError(f"--out {self.url}: {said}; fix this and run the same command to continue") from error
+            said = without_secrets(" ".join(str(error).split())) or type(error).__name__
+            raise BuildError(
+                f"--out {without_secrets(self.url)}: {said}; fix this and run the same command to continue"
+            ) from error
 
 
 def _is_kept(path: Path) -> bool:

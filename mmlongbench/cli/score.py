@@ -203,10 +203,13 @@ def score(
     N/A. Exits with 1 if a prediction does not fit, is missing, or could not be scored.
     """
     from mmlongbench.cli.score_tables import show_scores
+    from mmlongbench.errors import ScoringError
     from mmlongbench.io.progress import Progress
+    from mmlongbench.io.urls import refuse_url
     from mmlongbench.scoring.running import Run
     from mmlongbench.scoring.score_model import data_of, images_of, model_of, score_model, scores_file
 
+    refuse_url(out, "--out", ScoringError)
     names = tuple(dict.fromkeys(name.strip() for name in metrics.split(",") if name.strip()))
     if not names:
         raise click.UsageError(f"--metrics {metrics!r}: names no metric; see `list`")

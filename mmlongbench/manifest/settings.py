@@ -2,7 +2,7 @@
 for overrides in Python.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,8 @@ from mmlongbench.io.yaml_text import load_yaml
 
 HUB = "hub:"
 """The beginning of a source that is a dataset of the Hugging Face hub: `hub:owner/name@revision`."""
+_WITH_PATHS = ("source", "corpus", "errata", "counter")
+"""The keys of a dataset whose values have paths."""
 
 
 def read_yaml(text: str, where: str) -> Any:  # noqa: ANN401  (YAML)
@@ -34,13 +36,12 @@ def root_paths(dataset: dict[str, Any], path: Path) -> None:
     tokenizer = counter.get("tokenizer") if isinstance(counter, dict) else None
     if isinstance(counter, dict) and isinstance(tokenizer, str) and (root / tokenizer).is_file():
         dataset["counter"] = {**counter, "tokenizer": str(root / tokenizer)}
+    for key in _WITH_PATHS:
+        _refuse_urls(dataset.get(key), f"{path}: {key}")
     for key in ("corpus", "errata"):
-        refuse_url(dataset.get(key), f"{path}: {key}", ManifestError)
         if isinstance(dataset.get(key), str):
             dataset[key] = str(root / dataset[key])
     if isinstance(dataset.get("source"), dict):
-        for name, value in dataset["source"].items():
-            refuse_url(value, f"{path}: source.{name}", ManifestError)
         local = {k: isinstance(v, str) and not v.startswith(HUB) for k, v in dataset["source"].items()}
         dataset["source"] = {k: str(root / v) if local[k] else v for k, v in dataset["source"].items()}
 
@@ -89,9 +90,10 @@ def _joined(where: str, path: list[str], value: object, here: Path) -> object:
     """Return the value of a key. A path is joined with `here`, and so is each path of a mapping for `source`."""
     if path == ["source"] and isinstance(value, Mapping):
         return {name: _joined(f"{where}: {name}", [*path, str(name)], inner, here) for name, inner in value.items()}
-    if path[0] in ("source", "corpus", "errata", "counter"):
-        for leaf in _leaves(value):
-            refuse_url(leaf, where, ManifestError)
+    if path[0] in _WITH_PATHS:
+        _refuse_urls(value, where)
+    if path == ["counter"] and isinstance(value, Mapping):
+        return {name: str(inner) if isinstance(inner, Path) else inner for name, inner in value.items()}
     if isinstance(value, Path):
         value = str(value)
     if not _is_path(path) or not isinstance(value, str):
@@ -101,13 +103,16 @@ def _joined(where: str, path: list[str], value: object, here: Path) -> object:
     return value if value.startswith(HUB) else str(here / value)
 
 
-def _leaves(value: object) -> Iterator[object]:
-    """Yield the values in nested lists and mappings."""
-    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
-    for each in inner:
-        yield from _leaves(each)
-    if not isinstance(value, Mapping | list | tuple):
-        yield value
+def _refuse_urls(value: object, where: str) -> None:
+    """Refuse a URL in a value, also in nested lists and mappings; the message names the keys that lead to it."""
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            _refuse_urls(inner, f"{where}.{name}")
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            _refuse_urls(inner, where)
+    else:
+        refuse_url(value, where, ManifestError)
 
 
 def _replace(target: dict[str, Any], path: list[str], value: object) -> None:

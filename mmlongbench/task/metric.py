@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from mmlongbench.errors import ScoringError
-from mmlongbench.io.urls import refuse_url
+from mmlongbench.io.urls import local_path
 from mmlongbench.task.evidence import Evidence
 
 Profile: TypeAlias = Literal["official", "paper", "ours"]
@@ -112,7 +112,7 @@ class Judge:
         """Accept one model instead of a tuple, and a text instead of a path.
 
         Raises:
-            ScoringError: an entry of `models` is not a name.
+            ScoringError: an entry of `models` is not a name, or `cache` is not a path.
 
         """
         models = (self.models,) if isinstance(self.models, str) else tuple(self.models)
@@ -120,7 +120,7 @@ class Judge:
             raise ScoringError(f"models of a judge: expected names, found {unnamed[0]!r}")
         object.__setattr__(self, "models", models)
         if self.cache is not None:
-            object.__setattr__(self, "cache", Path(self.cache))
+            object.__setattr__(self, "cache", local_path(self.cache, "cache", ScoringError))
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,13 +149,18 @@ class Settings:
     """The profile that every metric must follow; None: each metric follows its own default."""
 
     def __post_init__(self) -> None:
-        """Accept texts instead of paths, and one path of prompts instead of a tuple."""
+        """Accept texts instead of paths, and one path of prompts instead of a tuple.
+
+        Raises:
+            ScoringError: one of them is not a path, but a URL or an empty text.
+
+        """
         for name in ("documents", "words", "images", "data"):
             value = getattr(self, name)
-            refuse_url(value, name, ScoringError)
-            object.__setattr__(self, name, None if value is None else Path(value))
+            object.__setattr__(self, name, None if value is None else local_path(value, name, ScoringError))
         prompts = (self.judge_prompts,) if isinstance(self.judge_prompts, str | Path) else self.judge_prompts
-        object.__setattr__(self, "judge_prompts", tuple(map(Path, prompts)))
+        listed = tuple(local_path(path, "judge_prompts", ScoringError) for path in prompts)
+        object.__setattr__(self, "judge_prompts", listed)
 
 
 def chosen_profile(metric: str, offered: Mapping[Profile, str], settings: Settings) -> tuple[Profile, str]:
