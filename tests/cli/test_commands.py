@@ -132,7 +132,7 @@ def test_list_shows_builders_readers_samples_and_manifests() -> None:
     heads = ("builders\n", "readers\n", "samples\n", "manifests\n")
     for part in (*heads, "  docvqa ", "  mmlongbench_doc ", "  quickstart "):
         assert part in shown
-    assert "an output with neither is a refusal, which is flagged. [official, paper, ours] (mmlongbench)" in shown
+    assert "an output with neither word is a refusal. [official, paper, ours] (mmlongbench)" in shown
     listed = json.loads(command("list", "--json").out)
     assert {("builder", "docvqa"), ("reader", "mmlongbench_doc"), ("sample", "mmlongbench_doc")} <= {
         (plugin["kind"], plugin["name"]) for plugin in listed["plugins"] if plugin["summary"]
