@@ -15,6 +15,7 @@ from mmlongbench.metrics.judge import Answers, JudgeError
 from mmlongbench.metrics.judge.wordings.answers import ANSWER, LIST
 from mmlongbench.task.metric import Judge, Score, ScoringInput, Settings
 
+pytestmark = pytest.mark.slow
 RIGHT = 'It says four.\n[Score]: 1 points\n[JSON]: {"answer_score": 1}'
 WRONG = 'It says five.\n[Score]: 0 points\n[JSON]: {"answer_score": 0}'
 

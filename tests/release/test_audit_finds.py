@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 from tiny import Ran, command, records
 
+pytestmark = pytest.mark.slow
 DATA = Path("mmlb_data") / "documentQA"
 FILE = "documentQA/mmlongdoc_K1.jsonl"
 IMAGES = Path("mmlb_image") / "mmlongbench-doc"

@@ -20,6 +20,8 @@ from mmlongbench.scoring.report.resampling import RESAMPLES, drawn_means
 from mmlongbench.scoring.report.sorting import to_columns
 from mmlongbench.scoring.scores import ScoreLine
 
+pytestmark = pytest.mark.slow
+
 
 def drawn(n: int, share: float = 0.4) -> list[Line]:
     draws = Draws(("intervals",))

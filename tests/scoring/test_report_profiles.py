@@ -13,6 +13,7 @@ from mmlongbench.errors import ReleaseError
 from mmlongbench.scoring.report import report
 from mmlongbench.scoring.report.grids import Grid
 
+pytestmark = pytest.mark.slow
 CODE = "EdinburghNLP/MMLongBench@22b9f27"
 OFFICIAL: dict[str, Any] = {"profile": "official", "follows": CODE, "is_own": True}
 OURS: dict[str, Any] = {"profile": "ours", "is_own": True}

@@ -17,6 +17,7 @@ from mmlongbench.scoring.report.breakdowns import MIDDLE_LESS_ENDS
 from mmlongbench.scoring.report.estimates import Counts
 from mmlongbench.scoring.scores import read_scores
 
+pytestmark = pytest.mark.slow
 VH = "NIAH/vh_multi_test_2_K8_dep3.jsonl"
 DOCS = "documentQA/mmlongdoc_K8.jsonl"
 
