@@ -48,7 +48,7 @@ AUDIT, ENCODE, BATCH = "audit", "raw encode", "raw encode_batch_fast"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Something to audit, and the texts of its prompts."""
+    """A release or a file to audit, and the texts of its prompts."""
 
     audit: Callable[[], list[FileAudit]]
     texts: list[str]

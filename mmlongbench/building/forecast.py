@@ -239,7 +239,7 @@ def _expected(shown: Shown, probed: int, asked: int, dataset: Dataset) -> int:
 
 
 def _image_cost(plan: DatasetPlan, dataset: Dataset, shown: Sequence[str]) -> tuple[float, float]:
-    """Return (bytes, seconds) of an image, averaged over a few."""
+    """Return the mean (bytes, seconds) of an image, measured on a few images."""
     sizes, begun = [], time.perf_counter()
     for path in shown[:: max(1, len(shown) // RENDERED)][:RENDERED]:
         images = dataset.sources.images if dataset.sources.has_images else None

@@ -187,7 +187,7 @@ class _Reader:
     def _items(
         self, call: str, path: Path, limits: Limits, arguments: Mapping[str, object]
     ) -> Generator[Any, None, Mapping[str, Any]]:
-        """Yield each answer within the time limit of a page; return the last message."""
+        """Yield the answers, and return the last message. Each answer must come within the time limit of a page."""
         numbers, page = arguments.get("numbers"), 0
         while True:
             said = json.loads(self._channel.recv_bytes()) if self._says_something(limits.seconds_a_page) else {}

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tiny import each_in_one_process
+from tiny import in_one_process
 
 pytestmark = pytest.mark.slow
 
@@ -35,7 +35,7 @@ def test_the_wheel_lists_and_builds_from_another_directory(tmp_path: Path) -> No
         options = ["--set", "source=sample", *others, "--limit", "1", "--lengths", "8K", "--workers", "1"]
         commands.append(["build", name, *options, "--out", name])
         commands.append(["audit", name, "--html", f"{name}.html"])
-    ran = each_in_one_process(site, *commands, cwd=tmp_path)
+    ran = in_one_process(*commands, env=where, cwd=tmp_path)
     assert [each.code for each in ran] == [0] * 4, ran
     for name in ("slidevqa", "viquae"):
         assert (tmp_path / f"{name}.html").read_text("utf-8").endswith("</html>\n"), "templates are in the wheel"

@@ -155,23 +155,6 @@ def mmlongbench(*args: object, **options: Any) -> Ran:
     return Ran(done.returncode, done.stdout, done.stderr)
 
 
-RUN_EACH = """
-import json, sys
-from dataclasses import astuple
-from tiny import command
-print(json.dumps([astuple(command(*args)) for args in json.loads(sys.argv[1])]))
-"""
-
-
-def each_in_one_process(site: Path, *commands: list[str], cwd: Path | None = None) -> list[Ran]:
-    """Run command lines one after another in one process of their own that imports from a folder of packages."""
-    where = environment(PYTHONPATH=os.pathsep.join((str(site), str(Path(__file__).parent))))
-    argv = [sys.executable, "-c", RUN_EACH, json.dumps(commands)]
-    done = subprocess.run(argv, env=where, cwd=cwd, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return [Ran(*ran) for ran in json.loads(done.stdout)]
-
-
 def build(source: Path, out: Path, *args: object) -> Ran:
     """Build the tiny source in this process."""
     return command("build", source / "tiny.yaml", "--out", out, *args)

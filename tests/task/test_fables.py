@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tiny import Ran, each_in_one_process
+from tiny import Ran, environment, in_one_process
 
 pytestmark = pytest.mark.slow
 
@@ -37,7 +37,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def ran(site: Path, folder: Path) -> list[Ran]:
     """What the list, a build and its audit printed."""
     build = ["build", str(folder / "fables.yaml"), "--out", str(folder / "out"), "--limit", "5", "--workers", "1"]
-    return each_in_one_process(site, ["list", "--json"], build, ["audit", str(folder / "out"), "--json"])
+    audit = ["audit", str(folder / "out"), "--json"]
+    return in_one_process(["list", "--json"], build, audit, env=environment(PYTHONPATH=site))
 
 
 def test_it_is_listed_like_a_built_in_one(ran: list[Ran]) -> None:

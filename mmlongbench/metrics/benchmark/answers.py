@@ -39,7 +39,7 @@ def flattened(answers: object) -> Iterable[str]:
 
 
 def yes_or_no(prediction: str) -> int | None:
-    """Return 1 if "yes" comes last of all words "yes" and "no" in a text, and 0 if "no" comes last.
+    """Return 1 if the last "yes" or "no" of a text is "yes", and 0 if it is "no".
 
     If the text has neither word but is just a number, return this number. Any other text is a refusal; return None.
 
