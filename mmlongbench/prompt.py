@@ -1,11 +1,11 @@
-"""The prompt: a finished sequence of texts and image paths in reading order, nothing else.
+"""The prompt: a finished sequence of texts and image paths in reading order, in turns.
 
 Sizes and hashes of images are looked up elsewhere, so a prompt rebuilt from a released record equals the packed one.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
 MARKER = "<image>"
 """The marker that stands for an image in the public format; a loader splits the text at it."""
@@ -23,30 +23,81 @@ class Image:
 Part: TypeAlias = str | Image
 
 
+Speaker: TypeAlias = Literal["user", "assistant"]
+"""Who says a turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What one speaker says before the other one speaks."""
+
+    role: Speaker
+    parts: tuple[Part, ...]
+    """Texts and images in reading order; neighbouring texts are one text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """How a prompt of one turn is made of an instruction, the units of its context, and a question."""
+
+    before: tuple[Part, ...]
+    """The instruction."""
+    units: tuple[tuple[Part, ...], ...]
+    """The parts of each unit, in reading order."""
+    separator: str
+    """The text between two units."""
+    after: tuple[Part, ...]
+    """The question."""
+
+
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Texts and images in reading order; neighbouring texts are one text, so equal prompts compare equal."""
+    """Texts and images in reading order, in turns; most tasks have one turn of the user. Equal prompts compare equal,
+    however they were made.
+    """
 
-    parts: tuple[Part, ...]
-    """Texts and images in reading order."""
+    turns: tuple[Turn, ...]
+    """The turns in order; the last one is the user's."""
+    outline: Outline | None = field(default=None, compare=False, repr=False)
+    """How the prompt is made of units; None if its builder does not say."""
 
     @classmethod
     def of(cls, parts: Iterable[Part]) -> "Prompt":
-        """Join neighbouring texts and leave out empty ones.
+        """Return a prompt of one turn; neighbouring texts are joined, and empty ones left out.
 
         >>> Prompt.of(["a", "", "b", Image("x.jpg")]).parts
         ('ab', Image(path='x.jpg'))
         """
-        joined: list[Part] = []
-        run: list[str] = []
-        for part in parts:
-            if isinstance(part, str):
-                run.append(part)
-                continue
-            _close(run, joined)
-            joined.append(part)
-        _close(run, joined)
-        return cls(tuple(joined))
+        return cls((Turn("user", _joined(parts)),))
+
+    @classmethod
+    def of_turns(cls, turns: Iterable[tuple[Speaker, Iterable[Part]]]) -> "Prompt":
+        """Return a prompt of several turns; within each, neighbouring texts are joined, and empty ones left out.
+
+        >>> Prompt.of_turns([("user", ["a", "b"]), ("assistant", ["c"]), ("user", ["d"])]).parts
+        ('ab', 'c', 'd')
+        """
+        return cls(tuple(Turn(role, _joined(parts)) for role, parts in turns))
+
+    @classmethod
+    def of_units(
+        cls, before: Sequence[Part], units: Iterable[Sequence[Part]], separator: str, after: Sequence[Part]
+    ) -> "Prompt":
+        """Return a prompt of one turn: an instruction, units with a separator between each two, and a question.
+
+        >>> Prompt.of_units(["Look. "], [["1:", Image("x.jpg")], ["2:"]], ", ", [" Well?"]).parts
+        ('Look. 1:', Image(path='x.jpg'), ', 2: Well?')
+        """
+        outline = Outline(tuple(before), tuple(tuple(unit) for unit in units), separator, tuple(after))
+        between = [part for unit in outline.units for part in (*unit, separator)][:-1]
+        return cls((Turn("user", _joined((*outline.before, *between, *outline.after))),), outline)
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Return the texts and images of all turns in reading order."""
+        if len(self.turns) == 1:
+            return self.turns[0].parts
+        return tuple(part for turn in self.turns for part in turn.parts)
 
     @property
     def text(self) -> str:
@@ -70,6 +121,19 @@ def escape_markers(text: str) -> str:
     'the tag < image >'
     """
     return text.replace(MARKER, ESCAPED_MARKER)
+
+
+def _joined(parts: Iterable[Part]) -> tuple[Part, ...]:
+    joined: list[Part] = []
+    run: list[str] = []
+    for part in parts:
+        if isinstance(part, str):
+            run.append(part)
+            continue
+        _close(run, joined)
+        joined.append(part)
+    _close(run, joined)
+    return tuple(joined)
 
 
 def _close(run: list[str], joined: list[Part]) -> None:

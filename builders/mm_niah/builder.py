@@ -138,12 +138,11 @@ class MMNIAH(mt.Builder[HaystackQuestion]):
     def prompt(self, record: mt.Record) -> mt.Prompt:
         """Return the prompt of a released line."""
         images = iter(record["image_list"])
-        bodies = [mt.Image(next(images)) if ctx["text"] == MARKER else ctx["text"] for ctx in record["ctxs"]]
+        units = [[mt.Image(next(images)) if ctx["text"] == MARKER else ctx["text"]] for ctx in record["ctxs"]]
         choices = record.get("choices_image") or ()
         paths = choices or (MARKER in record["question"] and record.get("needle_image_list")) or ()
         parts = ask(record["question"], paths, has_choices=bool(choices))
-        context = [part for body in bodies for part in (body, "\n\n")][:-1]
-        return mt.Prompt.of((_instruction(bool(choices)), *context, *parts))
+        return mt.Prompt.of_units((_instruction(bool(choices)),), units, "\n\n", parts)
 
     def needles(self, record: mt.Record) -> list[mt.Part]:
         """Return the statements, or the pictures, that the question is about."""

@@ -1,6 +1,5 @@
 """A call to a model: the messages, the options, and how the reply is read; endpoints are not known here."""
 
-import base64
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,7 +7,9 @@ from typing import ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel
 
+from mmlongbench.messages import data_uri, messages
 from mmlongbench.models.pictures import Picture
+from mmlongbench.prompt import Image, Prompt
 
 V = TypeVar("V", bound=BaseModel)
 """The class of the answer that is read from a reply."""
@@ -72,8 +73,8 @@ class ModelCall(ABC, Generic[V]):
 
 def user_message(text: str, pictures: Iterable[Picture]) -> dict[str, object]:
     """Return a user message; pictures come before the words."""
-    shown: list[dict[str, object]] = [
-        {"type": "image_url", "image_url": {"url": f"data:{kind};base64,{base64.b64encode(data).decode()}"}}
-        for kind, data in (picture.encoded() for picture in pictures)
-    ]
-    return {"role": "user", "content": [*shown, {"type": "text", "text": text}] if shown else text}
+    shown = {str(number): picture for number, picture in enumerate(pictures)}
+    if not shown:
+        return {"role": "user", "content": text}
+    prompt = Prompt.of([*map(Image, shown), text])
+    return dict(messages(prompt, lambda path: data_uri(*shown[path].encoded()))[0])

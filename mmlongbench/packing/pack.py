@@ -115,7 +115,7 @@ class PackedExample:
 
 def assemble(instruction: Sequence[Part], units: Sequence[Unit], separator: str, question: Sequence[Part]) -> Prompt:
     """Return the prompt of an example; builders use it to rebuild the prompt from a record."""
-    return Prompt.of((*instruction, *_between(units, separator), *question))
+    return Prompt.of_units(instruction, [unit.parts for unit in units], separator, question)
 
 
 def _context(instruction: Sequence[Part], units: Sequence[Unit], separator: str) -> tuple[Part, ...]:

@@ -1,17 +1,22 @@
-"""A release as a user reads it: its lock, and its examples one at a time. It counts nothing and opens no image."""
+"""A release as a user reads it: its lock, and its examples one at a time. It counts nothing; images are opened only for
+messages that contain them.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from mmlongbench.documents.image_urls import ImageUrls
 from mmlongbench.errors import DraftError, ReleaseError, nearest
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.calling import calling
 from mmlongbench.manifest.model import length_of
 from mmlongbench.manifest.resolve import bind_builder
+from mmlongbench.messages import Messages, messages
 from mmlongbench.prompt import Prompt
+from mmlongbench.release.digests import example_digest
 from mmlongbench.release.inventory import leads_out
-from mmlongbench.release.layout import DATA
+from mmlongbench.release.layout import DATA, IMAGES
 from mmlongbench.release.loading import locked_spec, recognised
 from mmlongbench.release.lock import Lock, read_lock
 from mmlongbench.task.builder import Builder
@@ -41,6 +46,56 @@ class Example:
     """Tokens of text and of images in the prompt, as the build counted them. `mmlongbench.audit` counts them again."""
     facets: Mapping[str, Sequence[str]]
     """The groups that the example is in, by facet, such as `answer format`; a report shows the score of each group."""
+    dataset: str
+    """The name of its dataset."""
+    length: int
+    """The length of its file, in tokens."""
+    _release: "Release" = field(repr=False, compare=False)
+
+    @property
+    def key(self) -> dict[str, object]:
+        """The fields that name the example in a line of predictions: `file`, `id`, and `depth` or `permutation` if its
+        task has placements.
+        """
+        placed = {name: self.record[name] for name in ("depth", "permutation") if self.record.get(name) is not None}
+        return {"file": self.file, "id": self.id, **placed}
+
+    @property
+    def reserve(self) -> int:
+        """The tokens that the build kept free for the answer and a chat template; 0 if the record does not say."""
+        reserve = self.record["tokens"].get("reserve")
+        return reserve if type(reserve) is int and reserve > 0 else 0
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of what a prediction depends on: the prompt, the bytes of its images, and the answer.
+
+        Raises:
+            ReleaseError: the lock does not have an image of the prompt.
+
+        """
+        return example_digest(self.prompt, self.answer, self._release.lock)
+
+    def messages(self, images: str = "path", *, system: str | None = None, max_pixels: int | None = None) -> Messages:
+        """Return the prompt as a model is sent it: messages in the form of OpenAI's chat completions, with texts and
+        images in reading order.
+
+        Args:
+            images: how an image is given: `path` (its absolute path), `file-url`, `data-uri` (the bytes of the file in
+                base64), or the URL at which `mmlb_image/` is served, such as `http://127.0.0.1:8080/mmlb_image`.
+            system: what a system message before the prompt says; None: there is none.
+            max_pixels: the maximum width × height; a larger image is made smaller, and `shrunk` of the result names it.
+                Only a `data-uri` can hold a smaller image. None: the bytes of the release are sent.
+
+        Returns:
+            A list of messages.
+
+        Raises:
+            ReleaseError: an image is missing or broken, or `images` is not a known form.
+
+        """
+        urls = self._release.image_urls(images, max_pixels)
+        return Messages(messages(self.prompt, urls, system), urls.shrunk)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +141,27 @@ class Release:
             raise ReleaseError(
                 f"{self.path.name}: {dataset} has no examples of {format_length(tokens)}; lengths: {there}"
             )
-        return files[tokens].examples(self.path)
+        return files[tokens].examples(self)
+
+    def ids(self, dataset: str, length: int) -> Iterator[str]:
+        """Yield the id of each example of a dataset at a length; prompts are not made."""
+        return (str(record.get("id")) for _, record in self._of(dataset)[length].records(self))
+
+    def image_urls(self, form: str = "path", max_pixels: int | None = None) -> ImageUrls:
+        """Return a function from the path of an image below `mmlb_image/` to its address (see `Example.messages`)."""
+        return ImageUrls(self.path / IMAGES, form, max_pixels)
+
+    def builder(self, dataset: str) -> Builder[Row]:
+        """Return the builder that reads the records of a dataset.
+
+        Raises:
+            ReleaseError: there is no such dataset, or it has no file.
+
+        """
+        files = self._of(dataset)
+        if not files:
+            raise ReleaseError(f"{self.path.name}: {dataset} has no file")
+        return next(iter(files.values())).builder
 
     def _of(self, dataset: str) -> Mapping[int, "_File"]:
         if dataset not in self._files:
@@ -110,7 +185,9 @@ def open_release(path: Path) -> Release:
         spec, _ = locked_spec(data)
         builder = bind_builder(spec)
         found = [(name, each) for name in names if (each := recognised(builder, name)) and not each.is_bundle]
-        files[spec.name] = {each.length: _File(name, each.form, spec.builder, builder) for name, each in found}
+        files[spec.name] = {
+            each.length: _File(name, each.length, each.form, spec.name, spec.builder, builder) for name, each in found
+        }
     return Release(path.absolute(), lock, files)
 
 
@@ -119,25 +196,31 @@ class _File:
     """A public file, with the builder that reads its records."""
 
     name: str
+    length: int
     form: FileFormat
+    dataset: str
     builder_name: str
     builder: Builder[Row]
 
-    def examples(self, release: Path) -> Iterator[Example]:
-        path = release / DATA / self.name
+    def examples(self, release: Release) -> Iterator[Example]:
+        for where, record in self.records(release):
+            yield self.example(release, record, f"{self.name}, {where}")
+
+    def records(self, release: Release) -> Iterator[tuple[str, Record]]:
+        """Yield (where in the file, record) of each example."""
+        path = release.path / DATA / self.name
         try:
             if path.exists() and not path.is_file():  # reading a pipe might never end
                 raise ReleaseError(f"{path}: is no file; see `mmlongbench verify`")
-            if leads_out(release, f"{DATA}/{self.name}"):
+            if leads_out(release.path, f"{DATA}/{self.name}"):
                 raise ReleaseError(f"{path}: is a link out of the release; see `mmlongbench verify`")
-            for where, record in self.form.unbundle(path):
-                yield self._example(record, f"{self.name}, {where}")
+            yield from self.form.unbundle(path)
         except OSError as error:
             raise ReleaseError(
                 f"{path}: cannot be read: {error.strerror or error}; see `mmlongbench verify`"
             ) from error
 
-    def _example(self, record: Record, where: str) -> Example:
+    def example(self, release: Release, record: Record, where: str) -> Example:
         tokens, id = _tokens(record, where), record.get("id")
         if not isinstance(id, str | int):
             raise ReleaseError(f"{where}: id: expected a text or a whole number, found {id!r:.80}")
@@ -154,6 +237,9 @@ class _File:
                 evidence=evidence,
                 tokens=tokens,
                 facets=self.builder.facets(record),
+                dataset=self.dataset,
+                length=self.length,
+                _release=release,
             )
 
 

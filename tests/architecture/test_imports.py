@@ -14,13 +14,27 @@ ROOT = Path(__file__).parents[2]
 DOOR = "__init__"
 """The public module of users. The command line uses it; no other part imports it."""
 ORDER = (
-    *("__main__", "cli", DOOR, "web", "scoring", "metrics", "models", "building", "release", "manifest", "task"),
+    *(
+        "__main__",
+        "cli",
+        DOOR,
+        "web",
+        "scoring",
+        "metrics",
+        "exports",
+        "models",
+        "building",
+        "release",
+        "manifest",
+        "task",
+    ),
     *(
         "packing",
         "corpus",
         "documents",
         "io",
         "draft",
+        "messages",
         "prompt",
         "sentences",
         "draws",

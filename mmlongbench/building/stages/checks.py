@@ -214,6 +214,8 @@ def difference(packed: Prompt, rebuilt: object) -> str:
     """
     if not isinstance(rebuilt, Prompt):
         return f"it is a {type(rebuilt).__name__}, expected a Prompt"
+    if (roles := [turn.role for turn in packed.turns]) != (found := [turn.role for turn in rebuilt.turns]):
+        return f"the packed prompt has the turns {', '.join(roles)}, the rebuilt one {', '.join(found) or 'none'}"
     ours, theirs = packed.parts, Prompt.of(rebuilt.parts).parts
     at = next((n for n, pair in enumerate(zip(ours, theirs, strict=False)) if pair[0] != pair[1]), None)
     if at is None:

@@ -1,0 +1,123 @@
+"""The addresses under which a model is given the images of a release: paths, URLs, or the bytes themselves."""
+
+import io
+import math
+import re
+from pathlib import Path, PurePosixPath
+from urllib.parse import quote
+
+from mmlongbench.documents.pixels import header, opened, released_bytes, shrunk, unreadable
+from mmlongbench.errors import ReleaseError
+from mmlongbench.io.safe_read import read_regular
+from mmlongbench.messages import Size, data_uri
+
+FORMS = ("path", "file-url", "data-uri")
+"""The forms of an address; any other form is the beginning of a URL."""
+MAX_BYTES = 256 * 1024 * 1024
+"""The maximum size of an image file that is sent."""
+_PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://\S+")
+_MEDIA_TYPES = {
+    "JPEG": "image/jpeg",
+    "MPO": "image/jpeg",
+    "PNG": "image/png",
+    "WEBP": "image/webp",
+    "GIF": "image/gif",
+    "BMP": "image/bmp",
+    "TIFF": "image/tiff",
+}
+
+
+class ImageUrls:
+    """Returns the address of each image below a folder. The bytes of an image are the file's own, unless the image has
+    more pixels than `max_pixels`.
+    """
+
+    def __init__(self, root: Path, form: str = "path", max_pixels: int | None = None) -> None:
+        """Choose the form of the addresses.
+
+        Args:
+            root: the folder of the images.
+            form: `path` for absolute paths, `file-url` for `file://` URLs, `data-uri` for the bytes in base64, or the
+                URL at which the content of the folder is served, such as `http://127.0.0.1:8080/mmlb_image`.
+            max_pixels: the maximum width × height of an image; a larger image is made smaller. Only a `data-uri` can
+                hold a smaller image than the file does.
+
+        Raises:
+            ReleaseError: the form is not known, or cannot hold smaller images.
+
+        """
+        if form not in FORMS and not _PREFIX.fullmatch(form):
+            raise ReleaseError(f"images {form!r}: expected {', '.join(FORMS)}, or a URL such as http://127.0.0.1:8080")
+        if max_pixels is not None and form != "data-uri":
+            raise ReleaseError(f"max_pixels: images as {form} are files, which are not changed; use data-uri")
+        if max_pixels is not None and (type(max_pixels) is not int or max_pixels < 1):
+            raise ReleaseError(f"max_pixels {max_pixels!r}: expected a whole number of pixels, at least 1")
+        self.form = form
+        self.shrunk: dict[str, tuple[Size, Size]] = {}
+        """The images that were made smaller, by path: (the size of the file, the size that is sent)."""
+        self._root = root.absolute()
+        self._resolved = root.resolve()
+        self._max_pixels = max_pixels
+        self._there: set[str] = set()
+
+    def __call__(self, path: str) -> str:
+        """Return the address of an image.
+
+        Raises:
+            ReleaseError: the image is missing, is not an image, or its path leaves the folder.
+
+        """
+        file = self._file(path)
+        if self.form == "path":
+            return str(file)
+        if self.form == "file-url":
+            return f"file://{quote(str(file))}"
+        if self.form == "data-uri":
+            return self._data_uri(path, file)
+        return f"{self.form.rstrip('/')}/{quote(path)}"
+
+    def _file(self, path: str) -> Path:
+        file = self._root / path
+        if path in self._there:
+            return file
+        pure = PurePosixPath(path)
+        if pure.is_absolute() or ".." in pure.parts or not file.resolve().is_relative_to(self._resolved):
+            raise ReleaseError(f"image {path!r}: the path leaves the folder of images")
+        if not file.is_file():
+            raise ReleaseError(f"image {path!r}: is missing; see `mmlongbench verify`")
+        self._there.add(path)
+        return file
+
+    def _data_uri(self, path: str, file: Path) -> str:
+        try:
+            data = read_regular(file, MAX_BYTES)
+            if self._max_pixels is not None:
+                data = self._small(path, data, header(file)[0], self._max_pixels)
+            with opened(io.BytesIO(data)) as picture:
+                media_type = _MEDIA_TYPES[str(picture.format)]
+        except unreadable() as error:
+            raise ReleaseError(f"image {path!r}: cannot be read: {type(error).__name__}: {error}"[:200]) from error
+        return data_uri(media_type, data)
+
+    def _small(self, path: str, data: bytes, size: Size, most: int) -> bytes:
+        if size[0] * size[1] <= most:
+            return data
+        smaller = _fitting(size, most)
+        self.shrunk[path] = (size, smaller)
+        return released_bytes(data, smaller)
+
+
+def _fitting(size: Size, most: int) -> Size:
+    """Return the largest size of the same shape with at most `most` pixels.
+
+    >>> _fitting((1224, 1584), 1_000_000)
+    (878, 1136)
+    """
+    scale = math.sqrt(most / (size[0] * size[1]))
+    width, height = shrunk(size, scale)
+    while width * height > most:  # rounding may add a row or a column
+        scale *= 0.999
+        width, height = shrunk(size, scale)
+        if (width, height) == (1, 1):
+            break
+    return width, height

@@ -1,0 +1,82 @@
+"""Chooses examples of a release by dataset, length, number and subset: what `run` and `export` work on."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from mmlongbench.draws import digest
+from mmlongbench.errors import ReleaseError
+from mmlongbench.lengths import format_length
+from mmlongbench.manifest.model import length_of
+from mmlongbench.release.opened import Example, Release
+
+SUBSETS = {"paper": 100}
+"""The number of questions of each dataset in a subset. The paper uses 100 for its small set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which examples of a release are meant; the default is all of them."""
+
+    datasets: tuple[str, ...] = ()
+    """The names of datasets; empty: all."""
+    lengths: tuple[int | str, ...] = ()
+    """Lengths in tokens, or texts such as `8K`; empty: all."""
+    limit: int | None = None
+    """The maximum number of examples of each file, the first ones; None: all."""
+    subset: str = ""
+    """The name of a subset of questions: a key of `SUBSETS`. Which questions are in it depends only on the name of
+    the dataset and on their ids."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """The chosen examples of one dataset at one length."""
+
+    release: Release
+    dataset: str
+    length: int
+    is_chosen: Callable[[str], bool]
+    """Whether the question with an id is chosen."""
+    limit: int | None
+
+    def examples(self) -> Iterator[Example]:
+        """Yield the examples in the order of the file."""
+        every = self.release.examples(self.dataset, self.length)
+        return islice((example for example in every if self.is_chosen(example.id)), self.limit)
+
+
+def select(release: Release, selection: Selection) -> list[Cell]:
+    """Return the chosen cells of a release, in the order of the manifest, the shortest length first.
+
+    Raises:
+        ReleaseError: there is no such dataset, length or subset, or nothing is chosen.
+        ManifestError: a length is not valid.
+
+    """
+    wanted = {length_of(length) for length in selection.lengths}
+    if selection.subset and selection.subset not in SUBSETS:
+        raise ReleaseError(f"subset {selection.subset!r}: expected {', '.join(SUBSETS)}")
+    names = tuple(dict.fromkeys(selection.datasets)) or release.datasets
+    offered = {name: release.lengths(name) for name in names}
+    if missing := sorted(wanted - {length for lengths in offered.values() for length in lengths}):
+        there = sorted({length for lengths in offered.values() for length in lengths})
+        raise ReleaseError(
+            f"{release.path.name}: no examples of {format_length(missing[0])} in {', '.join(names)}; "
+            f"lengths: {', '.join(map(format_length, there))}"
+        )
+    cells = []
+    for name, lengths in offered.items():
+        is_chosen = _questions(release, name, lengths, selection.subset)
+        chosen = [length for length in lengths if length in wanted or not wanted]
+        cells += [Cell(release, name, length, is_chosen, selection.limit) for length in chosen]
+    return cells
+
+
+def _questions(release: Release, dataset: str, lengths: Sequence[int], subset: str) -> Callable[[str], bool]:
+    """Return a function that says whether a question of a dataset is in a subset, by its id."""
+    if not subset:
+        return lambda id: True
+    ids = {id for length in lengths for id in release.ids(dataset, length)}
+    ranked = sorted(ids, key=lambda id: digest("subset", subset, dataset, id))
+    return frozenset(ranked[: SUBSETS[subset]]).__contains__
