@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from mmlongbench.messages import data_uri, messages
 from mmlongbench.models.pictures import Picture
+from mmlongbench.models.replies import Reply
 from mmlongbench.prompt import Image, Prompt
 
 V = TypeVar("V", bound=BaseModel)
@@ -65,6 +66,10 @@ class ModelCall(ABC, Generic[V]):
     @abstractmethod
     def read(self, words: str) -> V | Unusable:
         """Return the answer that a reply contains, or why it has no usable one."""
+
+    def read_reply(self, reply: Reply) -> V | Unusable:
+        """Return the answer that a reply contains, with what the endpoint says about it, or why there is none."""
+        return self.read(reply.words)
 
     @abstractmethod
     def restored(self, kept: str) -> V | Unusable:

@@ -19,7 +19,7 @@ from mmlongbench.models.settings import DEFAULT_CALLER, Caller, EndpointError, E
 MAX_LOST = 40
 """The number of calls that must fail, one after another, before no more calls are made to the endpoint."""
 DRY = "not asked: this is a dry run"
-_STOPPED = RequestError("stopped", "never")
+_STOPPED = RequestError("stopped", "never", name="stopped")
 _COUNTS = ("calls", "from_cache", "failed_calls", "requests", "input_tokens", "output_tokens")
 
 
@@ -28,6 +28,8 @@ class Failed:
     """A call without a usable answer, and the reason."""
 
     why: str
+    name: str = ""
+    """The name of the error (see `refusals`); empty for an answer that cannot be used, or if no call was made."""
 
 
 class ModelClient:
@@ -155,7 +157,7 @@ class ModelClient:
         self._count(input_tokens=outcome.input_tokens, output_tokens=outcome.output_tokens)
         if outcome.fault and not call.reads_cut_off:
             return Unusable(outcome.fault)
-        found = call.read(outcome.words)
+        found = call.read_reply(outcome)
         if not isinstance(found, Unusable):
             answer = Answer(call.model, found.model_dump_json(), outcome.input_tokens, outcome.output_tokens)
             self._store.keep(key, answer)
@@ -180,8 +182,8 @@ class ModelClient:
         if self._lost >= MAX_LOST:
             raise self._lost_endpoint(f"{self._lost} calls failed one after another, the last: {last.why}")
         if tries == 1:
-            return Failed(f"{model}: {last.why}")
-        return Failed(f"{model}: no usable answer in {tries} attempts, the last: {last.why}")
+            return Failed(f"{model}: {last.why}", last.name)
+        return Failed(f"{model}: no usable answer in {tries} attempts, the last: {last.why}", last.name)
 
     def _lost_endpoint(self, why: str) -> EndpointError:
         kept = f"; what was answered is kept in {self.settings.cache}" if self.settings.cache else ""

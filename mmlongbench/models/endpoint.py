@@ -5,14 +5,17 @@ The retries of the client library are off, because `ModelClient` counts the atte
 
 import importlib
 import os
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from mmlongbench.io.printable import without_secrets
 from mmlongbench.models.calls import ModelCall, V
-from mmlongbench.models.options import named_in, of_the_form
+from mmlongbench.models.options import named_in, of_the_form, renamed
 from mmlongbench.models.pace import retry_after
+from mmlongbench.models.refusals import REFUSALS, name_of
 from mmlongbench.models.replies import Outcome, Reply, RequestError, read_reply
 from mmlongbench.models.settings import Caller
 from mmlongbench.models.wire import Transport
@@ -40,6 +43,8 @@ class Endpoint:
         self._key = os.environ.get("OPENAI_API_KEY", "")
         self._unknown: dict[str, frozenset[str]] = {}
         """For each model, the options that a refusal named and that are therefore left out."""
+        self._renamed: dict[str, Mapping[str, str]] = {}
+        """For each model, the options that a refusal asked for under another name."""
         self._library = _library(caller)
         http = importlib.import_module(self._library.DefaultHttpxClient.__bases__[0].__module__)
         self._wire = Transport(self._library, http, timeout)
@@ -72,9 +77,14 @@ class Endpoint:
         out of this call only.
         """
         unknown, requests = self._unknown.get(call.model, frozenset()), 1
-        options = _without(unknown, call.options())
+        options = _under_names(self._renamed.get(call.model, {}), _without(unknown, call.options()))
         found = self._request(call, note, options)
         while isinstance(found, RequestError) and found.status in _REFUSES_OPTIONS:
+            if other := renamed(found.why, options):
+                self._renamed[call.model] = other
+                options, requests = _under_names(other, options), requests + 1
+                found = self._request(call, note, options)
+                continue
             named = named_in(found.why, options)
             left_out = named or of_the_form(options)
             if not left_out:
@@ -87,8 +97,11 @@ class Endpoint:
 
     def _request(self, call: ModelCall[V], note: str, options: Mapping[str, object]) -> Outcome:
         said: dict[str, Any] = {"model": call.model, "messages": call.messages(note), **options}
+        start = time.monotonic()
         with self._wire.request() as deadline:
             found = self._exchanged(said)
+        if isinstance(found, Reply):
+            found = replace(found, seconds=round(time.monotonic() - start, 3))
         if isinstance(found, RequestError):
             found = replace(found, why=self._without_key(found.why))
         is_away = isinstance(found, RequestError) and found.kind == "unreachable"
@@ -107,11 +120,13 @@ class Endpoint:
             cause = error.__cause__ or error
             is_away = isinstance(cause, self._unreachable)
             why = " ".join(str(cause).split()) or type(cause).__name__
-            return RequestError(why, "unreachable") if is_away else RequestError(f"the connection broke: {why}")
+            if is_away:
+                return RequestError(why, "unreachable", name="connection")
+            return RequestError(f"the connection broke: {why}", name="connection")
         return read_reply(body, self._caller.role) if isinstance(body, bytes) else body
 
     def _late_trouble(self) -> RequestError:
-        return RequestError(f"no answer in {self._timeout:g} s")
+        return RequestError(f"no answer in {self._timeout:g} s", name="timeout")
 
     def _without_key(self, said: str) -> str:
         """Return an endpoint's message without the key, because files with such messages may be passed on."""
@@ -128,6 +143,9 @@ class Endpoint:
         role, options, failure = self._caller.role, self._caller.options, self._caller.error
         message = str(error.message).removeprefix(f"Error code: {status}").removeprefix(" - ")
         said = self._without_key(" ".join((message or error.response.text).split()))[:200]
+        if 300 <= status < 400:
+            where = without_secrets(error.response.headers.get("location", "")) or "another address"
+            raise failure(f"{self.url}: redirects to {where}; redirects are not followed, give the right {options}url")
         if status == 401:
             raise failure(f"{self.url}: the {role}'s endpoint refuses the key ({said or status}); set OPENAI_API_KEY")
         if status == 404:
@@ -135,11 +153,17 @@ class Endpoint:
                 f"{self.url}: no such path or model ({said or status}); {options}url usually ends in /v1, and "
                 f"{options}model is a name that the endpoint lists under /models"
             )
+        name = name_of(status, said)
         is_worth = status in _WORTH_ANOTHER or (status >= 500 and status not in _REFUSES_OPTIONS)
+        is_worth = is_worth and not REFUSALS[name].is_final
         wait = retry_after(error.response.headers) if is_worth else None
         asks = "" if wait is None else f", asks to wait {wait:g} s"
         return RequestError(
-            f"HTTP {status}{': ' if said else ''}{said}{asks}", "again" if is_worth else "never", status, wait
+            f"HTTP {status}{': ' if said else ''}{said}{asks}",
+            "again" if is_worth else "never",
+            status,
+            wait,
+            name=name,
         )
 
 
@@ -149,12 +173,16 @@ def _body(chunks: Iterable[bytes]) -> bytes | RequestError:
     for chunk in chunks:
         body += chunk
         if len(body) > MAX_BYTES:
-            return RequestError(f"a response of more than {MAX_BYTES:,} bytes")
+            return RequestError(f"a response of more than {MAX_BYTES:,} bytes", name="not-a-completion")
     return bytes(body)
 
 
 def _without(names: frozenset[str], options: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in options.items() if name not in names}
+
+
+def _under_names(names: Mapping[str, str], options: Mapping[str, object]) -> dict[str, object]:
+    return {names.get(name, name): value for name, value in options.items()}
 
 
 def _checked(url: str, caller: Caller) -> str:

@@ -12,6 +12,19 @@ _OF_THE_DRAW = {"temperature": ("temperature",), "seed": ("seed",)}
 names no option of `_OF_THE_FORM`."""
 
 
+_OTHER_NAMES = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
+"""The two names of the limit of an answer; some endpoints know only one of them."""
+
+
+def renamed(refusal: str, options: Mapping[str, object]) -> Mapping[str, str]:
+    """Return the options that a refusal asks for under another name: their names, and the other names.
+
+    >>> renamed("Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.", {"max_tokens": 8})
+    {'max_tokens': 'max_completion_tokens'}
+    """
+    return {name: other for name, other in _OTHER_NAMES.items() if name in options and f"'{other}' instead" in refusal}
+
+
 def named_in(refusal: str, options: Mapping[str, object]) -> frozenset[str]:
     """Return the options that a refusal names. Options of `_OF_THE_DRAW` are returned only if the refusal names no
     option of `_OF_THE_FORM`.

@@ -1,6 +1,7 @@
 """Reads a response of an endpoint as a `Reply`, or as a `RequestError` if it holds no chat completion."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from pydantic import BaseModel, Field, ValidationError
@@ -21,6 +22,14 @@ class Reply:
     """The number of requests that it took."""
     fault: str = ""
     """Why the reply cannot be used, whatever it contains; empty if it can."""
+    reasoning: str = ""
+    """The model's reasoning, if the endpoint returns it apart from the answer."""
+    finish_reason: str = ""
+    """Why the model stopped, as the endpoint says it, such as `stop` or `length`."""
+    usage: Mapping[str, int] = field(default_factory=dict)
+    """The token counts of the endpoint, by name; empty if it gives none."""
+    seconds: float = 0.0
+    """How long the request took."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +42,8 @@ class RequestError:
     wait: float | None = None
     """The seconds that the endpoint asks to wait."""
     requests: int = 1
+    name: str = ""
+    """The name of the error (see `refusals`); empty for a reply that cannot be used."""
 
 
 Outcome: TypeAlias = Reply | RequestError
@@ -43,6 +54,8 @@ _CUT_OFF = {"length": "cut off at its bound of tokens", "content_filter": "cut o
 class _Message(BaseModel):
     content: str | None = None
     refusal: str | None = None
+    reasoning_content: object = None
+    reasoning: object = None
 
 
 class _Choice(BaseModel):
@@ -65,16 +78,52 @@ def read_reply(body: bytes, role: str) -> Outcome:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
         return RequestError(
-            f"a response that is no chat completion: {place + ': ' if place else ''}{first['msg']}"[:200]
+            f"a response that is no chat completion: {place + ': ' if place else ''}{first['msg']}"[:200],
+            name="not-a-completion",
         )
     message = read.choices[0].message
     if message.refusal:
-        return RequestError(f"the {role} refuses: {' '.join(message.refusal.split())[:120]}")
-    words = (message.content or "").encode("utf-8", "replace").decode()
-    usage = read.usage if isinstance(read.usage, dict) else {}
-    cut_off = _CUT_OFF.get(read.choices[0].finish_reason or "")
-    fault = f"an answer that was {cut_off}" if cut_off else ""
-    return Reply(words, _whole(usage.get("prompt_tokens")), _whole(usage.get("completion_tokens")), fault=fault)
+        return RequestError(f"the {role} refuses: {' '.join(message.refusal.split())[:120]}", name="refusal")
+    reason = read.choices[0].finish_reason or ""
+    cut_off = _CUT_OFF.get(reason)
+    apart = next((text for text in (message.reasoning_content, message.reasoning) if isinstance(text, str)), "")
+    usage = dict(_counts(read.usage))
+    return Reply(
+        _encodable(message.content or ""),
+        usage.get("prompt_tokens", 0),
+        usage.get("completion_tokens", 0),
+        fault=f"an answer that was {cut_off}" if cut_off else "",
+        reasoning=_encodable(apart),
+        finish_reason=reason[:40],
+        usage=usage,
+    )
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
+
+
+_DETAILS = {
+    "prompt_tokens_details": ("cached_tokens", "image_tokens", "text_tokens"),
+    "completion_tokens_details": ("reasoning_tokens",),
+}
+"""The further counts that are kept, by the object that holds them."""
+
+
+def _counts(usage: object) -> Iterator[tuple[str, int]]:
+    """Yield the token counts of a response, by name."""
+    if not isinstance(usage, dict):
+        return
+    for name in ("prompt_tokens", "completion_tokens"):
+        if usage.get(name) is not None:
+            yield name, _whole(usage[name])
+    for group, names in _DETAILS.items():
+        details = usage.get(group)
+        if isinstance(details, dict):
+            yield from ((name, _whole(details[name])) for name in names if details.get(name) is not None)
+            images = details.get("multimodal_tokens")
+            if isinstance(images, dict) and "image" in images:
+                yield "image_tokens", _whole(images["image"])
 
 
 def _whole(value: object) -> int:

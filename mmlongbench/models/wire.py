@@ -55,7 +55,9 @@ class Transport:
         self._under_way: set[Deadline] = set()
         self._is_stopped = False
         hooks = {"request": [self._watched], "response": [self._bounded]}
-        self.client = library.DefaultHttpxClient(limits=http.Limits(max_keepalive_connections=0), event_hooks=hooks)
+        limits = http.Limits(max_keepalive_connections=0)
+        # a redirect could carry the key to another host
+        self.client = library.DefaultHttpxClient(limits=limits, event_hooks=hooks, follow_redirects=False)
 
     @contextmanager
     def request(self) -> Iterator[Deadline]:

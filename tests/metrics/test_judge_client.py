@@ -87,7 +87,7 @@ def test_messages_speak_of_judges_and_of_their_options(tmp_path: Path) -> None:
         assert_raised(ScoringError, away, client)
     refusal = Said(body=completion(None, refusal="I would rather not."))
     with serving(in_turn(refusal)) as server, judge_of(server, attempts=1) as client:
-        assert client.ask(CALL) == Failed("m: the judge refuses: I would rather not.")
+        assert client.ask(CALL) == Failed("m: the judge refuses: I would rather not.", "refusal")
     (tmp_path / "a.sqlite").write_bytes(b"no database" * 1000)
     said = r"the judge's answers .*a\.sqlite cannot be used: .*; name another file with --judge-cache"
     with pytest.raises(JudgeError, match=said):

@@ -29,7 +29,7 @@ DRIPPING = {
 @pytest.mark.parametrize("part", DRIPPING)
 def test_whatever_drips_is_cut_off_at_the_time_of_a_call(part: str) -> None:
     with serving(in_turn(DRIPPING[part])) as server, client_of(server, attempts=1, timeout=0.3) as client:
-        assert client.ask(CALL) == Failed("m: no answer in 0.3 s")
+        assert client.ask(CALL) == Failed("m: no answer in 0.3 s", "timeout")
         wait_for(lambda: server.abandoned)  # it would have gone on
 
 
@@ -79,7 +79,7 @@ def test_an_option_that_is_refused_by_name_is_left_out_from_then_on(body: str, n
 def test_calls_that_are_refused_one_by_one_are_no_reason_to_give_an_endpoint_up() -> None:
     with serving(in_turn(Said(status=400, body=b""))) as server, client_of(server) as client:
         for number in range(MAX_LOST + 2):
-            assert client.ask(replace(CALL, sample=number)) == Failed("m: HTTP 400")
+            assert client.ask(replace(CALL, sample=number)) == Failed("m: HTTP 400", "bad-request")
 
 
 @pytest.mark.parametrize("status", [400, 500, 401])

@@ -1,0 +1,74 @@
+"""The lines of a file of predictions, as `run` and `collect` write them; `score` reads them."""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from mmlongbench.io.atomic import atomic_write
+from mmlongbench.task.formats import to_json
+
+
+class PredictionLine(BaseModel):
+    """One answer of a model to one example; a field that is not set is not written."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    file: str
+    """The public file of the example, below `mmlb_data/`."""
+    id: str
+    depth: float | None = None
+    permutation: int | None = None
+    sample: int | None = None
+    """The number of the answer, from 0, if several answers were drawn."""
+    prediction: str | None = None
+    """The answer; None if the model was not given the example."""
+    skipped: str | None = None
+    """Why the model cannot be given the example, such as `context-length`."""
+    digest: str = ""
+    """The digest of the example (`Example.digest`)."""
+    lock: str = ""
+    """The id of the release (`Release.lock_id`)."""
+    model: str = ""
+    context: str = ""
+    """The form of the prompt, such as `none`; empty: the released prompt."""
+    reasoning: str = ""
+    """The reasoning that the endpoint returned apart from the answer; it is not scored."""
+    finish_reason: str = ""
+    usage: Mapping[str, int] = {}
+    """The token counts of the endpoint."""
+    expected_tokens: int | None = None
+    """The prompt tokens that were expected before the call; None if there was nothing to expect them from."""
+    receipt: str = ""
+    """What the difference between `usage` and `expected_tokens` means, such as `image-lost`; empty if they agree."""
+    seconds: float | None = None
+    """How long the request took."""
+    sent: str = ""
+    """A digest of the prompt that was sent, with the bytes of its images."""
+
+    @property
+    def place(self) -> tuple[object, ...]:
+        """Return what distinguishes the line from the other lines of a file."""
+        return self.file, self.id, self.depth, self.permutation, self.sample
+
+
+def write_predictions(path: Path, lines: Iterable[PredictionLine]) -> int:
+    """Write a file of predictions, which appears whole or not at all; return the number of its lines."""
+    count = 0
+    with atomic_write(path) as file:
+        for line in lines:
+            file.write(to_json(line.model_dump(exclude_defaults=True)))
+            count += 1
+    return count
+
+
+def kept_lines(path: Path, replaced: set[tuple[object, ...]]) -> Iterable[PredictionLine]:
+    """Yield the lines of an earlier file of predictions that are not replaced by new ones; none if there is no file."""
+    if not path.is_file():
+        return
+    with path.open("rb") as file:
+        for line in file:
+            found = PredictionLine.model_validate(json.loads(line))
+            if found.place not in replaced:
+                yield found
