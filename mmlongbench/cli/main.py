@@ -19,6 +19,7 @@ from mmlongbench.cli.failures import words_of
 from mmlongbench.cli.interrupts import interrupted_soon
 from mmlongbench.cli.plan import plan
 from mmlongbench.cli.report import report
+from mmlongbench.cli.run import run
 from mmlongbench.cli.score import score
 from mmlongbench.cli.search import search
 from mmlongbench.cli.verify import diff, verify
@@ -237,6 +238,7 @@ cli.add_command(diff)
 cli.add_command(doctor)
 cli.add_command(plan)
 cli.add_command(report)
+cli.add_command(run)
 cli.add_command(score)
 cli.add_command(verify)
 corpus.add_command(search)

@@ -102,15 +102,15 @@ class ImageUrls:
     def _small(self, path: str, data: bytes, size: Size, most: int) -> bytes:
         if size[0] * size[1] <= most:
             return data
-        smaller = _fitting(size, most)
+        smaller = fitting_size(size, most)
         self.shrunk[path] = (size, smaller)
         return released_bytes(data, smaller)
 
 
-def _fitting(size: Size, most: int) -> Size:
+def fitting_size(size: Size, most: int) -> Size:
     """Return the largest size of the same shape with at most `most` pixels.
 
-    >>> _fitting((1224, 1584), 1_000_000)
+    >>> fitting_size((1224, 1584), 1_000_000)
     (878, 1136)
     """
     scale = math.sqrt(most / (size[0] * size[1]))

@@ -4,9 +4,13 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from mmlongbench.io.printable import shown
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bars
+    from rich.progress import TaskID
 
 PATIENCE = 2.0
 """The seconds before a bar appears."""
@@ -39,32 +43,58 @@ class Progress:
             yield lambda steps: advance(label, steps)
 
     @contextmanager
+    def telling(self, label: str, total: int) -> Iterator[Callable[[str], None]]:
+        """Show a bar with `total` steps; the block calls the given function once a step, with words to show beside the
+        label.
+        """
+        with self._bars({label: total}) as found:
+            if found is None:
+                yield lambda words: None
+                return
+            bars, tasks = found
+
+            def tell(words: str) -> None:
+                bars.update(tasks[label], advance=1, description=shown(f"{label}: {words}" if words else label))
+
+            yield tell
+
+    @contextmanager
     def board(self, totals: Mapping[str, int]) -> Iterator[AdvanceGroup]:
         """Show a bar for each group that is under way, with the steps done, the steps a second and the time left.
 
         A timer makes the bars appear, so that a slow first step is visible too.
         """
+        with self._bars(totals) as found:
+            if found is None:
+                yield lambda group, steps: None
+                return
+            bars, tasks = found
+
+            def advance(group: str, steps: int) -> None:
+                bars.advance(tasks[group], steps)
+                bars.update(tasks[group], visible=not bars.tasks[tasks[group]].finished)
+                if not any(task.visible for task in bars.tasks):
+                    for task in [task for task in bars.tasks if not task.finished][:1]:
+                        bars.update(task.id, visible=True)
+
+            yield advance
+
+    @contextmanager
+    def _bars(self, totals: Mapping[str, int]) -> "Iterator[tuple[Bars, dict[str, TaskID]] | None]":
+        """Make a bar for each group; None if no bars are shown. They appear after `PATIENCE` seconds."""
         if not self.is_shown or not totals:
-            yield lambda group, steps: None
+            yield None
             return
         from mmlongbench.io.bars import new_bars
 
         bars = new_bars()
         tasks = {group: bars.add_task(shown(group), total=total, visible=False) for group, total in totals.items()}
         bars.update(next(iter(tasks.values())), visible=True)
-
-        def advance(group: str, steps: int) -> None:
-            bars.advance(tasks[group], steps)
-            bars.update(tasks[group], visible=not bars.tasks[tasks[group]].finished)
-            if not any(task.visible for task in bars.tasks):
-                for task in [task for task in bars.tasks if not task.finished][:1]:
-                    bars.update(task.id, visible=True)
-
         patience = threading.Timer(PATIENCE, bars.start)
         patience.daemon = True
         patience.start()
         try:
-            yield advance
+            yield bars, tasks
         finally:
             patience.cancel()
             patience.join()  # the timer may just be running

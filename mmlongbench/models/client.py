@@ -83,6 +83,10 @@ class ModelClient:
             found["cost"] = sum(count * price / 1e6 for count, price in zip(tokens, self.settings.prices, strict=True))
         return found
 
+    def window(self, model: str) -> int | None:
+        """Return how many tokens of prompt and answer a model takes; None if the endpoint does not say it."""
+        return self._endpoint.window(model) if self._endpoint else None
+
     def ask(self, call: ModelCall[V]) -> V | Failed:
         """Return a model's answer as `call.read` reads it, or a `Failed` that says why there is none.
 

@@ -16,7 +16,7 @@ from mmlongbench.models.calls import ModelCall, V
 from mmlongbench.models.options import named_in, of_the_form, renamed
 from mmlongbench.models.pace import retry_after
 from mmlongbench.models.refusals import REFUSALS, name_of
-from mmlongbench.models.replies import Outcome, Reply, RequestError, read_reply
+from mmlongbench.models.replies import Outcome, Reply, RequestError, listed_window, read_reply
 from mmlongbench.models.settings import Caller
 from mmlongbench.models.wire import Transport
 
@@ -68,6 +68,15 @@ class Endpoint:
     def close(self) -> None:
         """Close all connections."""
         self._client.close()
+
+    def window(self, model: str) -> int | None:
+        """Return how many tokens of prompt and answer a model takes, if the endpoint lists it (as vLLM does)."""
+        try:
+            with self._wire.request(), self._client.models.with_streaming_response.list() as response:
+                body = _body(response.iter_bytes())
+        except (self._library.OpenAIError, *self._broken_off, *self._late):
+            return None
+        return listed_window(body, model) if isinstance(body, bytes) else None
 
     def ask(self, call: ModelCall[V], note: str = "") -> Outcome:
         """Make a call, and repeat it without an option that the endpoint refuses.

@@ -1,13 +1,13 @@
 """The lines of a file of predictions, as `run` and `collect` write them; `score` reads them."""
 
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
+from mmlongbench.errors import ReleaseError
 from mmlongbench.io.atomic import atomic_write
-from mmlongbench.task.formats import to_json
+from mmlongbench.task.formats import JSON_LINES, to_json
 
 
 class PredictionLine(BaseModel):
@@ -63,12 +63,21 @@ def write_predictions(path: Path, lines: Iterable[PredictionLine]) -> int:
     return count
 
 
-def kept_lines(path: Path, replaced: set[tuple[object, ...]]) -> Iterable[PredictionLine]:
-    """Yield the lines of an earlier file of predictions that are not replaced by new ones; none if there is no file."""
-    if not path.is_file():
-        return
-    with path.open("rb") as file:
-        for line in file:
-            found = PredictionLine.model_validate(json.loads(line))
-            if found.place not in replaced:
-                yield found
+def read_lines(path: Path, model: str) -> list[PredictionLine]:
+    """Return the lines of a file of predictions of a model; an empty list if there is no file.
+
+    Raises:
+        ReleaseError: a line is of another form, or of another model.
+
+    """
+    found = []
+    for where, fields in JSON_LINES.unbundle(path) if path.exists() else ():
+        try:
+            line = PredictionLine.model_validate(fields)
+        except ValidationError as error:
+            place = ".".join(map(str, error.errors()[0]["loc"]))
+            raise ReleaseError(f"{path}, {where}: {place}: {error.errors()[0]['msg']}; use another --out") from error
+        if line.model != model:
+            raise ReleaseError(f"{path}, {where}: holds answers of {line.model!r}, not of {model!r}; use another --out")
+        found.append(line)
+    return found

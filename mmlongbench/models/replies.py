@@ -99,6 +99,26 @@ def read_reply(body: bytes, role: str) -> Outcome:
     )
 
 
+class _Listed(BaseModel):
+    id: str = ""
+    max_model_len: int | None = None
+
+
+class _Models(BaseModel):
+    """The part of a list of models that is used."""
+
+    data: list[_Listed] = []
+
+
+def listed_window(body: bytes, model: str) -> int | None:
+    """Return the window of a model from an endpoint's list of models; None if the list does not say it."""
+    try:
+        listed = _Models.model_validate_json(body).data
+    except ValidationError:
+        return None
+    return next((each.max_model_len for each in listed if each.id == model and each.max_model_len), None)
+
+
 def _encodable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 

@@ -27,19 +27,30 @@ _NEAR = 512
 """How many examples after an example are tried for the context `wrong`."""
 
 
-def contextual(release: Release, dataset: str, context: str, examples: Iterator[Example]) -> Iterator[Prompt | None]:
-    """Yield the prompt of each example in another context; None for an example that does not have it: its record does
+def contextual(
+    release: Release, dataset: str, context: str, examples: Iterator[Example]
+) -> Iterator[tuple[Example, Prompt | None]]:
+    """Yield each example with its prompt in another context; None for an example that does not have it: its record does
     not say which units hold the answer (`oracle`), or every other example is about the same thing (`wrong`).
+
+    Args:
+        release: the release.
+        dataset: the name of a dataset.
+        context: a variant of its builder, a key of `CONTEXTS`, or an empty text for the released prompt.
+        examples: examples of one file of the dataset, in the order of the file.
 
     Raises:
         ReleaseError: the dataset does not have this context.
 
     """
     builder = release.builder(dataset)
+    if not context:
+        yield from ((example, example.prompt) for example in examples)
+        return
     if context in builder.variants:
         for example in examples:
             with calling("builder", type(builder).__name__, f"render_variant({context!r})", about=example.id):
-                yield builder.render_variant(example.record, context)
+                yield example, builder.render_variant(example.record, context)
         return
     if context not in CONTEXTS:
         offered = (*builder.variants, *CONTEXTS)
@@ -50,9 +61,9 @@ def contextual(release: Release, dataset: str, context: str, examples: Iterator[
         return
     for example in examples:
         if context == "oracle":
-            yield _oracle(release, example)
+            yield example, _oracle(release, example)
         else:
-            yield _MAKERS[context](example, _outline(example, context))
+            yield example, _MAKERS[context](example, _outline(example, context))
 
 
 def _outline(example: Example, context: str) -> Outline:
@@ -125,7 +136,7 @@ def _wanted(release: Release, example: Example) -> list[Part]:
     return wanted
 
 
-def _wrong(release: Release, examples: Iterator[Example]) -> Iterator[Prompt | None]:
+def _wrong(release: Release, examples: Iterator[Example]) -> Iterator[tuple[Example, Prompt | None]]:
     """Yield each question with the units of the next example of the file that is about something else, at the same
     placement; after the last example of the file comes the first.
     """
@@ -136,9 +147,9 @@ def _wrong(release: Release, examples: Iterator[Example]) -> Iterator[Prompt | N
         wanted, outline = _wanted(release, example), _outline(example, "wrong")
         units = next((each for other in following if (each := _units_of_other(release, example, other, wanted))), None)
         if units is None:
-            yield None
+            yield example, None
             continue
-        yield Prompt.of_units(outline.before, units, outline.separator, outline.after)
+        yield example, Prompt.of_units(outline.before, units, outline.separator, outline.after)
 
 
 class _Following:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mmlongbench.documents.image_urls import ImageUrls
 from mmlongbench.errors import DraftError, ReleaseError, nearest
+from mmlongbench.io.atomic import sha256_of
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.calling import calling
 from mmlongbench.manifest.model import length_of
@@ -16,7 +17,7 @@ from mmlongbench.messages import Messages, messages
 from mmlongbench.prompt import Prompt
 from mmlongbench.release.digests import example_digest
 from mmlongbench.release.inventory import leads_out
-from mmlongbench.release.layout import DATA, IMAGES
+from mmlongbench.release.layout import DATA, IMAGES, LOCK
 from mmlongbench.release.loading import locked_spec, recognised
 from mmlongbench.release.lock import Lock, read_lock
 from mmlongbench.task.builder import Builder
@@ -107,6 +108,11 @@ class Release:
     lock: Lock = field(repr=False)
     """What the release is made of: files with their SHA-256, the resolved manifest, versions, counts."""
     _files: Mapping[str, Mapping[int, "_File"]] = field(repr=False)
+
+    @property
+    def lock_id(self) -> str:
+        """The first 16 hexadecimal digits of the SHA-256 of the lock; predictions carry it."""
+        return sha256_of(self.path / LOCK)[:16]
 
     @property
     def datasets(self) -> tuple[str, ...]:

@@ -1,0 +1,296 @@
+"""The subcommand `run`: gives a model the examples of a release, and writes its predictions with token receipts."""
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+
+import click
+
+from mmlongbench.cli.console import say
+
+if TYPE_CHECKING:
+    from mmlongbench.models.asking import RunOptions
+    from mmlongbench.models.run import Prepared, RunResult
+    from mmlongbench.models.settings import EndpointSettings
+
+_NAMED = 5
+"""How many examples of each kind are named."""
+_OPTIONS = (
+    click.option("--url", required=True, metavar="URL", help="An endpoint that speaks OpenAI's protocol: …/v1."),
+    click.option("--model", required=True, metavar="NAME", help="The name of the model, as the endpoint lists it."),
+    click.option("--dataset", "datasets", multiple=True, metavar="NAME", help="Only this dataset; repeatable."),
+    click.option("--length", "lengths", multiple=True, metavar="8K", help="Only this length; repeatable."),
+    click.option("--limit", type=click.IntRange(min=1), help="The maximum number of examples of each file."),
+    click.option("--subset", default="", metavar="paper", help="`paper`: the same 100 questions of each dataset."),
+    click.option(
+        "--context",
+        default="",
+        metavar="NAME",
+        help="Another context: none, text-only, images-only, shuffled, wrong, oracle, or a form that the task offers.",
+    ),
+    click.option(
+        "--samples",
+        type=click.IntRange(min=1),
+        default=1,
+        show_default=True,
+        help="The number of answers to each example; several need a --temperature above 0.",
+    ),
+    click.option(
+        "--temperature", type=click.FloatRange(min=0), default=0.0, show_default=True, help="The temperature."
+    ),
+    click.option(
+        "--max-tokens",
+        type=click.IntRange(min=1),
+        help="The maximum number of tokens of an answer.  [default: the reserve of the example]",
+    ),
+    click.option("--system", metavar="TEXT", help="A system message before the prompt."),
+    click.option(
+        "--images",
+        default="data-uri",
+        show_default=True,
+        metavar="FORM",
+        help="How images are sent: data-uri, file-url, path, or the URL at which mmlb_image/ is served.",
+    ),
+    click.option(
+        "--max-pixels", type=click.IntRange(min=1), help="Send images with more pixels (width × height) smaller."
+    ),
+    click.option("--remote-files", is_flag=True, help="Allow file-url and path although --url is another host."),
+)
+_COUNTS = (
+    click.option(
+        "--count-as",
+        metavar="MODEL",
+        help="The model whose rule counts images, if --model does not tell; `none`: no receipts.",
+    ),
+    click.option(
+        "--text-tokenizer",
+        metavar="PATH|ID",
+        help="The model's tokenizer; then every difference is reported. Without it, counts of texts are scaled.",
+    ),
+    click.option(
+        "--window", type=click.IntRange(min=1), help="The tokens of prompt and answer that the model takes, if known."
+    ),
+    click.option(
+        "--max-images", type=click.IntRange(min=1), help="The images that the model takes in a request, if known."
+    ),
+    click.option(
+        "--skip-oversized",
+        is_flag=True,
+        help="Leave out the examples that the model cannot take; `score` shows them as skipped.",
+    ),
+)
+_CALLS = (
+    click.option(
+        "--out",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="The file of predictions.  [default: predictions/MODEL.jsonl]",
+    ),
+    click.option(
+        "--cache",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="The file that keeps every answer.  [default: MODEL.calls.sqlite beside the predictions]",
+    ),
+    click.option(
+        "--concurrency",
+        type=click.IntRange(min=1),
+        default=8,
+        show_default=True,
+        help="The number of calls at the same time.",
+    ),
+    click.option(
+        "--timeout",
+        type=click.FloatRange(min=0, min_open=True),
+        default=600.0,
+        show_default=True,
+        help="The seconds that one call may take.",
+    ),
+    click.option(
+        "--attempts",
+        type=click.IntRange(min=1),
+        default=4,
+        show_default=True,
+        help="The maximum number of attempts for a call that fails in a way that may pass.",
+    ),
+    click.option(
+        "--prices",
+        nargs=2,
+        type=click.FloatRange(min=0),
+        metavar="IN OUT",
+        help="Prices of a million tokens of prompt and of answer, to report the cost.",
+    ),
+    click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
+    click.option("-q", "--quiet", is_flag=True, help="Print only errors."),
+)
+
+
+def _with_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed((*_OPTIONS, *_COUNTS, *_CALLS)):
+        command = option(command)
+    return command
+
+
+class _Given(TypedDict):
+    """The options of the command."""
+
+    url: str
+    model: str
+    datasets: tuple[str, ...]
+    lengths: tuple[str, ...]
+    limit: int | None
+    subset: str
+    context: str
+    samples: int
+    temperature: float
+    max_tokens: int | None
+    system: str | None
+    images: str
+    max_pixels: int | None
+    remote_files: bool
+    count_as: str | None
+    text_tokenizer: str | None
+    window: int | None
+    max_images: int | None
+    skip_oversized: bool
+    out: Path | None
+    cache: Path | None
+    concurrency: int
+    timeout: float
+    attempts: int
+    prices: tuple[float, float] | None
+    as_json: bool
+    quiet: bool
+
+
+@click.command()
+@click.argument("release", type=click.Path(path_type=Path, exists=True))
+@_with_options
+def run(release: Path, **given: Unpack[_Given]) -> None:
+    """Give a model the examples of RELEASE, and write its predictions.
+
+    Before the first example is sent, a few small calls find out how the endpoint counts tokens. After each answer, the
+    endpoint's count is compared with the expected one, so that an image that was lost or made smaller, or a prompt that
+    was cut, is reported. The key of the endpoint is read from OPENAI_API_KEY.
+
+    Run the same command again to continue a run that was stopped: no call whose answer arrived is repeated.
+    """
+    from mmlongbench.io.progress import Progress
+    from mmlongbench.models.opening import calls_file, opened_run, predictions_file
+    from mmlongbench.models.run import prepare
+    from mmlongbench.models.run import run as run_examples
+    from mmlongbench.release.selecting import Selection
+
+    is_quiet = given["quiet"] or given["as_json"]
+    out = given["out"] or predictions_file(given["model"], given["context"])
+    settings = _settings(given, given["cache"] or calls_file(out, given["model"]))
+    selection = Selection(given["datasets"], given["lengths"], given["limit"], given["subset"])
+    with opened_run(release, selection, _options(given), settings, remote_files=given["remote_files"]) as opened:
+        asking, client = opened
+        prepared = prepare(asking, client)
+        if not is_quiet:
+            _show_prepared(prepared, given)
+        found = run_examples(asking, client, prepared, out, Progress(False if is_quiet else None))
+    if given["as_json"]:
+        click.echo(json.dumps({**asdict(found), "out": str(found.out)}))
+    elif not given["quiet"]:
+        _show_result(found)
+    if found.failures or any(each.off for each in found.receipts):
+        sys.exit(1)
+
+
+def _options(given: _Given) -> "RunOptions":
+    from mmlongbench.models.asking import RunOptions
+    from mmlongbench.models.opening import counting
+
+    rule, tokenizer = counting(given["model"], given["count_as"], given["text_tokenizer"])
+    return RunOptions(
+        model=given["model"],
+        context=given["context"],
+        samples=given["samples"],
+        temperature=given["temperature"],
+        max_tokens=given["max_tokens"],
+        system=given["system"],
+        images=given["images"],
+        max_pixels=given["max_pixels"],
+        rule=rule,
+        tokenizer=tokenizer,
+        window=given["window"],
+        max_images=given["max_images"],
+        skip_oversized=given["skip_oversized"],
+    )
+
+
+def _settings(given: _Given, cache: Path) -> "EndpointSettings":
+    from mmlongbench.models.settings import EndpointSettings
+
+    return EndpointSettings(
+        given["url"], cache, given["concurrency"], given["timeout"], given["attempts"], given["prices"] or None
+    )
+
+
+def _show_prepared(prepared: "Prepared", given: _Given) -> None:
+    expected = [prepared.expected(plan) for plan in prepared.planned]
+    known = [tokens for tokens in expected if tokens is not None]
+    said = f"{len(prepared.planned):,} examples"
+    if known:
+        said += f", {sum(known) * given['samples']:,} prompt tokens expected, at most {max(known):,} in a prompt"
+    say(said)
+    if found := list(prepared.probed.calibrations.values()):
+        ratios, wrappers = [each.ratio for each in found], [each.wrapper for each in found]
+        texts = "as its tokenizer here counts" if all(each.is_exact for each in found) else f"× {_range(ratios, '.3f')}"
+        constant = _range([each.constant for each in found], ".0f")
+        say(f"  probes: chat template {constant} tokens, texts {texts}, an image + {_range(wrappers, '.1f')}")
+    for note in prepared.probed.notes:
+        say(f"note: {note}")
+    if prepared.oversized:
+        what = "are left out" if given["skip_oversized"] else "are sent all the same (--skip-oversized leaves them out)"
+        say(f"{len(prepared.oversized):,} examples are probably too large for the model; they {what}:")
+        for each in prepared.oversized[:_NAMED]:
+            unit = "images" if each.reason == "image-limit" else "tokens with the answer"
+            say(f"  {each.name}: {each.found:,} {unit}, at most {each.most:,}")
+        if len(prepared.oversized) > _NAMED:
+            say(f"  and {len(prepared.oversized) - _NAMED:,} more")
+
+
+def _range(values: Sequence[float], form: str) -> str:
+    """Return the smallest and the largest of some numbers in words."""
+    least, most = format(min(values) + 0.0, form), format(max(values) + 0.0, form)
+    return least if least == most else f"{least} to {most}"
+
+
+def _show_result(found: "RunResult") -> None:
+    from mmlongbench.models.receipts import FAULTS
+
+    usage = found.usage
+    ended = ", ".join(f"{reason} {count:,}" for reason, count in sorted(found.finish_reasons.items()))
+    say(f"{found.out}: {found.answers:,} answers{f' (finish reason: {ended})' if ended else ''}")
+    cost = f", cost {usage['cost']:,.2f}" if "cost" in usage else ""
+    say(
+        f"  calls: {usage['calls']:,.0f} made, {usage['from_cache']:,.0f} answered before; "
+        f"tokens: {usage['input_tokens']:,.0f} of prompts, {usage['output_tokens']:,.0f} of answers{cost}"
+    )
+    if found.without_context:
+        say(f"  {found.without_context:,} examples do not have this context and were left out")
+    for reason, count in sorted(found.skipped.items()):
+        say(f"  skipped, {reason}: {count:,}")
+    if found.shrunk:
+        say(f"  {found.shrunk:,} images were sent smaller than they are (--max-pixels)")
+    for each in found.receipts:
+        shift = f"{-each.shift:+g} " if each.shift else ""
+        tolerance = f"{shift}± {each.tolerance:g} tokens"
+        seen = f"a loss of {each.smallest_loss:,} tokens or more can be seen"
+        say(
+            f"  {each.file}: {each.calls - len(each.off):,} of {each.calls:,} prompts as expected ({tolerance}; {seen})"
+        )
+        if each.hides_images:
+            say(f"    a lost image cannot be seen here: the cheapest one has {each.cheapest_image:,} tokens")
+        for off in each.off[:_NAMED]:
+            difference = f"{abs(off.missing):,} tokens {'fewer' if off.missing > 0 else 'more'} than expected"
+            say(f"    {off.name}: {FAULTS[off.fault]}: {difference}")
+        if len(each.off) > _NAMED:
+            say(f"    and {len(each.off) - _NAMED:,} more; lines of the predictions name them (`receipt`)")
+    for failure in found.failures:
+        say(f"  {failure.count:,} calls failed, {failure.kind}: {failure.advice}; the first: {failure.first}")
+    say(f"score them with `mmlongbench score RELEASE {found.out}`")

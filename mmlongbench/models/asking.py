@@ -1,0 +1,183 @@
+"""What a run asks: the chosen examples with their prompts in the chosen context, and what each should cost."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from mmlongbench.documents.image_urls import fitting_size
+from mmlongbench.draws import digest
+from mmlongbench.errors import ReleaseError
+from mmlongbench.messages import Size
+from mmlongbench.models.chat_call import ChatCall, Sampling
+from mmlongbench.models.prediction_lines import PredictionLine
+from mmlongbench.models.receipts import Cost, Costs, sizes_of
+from mmlongbench.prompt import Prompt
+from mmlongbench.release.contexts import contextual
+from mmlongbench.release.digests import example_digest
+from mmlongbench.release.examples import name_of
+from mmlongbench.release.images import ImageSizes
+from mmlongbench.release.layout import IMAGES
+from mmlongbench.release.loading import locked_dataset
+from mmlongbench.release.opened import Example, Release
+from mmlongbench.release.selecting import Cell
+from tokenization import TextTokenizer, VisionRule
+
+_PROBED = 12
+"""The number of prompts of each dataset whose texts and images the probes use."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How a model is asked."""
+
+    model: str
+    """The name of the model in requests."""
+    context: str = ""
+    """The form of the prompts (see `contexts`); empty: the released form."""
+    samples: int = 1
+    """How many answers are drawn for each example."""
+    temperature: float = 0.0
+    max_tokens: int | None = None
+    """The maximum number of tokens of an answer; None: the reserve of the example."""
+    system: str | None = None
+    """What the system message says; None: there is none."""
+    images: str = "data-uri"
+    """The form in which images are sent (see `Example.messages`)."""
+    max_pixels: int | None = None
+    """The maximum width × height of an image; a larger image is sent smaller. None: images are sent as they are."""
+    rule: VisionRule | None = None
+    """The rule that counts images; None: there are no receipts."""
+    tokenizer: TextTokenizer | None = None
+    """The model's own tokenizer; None: the release's counts of texts are scaled."""
+    window: int | None = None
+    """The tokens of prompt and answer that the model takes; None: as the endpoint says, if it does."""
+    max_images: int | None = None
+    """The images that the model takes; None: as the rule says, if it does."""
+    skip_oversized: bool = False
+    """Whether to leave out the examples that the model cannot take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One example that a model will be asked, without its prompt."""
+
+    dataset: str
+    file: str
+    name: str
+    """Its file, id and placement."""
+    max_tokens: int
+    cost: Cost | None
+    """What the prompt costs by the model's rule; None without a rule."""
+
+
+class Asking:
+    """The examples of a run, in the order of the release."""
+
+    def __init__(self, release: Release, cells: Sequence[Cell], options: RunOptions) -> None:
+        """Choose examples and the form of their prompts; nothing is read yet."""
+        self.release, self.cells, self.options = release, cells, options
+        self.urls = release.image_urls(options.images, options.max_pixels)
+        self.without_context = 0
+        """How many examples do not have the chosen context; known after `plan`."""
+        self._sizes = ImageSizes(release.path / IMAGES)
+        self._lock = release.lock_id
+        self._costs: dict[str, Costs] = {}
+
+    def plan(self) -> list[Planned]:
+        """Count every prompt by the model's rule.
+
+        Raises:
+            ReleaseError: an example or an image cannot be read, or no example has the chosen context.
+
+        """
+        planned, self.without_context = [], 0
+        for cell in self.cells:
+            for example, prompt in self._prompts(cell):
+                if prompt is None:
+                    self.without_context += 1
+                else:
+                    planned.append(self._planned(example, prompt))
+        if not planned:
+            said = f"has the context {self.options.context!r}" if self.without_context else "is chosen"
+            raise ReleaseError(f"{self.release.path.name}: no example {said}")
+        return planned
+
+    def calls(self) -> Iterator[tuple[PredictionLine, ChatCall]]:
+        """Yield the calls for all examples of the plan, in its order: for each example and sample, the fields of its
+        line that are known before the call, and the call.
+        """
+        for cell in self.cells:
+            for example, prompt in self._prompts(cell):
+                if prompt is not None:
+                    line, call = self._line(example, prompt), self._call(example, prompt)
+                    for number in range(self.options.samples):
+                        sample = number if self.options.samples > 1 else None
+                        sampling = replace(call.sampling, sample=number)
+                        yield line.model_copy(update={"sample": sample}), replace(call, sampling=sampling)
+
+    def shown(self) -> Iterator[tuple[str, Prompt]]:
+        """Yield some prompts of each dataset, with its name: the texts and images from which probes are made."""
+        seen: Counter[str] = Counter()
+        for cell in self.cells:
+            for _, prompt in islice(self._prompts(cell), _PROBED - seen[cell.dataset]):
+                if prompt is not None:
+                    seen[cell.dataset] += 1
+                    yield cell.dataset, prompt
+
+    def probe(self, prompt: Prompt) -> ChatCall:
+        """Return a call that only shows how the endpoint counts a prompt."""
+        return self._asked(prompt, 1)
+
+    def costs(self, dataset: str) -> Costs | None:
+        """Return what counts the prompts of a dataset; None without a rule."""
+        if self.options.rule is None:
+            return None
+        if dataset not in self._costs:
+            at = self.release.datasets.index(dataset)
+            counter = locked_dataset(self.release.lock.manifest[at], None).counter
+            self._costs[dataset] = Costs(self.options.rule, self.options.tokenizer, counter.text.count)
+        return self._costs[dataset]
+
+    def size(self, path: str) -> Size:
+        """Return the size in which an image is sent."""
+        size, most = self._sizes[path], self.options.max_pixels
+        return size if most is None or size[0] * size[1] <= most else fitting_size(size, most)
+
+    def _prompts(self, cell: Cell) -> Iterator[tuple[Example, Prompt | None]]:
+        return contextual(self.release, cell.dataset, self.options.context, cell.examples())
+
+    def _planned(self, example: Example, prompt: Prompt) -> Planned:
+        sizes, costs = sizes_of(prompt, self.size), self.costs(example.dataset)
+        known = None if self.options.context else example.tokens.text
+        cost = costs.of(prompt, sizes, known) if costs else None
+        name = f"{example.file}, {name_of(example.record)}"
+        return Planned(example.dataset, example.file, name, self._max_tokens(example), cost)
+
+    def _max_tokens(self, example: Example) -> int:
+        return self.options.max_tokens or example.reserve or 256
+
+    def _line(self, example: Example, prompt: Prompt) -> PredictionLine:
+        return PredictionLine.model_validate(
+            {
+                **example.key,
+                "digest": example.digest,
+                "lock": self._lock,
+                "model": self.options.model,
+                "context": self.options.context,
+                "sent": self._sent(prompt),
+            }
+        )
+
+    def _call(self, example: Example, prompt: Prompt) -> ChatCall:
+        return self._asked(prompt, self._max_tokens(example))
+
+    def _asked(self, prompt: Prompt, max_tokens: int) -> ChatCall:
+        options = self.options
+        sampling = Sampling(max_tokens, options.temperature, 0, options.system)
+        return ChatCall(options.model, prompt, self.urls, self._sent(prompt), sampling)
+
+    def _sent(self, prompt: Prompt) -> str:
+        """Return a digest of a prompt and of its images in the form in which they are sent."""
+        shown = example_digest(prompt, None, self.release.lock)
+        return digest("sent", shown, self.options.max_pixels or 0).hex()
