@@ -279,8 +279,8 @@ def _show_result(found: "RunResult") -> None:
         say(f"  {found.shrunk:,} images were sent smaller than they are (--max-pixels)")
     for each in found.receipts:
         shift = f"{-each.shift:+g} " if each.shift else ""
-        tolerance = f"{shift}± {each.tolerance:g} tokens"
-        seen = f"a loss of {each.smallest_loss:,} tokens or more can be seen"
+        tolerance = f"{shift}± {each.tolerance:,} tokens"
+        seen = f"the smallest loss that can be seen: {each.smallest_loss:,} tokens"
         say(
             f"  {each.file}: {each.calls - len(each.off):,} of {each.calls:,} prompts as expected ({tolerance}; {seen})"
         )

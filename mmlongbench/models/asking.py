@@ -1,9 +1,7 @@
 """What a run asks: the chosen examples with their prompts in the chosen context, and what each should cost."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 
 from mmlongbench.documents.image_urls import fitting_size
 from mmlongbench.draws import digest
@@ -24,7 +22,7 @@ from mmlongbench.release.selecting import Cell
 from tokenization import TextTokenizer, VisionRule
 
 _PROBED = 12
-"""The number of prompts of each dataset whose texts and images the probes use."""
+"""The maximum number of prompts of each dataset whose texts and images the probes use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +69,24 @@ class Planned:
     """What the prompt costs by the model's rule; None without a rule."""
 
 
+class Spread:
+    """Keeps some of many prompts, spread evenly over all of them."""
+
+    def __init__(self) -> None:
+        """Keep nothing yet."""
+        self.kept: list[Prompt] = []
+        self._every, self._seen = 1, 0
+
+    def add(self, prompt: Prompt) -> None:
+        """Keep the prompt if its turn has come. If too many are kept, every second one is given up."""
+        if self._seen % self._every == 0:
+            self.kept.append(prompt)
+        self._seen += 1
+        if len(self.kept) > _PROBED:
+            self.kept = self.kept[::2]
+            self._every *= 2
+
+
 class Asking:
     """The examples of a run, in the order of the release."""
 
@@ -80,6 +96,8 @@ class Asking:
         self.urls = release.image_urls(options.images, options.max_pixels)
         self.without_context = 0
         """How many examples do not have the chosen context; known after `plan`."""
+        self.spread: dict[str, Spread] = {}
+        """Some prompts of each dataset, of which probes are made; known after `plan`."""
         self._sizes = ImageSizes(release.path / IMAGES)
         self._lock = release.lock_id
         self._costs: dict[str, Costs] = {}
@@ -91,13 +109,14 @@ class Asking:
             ReleaseError: an example or an image cannot be read, or no example has the chosen context.
 
         """
-        planned, self.without_context = [], 0
+        planned, self.without_context = list[Planned](), 0
         for cell in self.cells:
             for example, prompt in self._prompts(cell):
                 if prompt is None:
                     self.without_context += 1
                 else:
                     planned.append(self._planned(example, prompt))
+                    self.spread.setdefault(example.dataset, Spread()).add(prompt)
         if not planned:
             said = f"has the context {self.options.context!r}" if self.without_context else "is chosen"
             raise ReleaseError(f"{self.release.path.name}: no example {said}")
@@ -115,15 +134,6 @@ class Asking:
                         sample = number if self.options.samples > 1 else None
                         sampling = replace(call.sampling, sample=number)
                         yield line.model_copy(update={"sample": sample}), replace(call, sampling=sampling)
-
-    def shown(self) -> Iterator[tuple[str, Prompt]]:
-        """Yield some prompts of each dataset, with its name: the texts and images from which probes are made."""
-        seen: Counter[str] = Counter()
-        for cell in self.cells:
-            for _, prompt in islice(self._prompts(cell), _PROBED - seen[cell.dataset]):
-                if prompt is not None:
-                    seen[cell.dataset] += 1
-                    yield cell.dataset, prompt
 
     def probe(self, prompt: Prompt) -> ChatCall:
         """Return a call that only shows how the endpoint counts a prompt."""

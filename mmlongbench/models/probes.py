@@ -16,8 +16,8 @@ from mmlongbench.prompt import Image, Part, Prompt
 
 NOTHING = "a"
 """The text of the call with almost nothing."""
-TEXT_SIZES = (1_500, 6_000, 20_000)
-"""The characters of the three texts."""
+TEXT_SIZES = (1_500, 6_000, 24_000)
+"""About how many characters the three texts have, which are made of pieces of all given prompts."""
 SEVERAL = 32
 """The maximum number of images of the call with several equal images."""
 SEVERAL_TOKENS = 8_192
@@ -79,8 +79,8 @@ class Probes:
     def _ratio(self, texts: Sequence[str], nothing: int, base: int) -> float | None:
         """Return the tokens of the endpoint for each token here; None if it counts each text as the tokenizer here."""
         points = []
-        for text, size in zip(texts, TEXT_SIZES, strict=False):
-            shown = text[:size]
+        for size in TEXT_SIZES:
+            shown = _pieces(texts, size)
             usage, here = self.ask(Prompt.of([shown])), self.costs.of(Prompt.of([shown]), []).text
             if usage is not None and here > base:
                 points.append((here - base, usage - nothing))
@@ -130,6 +130,12 @@ class Probes:
 
 def _said(size: Size) -> str:
     return f"an image of {size[0]} × {size[1]} pixels"
+
+
+def _pieces(texts: Sequence[str], size: int) -> str:
+    """Return a text of about some characters, made of equal pieces from the middle of some texts."""
+    each = size // len(texts)
+    return "\n".join(text[max(0, (len(text) - each) // 2) :][:each] for text in texts)
 
 
 def _around_images(prompt: Prompt, image: str, most: int) -> Iterator[Part]:

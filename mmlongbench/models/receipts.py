@@ -5,6 +5,7 @@ the wrapper (markers around an image) and the ratio (tokens of the model's token
 from `probes`, never from the calls that they are compared with.
 """
 
+import math
 import statistics
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -18,6 +19,8 @@ from tokenization import TextTokenizer, TokenizationError, VisionRule
 
 LEAST_TOLERANCE = 2
 """A difference of this many tokens is never reported, unless the model's own tokenizer counts the text."""
+_NORMAL = 1.4826
+"""The standard deviation of a normal distribution, divided by its median absolute deviation."""
 FAULTS = {
     "image-lost": "images were lost",
     "image-shrunk": "images were made smaller",
@@ -122,7 +125,7 @@ class Receipts:
 
     file: str
     calls: int
-    tolerance: float
+    tolerance: int
     """The difference in tokens up to which a call is as expected."""
     shift: float
     """By how many tokens all calls of the file differ from what the probes let expect; a call is as expected if it
@@ -143,10 +146,12 @@ class Receipts:
 def receipts(file: str, paid: Sequence[Paid], calibration: Calibration) -> Receipts:
     """Compare the counts of an endpoint with the expected ones.
 
-    The tolerance is three times the median absolute deviation of the differences, at least `LEAST_TOLERANCE`. The
-    median of the differences is taken as an error of the probes (`shift`), but only if it is smaller than half of the
-    cheapest image and than a hundredth of a prompt: so an image that is lost in every call is seen. Tolerance and shift
-    are 0 if the model's own tokenizer counts the text.
+    The tolerance is three times the median absolute deviation of the differences (in the form that estimates a standard
+    deviation), at least `LEAST_TOLERANCE`, and at least the square root of the text tokens: texts differ in how many
+    tokens of the model a token here is, also in a file where most calls have the same text, so that the deviation is 0.
+    The median of the differences is taken as an error of the probes (`shift`), but only if it is smaller than half of
+    the cheapest image and than a hundredth of a prompt: so an image that is lost in every call is seen. Tolerance and
+    shift are 0 if the model's own tokenizer counts the text.
 
     Args:
         file: the name of the file.
@@ -156,10 +161,12 @@ def receipts(file: str, paid: Sequence[Paid], calibration: Calibration) -> Recei
     """
     differences = [call.expected - call.usage for call in paid]
     cheapest = min((min(call.cost.images) + calibration.wrapper for call in paid if call.cost.images), default=None)
-    tolerance, shift = 0.0, 0.0
+    tolerance, shift = 0, 0.0
     if differences and not calibration.is_exact:
         middle = statistics.median(differences)
-        tolerance = max(LEAST_TOLERANCE, 3 * statistics.median(abs(each - middle) for each in differences))
+        spread = statistics.median(abs(each - middle) for each in differences)
+        texts = statistics.median(call.cost.text for call in paid)
+        tolerance = max(LEAST_TOLERANCE, round(3 * _NORMAL * spread), round(math.sqrt(texts)))
         bound = statistics.median(call.expected for call in paid) / 100
         shift = middle if abs(middle) <= min(bound, bound if cheapest is None else cheapest / 2) else 0.0
     usages = Counter(call.usage for call in paid)
@@ -170,7 +177,7 @@ def receipts(file: str, paid: Sequence[Paid], calibration: Calibration) -> Recei
             is_bound = _is_bound(call, paid, usages[call.usage])
             off.append(OffCall(call.name, _fault(call, missing, calibration.wrapper, tolerance, is_bound), missing))
     shown = None if cheapest is None else round(cheapest)
-    return Receipts(file, len(paid), tolerance, shift, int(tolerance) + 1, shown, tuple(off))
+    return Receipts(file, len(paid), tolerance, shift, tolerance + 1, shown, tuple(off))
 
 
 def _is_bound(call: Paid, paid: Sequence[Paid], times: int) -> bool:
@@ -179,7 +186,7 @@ def _is_bound(call: Paid, paid: Sequence[Paid], times: int) -> bool:
     return len(same) > 1 and all(each.usage <= call.usage for each in paid if each.expected >= call.expected)
 
 
-def _fault(call: Paid, missing: int, wrapper: float, tolerance: float, is_bound: bool) -> str:
+def _fault(call: Paid, missing: int, wrapper: float, tolerance: int, is_bound: bool) -> str:
     """Return the name of what most likely happened to a call."""
     if missing < 0:
         return "more-tokens"

@@ -175,10 +175,7 @@ def probe(asking: Asking, client: ModelClient, planned: Sequence[Planned]) -> Pr
         ReleaseError: the endpoint refuses a probe.
 
     """
-    prompts: dict[str, list[Prompt]] = {plan.dataset: [] for plan in planned}
-    for name, prompt in asking.shown():
-        prompts[name].append(prompt)
-    costs = asking.costs(next(iter(prompts)))
+    costs = asking.costs(planned[0].dataset)
     if costs is None:
         return Probed({})
     notes: list[str] = []
@@ -190,7 +187,7 @@ def probe(asking: Asking, client: ModelClient, planned: Sequence[Planned]) -> Pr
             return None
         return found.usage.get("prompt_tokens")
 
-    probed = Probes(ask, costs, asking.size).run(prompts)
+    probed = Probes(ask, costs, asking.size).run({name: spread.kept for name, spread in asking.spread.items()})
     return Probed(probed.calibrations, (*dict.fromkeys(notes), *probed.notes))
 
 

@@ -51,6 +51,10 @@ class Said:
     finish_reason: str = "stop"
     until: threading.Event | None = None
     """Nothing is sent before it."""
+    prompt_tokens: int | None = 10
+    """The tokens of the prompt in `usage`; None: there is no `usage`."""
+    message: Mapping[str, Any] = field(default_factory=dict)
+    """Further fields of the message."""
 
 
 Script: TypeAlias = Callable[[Request], Said]
@@ -121,6 +125,8 @@ class ModelServer(ThreadingHTTPServer):
         self.abandoned = 0
         """Responses that a client did not wait for."""
         self.guard = threading.Lock()
+        self.window: int | None = None
+        """What the list of models says about the window of every model."""
         self.stopped = threading.Event()
 
     @property
@@ -137,6 +143,15 @@ class _Handler(BaseHTTPRequestHandler):
     server: ModelServer
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
+
+    def do_GET(self) -> None:
+        listed = [{"id": "m", "max_model_len": self.server.window}] if self.server.window else []
+        body = json.dumps({"object": "list", "data": listed}).encode()
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
 
     def do_POST(self) -> None:
         request = json.loads(self.rfile.read(int(self.headers["content-length"])))
@@ -162,7 +177,9 @@ class _Handler(BaseHTTPRequestHandler):
                 server.under_way -= 1
 
     def _say(self, said: Said) -> None:
-        body = completion(said.words, said.finish_reason) if said.body is None else said.body
+        body = said.body
+        if body is None:
+            body = completion(said.words, said.finish_reason, said.prompt_tokens, **said.message)
         if said.raw is not None:
             self._drip(said.raw, said.drips)
             return
@@ -189,11 +206,13 @@ class _Handler(BaseHTTPRequestHandler):
         """Log nothing."""
 
 
-def completion(words: str | None, finish_reason: str = "stop", **message: Any) -> bytes:
+def completion(words: str | None, finish_reason: str = "stop", prompt_tokens: int | None = 10, **message: Any) -> bytes:
     """Return a response in the form of the protocol."""
     said = {"role": "assistant", "content": words, **message}
-    usage = {"prompt_tokens": 10, "completion_tokens": 3, "total_tokens": 13}
     choice = {"index": 0, "message": said, "finish_reason": finish_reason}
+    if prompt_tokens is None:
+        return json.dumps({"choices": [choice]}).encode()
+    usage = {"prompt_tokens": prompt_tokens, "completion_tokens": 3, "total_tokens": prompt_tokens + 3}
     return json.dumps({"choices": [choice], "usage": usage}).encode()
 
 

@@ -1,0 +1,278 @@
+"""Runs over real HTTP: what is sent, what is written, what is repeated, and what the receipts find."""
+
+import json
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from counting_server import RULE, counting, is_probe, parts_of, sizes_in, text_in, tokens_of
+from model_server import QUICK, Request, Said, Script, serving
+
+import mmlongbench as mm
+from mmlongbench.io.progress import Progress
+from mmlongbench.models.asking import Asking, RunOptions
+from mmlongbench.models.client import ModelClient
+from mmlongbench.models.opening import opened_run
+from mmlongbench.models.run import Prepared, RunResult, prepare, run
+from mmlongbench.models.settings import EndpointError, EndpointSettings
+from mmlongbench.release.opened import open_release
+from mmlongbench.release.selecting import Selection, select
+
+OPTIONS = RunOptions("m", rule=RULE)
+TINY = Selection(lengths=("2K",))
+NUMBER = 6
+"""The examples of the tiny release at 2K."""
+
+
+def asked(
+    release: Path, out: Path, script: Script, options: RunOptions = OPTIONS, selection: Selection = TINY, **changes: Any
+) -> tuple[RunResult, list[Request], Prepared]:
+    """Run once; return the result, the requests without probes, and what was known before."""
+    with serving(script) as server:
+        server.window = changes.pop("window", None)
+        settings = replace(EndpointSettings(server.url, out.with_suffix(".sqlite"), timeout=30.0), **changes)
+        opened = open_release(release)
+        with closing(ModelClient(settings, QUICK)) as client:
+            asking = Asking(opened, select(opened, selection), options)
+            prepared = prepare(asking, client)
+            result = run(asking, client, prepared, out, Progress(False))
+        return result, [each for each in server.requests if not is_probe(each)], prepared
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def test_a_run_sends_every_prompt_in_order_and_writes_what_score_reads(finished: Path, tmp_path: Path) -> None:
+    out = tmp_path / "predictions" / "m.jsonl"
+    result, requests, _ = asked(finished, out, counting("Answer: hard"))
+    examples = list(mm.open_release(finished).examples("mmlongdoc", "2K"))
+    assert (result.examples, result.answers, result.failures) == (NUMBER, NUMBER, ())
+    assert sorted(json.dumps(each["messages"]) for each in requests) == sorted(
+        json.dumps(example.messages("data-uri")) for example in examples
+    )
+    for example, line in zip(examples, lines(out), strict=True):
+        assert {key: line[key] for key in example.key} == example.key
+        assert (line["prediction"], line["digest"]) == ("Answer: hard", example.digest)
+        assert (line["lock"], line["model"]) == (mm.open_release(finished).lock_id, "m")
+        assert abs(line["usage"]["prompt_tokens"] - line["expected_tokens"]) <= 2
+        assert "receipt" not in line
+    scores = mm.score(finished, out, partial=True)
+    assert [(cell.examples, cell.absent) for cell in scores.cells] == [(NUMBER, 0)]
+    assert scores.cells[0].score is not None
+    assert scores.cells[0].score > 0
+
+
+def test_a_second_run_repeats_no_call_and_writes_the_same_bytes(finished: Path, tmp_path: Path) -> None:
+    out = tmp_path / "m.jsonl"
+    asked(finished, out, counting())
+    before = out.read_bytes()
+    out.unlink()
+    result, requests, _ = asked(finished, out, counting("something else"))
+    assert requests == []
+    assert out.read_bytes() == before
+    assert result.usage["calls"] == 0
+
+
+def test_a_run_over_other_examples_keeps_the_lines_that_are_there(finished: Path, tmp_path: Path) -> None:
+    out = tmp_path / "m.jsonl"
+    asked(finished, out, counting(), selection=Selection(lengths=("1K",)))
+    asked(finished, out, counting())
+    asked(finished, out, counting())
+    found = [(line["file"], line["id"]) for line in lines(out)]
+    assert len(found) == len(set(found)) == 2 * NUMBER
+
+
+def test_predictions_of_another_model_or_form_are_not_overwritten(finished: Path, tmp_path: Path) -> None:
+    out = tmp_path / "m.jsonl"
+    for line, said in (
+        ({"file": "f", "id": "1", "prediction": "x", "model": "other"}, "line 1: holds answers of 'other', not of 'm'"),
+        ({"file": "f", "prediction": "x"}, "line 1: id: Field required; use another --out"),
+    ):
+        out.write_text(json.dumps(line) + "\n", "utf-8")
+        with pytest.raises(mm.ReleaseError, match=said):
+            asked(finished, out, counting())
+        assert lines(out) == [line]
+
+
+def lost(request: Request, tokens: int) -> int:
+    """One image of one example is lost."""
+    is_it = "Which two colours" in text_in(request) and not is_probe(request)
+    return tokens_of(request, sizes_in(request)[1:]) if is_it else tokens
+
+
+def shrunk(request: Request, tokens: int) -> int:
+    """The images of one example are halved."""
+    is_it = "Which two colours" in text_in(request) and not is_probe(request)
+    return tokens_of(request, [(width // 2, height // 2) for width, height in sizes_in(request)]) if is_it else tokens
+
+
+def cut(request: Request, tokens: int) -> int:
+    """Every prompt ends at a bound."""
+    return min(tokens, 1_000)
+
+
+def more(request: Request, tokens: int) -> int:
+    return tokens + 500 if "Which two colours" in text_in(request) and not is_probe(request) else tokens
+
+
+@pytest.mark.parametrize(
+    ("fault", "name", "number"),
+    [(lost, "image-lost", 1), (shrunk, "image-shrunk", 1), (cut, "prompt-cut", None), (more, "more-tokens", 1)],
+)
+def test_a_receipt_names_what_happened(
+    finished: Path, tmp_path: Path, fault: Any, name: str, number: int | None
+) -> None:
+    result, _, _ = asked(finished, tmp_path / "m.jsonl", counting(fault=fault))
+    (receipts,) = result.receipts
+    assert {each.fault for each in receipts.off} == {name}
+    marked = [line["id"] for line in lines(tmp_path / "m.jsonl") if line.get("receipt") == name]
+    assert len(marked) == len(receipts.off)
+    if number:
+        assert len(marked) == number
+        assert receipts.off[0].name.endswith(f"2.jsonl, {marked[0]}")
+
+
+def test_a_server_that_shrinks_all_images_is_found_by_the_probes(finished: Path, tmp_path: Path) -> None:
+    def small(request: Request, tokens: int) -> int:
+        return tokens_of(request, [(width // 4, height // 4) for width, height in sizes_in(request)])
+
+    result, _, _ = asked(finished, tmp_path / "m.jsonl", counting(fault=small))
+    assert any("tokens for an image of 400 × 400 pixels, the rule of qwen2.5-vl 198" in note for note in result.notes)
+    assert {each.fault for each in result.receipts[0].off} == {"image-shrunk"}
+
+
+def test_a_server_without_usage_gives_no_receipts_and_that_is_said_once(finished: Path, tmp_path: Path) -> None:
+    result, _, _ = asked(finished, tmp_path / "m.jsonl", lambda request: Said("x", prompt_tokens=None))
+    assert (result.receipts, result.answers) == ((), NUMBER)
+    assert result.notes == ("the endpoint does not say how many tokens a prompt has: there are no receipts",)
+
+
+def test_examples_over_the_window_are_named_first_and_skipped_only_on_request(finished: Path, tmp_path: Path) -> None:
+    out = tmp_path / "m.jsonl"
+    result, requests, prepared = asked(finished, out, counting(), window=1_500)
+    assert prepared.window == 1_500
+    assert result.oversized
+    assert len(requests) == NUMBER
+    reasons = {(each.reason, each.most) for each in result.oversized}
+    assert reasons == {("context-length", 1_500)}
+    skipping = replace(OPTIONS, skip_oversized=True)
+    result, requests, _ = asked(finished, tmp_path / "other.jsonl", counting(), skipping, window=1_500)
+    assert result.skipped == {"context-length": len(result.oversized)}
+    assert len(requests) == NUMBER - len(result.oversized)
+    scores = mm.score(finished, tmp_path / "other.jsonl", partial=True)
+    assert scores.skipped == result.skipped
+    few, _, _ = asked(finished, tmp_path / "few.jsonl", counting(), replace(OPTIONS, max_images=3))
+    assert {(each.reason, each.most) for each in few.oversized} == {("image-limit", 3)}
+
+
+def test_a_refused_example_is_an_error_and_never_an_answer(finished: Path, tmp_path: Path) -> None:
+    message = json.dumps({"error": {"message": "This model's maximum context length is 900 tokens."}}).encode()
+
+    def script(request: Request) -> Said:
+        is_it = "Which two colours" in text_in(request) and not is_probe(request)
+        return Said(status=400, body=message) if is_it else counting()(request)
+
+    result, requests, _ = asked(finished, tmp_path / "m.jsonl", script)
+    (failure,) = result.failures
+    assert (failure.kind, failure.count) == ("context-length", 1)
+    assert "mmlongdoc_2: m: HTTP 400" in failure.first
+    assert "--skip-oversized" in failure.advice
+    assert len(requests) == NUMBER
+    assert all("maximum context" not in line["prediction"] for line in lines(tmp_path / "m.jsonl"))
+    skipping = replace(OPTIONS, skip_oversized=True)
+    result, _, _ = asked(finished, tmp_path / "other.jsonl", script, skipping)
+    assert (result.failures, result.skipped) == ((), {"context-length": 1})
+
+
+def test_what_the_server_returns_apart_is_kept_apart(finished: Path, tmp_path: Path) -> None:
+    said = Said("<think>no</think> Answer: hard", finish_reason="length", message={"reasoning_content": "hm"})
+    asked(finished, tmp_path / "m.jsonl", lambda request: said)
+    line = lines(tmp_path / "m.jsonl")[0]
+    assert (line["prediction"], line["reasoning"]) == ("<think>no</think> Answer: hard", "hm")
+    assert line["finish_reason"] == "length"
+
+
+def test_several_samples_have_their_own_seeds_and_lines(finished: Path, tmp_path: Path) -> None:
+    options = replace(OPTIONS, samples=3, temperature=0.7)
+    result, requests, _ = asked(finished, tmp_path / "m.jsonl", counting(), options)
+    assert sorted(request["seed"] for request in requests) == sorted([0, 1, 2] * NUMBER)
+    assert [line["sample"] for line in lines(tmp_path / "m.jsonl")] == [0, 1, 2] * NUMBER
+    assert result.answers == 3 * NUMBER
+
+
+def test_a_context_is_sent_and_named_while_the_digest_stays(finished: Path, tmp_path: Path) -> None:
+    result, requests, _ = asked(finished, tmp_path / "m.jsonl", counting(), replace(OPTIONS, context="none"))
+    assert result.answers == NUMBER
+    assert all(sizes_in(request) == [] for request in requests)
+    examples = list(mm.open_release(finished).examples("mmlongdoc", "2K"))
+    found = lines(tmp_path / "m.jsonl")
+    assert [line["digest"] for line in found] == [example.digest for example in examples]
+    assert {line["context"] for line in found} == {"none"}
+
+
+def test_an_image_that_is_too_large_is_sent_smaller_and_counted_as_sent(finished: Path, tmp_path: Path) -> None:
+    options = replace(OPTIONS, max_pixels=200 * 200)
+    result, requests, _ = asked(finished, tmp_path / "m.jsonl", counting(), options)
+    assert {size for request in requests for size in sizes_in(request)} == {(200, 200)}
+    assert result.shrunk > 0
+    assert result.receipts[0].off == ()
+
+
+def test_the_names_of_the_limit_of_an_answer_are_tried(finished: Path, tmp_path: Path) -> None:
+    refusal = {"error": {"message": "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."}}
+
+    def script(request: Request) -> Said:
+        return Said(status=400, body=json.dumps(refusal).encode()) if "max_tokens" in request else Said("x")
+
+    with serving(script) as server:
+        opened = open_release(finished)
+        with closing(ModelClient(EndpointSettings(server.url, timeout=30.0, concurrency=1), QUICK)) as client:
+            asking = Asking(opened, select(opened, TINY), RunOptions("m"))
+            run(asking, client, prepare(asking, client), tmp_path / "m.jsonl", Progress(False))
+        asked_for = [request.get("max_completion_tokens") for request in server.requests]
+    assert asked_for == [None, *[64] * NUMBER]
+
+
+def test_a_redirect_is_not_followed_so_the_key_stays_where_it_was_given(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    with serving(counting()) as other:
+        away = f"{other.url.replace('127.0.0.1', 'user:pass@localhost')}/chat/completions?token=1"
+        said = Said(status=307, headers={"location": away}, body=b"{}")
+        with pytest.raises(EndpointError, match="redirects to http://…@localhost") as error:
+            asked(finished, tmp_path / "m.jsonl", lambda request: said)
+        assert other.requests == []
+    assert "pass" not in str(error.value)
+    assert b"sk-secret" not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("options", "url", "said"),
+    [
+        (replace(OPTIONS, images="file-url"), "http://model.example/v1", "model.example is another host"),
+        (replace(OPTIONS, samples=2), "http://127.0.0.1:1/v1", "give a temperature above 0"),
+        (replace(OPTIONS, context="nothing"), "http://127.0.0.1:1/v1", "context 'nothing': mmlongdoc has none, text"),
+        (replace(OPTIONS, images="files"), "http://127.0.0.1:1/v1", "images 'files': expected path, file-url"),
+        (replace(OPTIONS, max_pixels=9, images="path"), "http://127.0.0.1:1/v1", "use data-uri"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused_before_anything_is_sent(
+    finished: Path, options: RunOptions, url: str, said: str
+) -> None:
+    with (
+        pytest.raises(mm.ReleaseError, match=said),
+        opened_run(finished, TINY, options, EndpointSettings(url)) as (asking, client),
+    ):
+        prepare(asking, client)
+
+
+def test_a_file_url_reaches_a_server_on_this_machine(finished: Path, tmp_path: Path) -> None:
+    options = RunOptions("m", images="file-url")
+    _, requests, _ = asked(finished, tmp_path / "m.jsonl", lambda request: Said("x"), options)
+    urls = [part["image_url"]["url"] for part in parts_of(requests[0]) if part["type"] == "image_url"]
+    assert urls
+    assert all(url.startswith(f"file://{finished}/mmlb_image/") for url in urls)
