@@ -1,6 +1,7 @@
 """Draws tables on a terminal; texts in cells come from data and are made printable."""
 
 import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, ConsoleDimensions
@@ -51,6 +52,23 @@ def print_narrow_table(table: RichTable, usual: int) -> None:
     needed = console.measure(table, options=console.options.update(max_width=_ANY_WIDTH)).minimum
     console.size = ConsoleDimensions(max(console.width if console.is_terminal else usual, needed), console.height)
     console.print(table)
+
+
+def print_grids(grids: Iterable["RenderableType"]) -> None:
+    """Print grids of texts, as wide as the terminal or, if there is none, 80 characters wide; `COLUMNS` in the
+    environment sets another width. Texts in them must be printable.
+    """
+    console = _console()
+    with console.capture() as drawn:
+        for grid in grids:
+            console.print(grid, highlight=False)
+    lines = drawn.get().splitlines()
+    console.file.write("".join(f"{line.rstrip()}\n" for line in lines))
+
+
+def screen_width() -> int:
+    """Return the width in characters that `print_grids` uses."""
+    return _console().width
 
 
 def _console() -> Console:

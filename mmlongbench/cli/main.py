@@ -22,6 +22,7 @@ from mmlongbench.cli.report import report
 from mmlongbench.cli.run import run
 from mmlongbench.cli.score import score
 from mmlongbench.cli.search import search
+from mmlongbench.cli.show import show
 from mmlongbench.cli.verify import diff, verify
 from mmlongbench.errors import StrictStop
 from mmlongbench.io.printable import without_secrets
@@ -240,6 +241,7 @@ cli.add_command(plan)
 cli.add_command(report)
 cli.add_command(run)
 cli.add_command(score)
+cli.add_command(show)
 cli.add_command(verify)
 corpus.add_command(search)
 

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NotRequired, TypeAlias, cast
@@ -109,7 +110,7 @@ class Items:
         """
         import pyarrow.parquet as pq
 
-        path = self._root / ITEMS / Path(file.name).with_suffix(".parquet")
+        path = items_path(self._root, file.name)
         if not path.is_file():
             return
         with path.open("rb") as opened:  # pyarrow takes no path that is not UTF-8
@@ -118,17 +119,96 @@ class Items:
 
     def _examples_of(self, table: "pq.ParquetFile", name: str, most: int) -> Iterator[tuple[_Key, list[_Row]]]:
         rows = table.metadata.num_rows
-        size = sum(table.metadata.row_group(number).total_byte_size for number in range(table.metadata.num_row_groups))
         if self._examples is not None and rows > (bound := most * self._examples):
             raise ReleaseError(f"{name}: {rows:,} rows, {self._examples:,} examples have at most {bound:,}")
-        if size > (bound := _MAX_FIRST + rows * _MAX_ROW):
-            raise ReleaseError(f"{name}: {size:,} bytes unpacked, {rows:,} rows have at most {bound:,}")
+        _require_small(table, name)
         units = (row for batch in _batches(table, name) for row in _rows(batch))
         for key, group in groupby(units, key=lambda row: (row["id"], row["placement"])):
             found = list(islice(group, most + 1))
             if len(found) > most:
                 raise ReleaseError(f"{name}: {key[0]}, {key[1]}: more than {most:,} units")
             yield key, found
+
+
+def items_path(root: Path, name: str) -> Path:
+    """Return the path of the items of a public file; `name` is its path below `mmlb_data/`."""
+    return root / ITEMS / Path(name).with_suffix(".parquet")
+
+
+def items_of_example(root: Path, name: str, length: int, id: str, placement: float | None) -> list[Item] | None:
+    """Return the items of one example in the order of the file; None if the public file has no items.
+
+    Args:
+        root: the folder of the release.
+        name: the public file, below `mmlb_data/`.
+        length: the length of the file, in tokens; an example has at most twice as many units.
+        id: the id of the example.
+        placement: its depth or permutation; None if it has none.
+
+    Raises:
+        NoItemError: a row of the example is not a valid item.
+        ReleaseError: the file is damaged, or has more rows of the example than an example can have.
+
+    """
+    import pyarrow.compute as pc
+
+    path, most = items_path(root, name), _MAX_UNITS * length
+    if not path.is_file():
+        return None
+    wanted, found = id.encode("utf-8", "backslashreplace").decode(), list[_Row]()
+    with _table(path) as table:
+        for batch in _batches(table, path.name):
+            own = batch.filter(pc.equal(batch["id"], wanted))
+            found += [row for row in _rows(own) if row["placement"] == placement]
+            if len(found) > most:
+                raise ReleaseError(f"{path.name}: {id}, {placement}: more than {most:,} units")
+    return _checked(found)
+
+
+def keys_of_items(root: Path, name: str) -> list[tuple[str, float | None]] | None:
+    """Return (id, placement) of each example that the items of a public file list, in the order of the file; None if
+    the file has no items. Examples without units are not listed.
+
+    Raises:
+        ReleaseError: the file is damaged.
+
+    """
+    path = items_path(root, name)
+    if not path.is_file():
+        return None
+    keys: dict[_Key, None] = {}
+    with _table(path) as table:
+        for batch in _batches(table, path.name, ("id", "placement", "position")):
+            keys.update(((row["id"], row["placement"]), None) for row in _rows(batch) if row["position"] == 0)
+    return [(str(id), placement) for id, placement in keys if isinstance(placement, float | None)]
+
+
+@contextmanager
+def _table(path: Path) -> "Iterator[pq.ParquetFile]":
+    """Open a file of items.
+
+    Raises:
+        ReleaseError: the file is damaged, or a column is missing or has values of a wrong type.
+
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with path.open("rb") as opened:  # pyarrow takes no path that is not UTF-8
+            table = pq.ParquetFile(opened, read_dictionary=_text_columns(opened, path.name))
+            _require_small(table, path.name)
+            yield table
+    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+        raise ReleaseError(f"{path.name}: is no Parquet file of items: {type(error).__name__}; see verify") from error
+
+
+def _require_small(table: "pq.ParquetFile", name: str) -> None:
+    """Refuse a file that is unpacked to more bytes than its number of rows may have."""
+    rows = table.metadata.num_rows
+    size = sum(table.metadata.row_group(number).total_byte_size for number in range(table.metadata.num_row_groups))
+    if size > (bound := _MAX_FIRST + rows * _MAX_ROW):
+        raise ReleaseError(f"{name}: {size:,} bytes unpacked, {rows:,} rows have at most {bound:,}")
 
 
 class NoItemError(ReleaseError):
@@ -172,8 +252,10 @@ def _text_columns(file: BinaryIO, name: str) -> list[str]:
     return found
 
 
-def _batches(table: "pq.ParquetFile", file: str) -> "Iterator[pa.RecordBatch]":
-    """Yield the rows of a table of items in batches, without other columns.
+def _batches(
+    table: "pq.ParquetFile", file: str, columns: Sequence[str] = (*_TEXTS, *_NUMBERS)
+) -> "Iterator[pa.RecordBatch]":
+    """Yield the rows of a table of items in batches, with these columns only.
 
     Raises:
         ReleaseError: a text is too long.
@@ -181,7 +263,7 @@ def _batches(table: "pq.ParquetFile", file: str) -> "Iterator[pa.RecordBatch]":
     """
     import pyarrow.compute as pc
 
-    known = [name for name in table.schema_arrow.names if name in (*_TEXTS, *_NUMBERS)]
+    known = [name for name in table.schema_arrow.names if name in columns]
     for batch in table.iter_batches(_READ, columns=known):
         for name in batch.schema.names:
             coded = _coded(batch[name])

@@ -11,6 +11,8 @@ from tokenization import CrossModalCounter, TokenCount
 
 MAX_RESERVE = 2**40
 """The maximum reserve in tokens; anything above it is an error."""
+MAX_PLACEMENT = 2**40
+"""A number whose absolute value is not below this is no placement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +61,21 @@ def measure(
     kept = record["tokens"]["reserve"] if reserve is None else _own_reserve(record, reserve)
     if type(kept) is not int or not 0 <= kept <= MAX_RESERVE:
         raise ReleaseError(f"tokens.reserve: expected 0 to {MAX_RESERVE} tokens, found {str(kept)[:40]}")
-    placement = record.get("depth", record.get("permutation"))
-    is_placed = isinstance(placement, int | float) and not isinstance(placement, bool) and abs(placement) < MAX_RESERVE
-    value, group = float(placement) if is_placed else None, record.get("set")  # type: ignore[arg-type]  # a number
+    value, group = placement_of(record), record.get("set")
     name = id.encode("utf-8", "backslashreplace").decode()
     count = counter.count(prompt.text, found)
     return Measured(name, value, group if type(group) is int else None, prompt, found, count, kept)
+
+
+def placement_of(record: Record) -> float | None:
+    """Return the depth of a record, or the number of its permutation; None if it has neither.
+
+    >>> placement_of({"depth": 0.2}), placement_of({"permutation": 1}), placement_of({})
+    (0.2, 1.0, None)
+    """
+    found = record.get("depth", record.get("permutation"))
+    is_number = isinstance(found, int | float) and not isinstance(found, bool) and abs(found) < MAX_PLACEMENT
+    return float(found) if is_number else None  # type: ignore[arg-type]  # a number
 
 
 def _own_reserve(record: Record, otherwise: int) -> object:

@@ -20,6 +20,7 @@ from mmlongbench.release.inventory import leads_out
 from mmlongbench.release.layout import DATA, IMAGES, LOCK
 from mmlongbench.release.loading import locked_spec, recognised
 from mmlongbench.release.lock import Lock, read_lock
+from mmlongbench.release.measuring import placement_of
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.evidence import Evidence
 from mmlongbench.task.formats import FileFormat
@@ -152,6 +153,34 @@ class Release:
     def ids(self, dataset: str, length: int) -> Iterator[str]:
         """Yield the id of each example of a dataset at a length; prompts are not made."""
         return (str(record.get("id")) for _, record in self._of(dataset)[length].records(self))
+
+    def example(self, dataset: str, length: int, id: str, placement: float | None = None) -> Example:
+        """Return the example of a question; the prompts of other examples are not made.
+
+        Args:
+            dataset: the name of its dataset.
+            length: the length, in tokens.
+            id: the id of the question.
+            placement: the depth or the number of the permutation; None if the example has no placement.
+
+        Raises:
+            ReleaseError: there is no such example, or the file cannot be read.
+
+        """
+        file = self._of(dataset)[length]
+        for where, record in file.records(self):
+            if str(record.get("id")) == id and placement_of(record) == placement:
+                return file.example(self, record, f"{file.name}, {where}")
+        at = "" if placement is None else f" at placement {placement:g}"
+        raise ReleaseError(f"{self.path.name}: {file.name} has no example {id!r}{at}; see `mmlongbench verify`")
+
+    def keys(self, dataset: str, length: int) -> Iterator[tuple[str, float | None]]:
+        """Yield (id, placement) of each example of a dataset at a length; prompts are not made."""
+        return ((str(each.get("id")), placement_of(each)) for _, each in self._of(dataset)[length].records(self))
+
+    def file(self, dataset: str, length: int) -> str:
+        """Return the public file of a dataset at a length, below `mmlb_data/`."""
+        return self._of(dataset)[length].name
 
     def image_urls(self, form: str = "path", max_pixels: int | None = None) -> ImageUrls:
         """Return a function from the path of an image below `mmlb_image/` to its address (see `Example.messages`)."""

@@ -1,0 +1,385 @@
+"""One example as a person looks at it: its prompt in reading order, with what the release knows about each unit.
+
+Values only: how an example is drawn in a terminal or on a page is not known here.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from mmlongbench.errors import ReleaseError
+from mmlongbench.manifest.calling import calling
+from mmlongbench.prompt import Image, Outline, Part, Prompt
+from mmlongbench.release.depths import is_number
+from mmlongbench.release.images import ImageSizes
+from mmlongbench.release.items import Item, NoItemError, items_of_example
+from mmlongbench.release.layout import IMAGES
+from mmlongbench.release.loading import locked_spec
+from mmlongbench.release.measuring import placement_of
+from mmlongbench.release.opened import Example, Release
+from mmlongbench.release.positions import NEEDLES
+from mmlongbench.task.evidence import Evidence
+from mmlongbench.task.rows import Record
+from tokenization import TokenCount
+from tokenization.images import PatchRule
+
+Mark: TypeAlias = Literal["gold", "needle", "evidence"]
+"""Why a unit or a part of it matters for the answer."""
+BlockName: TypeAlias = Literal["instruction", "unit", "question", "user", "assistant"]
+"""What a block of a prompt is; `user` and `assistant` are parts of a prompt whose builder does not name its units."""
+NO_ITEMS = "the release has no items of this file: start tokens and roles are not known"
+"""What is said where the file of items is missing."""
+NO_UNITS = "the builder does not say which units the prompt is made of: its parts are shown as they are"
+"""What is said where a prompt has no outline."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownText:
+    """A text of a prompt."""
+
+    text: str
+    needles: tuple[tuple[int, int], ...] = ()
+    """The needles inside the text: (first character, character after the last), in order, without overlaps."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownImage:
+    """An image of a prompt."""
+
+    path: str
+    """The path below `mmlb_image/`."""
+    size: tuple[int, int]
+    """Width and height in pixels, after EXIF rotation."""
+    tokens: int
+    """Its tokens by the rule of the release."""
+
+
+Piece: TypeAlias = ShownText | ShownImage
+
+
+@dataclass(frozen=True, slots=True)
+class UnitFacts:
+    """What the items say about a unit."""
+
+    id: str
+    role: str
+    start: int
+    """The tokens before the unit."""
+    text_tokens: int
+    image_tokens: int
+
+    @property
+    def tokens(self) -> int:
+        """The tokens of the unit."""
+        return self.text_tokens + self.image_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A part of a prompt: the instruction, a unit of the context, or the question."""
+
+    name: BlockName
+    pieces: tuple[Piece, ...]
+    """Its texts and images in reading order; neighbouring texts are one text."""
+    marks: tuple[Mark, ...] = ()
+    unit: UnitFacts | None = None
+    """What the items say about it; None if it is no unit, or if the release has no items."""
+    start: int | None = None
+    """The tokens before it; None if not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class NeedlePlace:
+    """Where a needle stands, as the record says."""
+
+    requested: float | None
+    """The depth that was requested, as a share of the haystack's tokens; None if the record does not say."""
+    achieved: float | None
+    """The depth that the needle has."""
+    start: int | None
+    """The tokens before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownExample:
+    """One example with everything that is shown of it."""
+
+    id: str
+    file: str
+    """The public file, below `mmlb_data/`."""
+    dataset: str
+    length: int
+    placement: str
+    """The placement with its name, such as `depth 0.2`; empty if the example has none."""
+    tokens: TokenCount
+    reserve: int
+    blocks: tuple[Block, ...]
+    """The prompt in reading order."""
+    separator: str
+    """The text between two units; empty if the prompt has no units."""
+    answer: object
+    metric: str
+    needles: tuple[NeedlePlace, ...] = ()
+    evidence: Evidence | None = None
+    notes: tuple[str, ...] = field(default=())
+    """What could not be shown, and why."""
+
+    @property
+    def fill(self) -> float:
+        """The share of the length that prompt and reserve use."""
+        return (self.tokens.total + self.reserve) / self.length
+
+    @property
+    def units(self) -> tuple[Block, ...]:
+        """The units of the context."""
+        return tuple(block for block in self.blocks if block.name == "unit")
+
+    @property
+    def images(self) -> tuple[ShownImage, ...]:
+        """The images in reading order."""
+        return tuple(piece for block in self.blocks for piece in block.pieces if isinstance(piece, ShownImage))
+
+    @property
+    def hidden_pages(self) -> tuple[int, ...]:
+        """The pages of the evidence that the prompt does not show."""
+        if self.evidence is None:
+            return ()
+        return tuple(page for page in self.evidence.pages if page not in self.evidence.shown)
+
+
+def shown_example(release: Release, example: Example) -> ShownExample:
+    """Return an example with what its release knows about it.
+
+    Raises:
+        ReleaseError: an image is missing, or the items of the example cannot be read or are not those of its prompt.
+        DraftError: the builder cannot read the record.
+
+    """
+    at = f"{example.file}, {example.id}"
+    spec, _ = next(
+        found for found in map(locked_spec, release.lock.manifest) if found[0].name == example.dataset
+    )
+    builder = release.builder(example.dataset)
+    with calling("builder", spec.builder, "needles", about=at):
+        needles = list(builder.needles(example.record) or ())
+    placement = placement_of(example.record)
+    try:
+        items = items_of_example(release.path, example.file, example.length, example.id, placement)
+    except NoItemError as error:
+        raise ReleaseError(f"{at}: items: {error}; see `mmlongbench verify`") from error
+    sizes, rule = ImageSizes(release.path / IMAGES), PatchRule(**spec.counter.image.model_dump())
+    try:
+        return described(example, items, needles, sizes, rule, builder.spec.metric)
+    except ReleaseError as error:
+        raise ReleaseError(f"{at}: {error}; see `mmlongbench verify`") from error
+
+
+def described(
+    example: Example,
+    items: Sequence[Item] | None,
+    needles: Sequence[Part],
+    sizes: Mapping[str, tuple[int, int]],
+    rule: PatchRule,
+    metric: str,
+) -> ShownExample:
+    """Return an example with what is known about its units.
+
+    Args:
+        example: the example.
+        items: its items in the order of the file; None if there are none.
+        needles: its needles as the prompt shows them.
+        sizes: the sizes of images, by path.
+        rule: counts the tokens of an image.
+        metric: the name of the metric.
+
+    Raises:
+        ReleaseError: the items are not those of the prompt, or an image is missing.
+
+    """
+    outline = _outline(example.prompt)
+    pieces = _Pieces(sizes, rule, tuple(needles), example.evidence)
+    if outline is None:
+        blocks, notes = list(_turns(example.prompt, pieces)), [NO_UNITS]
+    else:
+        blocks, notes = list(_blocks(outline, items, pieces)), [NO_ITEMS] if items is None else []
+    return ShownExample(
+        id=example.id,
+        file=example.file,
+        dataset=example.dataset,
+        length=example.length,
+        placement=_placement(example.record),
+        tokens=example.tokens,
+        reserve=example.reserve,
+        blocks=tuple(blocks),
+        separator=outline.separator if outline else "",
+        answer=example.answer,
+        metric=metric,
+        needles=tuple(_needle_places(example.record)),
+        evidence=example.evidence,
+        notes=tuple(notes),
+    )
+
+
+def _outline(prompt: Prompt) -> Outline | None:
+    """Return the outline of a prompt; None if there is none, or if it is not that of the prompt."""
+    found = prompt.outline
+    if found is None or Prompt.of_units(found.before, found.units, found.separator, found.after) != prompt:
+        return None
+    return found
+
+
+def _placement(record: Record) -> str:
+    """Return the placement of a record with its name; empty if it has none.
+
+    >>> _placement({"depth": 0.2}), _placement({"permutation": 1}), _placement({})
+    ('depth 0.2', 'permutation 1', '')
+    """
+    value = placement_of(record)
+    return "" if value is None else f"{'depth' if 'depth' in record else 'permutation'} {value:g}"
+
+
+def _needle_places(record: Record) -> Iterator[NeedlePlace]:
+    """Yield the places of the needles that a record states, in reading order."""
+    starts, achieved = _numbers(record.get("needle_start")), _numbers(record.get("depth_achieved"))
+    requested = _numbers(record.get("depth_requested", record.get("depth")))
+    found = [
+        NeedlePlace(_at(requested, number), _at(achieved, number), None if start is None else int(start))
+        for number, start in enumerate(starts)
+    ]
+    yield from sorted(found, key=lambda place: place.start or 0)
+
+
+def _numbers(value: object) -> list[float | None]:
+    """Return one number, or each of a list; None stands for what is no number."""
+    if value is None:
+        return []
+    each = value if isinstance(value, list) else [value]
+    return [float(one) if is_number(one) and abs(one) < 2**53 else None for one in each]
+
+
+def _at(values: Sequence[float | None], number: int) -> float | None:
+    return values[number] if number < len(values) else None
+
+
+def _turns(prompt: Prompt, pieces: "_Pieces") -> Iterator[Block]:
+    """Yield a block for each part of a prompt that has no units."""
+    for turn in prompt.turns:
+        for part in turn.parts:
+            yield Block(turn.role, pieces.of((part,), has_needle=True), pieces.marks((part,)))
+
+
+def _blocks(outline: Outline, items: Sequence[Item] | None, pieces: "_Pieces") -> Iterator[Block]:
+    """Yield the instruction, the units and the question; the k-th row of the items is about the k-th unit.
+
+    Raises:
+        ReleaseError: the items are not those of the units.
+
+    """
+    if items is not None:
+        _require_same(outline, items)
+    if outline.before:
+        yield Block("instruction", pieces.of(outline.before), start=0)
+    for number, parts in enumerate(outline.units):
+        if items is None:
+            yield Block("unit", pieces.of(parts, has_needle=True), pieces.marks(parts))
+            continue
+        item = items[number]
+        facts = UnitFacts(item["unit"], item["role"], item["start"], item["text_tokens"], item["image_tokens"])
+        has_inside = bool(item.get("inside"))
+        marks = pieces.marks_of_item(item, parts)
+        yield Block("unit", pieces.of(parts, has_needle=has_inside), marks, facts, facts.start)
+    end = None
+    if items:
+        end = items[-1]["start"] + items[-1]["text_tokens"] + items[-1]["image_tokens"]
+    yield Block("question", pieces.of(outline.after), start=end)
+
+
+def _require_same(outline: Outline, items: Sequence[Item]) -> None:
+    """Refuse items that are not those of the units of a prompt: their number, their order or their images differ."""
+    if len(items) != len(outline.units):
+        raise ReleaseError(f"the items list {len(items):,} units, the prompt has {len(outline.units):,}")
+    for number, (item, parts) in enumerate(zip(items, outline.units, strict=True)):
+        if item["position"] != number:
+            raise ReleaseError(f"row {number} of the items has position {item['position']}, expected {number}")
+        images = [part.path for part in parts if isinstance(part, Image)]
+        if images != ([item["image"]] if item["image"] else []):
+            raise ReleaseError(
+                f"unit {number} has the image {item['image']!r:.120} in the items, {', '.join(images)!r:.120} in the "
+                "prompt"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Pieces:
+    """Makes pieces of the parts of a prompt, and finds what marks them."""
+
+    sizes: Mapping[str, tuple[int, int]]
+    rule: PatchRule
+    needles: tuple[Part, ...]
+    evidence: Evidence | None
+
+    def of(self, parts: Iterable[Part], *, has_needle: bool = False) -> tuple[Piece, ...]:
+        """Return the pieces of parts, in which neighbouring texts are joined.
+
+        With `has_needle`, the needles inside texts are marked.
+        """
+        made: list[Piece] = []
+        for part in Prompt.of(parts).parts:
+            if isinstance(part, Image):
+                size = self.sizes[part.path]
+                made.append(ShownImage(part.path, size, self.rule.tokens(*size)))
+            else:
+                made.append(ShownText(part, tuple(_spans(part, self._texts())) if has_needle else ()))
+        return tuple(made)
+
+    def marks(self, parts: Iterable[Part]) -> tuple[Mark, ...]:
+        """Return the marks of parts whose role is not known."""
+        joined = Prompt.of(parts)
+        images = {needle.path for needle in self.needles if isinstance(needle, Image)}
+        is_needle = not images.isdisjoint(joined.images) or any(text in joined.text for text in self._texts())
+        return (*(("needle",) if is_needle else ()), *self._evidence_mark(joined))  # type: ignore[return-value]
+
+    def marks_of_item(self, item: Item, parts: Iterable[Part]) -> tuple[Mark, ...]:
+        """Return the marks of a unit, by its item."""
+        marks: list[Mark] = []
+        if item["role"] in NEEDLES:
+            marks.append("gold" if item["role"] == "gold" else "needle")
+        elif item.get("inside"):
+            marks.append("needle")
+        return (*marks, *self._evidence_mark(Prompt.of(parts)))
+
+    def _evidence_mark(self, prompt: Prompt) -> tuple[Mark, ...]:
+        """Return a mark if parts show a page of the evidence."""
+        if self.evidence is None:
+            return ()
+        pages: Set[int] = frozenset(self.evidence.pages)
+        paths = {path for page, path in self.evidence.images.items() if page in pages}
+        texts = (text for page, text in self.evidence.texts.items() if page in pages and text.strip())
+        is_shown = not paths.isdisjoint(prompt.images) or any(text in prompt.text for text in texts)
+        return ("evidence",) if is_shown else ()
+
+    def _texts(self) -> list[str]:
+        return [needle for needle in self.needles if isinstance(needle, str) and needle]
+
+
+def _spans(text: str, needles: Iterable[str]) -> Iterator[tuple[int, int]]:
+    """Yield the places of needles in a text, in order; places that overlap are one.
+
+    >>> list(_spans("a needle, a needle", ["needle", "edl"]))
+    [(2, 8), (12, 18)]
+    """
+    found = []
+    for needle in dict.fromkeys(needles):
+        at = text.find(needle)
+        while at >= 0:
+            found.append((at, at + len(needle)))
+            at = text.find(needle, at + len(needle))
+    first, last = -1, -1
+    for begin, end in sorted(found):
+        if begin > last:
+            if last >= 0:
+                yield first, last
+            first = begin
+        last = max(last, end)
+    if last >= 0:
+        yield first, last
