@@ -12,7 +12,7 @@ from rich.text import Text
 from mmlongbench.cli.drawing import print_grids, screen_width
 from mmlongbench.io.printable import printable
 from mmlongbench.lengths import format_length
-from mmlongbench.release.showing import Block, NeedlePlace, Piece, ShownExample, ShownImage, ShownText
+from mmlongbench.release.shown import Block, NeedlePlace, Piece, ShownExample, ShownImage, ShownText
 
 _RUN = 6
 """Runs of more similar units than this are folded."""
@@ -89,8 +89,10 @@ def _prompt(example: ShownExample, *, is_full: bool) -> Table:
     """Return the prompt: a row for each block or folded run, with margin, start token, role and content."""
     grid = Table.grid(padding=(0, 1, 0, 0))
     width = max(_LEAST, screen_width() - 2 - _NUMBER - _NAME - 4)
-    for column in ({"width": 2}, {"width": _NUMBER, "justify": "right"}, {"width": _NAME}, {"width": width}):
-        grid.add_column(**column)  # type: ignore[arg-type]  # rich has no type for these options together
+    grid.add_column(width=2)
+    grid.add_column(width=_NUMBER, justify="right")
+    grid.add_column(width=_NAME)
+    grid.add_column(width=width)
     for run in _runs(example.blocks):
         if is_full or len(run) <= _RUN:
             shown: Sequence[Block] = run
@@ -176,24 +178,15 @@ def _image_line(image: ShownImage, width: int, *, is_full: bool) -> Text:
 
 def _end_of(text: str, cells: int) -> str:
     """Return the end of a text that fits some cells of a terminal."""
+    text = text[-cells:]
     while Text(text).cell_len > cells:
         text = text[1:]
     return text
 
 
-def _parts(piece: ShownText) -> Iterator[tuple[str, bool]]:
-    """Yield (text, whether it is a needle) for the whole text."""
-    at = 0
-    for begin, end in piece.needles:
-        yield piece.text[at:begin], False
-        yield piece.text[begin:end], True
-        at = end
-    yield piece.text[at:], False
-
-
 def _whole(piece: ShownText) -> Text:
     made = Text()
-    for text, is_needle in _parts(piece):
+    for text, is_needle in piece.parts():
         made.append(f">>{safe(text)}<<" if is_needle else safe(text), _STRONG if is_needle else "")
     lines = made.split("\n")
     while lines and not lines[0].plain.strip():
@@ -205,7 +198,7 @@ def _whole(piece: ShownText) -> Text:
 
 def _folded(piece: ShownText, most: int) -> Text:
     """Return a text in one line of at most about `most` characters; what is left out is counted, needles stay."""
-    found = [(text, is_needle) for text, is_needle in _parts(piece) if text.strip()]
+    found = [(text, is_needle) for text, is_needle in piece.parts() if text.strip()]
     if len(found) == 1:
         return Text.assemble(*(_styled(fold(text, most), is_needle) for text, is_needle in found))
     room = max(_AROUND, (most - sum(len(text) for text, is_needle in found if is_needle)) // len(found))
@@ -243,8 +236,10 @@ def fold(text: str, most: int) -> str:
 
 def _foot(example: ShownExample, *, is_full: bool) -> Table:
     grid = Table.grid(padding=(0, 2, 0, 0))
-    answer = example.answer if isinstance(example.answer, str) else json.dumps(
-        example.answer, ensure_ascii=False, default=str
+    answer = (
+        example.answer
+        if isinstance(example.answer, str)
+        else json.dumps(example.answer, ensure_ascii=False, default=str)
     )
     said = ShownText(answer)
     room = _ANSWER_LINES * max(_LEAST, screen_width() - 10)

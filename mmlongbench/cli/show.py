@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 @click.option("--dataset", metavar="NAME", help="The dataset of the example; by default the first one that has it.")
 @click.option("--length", metavar="8K", help="The length of the example; by default the shortest one.")
 @click.option(
-    "--placement", type=float, metavar="NUMBER", help="Its depth, such as 0.2, or its permutation; by default the first."
+    "--placement",
+    type=float,
+    metavar="NUMBER",
+    help="Its depth, such as 0.2, or its permutation; by default the first.",
 )
 @click.option("--full", is_flag=True, help="Show all texts and all units in full.")
 @click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write an HTML page with the images.")

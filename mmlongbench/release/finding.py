@@ -80,14 +80,14 @@ def _first_id(release: Release, wanted: Wanted) -> str:
 
 def _keys(release: Release, dataset: str, length: int) -> Iterator[tuple[str, float | None]]:
     """Yield (id, placement) of each example of a file, ids as items spell them. They are read from the items, which is
-    much faster, or from the records if there are no items.
+    much faster, or from the records if the items do not have all examples.
     """
-    keys: Sequence[tuple[str, float | None]] | None = None
+    counted = release.lock.readable[dataset].cells.get(format_length(length))
     try:
-        keys = keys_of_items(release.path, release.file(dataset, length))
+        keys = keys_of_items(release.path, release.file(dataset, length)) or []
     except ReleaseError:
-        keys = None  # the example that is shown reports damaged items
-    if keys:
+        keys = []  # the example that is shown reports damaged items
+    if counted and len(keys) == counted.examples:
         yield from keys
     else:
         yield from ((_escaped(id), placement) for id, placement in release.keys(dataset, length))

@@ -150,6 +150,7 @@ def items_of_example(root: Path, name: str, length: int, id: str, placement: flo
         ReleaseError: the file is damaged, or has more rows of the example than an example can have.
 
     """
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     path, most = items_path(root, name), _MAX_UNITS * length
@@ -158,7 +159,7 @@ def items_of_example(root: Path, name: str, length: int, id: str, placement: flo
     wanted, found = id.encode("utf-8", "backslashreplace").decode(), list[_Row]()
     with _table(path) as table:
         for batch in _batches(table, path.name):
-            own = batch.filter(pc.equal(batch["id"], wanted))
+            own = batch.filter(pc.equal(batch["id"], pa.scalar(wanted)))
             found += [row for row in _rows(own) if row["placement"] == placement]
             if len(found) > most:
                 raise ReleaseError(f"{path.name}: {id}, {placement}: more than {most:,} units")

@@ -1,11 +1,7 @@
-"""One example as a person looks at it: its prompt in reading order, with what the release knows about each unit.
+"""Makes what is shown of one example, from its prompt and its items. How it is drawn is not known here."""
 
-Values only: how an example is drawn in a terminal or on a page is not known here.
-"""
-
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.manifest.calling import calling
@@ -18,133 +14,15 @@ from mmlongbench.release.loading import locked_spec
 from mmlongbench.release.measuring import placement_of
 from mmlongbench.release.opened import Example, Release
 from mmlongbench.release.positions import NEEDLES
+from mmlongbench.release.shown import Block, Mark, NeedlePlace, Piece, ShownExample, ShownImage, ShownText, UnitFacts
 from mmlongbench.task.evidence import Evidence
 from mmlongbench.task.rows import Record
-from tokenization import TokenCount
 from tokenization.images import PatchRule
 
-Mark: TypeAlias = Literal["gold", "needle", "evidence"]
-"""Why a unit or a part of it matters for the answer."""
-BlockName: TypeAlias = Literal["instruction", "unit", "question", "user", "assistant"]
-"""What a block of a prompt is; `user` and `assistant` are parts of a prompt whose builder does not name its units."""
 NO_ITEMS = "the release has no items of this file: start tokens and roles are not known"
 """What is said where the file of items is missing."""
 NO_UNITS = "the builder does not say which units the prompt is made of: its parts are shown as they are"
 """What is said where a prompt has no outline."""
-
-
-@dataclass(frozen=True, slots=True)
-class ShownText:
-    """A text of a prompt."""
-
-    text: str
-    needles: tuple[tuple[int, int], ...] = ()
-    """The needles inside the text: (first character, character after the last), in order, without overlaps."""
-
-
-@dataclass(frozen=True, slots=True)
-class ShownImage:
-    """An image of a prompt."""
-
-    path: str
-    """The path below `mmlb_image/`."""
-    size: tuple[int, int]
-    """Width and height in pixels, after EXIF rotation."""
-    tokens: int
-    """Its tokens by the rule of the release."""
-
-
-Piece: TypeAlias = ShownText | ShownImage
-
-
-@dataclass(frozen=True, slots=True)
-class UnitFacts:
-    """What the items say about a unit."""
-
-    id: str
-    role: str
-    start: int
-    """The tokens before the unit."""
-    text_tokens: int
-    image_tokens: int
-
-    @property
-    def tokens(self) -> int:
-        """The tokens of the unit."""
-        return self.text_tokens + self.image_tokens
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """A part of a prompt: the instruction, a unit of the context, or the question."""
-
-    name: BlockName
-    pieces: tuple[Piece, ...]
-    """Its texts and images in reading order; neighbouring texts are one text."""
-    marks: tuple[Mark, ...] = ()
-    unit: UnitFacts | None = None
-    """What the items say about it; None if it is no unit, or if the release has no items."""
-    start: int | None = None
-    """The tokens before it; None if not known."""
-
-
-@dataclass(frozen=True, slots=True)
-class NeedlePlace:
-    """Where a needle stands, as the record says."""
-
-    requested: float | None
-    """The depth that was requested, as a share of the haystack's tokens; None if the record does not say."""
-    achieved: float | None
-    """The depth that the needle has."""
-    start: int | None
-    """The tokens before it."""
-
-
-@dataclass(frozen=True, slots=True)
-class ShownExample:
-    """One example with everything that is shown of it."""
-
-    id: str
-    file: str
-    """The public file, below `mmlb_data/`."""
-    dataset: str
-    length: int
-    placement: str
-    """The placement with its name, such as `depth 0.2`; empty if the example has none."""
-    tokens: TokenCount
-    reserve: int
-    blocks: tuple[Block, ...]
-    """The prompt in reading order."""
-    separator: str
-    """The text between two units; empty if the prompt has no units."""
-    answer: object
-    metric: str
-    needles: tuple[NeedlePlace, ...] = ()
-    evidence: Evidence | None = None
-    notes: tuple[str, ...] = field(default=())
-    """What could not be shown, and why."""
-
-    @property
-    def fill(self) -> float:
-        """The share of the length that prompt and reserve use."""
-        return (self.tokens.total + self.reserve) / self.length
-
-    @property
-    def units(self) -> tuple[Block, ...]:
-        """The units of the context."""
-        return tuple(block for block in self.blocks if block.name == "unit")
-
-    @property
-    def images(self) -> tuple[ShownImage, ...]:
-        """The images in reading order."""
-        return tuple(piece for block in self.blocks for piece in block.pieces if isinstance(piece, ShownImage))
-
-    @property
-    def hidden_pages(self) -> tuple[int, ...]:
-        """The pages of the evidence that the prompt does not show."""
-        if self.evidence is None:
-            return ()
-        return tuple(page for page in self.evidence.pages if page not in self.evidence.shown)
 
 
 def shown_example(release: Release, example: Example) -> ShownExample:
@@ -156,9 +34,7 @@ def shown_example(release: Release, example: Example) -> ShownExample:
 
     """
     at = f"{example.file}, {example.id}"
-    spec, _ = next(
-        found for found in map(locked_spec, release.lock.manifest) if found[0].name == example.dataset
-    )
+    spec, _ = next(found for found in map(locked_spec, release.lock.manifest) if found[0].name == example.dataset)
     builder = release.builder(example.dataset)
     with calling("builder", spec.builder, "needles", about=at):
         needles = list(builder.needles(example.record) or ())
@@ -254,7 +130,9 @@ def _numbers(value: object) -> list[float | None]:
     if value is None:
         return []
     each = value if isinstance(value, list) else [value]
-    return [float(one) if is_number(one) and abs(one) < 2**53 else None for one in each]
+    return [
+        float(one) if isinstance(one, int | float) and is_number(one) and abs(one) < 2**53 else None for one in each
+    ]
 
 
 def _at(values: Sequence[float | None], number: int) -> float | None:
@@ -337,7 +215,8 @@ class _Pieces:
         joined = Prompt.of(parts)
         images = {needle.path for needle in self.needles if isinstance(needle, Image)}
         is_needle = not images.isdisjoint(joined.images) or any(text in joined.text for text in self._texts())
-        return (*(("needle",) if is_needle else ()), *self._evidence_mark(joined))  # type: ignore[return-value]
+        needle: tuple[Mark, ...] = ("needle",) if is_needle else ()
+        return (*needle, *self._evidence_mark(joined))
 
     def marks_of_item(self, item: Item, parts: Iterable[Part]) -> tuple[Mark, ...]:
         """Return the marks of a unit, by its item."""
@@ -352,7 +231,7 @@ class _Pieces:
         """Return a mark if parts show a page of the evidence."""
         if self.evidence is None:
             return ()
-        pages: Set[int] = frozenset(self.evidence.pages)
+        pages = frozenset(self.evidence.pages)
         paths = {path for page, path in self.evidence.images.items() if page in pages}
         texts = (text for page, text in self.evidence.texts.items() if page in pages and text.strip())
         is_shown = not paths.isdisjoint(prompt.images) or any(text in prompt.text for text in texts)

@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from mmlongbench.lengths import format_length
 from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.opened import Release
-from mmlongbench.release.showing import Block, Piece, ShownExample, ShownImage, ShownText
+from mmlongbench.release.shown import Block, Piece, ShownExample, ShownImage, ShownText
 from mmlongbench.web.kit import Section, render
 
 MAX_EMBEDDED = 64 * 1024**2
 """The maximum bytes of image files that a page holds; beyond it, the page refers to the files of the release."""
-_FOLDED = 600
-"""A text with more characters is folded, unless it is marked or belongs to the question."""
+_FOLDED = 280
+"""A text with more characters is folded, unless it is marked, or belongs to the instruction or the question."""
+_BESIDE = 80
+"""The characters that a unit with an image may have to stand beside others."""
 _BEGINNING = 160
 """The characters of a folded text that are shown."""
 _ROLES = ("own", "padding", "negative", "exemplar", "gold", "needle")
@@ -65,6 +67,8 @@ def show_page(release: Release, example: ShownExample, most_embedded: int = MAX_
         looks=_looks(example),
         look=look,
         is_image=is_image,
+        is_picture=is_picture,
+        names_image=names_image,
         is_folded=is_folded,
         beginning=beginning,
         spans=spans,
@@ -118,28 +122,40 @@ def is_image(piece: Piece) -> bool:
     return isinstance(piece, ShownImage)
 
 
+def is_picture(block: Block) -> bool:
+    """Return whether a block is a unit with one image and little text; such blocks stand side by side."""
+    texts = sum(len(piece.text) for piece in block.pieces if isinstance(piece, ShownText))
+    return block.name == "unit" and texts <= _BESIDE and any(map(is_image, block.pieces))
+
+
+def names_image(block: Block) -> bool:
+    """Return whether the id of a unit is a part of the path of its image, so that it need not be shown."""
+    paths = [piece.path for piece in block.pieces if isinstance(piece, ShownImage)]
+    return block.unit is not None and any(block.unit.id in path for path in paths)
+
+
 def is_folded(block: Block, piece: ShownText) -> bool:
     """Return whether a text is folded."""
-    return len(piece.text) > _FOLDED and not block.marks and block.name != "question"
+    return len(piece.text) > _FOLDED and not block.marks and block.name not in ("instruction", "question")
 
 
 def beginning(text: str) -> str:
     """Return the beginning of a text in one line.
 
-    >>> beginning("one\\n two")
+    >>> beginning("one  two")
     'one two'
     """
     return " ".join(text[: 4 * _BEGINNING].split())[:_BEGINNING]
 
 
 def spans(piece: ShownText) -> list[tuple[str, bool]]:
-    """Return the parts of a text: (text, whether it is a needle).
+    """Return the parts of a text without the newlines at its ends: (text, whether it is a needle).
 
     >>> spans(ShownText("a needle here", ((2, 8),)))
     [('a ', False), ('needle', True), (' here', False)]
     """
-    found, at = [], 0
-    for first, last in piece.needles:
-        found += [(piece.text[at:first], False), (piece.text[first:last], True)]
-        at = last
-    return [(text, is_needle) for text, is_needle in (*found, (piece.text[at:], False)) if text]
+    parts = list(piece.parts())
+    if parts:
+        parts[0] = (parts[0][0].lstrip("\n"), parts[0][1])
+        parts[-1] = (parts[-1][0].rstrip("\n"), parts[-1][1])
+    return [(text, is_needle) for text, is_needle in parts if text]
