@@ -16,6 +16,7 @@ from mmlongbench.release.shown import Block, NeedlePlace, Piece, ShownExample, S
 
 _RUN = 6
 """Runs of more similar units than this are folded."""
+_IN_RUNS = ("unit", "user", "assistant")
 _FIRST, _LAST = 2, 1
 """The units of a folded run that are shown before and after the fold."""
 _NAME = 11
@@ -108,12 +109,14 @@ def _prompt(example: ShownExample, *, is_full: bool) -> Table:
 
 
 def _runs(blocks: Sequence[Block]) -> Iterator[list[Block]]:
-    """Yield runs of neighbouring units that have one role and no mark; any other block is a run of its own."""
+    """Yield runs of neighbouring units, or parts of a turn, that have one role and no mark; any other block is a run of
+    its own.
+    """
     numbered = enumerate(blocks)
 
     def kind(pair: tuple[int, Block]) -> tuple[object, ...]:
         number, block = pair
-        is_plain = block.name == "unit" and not block.marks
+        is_plain = block.name in _IN_RUNS and not block.marks
         return ("run", _role(block)) if is_plain else ("one", number)
 
     for _, found in groupby(numbered, key=kind):
@@ -123,7 +126,7 @@ def _runs(blocks: Sequence[Block]) -> Iterator[list[Block]]:
 def _fold_line(run: Sequence[Block]) -> str:
     images = sum(isinstance(piece, ShownImage) for block in run for piece in block.pieces)
     tokens = sum(block.unit.tokens for block in run if block.unit)
-    parts = [f"{len(run):,} more units"]
+    parts = [f"{len(run):,} more {'units' if run[0].name == 'unit' else 'parts'}"]
     if tokens:
         parts.append(f"{tokens:,} tokens")
     if images:
@@ -242,6 +245,8 @@ def _foot(example: ShownExample, *, is_full: bool) -> Table:
         else json.dumps(example.answer, ensure_ascii=False, default=str)
     )
     said = ShownText(answer)
+    if example.question and not any(block.name == "question" for block in example.blocks):
+        grid.add_row(Text("question", _DIM), Text(safe(example.question)))
     room = _ANSWER_LINES * max(_LEAST, screen_width() - 10)
     grid.add_row(Text("answer", _DIM), _whole(said) if is_full or len(answer) <= room else _folded(said, room))
     grid.add_row(Text("metric", _DIM), Text(printable(example.metric)))

@@ -1,7 +1,7 @@
 """Makes what is shown of one example, from its prompt and its items. How it is drawn is not known here."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.manifest.calling import calling
@@ -36,8 +36,9 @@ def shown_example(release: Release, example: Example) -> ShownExample:
     at = f"{example.file}, {example.id}"
     spec, _ = next(found for found in map(locked_spec, release.lock.manifest) if found[0].name == example.dataset)
     builder = release.builder(example.dataset)
-    with calling("builder", spec.builder, "needles", about=at):
+    with calling("builder", spec.builder, "a method that reads records", about=at):
         needles = list(builder.needles(example.record) or ())
+        question = builder.question(example.record)
     placement = placement_of(example.record)
     try:
         items = items_of_example(release.path, example.file, example.length, example.id, placement)
@@ -45,9 +46,10 @@ def shown_example(release: Release, example: Example) -> ShownExample:
         raise ReleaseError(f"{at}: items: {error}; see `mmlongbench verify`") from error
     sizes, rule = ImageSizes(release.path / IMAGES), PatchRule(**spec.counter.image.model_dump())
     try:
-        return described(example, items, needles, sizes, rule, builder.spec.metric)
+        made = described(example, items, needles, sizes, rule)
     except ReleaseError as error:
         raise ReleaseError(f"{at}: {error}; see `mmlongbench verify`") from error
+    return replace(made, question=question, metric=builder.spec.metric)
 
 
 def described(
@@ -56,7 +58,6 @@ def described(
     needles: Sequence[Part],
     sizes: Mapping[str, tuple[int, int]],
     rule: PatchRule,
-    metric: str,
 ) -> ShownExample:
     """Return an example with what is known about its units.
 
@@ -66,7 +67,6 @@ def described(
         needles: its needles as the prompt shows them.
         sizes: the sizes of images, by path.
         rule: counts the tokens of an image.
-        metric: the name of the metric.
 
     Raises:
         ReleaseError: the items are not those of the prompt, or an image is missing.
@@ -89,7 +89,6 @@ def described(
         blocks=tuple(blocks),
         separator=outline.separator if outline else "",
         answer=example.answer,
-        metric=metric,
         needles=tuple(_needle_places(example.record)),
         evidence=example.evidence,
         notes=tuple(notes),

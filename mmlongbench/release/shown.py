@@ -110,7 +110,9 @@ class ShownExample:
     separator: str
     """The text between two units; empty if the prompt has no units."""
     answer: object
-    metric: str
+    question: str = ""
+    """The question alone; empty if the task has none."""
+    metric: str = ""
     needles: tuple[NeedlePlace, ...] = ()
     evidence: Evidence | None = None
     notes: tuple[str, ...] = ()

@@ -85,7 +85,9 @@ def embedded_bytes(release: Release, example: ShownExample, most: int = MAX_EMBE
 
 
 def segments(example: ShownExample) -> Iterator[Segment]:
-    """Yield the bar of tokens: each block of the prompt that has a known place, then the tokens kept free."""
+    """Yield the bar of tokens: each block of the prompt, then the tokens kept free; nothing if places are not known."""
+    if any(block.start is None for block in example.blocks):
+        return
     total, length = example.tokens.total, max(example.length, example.tokens.total + example.reserve)
 
     def segment(start: int, end: int, look: str, title: str, anchor: str, marks: tuple[str, ...] = ()) -> Segment:
@@ -93,11 +95,9 @@ def segments(example: ShownExample) -> Iterator[Segment]:
         left, width = (round(100 * part / length, 4) for part in (start, share))
         return Segment(left, width, look, f"{title}: {share:,} tokens from {start:,}", anchor, marks)
 
-    placed = [(number, block) for number, block in enumerate(example.blocks) if block.start is not None]
-    for at, (number, block) in enumerate(placed):
-        start = block.start or 0
-        after = placed[at + 1][1].start if at + 1 < len(placed) else total
-        end = start + block.unit.tokens if block.unit else after or total
+    starts = [block.start or 0 for block in example.blocks]
+    for number, (block, start, after) in enumerate(zip(example.blocks, starts, [*starts[1:], total], strict=True)):
+        end = start + block.unit.tokens if block.unit else after
         title = f"{block.unit.role} {block.unit.id}" if block.unit else block.name
         yield segment(start, end, look(block), title, f"block-{number}", block.marks)
     if example.reserve:

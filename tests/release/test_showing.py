@@ -1,0 +1,305 @@
+"""What is shown of an example: its prompt in order, what the items say of each unit, and what marks it."""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tiled import TASKS, tiled
+
+from mmlongbench.errors import ReleaseError
+from mmlongbench.prompt import Image, Part, Prompt
+from mmlongbench.release.finding import FoundExample, Place, Wanted, find_example
+from mmlongbench.release.items import Item, NoItemError, items_of_example, keys_of_items
+from mmlongbench.release.opened import Example, open_release
+from mmlongbench.release.showing import NO_ITEMS, NO_UNITS, described, shown_example
+from mmlongbench.release.shown import Block, NeedlePlace, ShownExample, ShownImage, ShownText
+from tokenization import TokenCount
+from tokenization.images import PatchRule
+
+SIZES = {"a.jpg": (56, 56), "b.jpg": (112, 56)}
+SECRETS = ["The secret number 0 is 222.", "The secret number 1 is 333."]
+
+
+@pytest.fixture(scope="module")
+def tiles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A release of small tasks with needles; not to be changed."""
+    with tiled(tmp_path_factory.mktemp("tiles")) as release:
+        yield release
+
+
+@pytest.fixture
+def copy(tiles: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(tiles, tmp_path / "copy"))
+
+
+def shown(release: Path, dataset: str, placement: float | None = None) -> ShownExample:
+    opened = open_release(release)
+    return shown_example(opened, find_example(opened, Wanted(dataset=dataset, placement=placement)).example)
+
+
+def part_of(piece: ShownText | ShownImage) -> Part:
+    return piece.text if isinstance(piece, ShownText) else Image(piece.path)
+
+
+def edit_items(release: Path, name: str, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> None:
+    path = release / f"items/tiles/{name}_K1.parquet"
+    table = pq.read_table(path)
+    pq.write_table(pa.Table.from_pylist(change(table.to_pylist()), table.schema), path)
+
+
+def made_example(prompt: Prompt, record: dict[str, Any] | None = None) -> Example:
+    """An example with another prompt; nothing of its release is read."""
+    opened: Any = None
+    counted = {"tokens": {"text": 1, "image": 2}, **(record or {})}
+    return Example("x", "f.jsonl", counted, prompt, "yes", None, TokenCount(1, 2), {}, "d", 1024, opened)
+
+
+def item(position: int, **other: Any) -> Item:
+    common: dict[str, Any] = {"id": "x", "placement": None, "unit": f"u{position}", "role": "own", "image": None}
+    return {**common, "position": position, "start": 10 * position, "text_tokens": 9, "image_tokens": 0, **other}  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("dataset", TASKS)
+def test_the_blocks_are_the_prompt_text_by_text_and_image_by_image(tiles: Path, dataset: str) -> None:
+    opened = open_release(tiles)
+    for example in opened.examples(dataset, 1024):
+        found = shown_example(opened, example)
+        parts: list[Part] = []
+        for number, block in enumerate(found.blocks):
+            if number and block.name == "unit" == found.blocks[number - 1].name:
+                parts.append(found.separator)
+            parts += map(part_of, block.pieces)
+        assert Prompt.of(parts) == example.prompt
+
+
+def test_a_unit_has_the_start_the_role_and_the_tokens_of_its_item(tiles: Path) -> None:
+    found = shown(tiles, "headed", 0.4)
+    names = [block.name for block in found.blocks]
+    assert names == ["instruction", *["unit"] * 12, "question"]
+    needle = next(block for block in found.units if block.marks)
+    assert needle.unit is not None
+    assert (needle.unit.id, needle.unit.role, needle.marks) == ("0.png", "needle", ("needle",))
+    assert needle.start == needle.unit.start == json.loads(first_line(tiles, "headed", 1))["needle_start"]
+    image = next(piece for piece in needle.pieces if isinstance(piece, ShownImage))
+    assert image == ShownImage("tiles/0.png", (56, 56), 4)
+    assert needle.unit.image_tokens == image.tokens
+    starts = [block.start or 0 for block in found.blocks]
+    assert starts[0] == 0
+    assert starts == sorted(starts)
+    assert (found.placement, found.metric, found.notes) == ("depth 0.4", "sub_em", ())
+    assert len(found.needles) == 1
+    assert found.needles[0].requested == 0.4
+    assert found.fill == pytest.approx((found.tokens.total + found.reserve) / 1024)
+
+
+def first_line(release: Path, name: str, number: int = 0) -> str:
+    return (release / f"mmlb_data/tiles/{name}_K1.jsonl").read_text("utf-8").splitlines()[number]
+
+
+def test_needles_inside_passages_are_marked_within_the_text(tiles: Path) -> None:
+    found = shown(tiles, "blanks")
+    marked = [block for block in found.units if block.marks]
+    inside = [
+        text for block in marked for piece in block.pieces if isinstance(piece, ShownText) for text in piece.parts()
+    ]
+    assert sorted(text for text, is_needle in inside if is_needle) == SECRETS
+    assert {block.unit.role for block in marked if block.unit} == {"negative"}
+    assert [place.start for place in found.needles] == sorted(place.start or 0 for place in found.needles)
+    assert all(place.requested is not None and place.achieved is not None for place in found.needles)
+
+
+def test_pages_of_the_evidence_are_marked_and_others_are_not(finished: Path) -> None:
+    opened = open_release(finished)
+    for example in opened.examples("mmlongdoc", 1024):
+        found = shown_example(opened, example)
+        assert example.evidence is not None
+        pages = {example.evidence.images[page] for page in example.evidence.pages}
+        marked = {
+            piece.path
+            for block in found.units
+            if block.marks
+            for piece in block.pieces
+            if isinstance(piece, ShownImage)
+        }
+        assert marked == pages & {image.path for image in found.images}
+        assert {mark for block in found.units for mark in block.marks} <= {"evidence"}
+
+
+def test_pages_of_the_evidence_that_the_prompt_lacks_are_listed(finished: Path) -> None:
+    opened = open_release(finished)
+    example = next(each for each in opened.examples("mmlongdoc", 1024) if each.evidence and each.evidence.pages)
+    assert example.evidence is not None
+    without = replace(example, evidence=replace(example.evidence, pages=(0, 97), shown=(0,)))
+    assert shown_example(opened, without).hidden_pages == (97,)
+
+
+def test_a_prompt_without_an_outline_is_shown_part_by_part(tiles: Path) -> None:
+    found = shown(tiles, "shown")
+    assert found.notes == (NO_UNITS,)
+    assert {block.name for block in found.blocks} == {"user"}
+    assert [block.marks for block in found.blocks][:5] == [(), ("needle",), (), ("needle",), ()]
+
+
+def test_an_outline_of_another_prompt_is_not_believed() -> None:
+    prompt = replace(Prompt.of(["a", Image("a.jpg")]), outline=Prompt.of_units(["b"], [["c"]], " ", ["d"]).outline)
+    found = described(made_example(prompt), [], (), SIZES, PatchRule())
+    assert found.notes == (NO_UNITS,)
+    assert [block.pieces for block in found.blocks] == [(ShownText("a"),), (ShownImage("a.jpg", (56, 56), 4),)]
+
+
+def test_each_turn_has_its_role() -> None:
+    prompt = Prompt.of_turns([("user", ["a", Image("b.jpg")]), ("assistant", ["c"]), ("user", ["d"])])
+    found = described(made_example(prompt), None, ["c"], SIZES, PatchRule())
+    assert [(block.name, block.marks) for block in found.blocks] == [
+        ("user", ()),
+        ("user", ()),
+        ("assistant", ("needle",)),
+        ("user", ()),
+    ]
+    assert found.blocks[2].pieces == (ShownText("c", ((0, 1),)),)
+
+
+def test_a_prompt_without_units_needs_no_items() -> None:
+    found = described(made_example(Prompt.of_units(["a"], [], "\n", ["q"])), [], (), SIZES, PatchRule())
+    assert found.blocks == (Block("instruction", (ShownText("a"),), start=0), Block("question", (ShownText("q"),)))
+
+
+@pytest.mark.parametrize(
+    ("items", "problem"),
+    [
+        ([item(0)], "the items list 1 units, the prompt has 2"),
+        ([], "the items list 0 units, the prompt has 2"),
+        ([item(0), item(7, image="a.jpg")], "row 1 of the items has position 7, expected 1"),
+        ([item(0), item(1)], "unit 1 has the image None in the items, 'a.jpg' in the prompt"),
+        (
+            [item(0, image="b.jpg"), item(1, image="a.jpg")],
+            "unit 0 has the image 'b.jpg' in the items, '' in the prompt",
+        ),
+    ],
+)
+def test_items_of_another_prompt_are_refused_by_name(items: list[Item], problem: str) -> None:
+    prompt = Prompt.of_units(["a"], [["one"], ["two", Image("a.jpg")]], "\n", ["q"])
+    with pytest.raises(ReleaseError, match=f"^{problem}$"):
+        described(made_example(prompt), items, (), SIZES, PatchRule())
+
+
+@pytest.mark.parametrize(
+    ("record", "places"),
+    [
+        ({}, ()),
+        ({"needle_start": 5, "depth": 0.2, "depth_achieved": 0.21}, (NeedlePlace(0.2, 0.21, 5),)),
+        ({"needle_start": [9, 5], "depth_achieved": [0.9]}, (NeedlePlace(None, None, 5), NeedlePlace(None, 0.9, 9))),
+        ({"needle_start": ["x", True, 10**400], "depth": {}}, (NeedlePlace(None, None, None),) * 3),
+    ],
+)
+def test_places_of_needles_that_a_record_states(record: dict[str, Any], places: tuple[NeedlePlace, ...]) -> None:
+    found = described(made_example(Prompt.of(["a"]), record), None, (), SIZES, PatchRule())
+    assert sorted(found.needles, key=repr) == sorted(places, key=repr)
+
+
+def test_without_items_everything_but_starts_and_roles_is_shown(copy: Path) -> None:
+    with_items = shown(copy, "blanks")
+    (copy / "items/tiles/blanks_K1.parquet").unlink()
+    found = shown(copy, "blanks")
+    assert found.notes == (NO_ITEMS,)
+    assert all(block.unit is None and block.start is None for block in found.units)
+    assert [block.pieces for block in found.blocks] == [block.pieces for block in with_items.blocks]
+    assert [block.marks for block in found.blocks] == [block.marks for block in with_items.blocks]
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda rows: rows[1:], "headed_K1.jsonl, tile-0: the items list 11 units, the prompt has 12"),
+        (lambda rows: [{**rows[0], "start": None}, *rows[1:]], "headed_K1.jsonl, tile-0: items: unit 0: start: "),
+        (lambda rows: rows[:1] * 2050 + rows[1:], "headed_K1.parquet: tile-0, 0.0: more than 2,048 units"),
+    ],
+)
+def test_items_that_were_changed_by_hand_are_refused_by_name(copy: Path, change: Any, problem: str) -> None:
+    edit_items(copy, "headed", change)
+    with pytest.raises(ReleaseError, match=problem):
+        shown(copy, "headed")
+
+
+def test_a_record_that_was_changed_by_hand_is_refused_by_name(copy: Path) -> None:
+    path = copy / "mmlb_data/tiles/headed_K1.jsonl"
+    record = json.loads(first_line(copy, "headed"))
+    record["units"].pop()
+    path.write_text("\n".join([json.dumps(record), *path.read_text("utf-8").splitlines()[1:]]), "utf-8")
+    with pytest.raises(
+        ReleaseError, match=r"headed_K1\.jsonl, tile-0: the items list 12 units, the prompt has 11; see"
+    ):
+        shown(copy, "headed")
+
+
+def test_an_image_that_is_missing_is_named(copy: Path) -> None:
+    (copy / "mmlb_image/tiles/3.png").unlink()
+    with pytest.raises(ReleaseError, match=r"^tiles/headed_K1\.jsonl, tile-0: image 'tiles/3\.png': is missing; see"):
+        shown(copy, "headed")
+
+
+def test_the_items_of_one_example_are_those_of_its_id_and_placement(tiles: Path) -> None:
+    found = items_of_example(tiles, "tiles/headed_K1.jsonl", 1024, "tile-1", 1.0)
+    assert found is not None
+    assert {(each["id"], each["placement"]) for each in found} == {("tile-1", 1.0)}
+    assert [each["position"] for each in found] == list(range(12))
+    assert items_of_example(tiles, "tiles/headed_K1.jsonl", 1024, "tile-1", 0.5) == []
+    assert items_of_example(tiles, "tiles/nothing_K1.jsonl", 1024, "tile-1", 1.0) is None
+    keys = [(f"tile-{number}", depth) for number in range(2) for depth in (0.0, 0.4, 1.0)]
+    assert keys_of_items(tiles, "tiles/headed_K1.jsonl") == keys
+    assert keys_of_items(tiles, "tiles/nothing_K1.jsonl") is None
+
+
+def test_a_file_of_items_that_is_none_is_named(copy: Path) -> None:
+    (copy / "items/tiles/headed_K1.parquet").write_bytes(b"PAR1 no")
+    for read in (
+        lambda: items_of_example(copy, "tiles/headed_K1.jsonl", 1024, "tile-0", 0.0),
+        lambda: keys_of_items(copy, "tiles/headed_K1.jsonl"),
+    ):
+        with pytest.raises(ReleaseError, match=r"^headed_K1\.parquet: is no Parquet file of items: ArrowInvalid; see"):
+            read()
+    assert issubclass(NoItemError, ReleaseError)
+
+
+def found_in(release: Path, **wanted: Any) -> FoundExample:
+    return find_example(open_release(release), Wanted(**wanted))
+
+
+def test_the_first_example_that_fits_is_found_and_the_others_are_listed(tiles: Path) -> None:
+    found = found_in(tiles, id="tile-1", dataset="headed")
+    assert (found.example.id, found.place) == ("tile-1", Place("headed", 1024, 0.0))
+    assert found.others == (Place("headed", 1024, 0.4), Place("headed", 1024, 1.0))
+    assert found.example.key == {"file": "tiles/headed_K1.jsonl", "id": "tile-1", "depth": 0.0}
+    everywhere = found_in(tiles, id="tile-1", placement=1)
+    assert everywhere.place == Place("headed", 1024, 1.0)
+    assert {place.dataset for place in everywhere.others} == set(TASKS)
+    assert found_in(tiles).example.id == "tile-0"
+
+
+def test_examples_are_found_also_where_items_are_missing_or_broken(copy: Path) -> None:
+    (copy / "items/tiles/headed_K1.parquet").unlink()
+    (copy / "items/tiles/blanks_K1.parquet").write_bytes(b"no table")
+    assert found_in(copy, id="tile-1", dataset="headed", placement=0.4).example.record["depth"] == 0.4
+    assert found_in(copy, id="tile-1", dataset="blanks").example.id == "tile-1"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "problem"),
+    [
+        ({"id": "tile-O", "dataset": "headed"}, "release: no example 'tile-O' in headed; did you mean 'tile-"),
+        ({"id": "zzz"}, "release: no example 'zzz' in headed, blanks, shown, inline$"),
+        ({"id": "tile-0", "length": "2K"}, "release: 'tile-0' is not at 2K; lengths: 1K$"),
+        ({"length": "2K"}, "release: no examples of 2K in headed, blanks, shown, inline; lengths: 1K$"),
+        ({"placement": 0.5}, "release: 'tile-0' is not at placement 0.5; placements: 0, 0.4, 1$"),
+        ({"dataset": "heded"}, "release: no dataset 'heded'; .*did you mean 'headed'"),
+    ],
+)
+def test_what_does_not_exist_is_answered_with_what_does(tiles: Path, wanted: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ReleaseError, match=f"^{problem}"):
+        found_in(tiles, **wanted)
