@@ -14,7 +14,7 @@ from mmlongbench.io.printable import printable
 from mmlongbench.lengths import format_length
 from mmlongbench.release.shown import Block, NeedlePlace, Piece, ShownExample, ShownImage, ShownText
 
-_RUN = 6
+_RUN = 4
 """Runs of more similar units than this are folded."""
 _IN_RUNS = ("unit", "user", "assistant")
 _FIRST, _LAST = 2, 1

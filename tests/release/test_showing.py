@@ -60,9 +60,18 @@ def made_example(prompt: Prompt, record: dict[str, Any] | None = None) -> Exampl
     return Example("x", "f.jsonl", counted, prompt, "yes", None, TokenCount(1, 2), {}, "d", 1024, opened)
 
 
-def item(position: int, **other: Any) -> Item:
-    common: dict[str, Any] = {"id": "x", "placement": None, "unit": f"u{position}", "role": "own", "image": None}
-    return {**common, "position": position, "start": 10 * position, "text_tokens": 9, "image_tokens": 0, **other}  # type: ignore[return-value]
+def item(position: int, image: str | None = None, at: int | None = None) -> Item:
+    return {
+        "id": "x",
+        "placement": None,
+        "position": position if at is None else at,
+        "unit": f"u{position}",
+        "role": "own",
+        "image": image,
+        "start": 10 * position,
+        "text_tokens": 9,
+        "image_tokens": 0,
+    }
 
 
 @pytest.mark.parametrize("dataset", TASKS)
@@ -175,7 +184,7 @@ def test_a_prompt_without_units_needs_no_items() -> None:
     [
         ([item(0)], "the items list 1 units, the prompt has 2"),
         ([], "the items list 0 units, the prompt has 2"),
-        ([item(0), item(7, image="a.jpg")], "row 1 of the items has position 7, expected 1"),
+        ([item(0), item(1, "a.jpg", at=7)], "row 1 of the items has position 7, expected 1"),
         ([item(0), item(1)], "unit 1 has the image None in the items, 'a.jpg' in the prompt"),
         (
             [item(0, image="b.jpg"), item(1, image="a.jpg")],

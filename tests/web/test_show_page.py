@@ -18,7 +18,7 @@ from mmlongbench.release.finding import Wanted, find_example
 from mmlongbench.release.opened import open_release
 from mmlongbench.release.showing import shown_example
 from mmlongbench.release.shown import ShownExample
-from mmlongbench.web.show_page import segments, show_page
+from mmlongbench.web.show_page import MAX_EMBEDDED, segments, show_page
 
 EVIL = "\"'><img src=x onerror=\"document.title='run'\">{{ 7 * 7 }}"
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome") or ""
@@ -66,9 +66,9 @@ def hostile(tiles: Path, tmp_path: Path) -> Path:
     return release
 
 
-def page(release: Path, dataset: str = "headed", **options: Any) -> str:
+def page(release: Path, dataset: str = "headed", most_embedded: int = MAX_EMBEDDED) -> str:
     opened, found = shown(release, dataset)
-    return "".join(show_page(opened, found, **options))
+    return "".join(show_page(opened, found, most_embedded))
 
 
 def shown(release: Path, dataset: str) -> tuple[Any, ShownExample]:
@@ -125,8 +125,8 @@ def test_without_items_there_is_no_bar_and_it_is_said(hostile: Path) -> None:
 
 
 def test_nothing_from_data_is_markup_and_nothing_is_fetched(hostile: Path) -> None:
-    for options in ({}, {"most_embedded": 1}):
-        text = page(hostile, **options)
+    for most in (MAX_EMBEDDED, 1):
+        text = page(hostile, most_embedded=most)
         assert text.count("&lt;img src=x onerror=") >= 25
         assert not re.search(r"<img (?!src=\"(data:image/|file:///))", text)
         assert "<script" not in text
@@ -139,12 +139,7 @@ def test_nothing_from_data_is_markup_and_nothing_is_fetched(hostile: Path) -> No
 def test_in_a_browser_every_image_is_there_and_markup_of_data_runs_nothing(
     tiles: Path, hostile: Path, tmp_path: Path
 ) -> None:
-    evil = page(hostile)
-    (hostile / "mmlb_data/tiles/blanks_K1.jsonl").touch()
-    pages = {
-        "evil": evil.replace('<section>\n<h2 id="prompt">', '<div class="bar"></div><section>\n<h2 id="prompt">', 1)
-    }
-    pages |= {"plain": page(hostile, "shown").replace("</nav>", '</nav><div class="bar"></div>', 1)}
+    pages = {"evil": page(hostile), "parts": page(hostile, "shown"), "plain": page(tiles)}
     for name, text in pages.items():
         path = tmp_path / f"{name}.html"
         path.write_text(text.replace("<head>", CATCH, 1).replace("</body>", HARNESS, 1), "utf-8")
