@@ -28,6 +28,9 @@ _AHEAD = 16
 """How many examples of the items are read ahead, because examples that could not be counted are skipped."""
 _READ = 1024
 """How many rows of items are read at once."""
+_READ_FEW = 64 * 1024
+"""How many rows are read at once if at most `_FEW` columns are read."""
+_FEW = 3
 _MAX_UNITS = 2
 """The maximum number of units per token of an example's length; units that cost nothing are rare."""
 _MAX_ROW = 4096
@@ -158,11 +161,16 @@ def items_of_example(root: Path, name: str, length: int, id: str, placement: flo
         return None
     wanted, found = id.encode("utf-8", "backslashreplace").decode(), list[_Row]()
     with _table(path) as table:
-        for batch in _batches(table, path.name):
-            own = batch.filter(pc.equal(batch["id"], pa.scalar(wanted)))
-            found += [row for row in _rows(own) if row["placement"] == placement]
-            if len(found) > most:
-                raise ReleaseError(f"{path.name}: {id}, {placement}: more than {most:,} units")
+        for group in range(table.metadata.num_row_groups):
+            ids = _batches(table, path.name, ("id",), [group])  # this column is small
+            if not any(pc.any(pc.equal(batch["id"], pa.scalar(wanted))).as_py() for batch in ids):
+                continue
+            for batch in _batches(table, path.name, groups=[group]):
+                own = batch.filter(pc.equal(batch["id"], pa.scalar(wanted)))
+                if own.num_rows:  # to unpack the texts of a batch takes long
+                    found += [row for row in _rows(own) if row["placement"] == placement]
+                if len(found) > most:
+                    raise ReleaseError(f"{path.name}: {id}, {placement}: more than {most:,} units")
     return _checked(found)
 
 
@@ -174,13 +182,17 @@ def keys_of_items(root: Path, name: str) -> list[tuple[str, float | None]] | Non
         ReleaseError: the file is damaged.
 
     """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     path = items_path(root, name)
     if not path.is_file():
         return None
     keys: dict[_Key, None] = {}
     with _table(path) as table:
         for batch in _batches(table, path.name, ("id", "placement", "position")):
-            keys.update(((row["id"], row["placement"]), None) for row in _rows(batch) if row["position"] == 0)
+            firsts = batch.filter(pc.equal(batch["position"], pa.scalar(0)))
+            keys.update(((row["id"], row["placement"]), None) for row in _rows(firsts))
     return [(str(id), placement) for id, placement in keys if isinstance(placement, float | None)]
 
 
@@ -254,9 +266,12 @@ def _text_columns(file: BinaryIO, name: str) -> list[str]:
 
 
 def _batches(
-    table: "pq.ParquetFile", file: str, columns: Sequence[str] = (*_TEXTS, *_NUMBERS)
+    table: "pq.ParquetFile",
+    file: str,
+    columns: Sequence[str] = (*_TEXTS, *_NUMBERS),
+    groups: list[int] | None = None,
 ) -> "Iterator[pa.RecordBatch]":
-    """Yield the rows of a table of items in batches, with these columns only.
+    """Yield the rows of a table of items in batches, with these columns only, of all groups of rows or of some.
 
     Raises:
         ReleaseError: a text is too long.
@@ -265,15 +280,27 @@ def _batches(
     import pyarrow.compute as pc
 
     known = [name for name in table.schema_arrow.names if name in columns]
-    for batch in table.iter_batches(_READ, columns=known):
+    checked: dict[str, pa.StringArray] = {}
+    for batch in table.iter_batches(_READ if len(known) > _FEW else _READ_FEW, groups, columns=known):
         for name in batch.schema.names:
             coded = _coded(batch[name])
             # `_text_columns` has checked this
             texts = None if coded is None else cast("pa.StringArray", coded.dictionary)
-            longest = 0 if texts is None else pc.max(pc.binary_length(texts)).as_py() or 0
+            if texts is None or _is_same(texts, checked.get(name)):
+                continue
+            checked[name] = texts
+            longest = pc.max(pc.binary_length(texts)).as_py() or 0
             if longest > _MAX_TEXT:
                 raise ReleaseError(f"{file}: {name}: a text of {longest:,} bytes, at most {_MAX_TEXT:,} are read")
         yield batch
+
+
+def _is_same(texts: "pa.StringArray", others: "pa.StringArray | None") -> bool:
+    """Return whether two arrays are the same memory, as those of neighbouring batches are."""
+    if others is None or len(texts) != len(others) or texts.offset != others.offset:
+        return False
+    ours, theirs = ([buffer and buffer.address for buffer in each.buffers()] for each in (texts, others))
+    return ours == theirs
 
 
 def _rows(batch: "pa.RecordBatch") -> Iterator[_Row]:

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mmlongbench.errors import ReleaseError
-from mmlongbench.release.items import Items
+from mmlongbench.release.items import Items, items_of_example
 
 FILE: Any = SimpleNamespace(name="NIAH/x_K1.jsonl", length=1024)
 EXAMPLE: Any = SimpleNamespace(id="row-1", placement=0.2)
@@ -51,6 +51,19 @@ def test_columns_that_items_do_not_have_are_not_read(tmp_path: Path) -> None:
 def test_a_text_that_each_row_repeats_is_held_once(tmp_path: Path) -> None:
     one, *others = (row["unit"] for row in read(tmp_path, [{**ROW, "unit": "x" * 16_000}] * 1_000))
     assert all(other is one for other in others)
+
+
+def test_a_long_text_is_refused_in_any_group_of_rows(tmp_path: Path) -> None:
+    path = tmp_path / "items/NIAH/x_K1.parquet"
+    path.parent.mkdir(parents=True)
+    rows = [{**ROW, "position": at, "unit": "x" * (20_000 if at == 7 else 9)} for at in range(8)]
+    pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=2)
+    for read_all in (
+        lambda: Items(tmp_path, 1).of(FILE, EXAMPLE),
+        lambda: items_of_example(tmp_path, FILE.name, 1024, "row-1", 0.2),
+    ):
+        with pytest.raises(ReleaseError, match=r"x_K1.parquet: unit: a text of 20,000 bytes, at most 16,384 are read"):
+            read_all()
 
 
 @pytest.mark.parametrize(("column", "value"), [("id", {"a": 1}), ("unit", 7), ("start", "7"), ("start", [7])])
