@@ -225,7 +225,7 @@ def fold(text: str, most: int) -> str:
     """Return a text in one line that can be printed: its beginning and its end, if it has more than `most` characters.
 
     >>> fold("one two three four five six seven eight nine ten", 40)
-    'one two … 33 characters … ten'
+    'one two three … 32 characters … ten'
     """
     line = printable(_BLANKS.sub(" ", text).strip())
     if len(line) <= most:

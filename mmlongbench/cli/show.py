@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("release", type=click.Path(path_type=Path, exists=True))
+@click.argument("release", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.argument("id", required=False)
 @click.option("--dataset", metavar="NAME", help="The dataset of the example; by default the first one that has it.")
 @click.option("--length", metavar="8K", help="The length of the example; by default the shortest one.")
@@ -93,8 +93,9 @@ def _write_page(release: "Release", example: "Example", path: Path) -> None:
     found = shown_example(release, example)
     is_embedded = embedded_bytes(release, found) is not None
     write_page(path, show_page(release, found))
-    where = "the page holds" if is_embedded else "the page refers to the release for"
-    say(f"{path}: written; {where} its {len(found.images):,} images" if found.images else f"{path}: written")
+    count = f"{len(found.images):,} image{'' if len(found.images) == 1 else 's'}"
+    said = f"with {count} inside" if is_embedded else f"refers to {count} of the release"
+    say(f"{path}: written, {said}" if found.images else f"{path}: written")
 
 
 def _elsewhere(found: "FoundExample", id: str | None, *, is_placed: bool) -> list[str]:

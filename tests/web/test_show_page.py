@@ -157,7 +157,7 @@ def test_in_a_browser_every_image_is_there_and_markup_of_data_runs_nothing(
 def test_the_command_writes_the_page(tiles: Path, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     ran = command("show", tiles, "tile-1", "--placement", "1", "--html", path)
-    assert (ran.code, ran.out, ran.err) == (0, f"{path}: written; the page holds its 12 images\n", "")
+    assert (ran.code, ran.out, ran.err) == (0, f"{path}: written, with 12 images inside\n", "")
     text = path.read_text("utf-8")
     assert text.startswith("<!doctype html>")
     assert "<title>tile-1, depth 1</title>" in text
