@@ -1,9 +1,9 @@
 """The construction engine for long-context vision-language benchmarks: `import mmlongbench as mm`.
 
 `build` makes a release from a manifest, `plan` forecasts it, `open_release` reads its examples, `audit` counts them
-again, `verify` checks its files, `diff` compares two releases, `score` scores a model's predictions. Nothing is
-printed: results are values, and every error that a user can fix is an exception, a subclass of `MMLongBenchError`. The
-command line calls the same functions.
+again, `verify` checks its files, `diff` compares two releases, `run` asks a model, `score` scores its predictions.
+Nothing is printed: results are values, and every error that a user can fix is an exception, a subclass of
+`MMLongBenchError`. The command line calls the same functions.
 
 To write builders, readers or metrics, use `import mmlongbench.task as mt`.
 """
@@ -32,11 +32,17 @@ if TYPE_CHECKING:
         StrictStop,
     )
     from mmlongbench.manifest.model import DatasetSpec, Manifest
+    from mmlongbench.messages import Messages
+    from mmlongbench.models.asking import RunOptions
+    from mmlongbench.models.receipts import Receipts
+    from mmlongbench.models.run import RunResult
+    from mmlongbench.models.settings import EndpointError, EndpointSettings
     from mmlongbench.prompt import Image, Prompt
     from mmlongbench.release.audit_lines import AuditLine, ModelFigures, ProblemFigures, RemarkFigures, SpreadFigures
     from mmlongbench.release.diff import FileDifference, ReleaseDifference
     from mmlongbench.release.lock import CellCounts, DatasetCounts, Lock, LockedFile, QuestionCounts
     from mmlongbench.release.opened import Example, Release
+    from mmlongbench.release.selecting import Selection
     from mmlongbench.release.verify import Problem, Verified
     from mmlongbench.scoring.score_model import CellScore, PredictionProblem, Scores
     from mmlongbench.task.evidence import Evidence
@@ -54,6 +60,8 @@ __all__ = [
     "DatasetForecast",
     "DatasetSpec",
     "DraftError",
+    "EndpointError",
+    "EndpointSettings",
     "Evidence",
     "Example",
     "Fault",
@@ -66,6 +74,7 @@ __all__ = [
     "MMLongBenchError",
     "Manifest",
     "ManifestError",
+    "Messages",
     "ModelFigures",
     "NotHereError",
     "PluginError",
@@ -75,12 +84,16 @@ __all__ = [
     "Prompt",
     "Provenance",
     "QuestionCounts",
+    "Receipts",
     "Release",
     "ReleaseDifference",
     "ReleaseError",
     "RemarkFigures",
+    "RunOptions",
+    "RunResult",
     "Scores",
     "ScoringError",
+    "Selection",
     "Settings",
     "SourceError",
     "SpreadFigures",
@@ -92,6 +105,7 @@ __all__ = [
     "diff",
     "open_release",
     "plan",
+    "run",
     "score",
     "verify",
 ]
@@ -327,6 +341,55 @@ def diff(a: str | Path, b: str | Path, *, limit: int = 5, progress: bool | None 
     return run(_release(a), _release(b), Progress(progress), limit)
 
 
+def run(
+    release: str | Path,
+    endpoint: "EndpointSettings",
+    options: "RunOptions",
+    *,
+    selection: "Selection | None" = None,
+    out: str | Path | None = None,
+    remote_files: bool = False,
+    progress: bool | None = False,
+) -> "RunResult":
+    """Give a model the examples of a release, and write its predictions. A run that was stopped continues where it
+    stopped: no call whose answer arrived is made again.
+
+    Args:
+        release: its folder.
+        endpoint: the address of the model, and how it may be called. If `endpoint.cache` is None, answers are kept in a
+            file beside the predictions.
+        options: the name of the model, and how it is asked.
+        selection: the examples; None: all.
+        out: the file of predictions; None: `predictions/<model>.jsonl` in the current folder. Its lines about other
+            examples are kept.
+        remote_files: whether paths of images may be sent to another host.
+        progress: see `build`.
+
+    Returns:
+        A `RunResult`: the answers, the calls that failed, and the receipts, which compare the prompt tokens that the
+        endpoint counted with the expected ones.
+
+    Raises:
+        ReleaseError: the release cannot be read, or the options do not fit each other.
+        EndpointError: the endpoint cannot be called, or stopped answering; what was answered is kept.
+
+    """
+    from dataclasses import replace
+
+    from mmlongbench.errors import ReleaseError
+    from mmlongbench.io.progress import Progress
+    from mmlongbench.models.opening import calls_file, opened_run, predictions_file
+    from mmlongbench.models.run import prepare
+    from mmlongbench.models.run import run as run_examples
+    from mmlongbench.release.selecting import Selection
+
+    folder, chosen = _release(release), selection or Selection()
+    file = _path(out, "out", ReleaseError) or predictions_file(options.model, options.context)
+    settings = replace(endpoint, cache=endpoint.cache or calls_file(file, options.model))
+    with opened_run(folder, chosen, options, settings, remote_files=remote_files) as (asking, client):
+        return run_examples(asking, client, prepare(asking, client), file, Progress(progress))
+
+
 def score(
     release: str | Path,
     predictions: str | Path | Sequence[str | Path],
@@ -427,6 +490,11 @@ _MODULES = {
         *("ReleaseError", "ScoringError", "SourceError", "StrictStop"),
     ),
     "mmlongbench.manifest.model": ("DatasetSpec", "Manifest"),
+    "mmlongbench.messages": ("Messages",),
+    "mmlongbench.models.asking": ("RunOptions",),
+    "mmlongbench.models.receipts": ("Receipts",),
+    "mmlongbench.models.run": ("RunResult",),
+    "mmlongbench.models.settings": ("EndpointError", "EndpointSettings"),
     "mmlongbench.prompt": ("Image", "Prompt"),
     "mmlongbench.release.audit_lines": (
         *("AuditLine", "ModelFigures", "ProblemFigures", "RemarkFigures", "SpreadFigures"),
@@ -434,6 +502,7 @@ _MODULES = {
     "mmlongbench.release.diff": ("FileDifference", "ReleaseDifference"),
     "mmlongbench.release.lock": ("CellCounts", "DatasetCounts", "Lock", "LockedFile", "QuestionCounts"),
     "mmlongbench.release.opened": ("Example", "Release"),
+    "mmlongbench.release.selecting": ("Selection",),
     "mmlongbench.release.verify": ("Problem", "Verified"),
     "mmlongbench.scoring.score_model": ("CellScore", "PredictionProblem", "Scores"),
     "mmlongbench.task.evidence": ("Evidence",),

@@ -202,9 +202,7 @@ def run(release: Path, **given: Unpack[_Given]) -> None:
 
 def _options(given: _Given) -> "RunOptions":
     from mmlongbench.models.asking import RunOptions
-    from mmlongbench.models.opening import counting
 
-    rule, tokenizer = counting(given["model"], given["count_as"], given["text_tokenizer"])
     return RunOptions(
         model=given["model"],
         context=given["context"],
@@ -214,8 +212,8 @@ def _options(given: _Given) -> "RunOptions":
         system=given["system"],
         images=given["images"],
         max_pixels=given["max_pixels"],
-        rule=rule,
-        tokenizer=tokenizer,
+        count_as=given["count_as"],
+        text_tokenizer=given["text_tokenizer"],
         window=given["window"],
         max_images=given["max_images"],
         skip_oversized=given["skip_oversized"],

@@ -8,6 +8,7 @@ from mmlongbench.draws import digest
 from mmlongbench.errors import ReleaseError
 from mmlongbench.messages import Size
 from mmlongbench.models.chat_call import ChatCall, Sampling
+from mmlongbench.models.counting import counting
 from mmlongbench.models.prediction_lines import PredictionLine
 from mmlongbench.models.receipts import Cost, Costs, sizes_of
 from mmlongbench.prompt import Prompt
@@ -19,7 +20,6 @@ from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.loading import locked_dataset
 from mmlongbench.release.opened import Example, Release
 from mmlongbench.release.selecting import Cell
-from tokenization import TextTokenizer, VisionRule
 
 _PROBED = 12
 """The maximum number of prompts of each dataset whose texts and images the probes use."""
@@ -36,6 +36,7 @@ class RunOptions:
     samples: int = 1
     """How many answers are drawn for each example."""
     temperature: float = 0.0
+    """The temperature at which answers are drawn; several samples need one above 0."""
     max_tokens: int | None = None
     """The maximum number of tokens of an answer; None: the reserve of the example."""
     system: str | None = None
@@ -44,10 +45,10 @@ class RunOptions:
     """The form in which images are sent (see `Example.messages`)."""
     max_pixels: int | None = None
     """The maximum width × height of an image; a larger image is sent smaller. None: images are sent as they are."""
-    rule: VisionRule | None = None
-    """The rule that counts images; None: there are no receipts."""
-    tokenizer: TextTokenizer | None = None
-    """The model's own tokenizer; None: the release's counts of texts are scaled."""
+    count_as: str | None = None
+    """The model whose rule counts images; `none`: there are no receipts; None: `model` itself."""
+    text_tokenizer: str | None = None
+    """The path or hub id of the model's own tokenizer; None: the release's counts of texts are scaled."""
     window: int | None = None
     """The tokens of prompt and answer that the model takes; None: as the endpoint says, if it does."""
     max_images: int | None = None
@@ -91,8 +92,16 @@ class Asking:
     """The examples of a run, in the order of the release."""
 
     def __init__(self, release: Release, cells: Sequence[Cell], options: RunOptions) -> None:
-        """Choose examples and the form of their prompts; nothing is read yet."""
+        """Choose examples and the form of their prompts; nothing is read yet.
+
+        Raises:
+            ReleaseError: the options do not fit each other, or no rule or tokenizer has the given name.
+
+        """
+        if options.samples > 1 and not options.temperature > 0:
+            raise ReleaseError(f"{options.samples} samples: all answers would be alike; give a temperature above 0")
         self.release, self.cells, self.options = release, cells, options
+        self.rule, self.tokenizer = counting(options.model, options.count_as, options.text_tokenizer)
         self.urls = release.image_urls(options.images, options.max_pixels)
         self.without_context = 0
         """How many examples do not have the chosen context; known after `plan`."""
@@ -141,12 +150,12 @@ class Asking:
 
     def costs(self, dataset: str) -> Costs | None:
         """Return what counts the prompts of a dataset; None without a rule."""
-        if self.options.rule is None:
+        if self.rule is None:
             return None
         if dataset not in self._costs:
             at = self.release.datasets.index(dataset)
             counter = locked_dataset(self.release.lock.manifest[at], None).counter
-            self._costs[dataset] = Costs(self.options.rule, self.options.tokenizer, counter.text.count)
+            self._costs[dataset] = Costs(self.rule, self.tokenizer, counter.text.count)
         return self._costs[dataset]
 
     def size(self, path: str) -> Size:

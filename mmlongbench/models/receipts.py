@@ -124,7 +124,9 @@ class Receipts:
     """The receipts of one file."""
 
     file: str
+    """The public file, below `mmlb_data/`."""
     calls: int
+    """The calls that the endpoint counted."""
     tolerance: int
     """The difference in tokens up to which a call is as expected."""
     shift: float

@@ -58,6 +58,7 @@ class RunResult:
     out: Path
     """The file of predictions."""
     model: str
+    """The name of the model in requests."""
     examples: int
     """The number of examples that were asked about or skipped."""
     answers: int
@@ -71,6 +72,7 @@ class RunResult:
     oversized: tuple[Oversized, ...]
     """The examples that the model probably cannot take."""
     failures: tuple[Failure, ...]
+    """The calls that failed, by the kind of error; they have no line in the file."""
     receipts: tuple[Receipts, ...]
     """The receipts of each file; empty if there are none."""
     finish_reasons: Mapping[str, int]
@@ -123,7 +125,7 @@ def prepare(asking: Asking, client: ModelClient) -> Prepared:
 
     """
     planned = tuple(asking.plan())
-    probed = probe(asking, client, planned) if asking.options.rule else Probed({})
+    probed = probe(asking, client, planned) if asking.rule else Probed({})
     window = asking.options.window or client.window(asking.options.model)
     known = Prepared(planned, probed, window, ())
     return replace(known, oversized=tuple(each for plan in planned if (each := _oversized(plan, asking, known))))
@@ -196,7 +198,7 @@ def _oversized(plan: Planned, asking: Asking, prepared: Prepared) -> Oversized |
     if plan.cost is None:
         return None
     options, window = asking.options, prepared.window
-    most = options.max_images or (options.rule.max_images if options.rule else None)
+    most = options.max_images or (asking.rule.max_images if asking.rule else None)
     if most is not None and len(plan.cost.images) > most:
         return Oversized(plan.name, "image-limit", len(plan.cost.images), most)
     tokens = prepared.expected(plan)

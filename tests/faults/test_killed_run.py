@@ -41,7 +41,9 @@ def stored(path: Path) -> set[str]:
 def calls_of(release: Path, samples: int) -> dict[str, str]:
     """The identity of each request of a run, by the key of its call."""
     opened = mm.open_release(release)
-    asking = Asking(opened, select(opened, Selection()), RunOptions("m", samples=samples, temperature=1.0))
+    asking = Asking(
+        opened, select(opened, Selection()), RunOptions("m", count_as="none", samples=samples, temperature=1.0)
+    )
     return {
         call.key: identity({"messages": call.messages(), "seed": call.sampling.sample}) for _, call in asking.calls()
     }

@@ -20,7 +20,7 @@ from mmlongbench.models.settings import EndpointError, EndpointSettings
 from mmlongbench.release.opened import open_release
 from mmlongbench.release.selecting import Selection, select
 
-OPTIONS = RunOptions("m", rule=RULE)
+OPTIONS = RunOptions("m", count_as=RULE.name)
 TINY = Selection(lengths=("2K",))
 NUMBER = 6
 """The examples of the tiny release at 2K."""
@@ -230,7 +230,7 @@ def test_the_names_of_the_limit_of_an_answer_are_tried(finished: Path, tmp_path:
     with serving(script) as server:
         opened = open_release(finished)
         with closing(ModelClient(EndpointSettings(server.url, timeout=30.0, concurrency=1), QUICK)) as client:
-            asking = Asking(opened, select(opened, TINY), RunOptions("m"))
+            asking = Asking(opened, select(opened, TINY), replace(OPTIONS, count_as="none"))
             run(asking, client, prepare(asking, client), tmp_path / "m.jsonl", Progress(False))
         asked_for = [request.get("max_completion_tokens") for request in server.requests]
     assert asked_for == [None, *[64] * NUMBER]
@@ -255,6 +255,8 @@ def test_a_redirect_is_not_followed_so_the_key_stays_where_it_was_given(
     [
         (replace(OPTIONS, images="file-url"), "http://model.example/v1", "model.example is another host"),
         (replace(OPTIONS, samples=2), "http://127.0.0.1:1/v1", "give a temperature above 0"),
+        (RunOptions("m"), "http://127.0.0.1:1/v1", "its name does not say how it counts images; give --count-as"),
+        (replace(OPTIONS, count_as="qwen9"), "http://127.0.0.1:1/v1", "--count-as qwen9: "),
         (replace(OPTIONS, context="nothing"), "http://127.0.0.1:1/v1", "context 'nothing': mmlongdoc has none, text"),
         (replace(OPTIONS, images="files"), "http://127.0.0.1:1/v1", "images 'files': expected path, file-url"),
         (replace(OPTIONS, max_pixels=9, images="path"), "http://127.0.0.1:1/v1", "use data-uri"),
@@ -271,7 +273,7 @@ def test_options_that_do_not_fit_are_refused_before_anything_is_sent(
 
 
 def test_a_file_url_reaches_a_server_on_this_machine(finished: Path, tmp_path: Path) -> None:
-    options = RunOptions("m", images="file-url")
+    options = replace(OPTIONS, count_as="none", images="file-url")
     _, requests, _ = asked(finished, tmp_path / "m.jsonl", lambda request: Said("x"), options)
     urls = [part["image_url"]["url"] for part in parts_of(requests[0]) if part["type"] == "image_url"]
     assert urls
