@@ -156,6 +156,11 @@ class _Further(TypedDict):
     "--partial", is_flag=True, help="Leave out files without any prediction; otherwise their examples score 0."
 )
 @click.option(
+    "--allow-stale",
+    is_flag=True,
+    help="Score predictions that were made for other examples than those of RELEASE, too, and say how many.",
+)
+@click.option(
     "--profile",
     type=click.Choice(PROFILES),
     help="Whose rules all metrics follow: those of the public code, of a paper, or of this project.  [default: "
@@ -185,6 +190,7 @@ def score(
     out: Path,
     model: str | None,
     partial: bool,
+    allow_stale: bool,
     profile: "Profile | None",
     reasoning: str | None,
     compat: bool,
@@ -200,7 +206,9 @@ def score(
     code's eval.py, or folders of these. Predictions that do not fit are counted by reason; examples without a
     prediction score 0. For an example that the model cannot take, write "skipped": "context-length" (or image-limit,
     request-size) instead of the prediction: the example gets no score, and the mean of its dataset at this length is
-    N/A. Exits with 1 if a prediction does not fit, is missing, or could not be scored.
+    N/A. A model may answer an example several times; then each line has the number of its "sample". A line with the
+    "digest" of another example than that of RELEASE is refused before anything is scored. Exits with 1 if a prediction
+    does not fit, is missing, or could not be scored.
     """
     from mmlongbench.cli.score_tables import show_scores
     from mmlongbench.errors import ScoringError
@@ -216,7 +224,7 @@ def score(
     asked_profile, keeps_reasoning = _protocol(profile, reasoning, is_compatible=compat)
     settings = _settings(further, images or images_of(release), data_of(release), asked_profile)
     is_dry = further["dry_run"]
-    asked = Run(model or model_of(predictions[0]), names, settings, partial, keeps_reasoning, is_dry)
+    asked = Run(model or model_of(predictions[0]), names, settings, partial, keeps_reasoning, is_dry, allow_stale)
     file = None if is_dry else scores_file(out, asked)
     progress = Progress(False if quiet or as_json else None)
     outcome, problems = score_model(asked, release, predictions, file, progress, images=images, tokenizer=tokenizer)
@@ -224,7 +232,9 @@ def score(
         click.echo(json.dumps(_summary(outcome, problems, file)))
     else:
         show_scores(outcome, problems, file, is_quiet=quiet)
-    if problems or (not is_dry and any(tally.failed for tally in outcome.tallies.cells.values())):
+    if problems or (
+        not is_dry and any(tally.failed or tally.failed_samples for tally in outcome.tallies.cells.values())
+    ):
         sys.exit(1)
 
 

@@ -63,8 +63,9 @@ def _show_table(title: str, cells: Mapping[tuple[str, str, int], Tally]) -> None
     for (metric, dataset), tallies in rows.items():
         shown = (_cell(tallies[length]) if length in tallies else "" for length in lengths)
         table.add_row(dataset, metric, *shown)
-        for figure in dict.fromkeys(name for tally in tallies.values() for name in tally.further):
-            values = (tallies[length].further.get(figure) if length in tallies else None for length in lengths)
+        figures = {length: {**tally.of_samples, **tally.further} for length, tally in tallies.items()}
+        for figure in dict.fromkeys(name for found in figures.values() for name in found):
+            values = (figures.get(length, {}).get(figure) for length in lengths)
             table.add_row("", f"  {figure}", *(_percent(value) for value in values))
     print_table(table)
 
@@ -113,3 +114,8 @@ def _wrong(outcome: Outcome, problems: Problems) -> Iterator[str]:
         if failed:
             count = sum(tally.failed for tally in failed)
             yield f"failed: {name}: {count:,} examples have no score, first {failed[0].first_failure}"
+        partly = [tally for (metric, _, _), tally in cells if metric == name and tally.failed_samples]
+        if partly:
+            count = sum(tally.failed_samples for tally in partly)
+            what = f"{count:,} samples of examples with other samples have no score"
+            yield f"failed: {name}: {what}, first {partly[0].first_failure}"

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
 
 from mmlongbench.errors import ReleaseError
+from mmlongbench.io.atomic import sha256_of
 from mmlongbench.io.safe_read import read_regular
 from mmlongbench.manifest.validation import explain
 from mmlongbench.release.layout import LOCK
@@ -18,6 +19,7 @@ MAKERS = ("mmlongbench", "pymupdf", "pillow", "tokenizers", "pyarrow", "tantivy"
 """The packages whose versions are in a lock."""
 MAX_BYTES = 512 * 1024 * 1024
 """The maximum size of a lock in bytes."""
+_ID_DIGITS = 16
 
 
 class _Part(BaseModel):
@@ -235,6 +237,19 @@ def read_lock(release: Path) -> Lock:
 
     """
     return as_lock(release, lock_json(release))
+
+
+def lock_id(release: Path) -> str:
+    """Return the first 16 hexadecimal digits of the SHA-256 of a lock; they name a release in predictions and scores.
+
+    Raises:
+        ReleaseError: the lock cannot be read.
+
+    """
+    try:
+        return sha256_of(release / LOCK)[:_ID_DIGITS]
+    except OSError as error:
+        raise ReleaseError(f"{release / LOCK}: cannot be read: {error.strerror or error}") from error
 
 
 def as_lock(release: Path, data: Mapping[str, object]) -> Lock:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from mmlongbench.documents.image_urls import ImageUrls
 from mmlongbench.errors import DraftError, ReleaseError, nearest
-from mmlongbench.io.atomic import sha256_of
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.calling import calling
 from mmlongbench.manifest.model import length_of
@@ -17,9 +16,9 @@ from mmlongbench.messages import Messages, messages
 from mmlongbench.prompt import Prompt
 from mmlongbench.release.digests import example_digest
 from mmlongbench.release.inventory import leads_out
-from mmlongbench.release.layout import DATA, IMAGES, LOCK
+from mmlongbench.release.layout import DATA, IMAGES
 from mmlongbench.release.loading import locked_spec, recognised
-from mmlongbench.release.lock import Lock, read_lock
+from mmlongbench.release.lock import Lock, lock_id, read_lock
 from mmlongbench.release.measuring import placement_of
 from mmlongbench.task.builder import Builder
 from mmlongbench.task.evidence import Evidence
@@ -112,8 +111,13 @@ class Release:
 
     @property
     def lock_id(self) -> str:
-        """The first 16 hexadecimal digits of the SHA-256 of the lock; predictions carry it."""
-        return sha256_of(self.path / LOCK)[:16]
+        """The first 16 hexadecimal digits of the SHA-256 of `build.lock.json`; predictions and scores carry it.
+
+        Raises:
+            ReleaseError: the lock cannot be read any more.
+
+        """
+        return lock_id(self.path)
 
     @property
     def datasets(self) -> tuple[str, ...]:

@@ -32,12 +32,19 @@ class ScorableFile:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """An example and the prediction for it."""
+    """An example and a prediction for it. An example with several samples gives one `Joined` for each of them, in
+    order.
+    """
 
+    row: int
+    """The number of the example in its file, from 0."""
     record: Record
     prediction: Prediction | None
+    """None if there is no prediction for the example."""
     place: int
     """See `ScoringInput.place`."""
+    samples: int = 1
+    """The number of samples of the example; 1 if there is no prediction, or if the example was skipped."""
     turn: int | None = None
     """The number of the row among the rows with the same id, from 0. It is set only if the task has placements, but
     the row has neither a depth nor a permutation; otherwise it is None."""
@@ -93,32 +100,44 @@ def predictions_for(file: ScorableFile, predictions: Predictions) -> dict[Key, l
 
 
 def join(file: ScorableFile, predictions: Predictions, problems: Problems) -> Iterator[Joined]:
-    """Yield each example of a file with its prediction, or with None if there is none.
+    """Yield each example of a file with its prediction, or with None if there is none; an example with several samples
+    is yielded once for each sample.
 
-    Predictions that fit no example are counted in `problems`.
+    If a model has answered an example in some samples, those that are marked as skipped are left out. If all are marked
+    as skipped, the example is yielded once. Predictions that fit no example are counted in `problems`.
 
     If the public code ran on a sample of the ids, an id without any output counts as not in the sample, and its
     examples are left out.
     """
     found, taken, place = predictions_for(file, predictions), Counter[Key](), 0
-    sample = predictions.sample(file.names)
+    drawn = predictions.drawn(file.names)
     is_placed = file.builder.spec.placements is not None
     has_turns = is_placed and any(not kind for _, kind, _ in found)
-    rows = _rows(file) if has_turns or sample is not None else {}
+    rows = _rows(file) if has_turns or drawn is not None else {}
     claims = _shared_out(file, rows, found, problems)
-    unasked = _unasked(file, rows, found, sample, problems)
-    for record, key in _records(file):
-        queue, at = claims.get(key, ()), taken[key]
+    unasked = _unasked(file, rows, found, drawn, problems)
+    for row, (record, key) in enumerate(_records(file)):
+        at = taken[key]
         taken[key] += 1
         turn = at if is_placed and not key[1] else None
-        if prediction := queue[at] if at < len(queue) else None:
-            yield Joined(record, prediction, place, turn)
-            place += not prediction.skipped
+        own = [each for queue in claims.get(key, ()) if at < len(queue) and (each := queue[at])]
+        if own:
+            answered = [each for each in own if not each.skipped]
+            samples = answered or own[:1]
+            yield from (Joined(row, record, each, place, len(samples), turn) for each in samples)
+            place += bool(answered)
         elif key[0] not in unasked:
             problems.add("absent", f"{file.file.name}: {name_of(record)}")
-            yield Joined(record, None, 0, turn)
+            yield Joined(row, record, None, 0, turn=turn)
     for reason, key, prediction in _unclaimed(claims, taken):
-        problems.add(reason, f"{prediction}: {file.file.name}: {_said(key)}")
+        sample = f", sample {prediction.sample}" if prediction.sample else ""
+        problems.add(reason, f"{prediction}: {file.file.name}: {_said(key)}{sample}")
+
+
+def builder_name(file: ScorableFile) -> str:
+    """Return the name of a file's builder, for errors."""
+    spec = file.file.dataset.spec if file.file.dataset else None
+    return spec.builder if spec else type(file.builder).__name__
 
 
 def _rows(file: ScorableFile) -> dict[Key, list[bytes | None]]:
@@ -134,46 +153,56 @@ def _shared_out(
     rows: Mapping[Key, Sequence[bytes | None]],
     claims: Mapping[Key, Sequence[Prediction]],
     problems: Problems,
-) -> dict[Key, Sequence[Prediction | None]]:
-    """Return the predictions of each key in the order of its rows (see `shared_out`)."""
-    shared: dict[Key, Sequence[Prediction | None]] = {}
-    for key, queue in claims.items():
-        shared[key] = queue
-        if key in rows:
-            shared[key], is_ambiguous = shared_out(rows[key], queue)
-            if is_ambiguous:
-                said = f"{len(queue)} predictions for {len(rows[key])} rows"
-                problems.add("ambiguous", f"{file.file.name}: {_said(key)}: {said}")
+) -> dict[Key, list[Sequence[Prediction | None]]]:
+    """Return, for each key and each sample, the predictions in the order of the key's rows (see `shared_out`)."""
+    shared: dict[Key, list[Sequence[Prediction | None]]] = {}
+    for key, every in claims.items():
+        shared[key] = []
+        for queue in _by_sample(every):
+            given: Sequence[Prediction | None] = queue
+            if key in rows:
+                given, is_ambiguous = shared_out(rows[key], queue)
+                if is_ambiguous:
+                    said = f"{len(queue)} predictions for {len(rows[key])} rows"
+                    problems.add("ambiguous", f"{file.file.name}: {_said(key)}: {said}")
+            shared[key].append(given)
     return shared
+
+
+def _by_sample(predictions: Sequence[Prediction]) -> list[list[Prediction]]:
+    """Return a list of predictions for each sample, in the order of the samples."""
+    found: dict[int, list[Prediction]] = {}
+    for each in predictions:
+        found.setdefault(each.sample, []).append(each)
+    return [found[sample] for sample in sorted(found)]
 
 
 def _unasked(
     file: ScorableFile,
     rows: Mapping[Key, object],
     claims: Mapping[Key, object],
-    sample: int | None,
+    drawn: int | None,
     problems: Problems,
 ) -> set[str]:
     """Return the ids without any output if the public code drew a sample; an empty set if it used all ids."""
     ids = {id for id, _, _ in rows}
-    if sample is None or sample >= len(ids):
+    if drawn is None or drawn >= len(ids):
         return set()
     unasked = ids - {id for id, _, _ in claims}
-    if (lost := sample - (len(ids) - len(unasked))) > 0:
+    if (lost := drawn - (len(ids) - len(unasked))) > 0:
         problems.add("lost-output", file.file.name, lost)
     return unasked
 
 
 def _unclaimed(
-    predictions: Mapping[Key, Sequence[Prediction | None]], taken: Mapping[Key, int]
+    predictions: Mapping[Key, Sequence[Sequence[Prediction | None]]], taken: Mapping[Key, int]
 ) -> Iterator[tuple[str, Key, Prediction]]:
     """Yield (reason, key, prediction) for each prediction that fits no example; `taken` counts the examples by key."""
     ids = {id for id, _, _ in taken}
-    for key, queue in predictions.items():
+    for key, queues in predictions.items():
         reason = "duplicate" if key in taken else "wrong-placement" if key[0] in ids else "unknown-id"
-        for prediction in queue[taken.get(key, 0) :]:
-            if prediction:
-                yield reason, key, prediction
+        left = (prediction for queue in queues for prediction in queue[taken.get(key, 0) :])
+        yield from ((reason, key, prediction) for prediction in left if prediction)
 
 
 def _records(file: ScorableFile) -> Iterator[tuple[Record, Key]]:

@@ -1,31 +1,36 @@
 """Reads predictions from lines of JSON, or from output files of the public code, and sorts them by example.
 
 A line is `{"file", "id", "depth" | "permutation", "prediction" | "skipped"}`; `file` is a path below `mmlb_data/`, and
-`skipped` says why the model could not be given the example (see `SKIPPED`). For lines, only their positions are kept,
-and each line is read again when it is scored, so memory does not grow with the outputs. For outputs of the public code,
-the texts are kept. Whether a release has the example is checked later (see `joining`).
+`skipped` says why the model could not be given the example (see `SKIPPED`). A line may also have `sample`, `digest`,
+`context`, `reasoning` and `finish_reason`; other fields are ignored. For lines, only their positions are kept, and each
+line is read again when it is scored, so memory does not grow with the outputs. For outputs of the public code, the
+texts are kept. Whether a release has the example is checked later (see `joining` and `staleness`).
 """
 
 import json
 import math
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Self, TypeAlias
+from typing import Any, BinaryIO, Self, TypeAlias
 
 from mmlongbench.errors import ScoringError
 from mmlongbench.io.safe_read import bounded_lines
 from mmlongbench.release.layout import DATA
 from mmlongbench.scoring.official import Official, Output, read_official
 from mmlongbench.scoring.problems import Problems
+from mmlongbench.scoring.scores import MAX_SAMPLE
 
 Key: TypeAlias = tuple[str, str, float]
 """The id of an example, the kind of its placement (`depth`, `permutation` or empty), and the value of the placement."""
 SKIPPED = ("context-length", "image-limit", "request-size")
 """Why a model cannot take an example: its window is too small, or a request has too many images or too many bytes."""
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_LONGEST_CONTEXT = 80
 _JUDGED = "-gpt4eval_o.json"
 """The end of the names of judged outputs. A judged output is a copy of an output file, to which the public code added
 judgements; such copies are ignored in a folder."""
@@ -47,6 +52,10 @@ class Prediction:
     """For an output of the public code: a digest that identifies the row (see `told_by`)."""
     skipped: str = ""
     """Why the model was not given the example; empty if the example was given."""
+    sample: int = 0
+    """The number of the answer among the model's answers to the same example, from 0."""
+    digest: bytes = b""
+    """The digest of the example that the model was given (see `example_digest`); empty if the line does not say."""
 
     def __str__(self) -> str:
         return f"{self.path.name}, {self.place}"
@@ -60,6 +69,9 @@ class Predictions:
         """The predictions by public file (a path below `mmlb_data/`) and example, in the order of reading."""
         self.outputs: list[Output] = []
         """The output files of the public code."""
+        self.contexts: dict[str, Prediction] = {}
+        """The names of the contexts that the model was given, each with the first prediction that names it; the name
+        of the released prompt is empty."""
         self._open: dict[Path, BinaryIO] = {}
         self._stack = ExitStack()
 
@@ -69,14 +81,45 @@ class Predictions:
             return ""
         if prediction.text is not None:
             return prediction.text
+        said: str = self._fields(prediction)["prediction"]
+        return said
+
+    def is_cut_off(self, prediction: Prediction) -> bool:
+        """Return whether the model was stopped at the maximum of tokens while it was reasoning: there is no answer, but
+        the line has the reasoning in a field of its own.
+        """
+        if prediction.skipped or prediction.text is not None:
+            return False
+        fields = self._fields(prediction)
+        reasoning, said = fields.get("reasoning"), fields["prediction"]
+        has_reasoning = isinstance(reasoning, str) and bool(reasoning.strip())
+        return has_reasoning and not said.strip() and fields.get("finish_reason") == "length"
+
+    def _fields(self, prediction: Prediction) -> dict[str, Any]:
+        """Read the line of a prediction again."""
         if prediction.path not in self._open:
             self._open[prediction.path] = self._stack.enter_context(prediction.path.open("rb"))
         file = self._open[prediction.path]
         file.seek(prediction.offset)
-        said: str = json.loads(file.readline())["prediction"]
-        return said
+        fields: dict[str, Any] = json.loads(file.readline())
+        return fields
 
-    def sample(self, names: Sequence[str]) -> int | None:
+    def context(self) -> str:
+        """Return the name of the context that the model was given; empty for the released prompt.
+
+        Raises:
+            ScoringError: the predictions have several contexts.
+
+        """
+        if len(self.contexts) > 1:
+            (one, first), (two, second) = list(self.contexts.items())[:2]
+            raise ScoringError(
+                f"predictions with several contexts: {first} has {one or 'the released prompt'!r}, {second} has "
+                f"{two or 'the released prompt'!r}; score each context apart, from a file of its own"
+            )
+        return next(iter(self.contexts), "")
+
+    def drawn(self, names: Sequence[str]) -> int | None:
         """Return how many ids the public code drew from the public file with these names; None if it drew no sample.
 
         If there are several outputs for the file, the largest sample counts. If one of these outputs used all ids, None
@@ -137,6 +180,33 @@ def key_of(fields: Mapping[str, object]) -> Key:
     return str(id), "", 0.0
 
 
+def _sample(fields: Mapping[str, object]) -> int:
+    value = fields.get("sample")
+    if value is None:
+        return 0
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_SAMPLE:
+        raise ValueError(f"sample is {value!r:.80}, expected a whole number from 0 to {MAX_SAMPLE:,}")
+    return value
+
+
+def _digest(fields: Mapping[str, object]) -> bytes:
+    value = fields.get("digest")
+    if value is None:
+        return b""
+    if not isinstance(value, str) or not _DIGEST.fullmatch(value):
+        raise ValueError(f"digest is {value!r:.80}, expected 64 hexadecimal digits in lower case")
+    return bytes.fromhex(value)
+
+
+def _context(fields: Mapping[str, object]) -> str:
+    value = fields.get("context")
+    if value is None:
+        return ""
+    if not isinstance(value, str) or not value.isprintable() or len(value) > _LONGEST_CONTEXT:
+        raise ValueError(f"context is {value!r:.80}, expected a name of at most {_LONGEST_CONTEXT} characters")
+    return value
+
+
 def _number(kind: str, value: object) -> float:
     try:
         found = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
@@ -175,6 +245,8 @@ def _add(found: Predictions, fields: Mapping[str, object], prediction: Predictio
     try:
         key = key_of(fields)
         file = _below_data(fields["file"])
+        prediction = replace(prediction, sample=_sample(fields), digest=_digest(fields))
+        context = _context(fields)
     except ValueError as error:
         problems.add("mistyped-field", f"{prediction}: {error}")
         return
@@ -182,12 +254,11 @@ def _add(found: Predictions, fields: Mapping[str, object], prediction: Predictio
         problems.add("skipped-and-predicted", str(prediction))
     elif skipped is not None and skipped not in SKIPPED:
         problems.add("unknown-skip", f"{prediction}: {skipped!r:.80}, expected one of {', '.join(SKIPPED)}")
-    elif skipped is not None:
-        found.by_file[file][key].append(replace(prediction, skipped=skipped))
-    elif isinstance(said, str):
-        found.by_file[file][key].append(prediction)
-    else:
+    elif skipped is None and not isinstance(said, str):
         problems.add("not-a-text", f"{prediction}: {type(said).__name__}")
+    else:
+        found.by_file[file][key].append(replace(prediction, skipped=skipped or ""))
+        found.contexts.setdefault(context, prediction)
 
 
 def _add_official(found: Predictions, path: Path, problems: Problems) -> None:
@@ -199,6 +270,7 @@ def _add_official(found: Predictions, path: Path, problems: Problems) -> None:
     found.outputs.append(Output(path, file, official.dataset, official.sample))
     for number, row in enumerate(official.rows):
         prediction = Prediction(path, f"data {number}", text=row.text, lead=row.lead, told=row.told)
+        found.contexts.setdefault("", prediction)
         try:
             key = key_of(row.fields)
         except ValueError as error:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from pathlib import Path
 from typing import BinaryIO, Literal
 
@@ -16,29 +17,35 @@ from mmlongbench.io.progress import Progress
 from mmlongbench.io.threads import threads
 from mmlongbench.manifest.calling import calling
 from mmlongbench.manifest.registry import metric_type
+from mmlongbench.release.examples import name_of
 from mmlongbench.release.loading import LoadedRelease
 from mmlongbench.scoring.choosing import chosen_metrics, said_of_choice
 from mmlongbench.scoring.joining import (
+    Joined,
     ScorableFile,
+    builder_name,
     join,
     leave_out_others,
     predictions_for,
     scorable_files,
 )
-from mmlongbench.scoring.predictions import Predictions
+from mmlongbench.scoring.predictions import Prediction, Predictions
 from mmlongbench.scoring.problems import Problems
 from mmlongbench.scoring.reasoning import Reasoning, Said, without_reasoning
 from mmlongbench.scoring.replacing import refuse_other_choices
+from mmlongbench.scoring.samples import SampleCounts
 from mmlongbench.scoring.scores import ScoreLine
+from mmlongbench.scoring.staleness import ExampleDigests, Staleness, is_stale, refuse_stale
 from mmlongbench.scoring.tallies import Tallies
 from mmlongbench.task.formats import to_json
 from mmlongbench.task.inputs import scoring_input
 from mmlongbench.task.metric import Metric, Provenance, Score, ScoringInput, Settings, provenance_of
-from mmlongbench.task.rows import Record
 from mmlongbench.task.spec import TaskSpec
 
 REASONING_KEPT = "reasoning kept"
 """A run that keeps reasoning adds this choice to each line of its scores file."""
+CONTEXT = "context {name}"
+"""A run over predictions with another context than the released prompt adds this choice to each line."""
 _AHEAD = 4
 """How many examples are prepared in advance for each thread that scores."""
 
@@ -57,6 +64,8 @@ class Run:
     """Whether to score predictions with their reasoning, as the public code does."""
     is_dry: bool = False
     """Whether to score nothing, and only count problems and the calls to judges."""
+    allows_stale: bool = False
+    """Whether to score predictions that were made for other examples than those of the release."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,17 +92,23 @@ def score(
     `out` is the scores file; if it is None, no file is written. A dry run writes no file either.
 
     Raises:
-        ScoringError: no dataset declares a requested metric, two outputs of the public code may belong to one file, or
-            `out` holds scores of these metrics under another profile or with other choices.
+        ScoringError: no dataset declares a requested metric, two outputs of the public code may belong to one file,
+            predictions are stale or have several contexts, or `out` holds scores of these metrics under another profile
+            or with other choices.
 
     """
     files = scorable_files(opened)
     choice = chosen_metrics(run.metrics, [file.builder for file in files])
     leave_out_others(files, predictions, problems)
     _count_strangers(files, predictions, opened, problems)
-    tallies, outside, counts = Tallies(), Counter[tuple[str, str]](), _Counts()
+    asked = [file for file in files if choice[file.builder.dataset] and _is_asked(file, run, predictions, problems)]
+    tallies, outside, counts, digests = Tallies(), Counter[tuple[str, str]](), _Counts(), ExampleDigests(opened)
+    context = predictions.context()
+    if not run.allows_stale:
+        refuse_stale(asked, predictions, digests)
     with ExitStack() as stack:
-        metrics = _open_metrics(sorted({name for names in choice.values() for name in names}), run, stack)
+        names = sorted({name for names in choice.values() for name in names})
+        metrics = _open_metrics(names, run, stack, context)
         out = None if run.is_dry else out
         if out:
             refuse_other_choices(out, {name: each.provenance for name, each in metrics.items()})
@@ -101,17 +116,16 @@ def score(
         stops = [each.metric.stop for each in metrics.values()]
         pool = stack.enter_context(threads(at_once, stops))
         writer = stack.enter_context(atomic_write(out)) if out else None
-        asked = [file for file in files if choice[file.builder.dataset] and _is_asked(file, run, predictions, problems)]
         advance = stack.enter_context(progress.bar("files scored", len(asked)))
         for file in asked:
             chosen = [metrics[name] for name in choice[file.builder.dataset]]
-            lines = _Lines(run.model, file, file.builder.spec)
-            jobs = _jobs(chosen, _answers(file, run, predictions, problems, counts), outside)
+            lines = _Lines(run.model, file, file.builder.spec, digests.lock)
+            jobs = _jobs(chosen, _answers(file, run, predictions, problems, counts, digests), outside)
             for job, scored in _in_threads(jobs, pool, _AHEAD * at_once):
                 if run.is_dry:
                     continue
                 line = lines.of(job, scored)
-                tallies.add(line, scored, job.chosen.metric)
+                tallies.add(line, scored, job.chosen.metric, job.answer.joined.row)
                 if writer:
                     _write(writer, line)
             tallies.end_cell()
@@ -120,7 +134,8 @@ def score(
     left_out = [f"{name}: {count:,} examples left out: {why}" for (name, why), count in sorted(outside.items())]
     provenances = {name: each.provenance for name, each in metrics.items()}
     said = [f"{name}: {note}" for name, each in metrics.items() for note in each.metric.notes]
-    notes = [*said_of_choice(run.metrics, choice), *left_out, *said]
+    of_predictions = [*counts.staleness.notes(), *counts.samples.notes()]
+    notes = [*said_of_choice(run.metrics, choice), *left_out, *said, *of_predictions]
     return Outcome(tallies, notes, usage, provenances, counts.reasoning, counts.skipped)
 
 
@@ -130,6 +145,8 @@ class _Counts:
 
     reasoning: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
+    staleness: Staleness = field(default_factory=Staleness)
+    samples: SampleCounts = field(default_factory=SampleCounts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,39 +169,55 @@ class _Job:
 class _Answer:
     """One example, and a model's output for it."""
 
-    record: Record
+    joined: Joined
     asked: ScoringInput
     state: Literal["answered", "absent", "skipped"]
     skipped: str
     """Why the model cannot be given the example; empty if it can."""
-    turn: int | None
     reasoning: Reasoning
+    digest: bytes
+    """The digest of the example; empty if it has none."""
 
 
 def _answers(
-    file: ScorableFile, run: Run, predictions: Predictions, problems: Problems, counts: _Counts
+    file: ScorableFile,
+    run: Run,
+    predictions: Predictions,
+    problems: Problems,
+    counts: _Counts,
+    digests: ExampleDigests,
 ) -> Iterator[_Answer]:
     """Yield every example of a file with the model's output; problems of predictions are counted."""
-    spec = file.file.dataset.spec if file.file.dataset else None
-    name = spec.builder if spec else type(file.builder).__name__
+    name, last = builder_name(file), -1
     for joined in join(file, predictions, problems):
         found = joined.prediction
-        whole = predictions.text(found) if found else ""
-        said = without_reasoning(whole)
-        if run.keeps_reasoning:
-            said = Said(whole, "kept" if said.reasoning else "")
+        said = _said(predictions, found, keeps_reasoning=run.keeps_reasoning) if found else Said("", "")
         if said.reasoning:
             counts.reasoning[said.reasoning] += 1
         skipped = found.skipped if found else ""
         if skipped:
             counts.skipped[skipped] += 1
+        elif found and joined.row != last:
+            counts.samples.add(file.file.name, name_of(joined.record), joined.samples)
+        last = joined.row
+        digest = digests.of(file, joined)
+        counts.staleness.add(file, joined, digest)
         state: Literal["answered", "absent", "skipped"] = "skipped" if skipped else "answered" if found else "absent"
         lead = found.lead if found else ""
         with calling("builder", name, "a method that scoring calls", about=f"example {joined.record.get('id')!r}"):
             asked = scoring_input(
                 file.builder, joined.record, file.file.name, said.answer, lead=lead, place=joined.place
             )
-        yield _Answer(joined.record, asked, state, skipped, joined.turn, said.reasoning)
+        yield _Answer(joined, asked, state, skipped, said.reasoning, digest)
+
+
+def _said(predictions: Predictions, prediction: Prediction, *, keeps_reasoning: bool) -> Said:
+    """Return the answer in a prediction; nothing if the model was cut off while it was reasoning."""
+    whole = predictions.text(prediction)
+    if not whole.strip() and predictions.is_cut_off(prediction):
+        return Said("", "unclosed")
+    said = without_reasoning(whole)
+    return Said(whole, "kept" if said.reasoning else "") if keeps_reasoning else said
 
 
 def _jobs(metrics: Sequence[_Chosen], answers: Iterable[_Answer], outside: Counter[tuple[str, str]]) -> Iterator[_Job]:
@@ -235,11 +268,13 @@ class _Lines:
     model: str
     file: ScorableFile
     spec: TaskSpec
+    lock: str
+    """See `ScoreLine.lock`."""
 
     def of(self, job: _Job, scored: Score) -> ScoreLine:
         """Return the line of one score."""
-        record, asked, spec, file = job.answer.record, job.answer.asked, self.spec, self.file
-        metric, provenance = job.chosen.metric, job.chosen.provenance
+        joined, asked, spec, file = job.answer.joined, job.answer.asked, self.spec, self.file
+        metric, provenance, digest = job.chosen.metric, job.chosen.provenance, job.answer.digest
         return ScoreLine.model_construct(
             model=self.model,
             metric=metric.name,
@@ -252,8 +287,8 @@ class _Lines:
             counted_with=spec.counted_with,
             length=file.file.length,
             id=asked.id,
-            depth=record.get("depth"),
-            permutation=record.get("permutation", job.answer.turn),
+            depth=joined.record.get("depth"),
+            permutation=joined.record.get("permutation", joined.turn),
             is_own=metric.name == spec.metric,
             averaged_metric=spec.averaged_metric,
             status=_status(job, scored),
@@ -264,7 +299,16 @@ class _Lines:
             cluster=asked.cluster,
             facets=asked.facets,
             failure=scored.failure,
+            digest=digest.hex(),
+            lock=self.lock if digest else "",
+            is_stale=is_stale(joined.prediction, digest),
+            sample=joined.prediction.sample if joined.prediction else 0,
+            answer=_hashed(metric.compared_answer(asked)) if joined.samples > 1 else "",
         )
+
+
+def _hashed(answer: str) -> str:
+    return blake2b(answer.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 def _status(job: _Job, scored: Score) -> Literal["scored", "absent", "failed", "skipped"]:
@@ -278,14 +322,14 @@ def _write(writer: BinaryIO, line: ScoreLine) -> None:
     writer.write(to_json(fields))
 
 
-def _open_metrics(names: Sequence[str], run: Run, stack: ExitStack) -> dict[str, _Chosen]:
+def _open_metrics(names: Sequence[str], run: Run, stack: ExitStack, context: str = "") -> dict[str, _Chosen]:
     found = {}
+    of_run = [*([REASONING_KEPT] if run.keeps_reasoning else []), *([CONTEXT.format(name=context)] if context else [])]
     for name in names:
         with calling("metric", name, "__init__()"):
             metric = stack.enter_context(closing(metric_type(name)(run.settings)))
             provenance = provenance_of(metric, run.settings)
-        choices = (*provenance.choices, REASONING_KEPT) if run.keeps_reasoning else provenance.choices
-        found[name] = _Chosen(metric, replace(provenance, choices=choices))
+        found[name] = _Chosen(metric, replace(provenance, choices=(*provenance.choices, *of_run)))
     return found
 
 

@@ -43,6 +43,15 @@ class CellScore:
     """The first example that could not be scored, and why; empty if there is none."""
     further: Mapping[str, float]
     """Figures of the metric that are not means of examples, by name."""
+    samples: int = 1
+    """The maximum number of samples of an example. The score of an example with several samples is their mean."""
+    best: float | None = None
+    """The mean over the examples of the best score of their samples; None if there is no `score`, or no example has
+    several samples."""
+    majority: float | None = None
+    """The mean over the examples of the score of their most frequent answer; None where `best` is None."""
+    failed_samples: int = 0
+    """The number of samples that could not be scored, of examples with a score."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +114,8 @@ def score_model(
 
     Raises:
         ScoringError: no dataset declares a requested metric, there are no predictions, two outputs of the public code
-            may belong to one file, or `out` holds other scores that must not be replaced (see `replacing`).
+            may belong to one file, predictions were made for other examples or have several contexts, or `out` holds
+            other scores that must not be replaced (see `replacing`).
         ReleaseError: the release cannot be read.
 
     """
@@ -128,6 +138,7 @@ def score_paths(
     out: Path | None,
     is_partial: bool,
     keeps_reasoning: bool,
+    allows_stale: bool,
     images: Path | None,
     tokenizer: str | None,
 ) -> Scores:
@@ -144,7 +155,7 @@ def score_paths(
     shown = settings.images or images or images_of(release)
     filled = replace(settings, images=shown, data=settings.data or data_of(release))
     is_dry = filled.judge is not None and filled.judge.is_dry
-    run = Run(model or model_of(predictions[0]), names, filled, is_partial, keeps_reasoning, is_dry)
+    run = Run(model or model_of(predictions[0]), names, filled, is_partial, keeps_reasoning, is_dry, allows_stale)
     file = scores_file(out, run) if out and not is_dry else None
     outcome, problems = score_model(run, release, predictions, file, progress, images=images, tokenizer=tokenizer)
     return scores_of(run, outcome, problems, file)
@@ -181,6 +192,10 @@ def _cell(metric: str, dataset: str, length: int, tally: Tally) -> CellScore:
         tally.skipped,
         tally.first_failure,
         tally.further,
+        tally.samples,
+        tally.best if tally.samples > 1 else None,
+        tally.majority if tally.samples > 1 else None,
+        tally.failed_samples,
     )
 
 

@@ -1,4 +1,5 @@
-"""The scores file: one line of JSON for each example, model and metric. Scoring writes it, a report reads it.
+"""The scores file: one line of JSON for each example, model and metric, or for each answer if a model has several
+answers (samples) to one example. Scoring writes it, a report reads it.
 
 The file is called `<model>.<metrics>.jsonl` (see `scores_file`). A line has everything a report needs, so the
 release is not needed.
@@ -8,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.scoring.reasoning import Reasoning
@@ -16,6 +17,8 @@ from mmlongbench.task.formats import JSON_LINES
 from mmlongbench.task.metric import PROFILES, Profile
 
 UNKNOWN: Literal["unknown"] = "unknown"
+MAX_SAMPLE = 999_999
+"""The maximum number of a sample."""
 SHOWN_PROFILES: tuple[str, ...] = (*PROFILES, UNKNOWN)
 """The profiles, in the order in which reports show them."""
 
@@ -30,7 +33,7 @@ def profile_order(profile: str) -> tuple[int, str]:
 
 
 class ScoreLine(BaseModel):
-    """One example, scored by one metric."""
+    """One answer to an example, scored by one metric."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -75,6 +78,18 @@ class ScoreLine(BaseModel):
     facets: Mapping[str, Sequence[str]] = {}
     """The groups that the example is in, by facet."""
     failure: str = ""
+    digest: str = ""
+    """The SHA-256 of the prompt, the images and the answer of the example that was scored (see `example_digest`); empty
+    in old files, and for public files of other origin."""
+    lock: str = ""
+    """The first 16 hexadecimal digits of the SHA-256 of the release's lock; empty where `digest` is."""
+    is_stale: bool = False
+    """Whether the prediction was made for an example with another digest, and scored because of `--allow-stale`."""
+    sample: int = Field(default=0, ge=0, le=MAX_SAMPLE)
+    """The number of the answer among the model's answers to the same example."""
+    answer: str = ""
+    """A hash of the answer as the metric compares it (`Metric.compared_answer`), so that equal answers are found; empty
+    if the example has only one answer."""
 
 
 def read_scores(folder: Path) -> Iterator[ScoreLine]:

@@ -251,6 +251,15 @@ class Metric(ABC):
         """
         return ""
 
+    def compared_answer(self, asked: ScoringInput) -> str:
+        """Return the answer of a model in a form in which equal answers are equal texts; it decides which of several
+        answers to an example is the most frequent one.
+
+        By default it is the whole output in lower case with single blanks. A metric that normalises answers, or reads
+        only a part of the output, returns what it compares.
+        """
+        return " ".join(asked.prediction.casefold().split())
+
     def absent(self, asked: ScoringInput) -> Details:
         """Return the details of an example without a prediction, as far as `MetricWithTotals.totals` needs them."""
         return {}

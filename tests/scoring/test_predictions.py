@@ -123,7 +123,7 @@ def test_outputs_of_the_public_code_are_read_without_the_prefix_it_put_there(tmp
         ("test-1", "", 0.0): [("label:", "label: 3")],
         ("vh-2", "", 0.0): [("", "as it is")],
     }
-    assert found.sample([FILE]) == 50
+    assert found.drawn([FILE]) == 50
     assert {reason: each["count"] for reason, each in problems.summary().items()} == {
         "mistyped-field": 2,
         "not-a-text": 1,

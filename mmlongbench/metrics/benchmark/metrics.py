@@ -14,16 +14,19 @@ from typing import Any, ClassVar
 
 from mmlongbench.metrics.benchmark.answers import (
     binary_acc,
+    class_label,
     cls_acc,
     flattened,
     mc_acc,
+    option_letter,
     soft_acc,
     sub_em,
+    total_count,
     yes_or_no,
 )
 from mmlongbench.metrics.benchmark.documents import FORMATS, doc_qa
 from mmlongbench.metrics.benchmark.rouge import MAX_CHARACTERS, Scorer, rouge, rouge_scorer
-from mmlongbench.metrics.benchmark.texts import after_prefix, rest_of_line
+from mmlongbench.metrics.benchmark.texts import after_prefix, normalised, rest_of_line
 from mmlongbench.task.metric import Profile, RuleMetric, Score, ScoringInput, Settings
 
 PUBLIC_CODE = "EdinburghNLP/MMLongBench@22b9f27"
@@ -59,6 +62,14 @@ class BenchmarkMetric(RuleMetric):
             return (whole,)
         return tuple(dict.fromkeys((whole, self.parsed(whole, self.prefix))))
 
+    def compared_answer(self, asked: ScoringInput) -> str:
+        """Return the text after the prompt's last words as the metric reads it (see `read`)."""
+        return self.read(self.parsed(self.whole_text(asked), self.prefix))
+
+    def read(self, text: str) -> str:
+        """Return the answer in a text; by default, the text as SQuAD compares answers."""
+        return normalised(text)
+
     def best(self, function: Callable[[str, Any], float], asked: ScoringInput) -> Score:
         """Return the best score of the texts that are scored."""
         return Score(max(function(text, asked.gold) for text in self.texts_scored(asked)))
@@ -87,6 +98,10 @@ class YesNo(BenchmarkMetric):
 
     name: ClassVar[str] = "binary_acc"
 
+    def read(self, text: str) -> str:
+        """Return the last "yes" or "no" as 1 or 0; None for a refusal."""
+        return f"{yes_or_no(text)}"
+
     def score(self, asked: ScoringInput) -> Score:
         """Return 1 or 0, with the detail `refused`: whether the output is a refusal."""
         text = self.whole_text(asked)
@@ -98,6 +113,11 @@ class TotalCount(BenchmarkMetric):
     """Whether the counts in the output have the same sum as those of the answer."""
 
     name: ClassVar[str] = "soft_acc"
+
+    def read(self, text: str) -> str:
+        """Return the sum of the counts, in hexadecimal because it may have too many digits for a decimal number."""
+        total = total_count(text)
+        return "" if total is None else f"{total:x}"
 
     def score(self, asked: ScoringInput) -> Score:
         """Return 1 or 0."""
@@ -112,6 +132,10 @@ class OptionLetter(BenchmarkMetric):
 
     name: ClassVar[str] = "mc_acc"
 
+    def read(self, text: str) -> str:
+        """Return the place of the option; None if no letter is found."""
+        return f"{option_letter(text)}"
+
     def score(self, asked: ScoringInput) -> Score:
         """Return 1 or 0."""
         if not isinstance(asked.gold, int):
@@ -124,6 +148,10 @@ class ClassLabel(BenchmarkMetric):
 
     name: ClassVar[str] = "cls_acc"
     prefix: ClassVar[str] = LABEL
+
+    def read(self, text: str) -> str:
+        """Return the label; None if no number is found."""
+        return f"{class_label(text)}"
 
     def score(self, asked: ScoringInput) -> Score:
         """Return 1 or 0."""

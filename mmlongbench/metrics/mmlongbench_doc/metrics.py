@@ -65,6 +65,10 @@ class Rules(RuleMetric, MetricWithTotals):
     profiles: ClassVar[Mapping[Profile, str]] = {"ours": PROTOCOL}
     choices = ("rule-extracted",)
 
+    def compared_answer(self, asked: ScoringInput) -> str:
+        """Return the extracted answer, in lower case with single blanks."""
+        return _compared(extract_answer(asked.prediction.strip(), str(asked.answer_format)))
+
     def score(self, asked: ScoringInput) -> Score:
         """Return a score from 0 to 1."""
         return scored_extracted(asked, extract_answer(asked.prediction.strip(), str(asked.answer_format)))
@@ -107,9 +111,13 @@ class ANLS(RuleMetric):
     name: ClassVar[str] = "anls"
     profiles: ClassVar[Mapping[Profile, str]] = {"paper": "arXiv:1905.13648"}
 
+    def compared_answer(self, asked: ScoringInput) -> str:
+        """Return the text after "Answer:", in lower case with single blanks."""
+        return _compared(after_prefix(asked.lead + asked.prediction, "Answer:"))
+
     def score(self, asked: ScoringInput) -> Score:
         """Return a score from 0 to 1."""
-        said = _compared(after_prefix(asked.lead + asked.prediction, "Answer:"))
+        said = self.compared_answer(asked)
         return Score(max((anls(_compared(gold), said) for gold in _golds(asked)), default=0.0))
 
 
