@@ -10,6 +10,7 @@ from mmlongbench.cli.console import say
 from mmlongbench.cli.drawing import Table, plain, print_narrow_table
 from mmlongbench.io.printable import shown
 from mmlongbench.scoring.report.agreement import Agreement
+from mmlongbench.scoring.report.averages import SAMPLES
 from mmlongbench.scoring.report.breakdowns import EVERY, MIDDLE_LESS_ENDS
 from mmlongbench.scoring.report.correlations import Correlation, Correlations
 from mmlongbench.scoring.report.estimates import MIN_CLUSTERS, Counts, Estimate
@@ -51,8 +52,11 @@ def show_report(report: Report) -> None:
         if label != model:
             say(f"{label}: {model}")
     _show_profiles(report)
+    for warning in report.differing.warnings():
+        say(f"warning: {warning}")
     _show_ladders("averages", report.averages, models)
     _show_ladders("datasets", report.scores, models)
+    _show_ladders("several samples", report.samples, models)
     for grid in report.depths:
         _show_depths(grid, models)
     for grid in report.facets:
@@ -99,7 +103,8 @@ def _show_ladders(title: str, grid: Grid, models: Labels) -> None:
     for part in grid.by_profile():
         table = _table(f"{title}, {part.profile}", part.columns)
         for row in part.rows:
-            table.add_row(Text.assemble((shown(row.name), "bold"), " ", shown(row.metric)))
+            of = f"{row.of} " if part.title == SAMPLES else ""
+            table.add_row(Text.assemble((shown(f"{of}{row.name}"), "bold"), " ", shown(row.metric)))
             for model, label in models.items():
                 cells = [part.cells.get((model, row, column)) for column in part.columns]
                 if any(cells):

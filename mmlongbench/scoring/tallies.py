@@ -47,8 +47,10 @@ class Tally:
 
     @property
     def of_samples(self) -> Mapping[str, float | None]:
-        """Return `best of N` and `majority`, by name; empty if no example has several samples."""
-        return {f"best of {self.samples}": self.best, "majority": self.majority} if self.samples > 1 else {}
+        """Return `best of N` and `majority of N`, by name; empty if no example has several samples."""
+        if self.samples < 2:
+            return {}
+        return {f"best of {self.samples}": self.best, f"majority of {self.samples}": self.majority}
 
     def _mean(self, total: float) -> float | None:
         scored = self.examples - self.failed - self.skipped

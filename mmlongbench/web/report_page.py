@@ -50,6 +50,8 @@ def _sections(report: Report) -> Iterator[Section]:
     yield Section("profiles", "Profiles")
     yield Section("averages", "Averages")
     yield Section("datasets", "Datasets by length")
+    if report.samples.rows:
+        yield Section("samples", "Several samples")
     if report.depths:
         yield Section("depth", "By depth", [(grid.title, grid.label) for grid in report.depths])
     if report.facets:
@@ -111,6 +113,7 @@ def _listings(report: Report) -> dict[str, Listing]:
             ],
         ),
         "reasoning": _reasoning(report.reasoning),
+        "releases": Listing(("model", "releases"), [(name, ", ".join(found)) for name, found in report.locks.items()]),
         "pairs": _pairs(report.agreement),
         "shifts": Listing(
             ("model", "points", "places", "pairs of metrics"),

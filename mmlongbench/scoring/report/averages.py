@@ -11,6 +11,8 @@ from mmlongbench.scoring.report.grids import MEAN, Grid, Row, length_name
 
 Cells: TypeAlias = Mapping[tuple[Series, ScoredFile], Sample]
 OVERALL = "overall"
+SAMPLES = "Samples"
+"""The title of the grid of scores of several samples."""
 
 
 def cells(scores: Scores) -> dict[tuple[Series, ScoredFile], Sample]:
@@ -32,6 +34,22 @@ def dataset_grid(scores: Scores, found: Cells) -> Grid:
         by_length[series.model, row, file.length] = sample
     listed = tuple(Row(dataset, metric=metric, profile=profile) for dataset, metric, profile in ordered)
     return _grid("Datasets", scores, listed, by_length)
+
+
+def sample_grid(scores: Scores) -> Grid:
+    """Return a grid with two rows for each dataset and metric with several samples: the best of an example's samples,
+    and the score of its most frequent answer. The names of the rows have the largest number of samples in the file.
+    """
+    most = scores.lines.groupby(["series", "file"], observed=True)["samples"].transform("max")
+    lines = scores.lines.assign(most=most)[most > 1]
+    by_length: dict[tuple[str, Row, int], Sample | None] = {}
+    for name in ("best", "majority"):
+        found = samples(lines.assign(score=lines[name]), ["series", "file", "most"]) if len(lines) else {}
+        for (series, file, number), sample in found.items():
+            row = Row(f"{name} of {number}", file.dataset, series.metric, series.profile)
+            by_length[series.model, row, file.length] = sample
+    rows = sorted({row for _, row, _ in by_length}, key=lambda row: (row.of, row.metric, row.profile, row.name))
+    return _grid(SAMPLES, scores, tuple(rows), by_length)
 
 
 @dataclass(frozen=True, slots=True)

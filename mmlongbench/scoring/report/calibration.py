@@ -50,6 +50,8 @@ class GivenScore(BaseModel):
     id: str
     depth: float | None = None
     permutation: int | None = None
+    sample: int = 0
+    """The number of the answer, if the model has several answers to the example; their mean counts."""
     score: float | None = Field(ge=0, le=1)
     """The score; None if the example could not be scored. Such a line is ignored."""
 
@@ -127,12 +129,13 @@ def calibration(scores: Path, given: Path, profile: str = "") -> Calibration:
 
 
 def _parts(folder: Path, profile: str) -> dict[str, dict[Key, Parts]]:
-    """Return match and grounding by model and example, for the lines that have both.
+    """Return match and grounding by model and example, for the lines that have both. If an example has several samples,
+    these are the means over them.
 
     If `profile` is given, lines under other profiles are left out.
     """
-    found: dict[str, dict[Key, Parts]] = {}
-    profiles: dict[tuple[str, Key], str] = {}
+    found: dict[str, dict[Key, list[Parts]]] = {}
+    profiles: dict[tuple[str, Key, int], str] = {}
     others: set[str] = set()
     for line in read_scores(folder):
         match, grounding = line.details.get("match"), line.details.get("grounding")
@@ -141,14 +144,20 @@ def _parts(folder: Path, profile: str) -> dict[str, dict[Key, Parts]]:
         if profile not in ("", line.profile):
             others.add(line.profile)
             continue
-        key = _key(line)
-        if (line.model, key) in profiles:
-            raise _twice(folder, line, profiles[line.model, key])
-        profiles[line.model, key] = line.profile
-        found.setdefault(line.model, {})[key] = (float(match), float(grounding))
+        key, sample = _key(line), (line.model, _key(line), line.sample)
+        if sample in profiles:
+            raise _twice(folder, line, profiles[sample])
+        profiles[sample] = line.profile
+        found.setdefault(line.model, {}).setdefault(key, []).append((float(match), float(grounding)))
     if not found:
         raise _nothing(folder, profile, others)
-    return found
+    return {model: {key: _mean(parts) for key, parts in of_model.items()} for model, of_model in found.items()}
+
+
+def _mean(parts: Sequence[Parts]) -> Parts:
+    """Return the mean match and the mean grounding of the samples of an example."""
+    match, grounding = (math.fsum(values) / len(parts) for values in zip(*parts, strict=True))
+    return match, grounding
 
 
 def _twice(folder: Path, line: ScoreLine, first: str) -> ReleaseError:
@@ -190,15 +199,16 @@ def _given(path: Path) -> Iterator[GivenScore | GivenError]:
 
 def _over_examples(parts: Mapping[str, Mapping[Key, Parts]], lines: Sequence[GivenScore], name: str) -> Calibration:
     """Compare the scores of examples with given scores of the same examples, at every α."""
-    wanted: dict[tuple[str, Key], float] = {}
+    found: dict[tuple[str, Key], dict[int, float]] = {}
     for line in lines:
         if line.score is None:
             continue
         if line.model is None and len(parts) > 1:
             raise ReleaseError(f"{name}: a line names no model, but {len(parts)} models have scores: add `model` to it")
         key = (line.model or next(iter(parts)), line.key)
-        if wanted.setdefault(key, line.score) != line.score:
+        if found.setdefault(key, {}).setdefault(line.sample, line.score) != line.score:
             raise ReleaseError(f"{name}: id {line.id!r} of {line.file} has two scores; give one metric, or their mean")
+    wanted = {key: math.fsum(samples.values()) / len(samples) for key, samples in found.items()}
     shared = sorted(((model, key) for model in parts for key in parts[model] if (model, key) in wanted), key=repr)
     if len(shared) < MIN_EXAMPLES:
         raise ReleaseError(
@@ -208,7 +218,7 @@ def _over_examples(parts: Mapping[str, Mapping[Key, Parts]], lines: Sequence[Giv
     own = np.array([parts[model][key] for model, key in shared])
     given = np.array([wanted[each] for each in shared])
     at_each = ((alpha, _at(own, alpha)) for alpha in ALPHAS)
-    rows = (AtAlpha(alpha, expected_error(found, given), pearson(found, given)) for alpha, found in at_each)
+    rows = (AtAlpha(alpha, expected_error(scores, given), pearson(scores, given)) for alpha, scores in at_each)
     return Calibration("examples", len(shared), tuple(rows))
 
 

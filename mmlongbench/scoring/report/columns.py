@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mmlongbench.scoring.report.differing import Differing
 from mmlongbench.scoring.scores import UNKNOWN, profile_order
 from mmlongbench.task.metric import Score
 
@@ -111,16 +112,19 @@ class Scores:
     """The content of all score lines of a folder. Columns of names are categorical, and their categories are sorted."""
 
     lines: pd.DataFrame
-    """The lines to compare, sorted by series, file, question and placement; the index is a line's number in the order
-    of reading. `series`, `file`, `question`, `cluster` and `placement` hold objects of this module; `model`, `metric`,
-    `profile`, `dataset` and `length` are fields of these objects. `status` is an index of `STATES`. `score` is 0 for
-    absent predictions, and NaN for failed or skipped examples. `failure` says why a line failed."""
+    """The lines to compare, one for each example, sorted by series, file, question and placement; the index is a line's
+    number in the order of reading. `series`, `file`, `question`, `cluster` and `placement` hold objects of this module;
+    `model`, `metric`, `profile`, `dataset` and `length` are fields of these objects. `status` is an index of `STATES`.
+    `score` is 0 for absent predictions, and NaN for failed or skipped examples. `failure` says why a line failed.
+    `is_different` says whether the example is not the same in all scores (see `differing`). `samples`, `best` and
+    `majority` are about the samples of the example (see `combined`)."""
     members: pd.DataFrame
     """The columns `line` and `group`: a row for each group of each line, also for lines that are not in `lines`."""
     details: pd.DataFrame
     """The columns `line`, `name` and `value`: a row for each numeric detail, also for lines that are not in `lines`."""
-    kept: Mapping[int, Score]
-    """The complete score of each line, by the number of the line; only for metrics that have `totals`."""
+    kept: Mapping[int, Sequence[Score]]
+    """The complete scores of the samples of each line, by the number of the line; only for metrics that have
+    `totals`."""
     own_metrics: Mapping[str, str]
     """The own metric of each dataset, if it is known from a line with `ScoreLine.is_own`."""
     first_metrics: Mapping[tuple[str, str], str]
@@ -132,6 +136,10 @@ class Scores:
     """Where the rules of each series come from."""
     reasoning: Mapping[tuple[Series, str, str], int]
     """The number of lines by series (as read, before `told_apart`), file, and what was done with the reasoning."""
+    differing: Differing = field(default_factory=Differing)
+    """The examples that are not the same in all scores."""
+    locks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The releases (see `ScoreLine.lock`) on which each model was scored, as far as the lines name them."""
     notes: tuple[str, ...] = ()
     """Sentences that say which lines were left out, and why."""
 

@@ -7,6 +7,7 @@ from mmlongbench.scoring.report.columns import SKIPPED, Scores, grouped
 from mmlongbench.scoring.report.estimates import Counts, Estimate, estimates
 from mmlongbench.scoring.report.grids import MEAN, Grid, Row, length_name
 from mmlongbench.scoring.report.totals import Totals
+from mmlongbench.scoring.samples import mean_figures
 
 _CELL = ["dataset", "metric", "profile", "model", "length"]
 
@@ -27,13 +28,16 @@ def detail_grid(scores: Scores) -> Grid:
 
 
 def total_grid(scores: Scores, totals: Mapping[str, Totals]) -> Grid:
-    """Return a grid with the totals of files: figures that are not means of examples, for metrics that have totals."""
+    """Return a grid with the totals of files: figures that are not means of examples, for metrics that have totals.
+
+    If examples have several samples, a figure is the mean over the samples (see `mean_figures`).
+    """
     lines = scores.lines[scores.lines["metric"].isin(totals)]
     plain = estimates(lines, _CELL)
     cells: dict[tuple[str, Row, int], Estimate] = {}
     scored = lines[lines["score"].notna()]
     for (*of, model, length), at in grouped(scored, _CELL).items():
-        found = totals[of[1]]([scores.kept[line] for line in scored.index[at]])
+        found = mean_figures(totals[of[1]], [scores.kept[line] for line in scored.index[at]])
         for name, value in found.items():
             counts = plain[*of, model, length].counts
             cells[model, Row(name, *of), length] = _estimate(value, counts)

@@ -27,7 +27,7 @@ from mmlongbench.scoring.report.columns import (
 from mmlongbench.scoring.scores import SHOWN_PROFILES, ScoreLine, read_scores
 from mmlongbench.task.metric import LENIENT, Score
 
-_NAMES = ("series", "follows", "file", "question", "placement", "source", "failure")
+_NAMES = ("series", "follows", "file", "question", "placement", "source", "failure", "answer", "digest", "lock")
 """The columns that are kept of each line besides its status and score."""
 _LONGEST = 200
 """The maximum number of characters that are kept of the reason of a failure."""
@@ -61,6 +61,8 @@ class Reading:
     rows: "array[int]" = field(default_factory=_integers)
     """For each line, the numbers of its values in the columns `_NAMES`."""
     status: "array[int]" = field(default_factory=_integers)
+    sample: "array[int]" = field(default_factory=_integers)
+    is_stale: "array[int]" = field(default_factory=_integers)
     score: "array[float]" = field(default_factory=_floats)
     members: "array[int]" = field(default_factory=_integers)
     """Pairs of the number of a line and the number of a group that the line is in."""
@@ -106,8 +108,11 @@ class Reading:
             failure = " ".join(line.failure.split())[:_LONGEST] or "no reason is given"
         one, follows = numbers["series"][series], numbers["follows"][line.follows]
         at, where, why = numbers["placement"][placement], numbers["source"][source], numbers["failure"][failure]
-        self.rows.extend((one, follows, file, question, at, where, why))
+        said = (numbers["answer"][line.answer], numbers["digest"][line.digest], numbers["lock"][line.lock])
+        self.rows.extend((one, follows, file, question, at, where, why, *said))
         self.status.append(status)
+        self.sample.append(line.sample)
+        self.is_stale.append(line.is_stale)
         self.score.append(math.nan if line.score is None else line.score)
         for facet, names in line.facets.items():
             for name in dict.fromkeys(names):
@@ -142,7 +147,8 @@ class Reading:
             )
 
     def lines(self) -> pd.DataFrame:
-        """Return a row for each line, in the order of reading; the columns are `_NAMES`, `cluster`, `status`, `score`.
+        """Return a row for each line, in the order of reading; the columns are `_NAMES`, `cluster`, `status`,
+        `sample`, `is_stale` and `score`.
 
         A question whose lines name no cluster is a cluster of its own, even if the name of another cluster equals the
         question's id.
@@ -150,7 +156,9 @@ class Reading:
         codes = np.array(self.rows, np.int32).reshape(-1, len(_NAMES))
         found = pd.DataFrame({name: column(list(self.numbers[name]), codes[:, at]) for at, name in enumerate(_NAMES)})
         found["cluster"] = derived(found["question"], self._cluster)
-        return found.assign(status=np.array(self.status, np.int8), score=np.array(self.score))
+        sample, is_stale = np.array(self.sample, np.int64), np.array(self.is_stale, np.bool_)
+        status = np.array(self.status, np.int8)
+        return found.assign(status=status, sample=sample, is_stale=is_stale, score=np.array(self.score))
 
     def pairs(self, flat: "array[int]", name: str) -> pd.DataFrame:
         """Return a table with two columns: `line`, and a column with the name `name`.

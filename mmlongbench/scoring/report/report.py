@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from mmlongbench.scoring.report.agreement import Agreement, agreement
-from mmlongbench.scoring.report.averages import all_averages, average_grid, cells, dataset_grid
+from mmlongbench.scoring.report.averages import all_averages, average_grid, cells, dataset_grid, sample_grid
 from mmlongbench.scoring.report.breakdowns import depth_grids, facet_grids
 from mmlongbench.scoring.report.columns import FAILED, Origin, Scores, Series, grouped
 from mmlongbench.scoring.report.correlations import Correlations, correlations
 from mmlongbench.scoring.report.details import detail_grid, total_grid
+from mmlongbench.scoring.report.differing import Differing
 from mmlongbench.scoring.report.estimates import Estimate, estimates
 from mmlongbench.scoring.report.grids import Grid
 from mmlongbench.scoring.report.resampling import LEVEL, RESAMPLES
@@ -62,8 +63,14 @@ class Report:
     """Every metric under every profile that occurs."""
     reasoning: Mapping[str, Mapping[str, int]]
     """For each model, how many predictions had reasoning, by what was done with it."""
+    locks: Mapping[str, tuple[str, ...]]
+    """For each model, the releases on which it was scored (see `ScoreLine.lock`), as far as the scores name them."""
+    differing: Differing
+    """The examples that are not the same in all scores."""
     averages: Grid
     scores: Grid
+    samples: Grid
+    """Scores of examples with several samples: of the best sample, and of the most frequent answer."""
     depths: tuple[Grid, ...]
     facets: tuple[Grid, ...]
     details: Grid
@@ -86,10 +93,13 @@ class Report:
             "datasets": list(self.datasets),
             "profiles": [asdict(each) for each in self.provenance],
             "reasoning": {model: dict(counts) for model, counts in self.reasoning.items()},
+            "releases": {model: list(locks) for model, locks in self.locks.items()},
+            "different_examples": self.differing.summary(),
             "resamples": RESAMPLES,
             "level": LEVEL,
             "averages": self.averages.summary(),
             "scores": self.scores.summary(),
+            "samples": self.samples.summary(),
             "depths": [grid.summary() for grid in self.depths],
             "facets": [grid.summary() for grid in self.facets],
             "details": self.details.summary(),
@@ -125,8 +135,11 @@ def report(folder: Path, preferred: Sequence[str] = (), profile: str = "") -> Re
         own_metrics=scores.default_metrics,
         provenance=_provenance(scores),
         reasoning=_reasoning(scores),
+        locks=scores.locks,
+        differing=scores.differing,
         averages=average_grid(scores, averages),
         scores=dataset_grid(scores, found),
+        samples=sample_grid(scores),
         depths=tuple(depth_grids(scores)),
         facets=tuple(facet_grids(scores)),
         details=detail_grid(scores),

@@ -14,6 +14,8 @@ import pandas as pd
 from mmlongbench.errors import ReleaseError
 from mmlongbench.scoring.report.choices import told_apart
 from mmlongbench.scoring.report.columns import Origin, ScoredFile, Scores, Series, derived, grouped, values_of
+from mmlongbench.scoring.report.combining import combined
+from mmlongbench.scoring.report.differing import differing
 from mmlongbench.scoring.report.reading import Reading, read_lines
 from mmlongbench.scoring.report.sharing import shared
 
@@ -41,24 +43,29 @@ def to_columns(read: Reading) -> Scores:
     shown = told_apart(list(read.numbers["series"]))
     origins = _origins(lines, shown)
     lines["series"] = derived(lines["series"], shown.__getitem__)
-    lines = lines.sort_values(_EXAMPLE, kind="stable")
+    lines = lines.sort_values([*_EXAMPLE, "sample"], kind="stable")
     _refuse_twins(lines)
     for name in ("model", "metric", "profile"):
         lines[name] = derived(lines["series"], attrgetter(name))
     for name in ("dataset", "length"):
         lines[name] = derived(lines["file"], attrgetter(name))
-    lines, notes = shared(lines)
+    lines["is_different"], found = differing(lines)
+    details = read.pairs(read.details, "name").assign(value=np.array(read.values))
+    one = combined(lines, details, read.kept, _EXAMPLE)
+    lines, notes = shared(one.lines)
     return Scores(
         lines=lines,
         members=read.pairs(read.members, "group"),
-        details=read.pairs(read.details, "name").assign(value=np.array(read.values)),
-        kept=read.kept,
+        details=one.details,
+        kept=one.kept,
         own_metrics=read.own_metrics,
         first_metrics=_first_metrics(read, shown),
         averaged_metrics=read.averaged_metrics,
         origins=origins,
         reasoning=read.reasoning,
-        notes=notes,
+        differing=found,
+        locks=_locks(one.lines),
+        notes=(*found.notes(), *one.notes, *notes),
     )
 
 
@@ -68,6 +75,15 @@ def _origins(lines: pd.DataFrame, shown: Mapping[Series, Series]) -> dict[Series
     for series, follows in grouped(lines, ["series", "follows"]):
         found[shown[series]].add(Origin(follows, series.choices))
     return found
+
+
+def _locks(lines: pd.DataFrame) -> dict[str, tuple[str, ...]]:
+    """Return the releases that the lines of each model name."""
+    pairs = lines.loc[lines["lock"] != "", ["model", "lock"]].drop_duplicates()
+    found: dict[str, list[str]] = {}
+    for model, lock in sorted(zip(pairs["model"], pairs["lock"], strict=True)):
+        found.setdefault(model, []).append(lock)
+    return {model: tuple(locks) for model, locks in found.items()}
 
 
 def _first_metrics(read: Reading, shown: Mapping[Series, Series]) -> dict[tuple[str, str], str]:
@@ -91,11 +107,13 @@ def _refuse_two_files(files: Sequence[ScoredFile]) -> None:
 
 
 def _refuse_twins(lines: pd.DataFrame) -> None:
-    """Refuse two lines that have the same values in the columns `_EXAMPLE`."""
-    for _, two in lines[lines.duplicated(_EXAMPLE, keep=False)].head(2).groupby(_EXAMPLE, observed=True):
+    """Refuse two lines that have the same sample and the same values in the columns `_EXAMPLE`."""
+    same = [*_EXAMPLE, "sample"]
+    for _, two in lines[lines.duplicated(same, keep=False)].head(2).groupby(same, observed=True):
         line, where = two.iloc[0], " and ".join(sorted(set(two["source"])))
+        sample = f", sample {line['sample']}" if line["sample"] else ""
         raise ReleaseError(
             f"{line['series'].model}, {line['series'].label}, {line['file'].name}: id {line['question'].id!r}"
-            f"{line['placement']} is scored twice, in {where}; "
+            f"{line['placement']}{sample} is scored twice, in {where}; "
             "keep one line of each (--model names a second run of a model)"
         )

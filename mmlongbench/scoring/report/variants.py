@@ -22,7 +22,7 @@ class Scored:
 
     by_metric: Mapping[str, Floats]
     """By metric, or by metric and parameter value: a table with a row for each example and a column for each model. NaN
-    means that there is no score."""
+    means that there is no score, or that the example is not the same in all scores (see `differing`)."""
     file: Ints
     """The number of each example's file."""
     question: Ints
@@ -46,10 +46,12 @@ def vectors(scores: Scores) -> Scored:
     absent = every[lines["status"] == ABSENT].merge(varied[["metric", "model", "name"]].drop_duplicates())
     plain = every.assign(name=-1, value=lines["score"]).loc[~lines["series"].isin(lines["series"][varied["line"]])]
     long = pd.concat([plain, absent.assign(value=0.0), varied])
+    different = example[lines["is_different"]].unique()
     labels, by_metric = values_of(label), dict[str, Floats]()
     for (metric, name), at in grouped(long, ["metric", "name"]).items():
         some, table = long.iloc[at], np.full((example.max() + 1, len(scores.models)), np.nan)
         table[some["example"], some["model"]] = some["value"]
+        table[different] = np.nan
         by_metric[f"{labels[metric]} {names[name]}" if name >= 0 else labels[metric]] = table
     file, question = lines["file"].cat.codes, lines["question"].cat.codes
     held = question.groupby(file).agg(frozenset)
