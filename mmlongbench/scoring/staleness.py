@@ -108,7 +108,7 @@ def refuse_stale(files: Iterable[ScorableFile], predictions: Predictions, digest
                     found.add(file, joined, digests.of(file, joined))
     if found.stale:
         raise ScoringError(
-            f"{found.first_stale}: the prediction was made for another example of this name; so were {found.stale:,} "
-            f"of {found.checked:,} predictions with a digest; run the model again on these examples, or score them "
-            "with --allow-stale"
+            f"{found.first_stale}: the prediction was made for another example of this name ({found.stale:,} of "
+            f"{found.checked:,} predictions with a digest are stale); run the model again on these examples, or score "
+            "them with --allow-stale"
         )
