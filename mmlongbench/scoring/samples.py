@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 T = TypeVar("T")
+_MAX_RUNS = 120
+"""The maximum number of lists that `runs` yields, unless an example has more samples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +45,14 @@ def majority_score(samples: Sequence[Sampled]) -> float:
 
 
 def runs(examples: Sequence[Sequence[T]]) -> Iterator[list[T]]:
-    """Yield one list for each sample number, with one sample of each example; an example with fewer samples than others
-    repeats its own in turn.
+    """Yield lists with one sample of each example: the first samples, the second ones, and so on. An example with fewer
+    samples than others repeats its own in turn, until each sample of an example has occurred equally often.
 
     >>> list(runs([["a1", "a2"], ["b1"]]))
     [['a1', 'b1'], ['a2', 'b1']]
     """
-    for number in range(max(map(len, examples), default=0)):
+    counts = set(map(len, examples))
+    for number in range(min(math.lcm(*counts), max(_MAX_RUNS, *counts)) if counts else 0):
         yield [samples[number % len(samples)] for samples in examples]
 
 

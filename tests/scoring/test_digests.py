@@ -1,4 +1,4 @@
-"""Predictions belong to the examples of a release: a digest tells whether an example is still the one that was answered."""
+"""Predictions belong to the examples of a release: digests tell whether an example is still the one answered."""
 
 import json
 import shutil
@@ -11,8 +11,7 @@ from score_lines import Line, line, page, reported, write
 from tiny import Ran, command, draw_pdf, records
 
 import mmlongbench as mm
-from mmlongbench.cli.report_tables import show_report
-from mmlongbench.errors import ReleaseError, ScoringError
+from mmlongbench.errors import ScoringError
 from mmlongbench.io.atomic import sha256_of
 from mmlongbench.scoring.report import report
 from mmlongbench.scoring.scores import read_scores
@@ -104,7 +103,8 @@ def test_predictions_for_a_changed_document_are_refused_by_name_and_nothing_is_w
     number, first = differ[0]
     assert found.code == 2
     assert found.err.endswith(
-        f"m.jsonl, line {number} (digest {first['digest'][:12]}…): {K1}: {first['id']} (digest {now[first['id']][:12]}…)"
+        f"m.jsonl, line {number} (digest {first['digest'][:12]}…): {K1}: {first['id']} "
+        f"(digest {now[first['id']][:12]}…)"
         f": the prediction was made for another example of this name ({len(differ)} of {len(lines)} predictions with a "
         "digest are stale); run the model again on these examples, or score them with --allow-stale\n"
     )
