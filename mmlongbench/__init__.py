@@ -419,8 +419,7 @@ def score(
         out: a folder; a file with one line for each example and metric is written into it. None: no file is written.
         partial: whether to leave out files without any prediction; otherwise their examples score 0.
         keep_reasoning: whether to score predictions with their reasoning, as the public code does.
-        allow_stale: whether to score predictions whose digest is not that of their example; a note says how many there
-            are.
+        allow_stale: whether to score predictions that were made for other examples than those of the release.
         images: the folder of the images, if it is not `mmlb_image/` of the release.
         tokenizer: the tokenizer that the release was counted with, if that is a file.
         progress: see `build`.
@@ -430,9 +429,8 @@ def score(
 
     Raises:
         ReleaseError: the release cannot be read.
-        ScoringError: there are no predictions, predictions were made for other examples than those of the release, no
-            metric is named, no dataset declares a named metric, the folder of images is missing, or `out` holds other
-            scores.
+        ScoringError: there are no predictions, a prediction was made for another example, no metric is named, no dataset
+            declares a named metric, the folder of images is missing, or `out` holds other scores.
         PluginError: a metric is not installed, or is broken.
 
     """

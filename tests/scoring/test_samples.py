@@ -183,7 +183,7 @@ def test_an_absent_example_scores_0_once(public: Path, golds: list[Line], tmp_pa
 
 
 def test_rows_that_only_their_order_tells_apart_take_each_sample_in_order(public: Path, tmp_path: Path) -> None:
-    of = {"file": COUNTS, "id": "mm-niah-1"}
+    of: Line = {"file": COUNTS, "id": "mm-niah-1"}
     lines = [of | {"sample": n, "prediction": said} for said in ("3", "4", "5") for n in (0, 1)]
     lines[1]["prediction"] = "0"
     run(public, lines, tmp_path)
@@ -230,7 +230,8 @@ def test_failed_samples_are_left_out_of_their_example_and_counted(
     whole = report(tmp_path / "scores")
     of = cell(whole.scores, "mmlongdoc", "8K")
     assert of is not None
-    assert (of.mean, of.counts.examples, of.counts.failed) == (pytest.approx(3.5 / 4), 5, 1)
+    assert of.mean == pytest.approx(3.5 / 4)
+    assert (of.counts.examples, of.counts.failed) == (5, 1)
     assert "1 samples of examples with other samples have failed" in " ".join(whole.notes)
     assert mean(whole.details, "said", "8K") == pytest.approx((2.5 + 3 * 3) / 4)
 
