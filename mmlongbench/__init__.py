@@ -429,8 +429,8 @@ def score(
 
     Raises:
         ReleaseError: the release cannot be read.
-        ScoringError: there are no predictions, a prediction was made for another example, no metric is named, no dataset
-            declares a named metric, the folder of images is missing, or `out` holds other scores.
+        ScoringError: there are no predictions, a prediction was made for another example, no metric is named, no
+            dataset declares a named metric, the folder of images is missing, or `out` holds other scores.
         PluginError: a metric is not installed, or is broken.
 
     """

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from mmlongbench.errors import ScoringError
+from mmlongbench.errors import ReleaseError, ScoringError
 from mmlongbench.manifest.calling import calling
 from mmlongbench.release.digests import example_digest
 from mmlongbench.release.examples import name_of
@@ -43,7 +43,10 @@ class ExampleDigests:
                 "builder", builder_name(file), "a method that makes prompts", about=f"example {name_of(record)}"
             ):
                 prompt, gold = builder.prompt(record), builder.gold(record)
-            self._known[key] = bytes.fromhex(example_digest(prompt, gold, self._opened.lock))
+            try:
+                self._known[key] = bytes.fromhex(example_digest(prompt, gold, self._opened.lock))
+            except ReleaseError as error:
+                raise ReleaseError(f"{file.file.name}: {name_of(record)}: {error}") from error
         return self._known[key]
 
 

@@ -11,7 +11,7 @@ from score_lines import Line, line, page, reported, write
 from tiny import Ran, command, draw_pdf, records
 
 import mmlongbench as mm
-from mmlongbench.errors import ScoringError
+from mmlongbench.errors import ReleaseError, ScoringError
 from mmlongbench.io.atomic import sha256_of
 from mmlongbench.scoring.report import report
 from mmlongbench.scoring.scores import read_scores
@@ -127,6 +127,15 @@ def test_a_changed_answer_makes_a_prediction_stale(short: Path, tmp_path: Path) 
     ]
     path.write_text("".join(json.dumps(each) + "\n" for each in made), "utf-8")
     with pytest.raises(ScoringError, match=rf"line 1 .*: {K1}: mmlongdoc_0 .*1 of {len(lines)} predictions"):
+        mm.score(tmp_path / "release", write(tmp_path / "p", lines, "m.jsonl"))
+
+
+def test_an_image_that_the_lock_does_not_have_is_named_with_its_example(short: Path, tmp_path: Path) -> None:
+    lines = list(answered(short))
+    shutil.copytree(short, tmp_path / "release")
+    path = tmp_path / "release/mmlb_data" / K1
+    path.write_text(path.read_text("utf-8").replace("ash_page1", "ash_page9"), "utf-8")
+    with pytest.raises(ReleaseError, match=rf"{K1}: mmlongdoc_0: image '.*ash_page9.jpg': is not in the lock; see"):
         mm.score(tmp_path / "release", write(tmp_path / "p", lines, "m.jsonl"))
 
 
