@@ -1,9 +1,10 @@
 """The construction engine for long-context vision-language benchmarks: `import mmlongbench as mm`.
 
 `build` makes a release from a manifest, `plan` forecasts it, `open_release` reads its examples, `audit` counts them
-again, `verify` checks its files, `diff` compares two releases, `run` asks a model, `score` scores its predictions.
-Nothing is printed: results are values, and every error that a user can fix is an exception, a subclass of
-`MMLongBenchError`. The command line calls the same functions.
+again, `verify` checks its files, `diff` compares two releases, `run` asks a model, `score` scores its predictions, and
+`scorer` gives one score at a time to a program that runs the model itself. Nothing is printed: results are values, and
+every error that a user can fix is an exception, a subclass of `MMLongBenchError`. The command line calls the same
+functions.
 
 To write builders, readers or metrics, use `import mmlongbench.task as mt`.
 """
@@ -44,9 +45,10 @@ if TYPE_CHECKING:
     from mmlongbench.release.opened import Example, Release
     from mmlongbench.release.selecting import Selection
     from mmlongbench.release.verify import Problem, Verified
+    from mmlongbench.scoring.one import Scorer
     from mmlongbench.scoring.score_model import CellScore, PredictionProblem, Scores
     from mmlongbench.task.evidence import Evidence
-    from mmlongbench.task.metric import Judge, Provenance, Settings
+    from mmlongbench.task.metric import Judge, Provenance, Score, Settings
     from tokenization import TokenCount
 
 __all__ = [
@@ -91,6 +93,8 @@ __all__ = [
     "RemarkFigures",
     "RunOptions",
     "RunResult",
+    "Score",
+    "Scorer",
     "Scores",
     "ScoringError",
     "Selection",
@@ -107,6 +111,7 @@ __all__ = [
     "plan",
     "run",
     "score",
+    "scorer",
     "verify",
 ]
 
@@ -456,6 +461,27 @@ def score(
     )
 
 
+def scorer(release: str | Path, *, settings: "Settings | None" = None, keep_reasoning: bool = False) -> "Scorer":
+    """Return a scorer of single examples, for a program that runs a model itself, such as an evaluation harness.
+
+    Args:
+        release: its folder.
+        settings: the options of metrics (see `score`).
+        keep_reasoning: whether to score predictions with their reasoning, as the public code does.
+
+    Returns:
+        A `Scorer`. `scorer.score(example.key, prediction)` is the score that `score` gives the prediction.
+
+    Raises:
+        ReleaseError: the release cannot be read.
+        PluginError: a builder that the lock names is not installed, or is broken.
+
+    """
+    from mmlongbench.scoring.one import Scorer
+
+    return Scorer(_release(release), settings, keeps_reasoning=keep_reasoning)
+
+
 def _release(path: str | Path) -> Path:
     from mmlongbench.errors import ReleaseError
 
@@ -507,9 +533,10 @@ _MODULES = {
     "mmlongbench.release.opened": ("Example", "Release"),
     "mmlongbench.release.selecting": ("Selection",),
     "mmlongbench.release.verify": ("Problem", "Verified"),
+    "mmlongbench.scoring.one": ("Scorer",),
     "mmlongbench.scoring.score_model": ("CellScore", "PredictionProblem", "Scores"),
     "mmlongbench.task.evidence": ("Evidence",),
-    "mmlongbench.task.metric": ("Judge", "Provenance", "Settings"),
+    "mmlongbench.task.metric": ("Judge", "Provenance", "Score", "Settings"),
     "tokenization": ("TokenCount",),
 }
 """The modules that define the types of this package; a module is imported when one of its names is used."""

@@ -116,7 +116,7 @@ def join(file: ScorableFile, predictions: Predictions, problems: Problems) -> It
     rows = _rows(file) if has_turns or drawn is not None else {}
     claims = _shared_out(file, rows, found, problems)
     unasked = _unasked(file, rows, found, drawn, problems)
-    for row, (record, key) in enumerate(_records(file)):
+    for row, (record, key) in enumerate(records_of(file)):
         at = taken[key]
         taken[key] += 1
         turn = at if is_placed and not key[1] else None
@@ -140,10 +140,30 @@ def builder_name(file: ScorableFile) -> str:
     return spec.builder if spec else type(file.builder).__name__
 
 
+def records_of(file: ScorableFile) -> Iterator[tuple[Record, Key]]:
+    """Yield each example of a file, with its key.
+
+    Raises:
+        ReleaseError: the file is damaged.
+
+    """
+    if file.file.form is None:
+        return
+    seen = set[Key]()
+    for where, record in file.file.form.unbundle(file.file.path):
+        try:
+            key = key_of(record)
+        except ValueError as error:
+            raise ReleaseError(f"{file.file.name}, {where}: {error}; see `mmlongbench audit`") from error
+        if not (file.is_repeated and key in seen):
+            seen.add(key)
+            yield record, key
+
+
 def _rows(file: ScorableFile) -> dict[Key, list[bytes | None]]:
     """Return, for each key, a digest of each of its rows (see `told_by`)."""
     rows: dict[Key, list[bytes | None]] = {}
-    for record, key in _records(file):
+    for record, key in records_of(file):
         rows.setdefault(key, []).append(told_by(record))
     return rows
 
@@ -203,20 +223,6 @@ def _unclaimed(
         reason = "duplicate" if key in taken else "wrong-placement" if key[0] in ids else "unknown-id"
         left = (prediction for queue in queues for prediction in queue[taken.get(key, 0) :])
         yield from ((reason, key, prediction) for prediction in left if prediction)
-
-
-def _records(file: ScorableFile) -> Iterator[tuple[Record, Key]]:
-    if file.file.form is None:
-        return
-    seen = set[Key]()
-    for where, record in file.file.form.unbundle(file.file.path):
-        try:
-            key = key_of(record)
-        except ValueError as error:
-            raise ReleaseError(f"{file.file.name}, {where}: {error}; see `mmlongbench audit`") from error
-        if not (file.is_repeated and key in seen):
-            seen.add(key)
-            yield record, key
 
 
 def _scorable(file: PublicFile) -> ScorableFile | None:

@@ -152,8 +152,7 @@ def score_paths(
         raise ScoringError("metrics: expected at least one name, such as 'default'")
     if images and not images.is_dir():
         raise ScoringError(f"{images}: no such folder of images")
-    shown = settings.images or images or images_of(release)
-    filled = replace(settings, images=shown, data=settings.data or data_of(release))
+    filled = filled_settings(release, settings, images)
     is_dry = filled.judge is not None and filled.judge.is_dry
     run = Run(model or model_of(predictions[0]), names, filled, is_partial, keeps_reasoning, is_dry, allows_stale)
     file = scores_file(out, run) if out and not is_dry else None
@@ -214,6 +213,12 @@ def scores_file(folder: Path, run: Run) -> Path:
     profile = run.settings.profile
     choices = [*([profile] if profile else []), *(["kept"] if run.keeps_reasoning else [])]
     return folder / ".".join([run.model.replace("/", "_"), "+".join(run.metrics), *choices, "jsonl"])
+
+
+def filled_settings(release: Path, settings: Settings, images: Path | None = None) -> Settings:
+    """Return the settings with the folders of the release, where they name no others."""
+    shown = settings.images or images or images_of(release)
+    return replace(settings, images=shown, data=settings.data or data_of(release))
 
 
 def images_of(release: Path) -> Path | None:
