@@ -57,7 +57,7 @@ def test_a_refused_answer_counts_by_its_place_among_those_that_were_asked(
     scorer = mm.scorer(public)
     ours = [scorer.score(line, line["prediction"], place).score for place, line in enumerate(lines)]
     assert ours == expected == [0.0, 0.0, 0.0, 1.0]
-    assert [scorer.score(line, line["prediction"]).score for line in lines] == [1.0, 0.0, 0.0, 0.0]
+    assert [scorer.score(line, line["prediction"]).score for line in lines] == [1.0, 1.0, 1.0, 0.0]
 
 
 def test_threads_share_a_scorer(public: Path, golds: list[dict[str, Any]]) -> None:
