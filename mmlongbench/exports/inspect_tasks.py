@@ -120,9 +120,8 @@ def _relative(path: str) -> str:
 
 
 def _has_image_elsewhere(said: list[Message]) -> bool:
-    return any(
-        part["type"] == "image_url" for each in said if each["role"] != "user" for part in each["content"] if part
-    )
+    """Return whether a turn of the model shows an image."""
+    return any("image" in part for each in said if each["role"] != "user" for part in _content(each))
 
 
 def _content(message: Message) -> list[dict[str, str]]:

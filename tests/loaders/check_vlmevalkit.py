@@ -1,8 +1,8 @@
 """Reads an export back as VLMEvalKit does: `python check_vlmevalkit.py RELEASE OUT`, in an environment with pandas.
 
-VLMEvalKit is not on the package index. This code does what its class `MMLongBench` does: it reads the table with pandas,
-evaluates the list of images, looks for each image in the folders of the class, and splits the text at the markers. Golds
-go through a table of results and `predictions.py`.
+VLMEvalKit is not on the package index. This code does what its class `MMLongBench` does: it reads the table with
+pandas, evaluates the list of images, looks for each image in the folders of the class, and splits the text at the
+markers. Golds go through a table of results and `predictions.py`.
 """
 
 import ast

@@ -40,9 +40,8 @@ def test_a_score_is_that_of_all_predictions_together(
     public: Path, golds: list[dict[str, Any]], said: str | None, keep_reasoning: bool, tmp_path: Path
 ) -> None:
     lines = [line if said is None else {**line, "prediction": said} for line in told(golds)]
-    choices = {"keep_reasoning": keep_reasoning}
-    expected = by_score(public, lines, tmp_path, **choices)
-    scorer = mm.scorer(public, **choices)
+    expected = by_score(public, lines, tmp_path, keep_reasoning=keep_reasoning)
+    scorer = mm.scorer(public, keep_reasoning=keep_reasoning)
     assert [scorer.score(line, line["prediction"]).score for line in lines] == expected
     if said is None:
         assert set(expected) == {1.0}
