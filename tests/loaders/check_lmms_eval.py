@@ -93,21 +93,30 @@ def check_run(truth: Any, name: str, out: Path, pixels: Callable[[str], str]) ->
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    results = Path(tempfile.mkdtemp())
     url = f"http://127.0.0.1:{server.server_address[1]}/v1"
-    command = [sys.executable, "-m", "lmms_eval", "--include_path", "mmlb", "--tasks", name, "--batch_size", "1"]
-    command += ["--limit", "4", "--output_path", str(results), "--log_samples", "--model", "openai"]
-    command += ["--model_args", f"model_version=m,base_url={url},timeout=600,num_concurrent=1"]
-    ran = subprocess.run(
-        command, check=False, capture_output=True, text=True, env={**os.environ, "OPENAI_API_KEY": "x"}
-    )
+    found = results(truth, name, "openai", f"model_version=m,base_url={url},timeout=600,num_concurrent=1")
     server.shutdown()
-    written = [json.loads(path.read_text("utf-8")) for path in results.rglob("*results.json")]
-    if ran.returncode or not written:
-        truth.faults.append(f"lmms_eval on {name}: {ran.stderr[-2000:]}")
-        return
-    truth.same("runs that score 1", name, written[0]["results"][name]["mmlb_score,none"], 1.0)
+    truth.same("runs that score 1", name, found.get("mmlb_score,none"), 1.0)
     truth.same("runs that send what is released", name, received, [True] * min(4, len(lines)))
+    found = results(truth, name, "dummy", f"response={FAILED}")
+    failed = {metric: value for metric, value in found.items() if metric in ("mmlb_score,none", "mmlb_failed,none")}
+    truth.same("runs of failed requests without a score", name, failed, {"mmlb_failed,none": 1.0})
+
+
+def results(truth: Any, task: str, model: str, arguments: str) -> dict[str, Any]:
+    """Run lmms-eval on four examples of a task, and return its figures."""
+    folder = Path(tempfile.mkdtemp())
+    command = [sys.executable, "-m", "lmms_eval", "--include_path", "mmlb", "--tasks", task, "--batch_size", "1"]
+    command += ["--limit", "4", "--output_path", str(folder), "--log_samples"]
+    command += ["--model", model, "--model_args", arguments]
+    key = {**os.environ, "OPENAI_API_KEY": "x"}
+    ran = subprocess.run(command, check=False, capture_output=True, text=True, env=key)
+    written = [json.loads(path.read_text("utf-8")) for path in folder.rglob("*results.json")]
+    if ran.returncode or not written:
+        truth.faults.append(f"lmms_eval on {task}: {ran.stderr[-2000:]}")
+        return {}
+    found: dict[str, Any] = written[0]["results"][task]
+    return found
 
 
 def sent(part: dict[str, Any]) -> str:
