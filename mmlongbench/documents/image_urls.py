@@ -2,6 +2,7 @@
 
 import io
 import math
+import os
 import re
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote
@@ -71,10 +72,10 @@ class ImageUrls:
         if self.form == "path":
             return str(file)
         if self.form == "file-url":
-            return f"file://{quote(str(file))}"
+            return f"file://{quote(os.fsencode(file))}"
         if self.form == "data-uri":
             return self._data_uri(path, file)
-        return f"{self.form.rstrip('/')}/{quote(path)}"
+        return f"{self.form.rstrip('/')}/{quote(os.fsencode(path))}"
 
     def _file(self, path: str) -> Path:
         file = self._root / path

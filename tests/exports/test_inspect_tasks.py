@@ -103,6 +103,7 @@ def test_images_can_have_other_addresses(hostile: Path, tmp_path: Path, form: st
         assert base64.b64decode(found[0].removeprefix(start)) == file.read_bytes()
     else:
         assert found[0].startswith("http://h/i/mmlongbench-doc/a%20b%23%2541")
+        assert "%24x%7Bz%7D%FF/" in found[0]
 
 
 def test_turns_keep_their_roles_and_an_image_that_inspect_would_not_find_is_reported(

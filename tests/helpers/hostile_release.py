@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 FILE = "mmlb_data/documentQA/mmlongdoc_K1.jsonl"
-FOLDER = "mmlongbench-doc/a b#%41 'x' \"y\"é[1]\t*?&;$x{z}"
-"""A folder of images, with what URLs, shells, glob patterns, templates and tables take for something else."""
+FOLDER = "mmlongbench-doc/a b#%41 'x' \"y\"é[1]\t*?&;$x{z}\udcff"
+"""A folder of images, with what URLs, shells, glob patterns, templates and tables take for something else,
+and a byte that is not UTF-8."""
 RECORDS: tuple[Mapping[str, Any], ...] = (
     {
         "id": "0012",
