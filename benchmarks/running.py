@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import mmlongbench as mm
+from mmlongbench.release.selecting import Selection
 
 _SERVER = """
 import json, sys
@@ -61,7 +62,7 @@ def serving() -> Iterator[str]:
             process.terminate()
 
 
-def plain_loop(release: Path, selection: mm.Selection, url: str) -> float:
+def plain_loop(release: Path, selection: Selection, url: str) -> float:
     """Return the seconds that the client library takes for the examples, one after another."""
     import openai
 
@@ -77,13 +78,14 @@ def plain_loop(release: Path, selection: mm.Selection, url: str) -> float:
     return (time.perf_counter() - start) / count / _SAMPLES
 
 
-def a_run(release: Path, selection: mm.Selection, url: str, at_once: int) -> float:
+def a_run(release: Path, selection: Selection, url: str, at_once: int) -> float:
     """Return the seconds a call of a run, which keeps every answer on disk."""
     options = mm.RunOptions("m", count_as="none", samples=_SAMPLES, temperature=1.0)
     with tempfile.TemporaryDirectory() as folder:
         settings = mm.EndpointSettings(url, concurrency=at_once, timeout=600)
         start = time.perf_counter()
-        found = mm.run(release, settings, options, selection=selection, out=Path(folder) / "m.jsonl")
+        chosen = {"datasets": selection.datasets, "lengths": selection.lengths, "limit": selection.limit}
+        found = mm.run(release, settings, options, **chosen, out=Path(folder) / "m.jsonl")
         return (time.perf_counter() - start) / found.answers
 
 
@@ -96,7 +98,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=40)
     parser.add_argument("--pairs", type=int, default=3)
     given = parser.parse_args()
-    selection = mm.Selection((given.dataset,), (given.length,), given.limit)
+    selection = Selection((given.dataset,), (given.length,), given.limit)
     with serving() as url:
         for pair in range(given.pairs):
             loop = plain_loop(given.release, selection, url)

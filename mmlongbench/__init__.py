@@ -1,8 +1,9 @@
 """The construction engine for long-context vision-language benchmarks: `import mmlongbench as mm`.
 
 `build` makes a release from a manifest, `plan` forecasts it, `open_release` reads its examples, `audit` counts them
-again, `verify` checks its files, `diff` compares two releases, `run` asks a model, `score` scores its predictions, and
-`scorer` gives one score at a time to a program that runs the model itself. Nothing is printed: results are values, and
+again, `verify` checks its files, `diff` compares two releases, `run` asks a model, `export` writes examples in the form
+of other tools, `collect` reads what these return, `score` scores predictions, and `scorer` gives one score at a time to
+a program that runs the model itself. Nothing is printed: results are values, and
 every error that a user can fix is an exception, a subclass of `MMLongBenchError`. The command line calls the same
 functions.
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
         SourceError,
         StrictStop,
     )
+    from mmlongbench.exports.collecting import Collected, ResultProblem
+    from mmlongbench.exports.target import Exported
     from mmlongbench.manifest.model import DatasetSpec, Manifest
     from mmlongbench.messages import Messages
     from mmlongbench.models.asking import RunOptions
@@ -58,6 +61,7 @@ __all__ = [
     "CellCounts",
     "CellForecast",
     "CellScore",
+    "Collected",
     "DatasetCounts",
     "DatasetForecast",
     "DatasetSpec",
@@ -66,6 +70,7 @@ __all__ = [
     "EndpointSettings",
     "Evidence",
     "Example",
+    "Exported",
     "Fault",
     "FileDifference",
     "Forecast",
@@ -91,13 +96,13 @@ __all__ = [
     "ReleaseDifference",
     "ReleaseError",
     "RemarkFigures",
+    "ResultProblem",
     "RunOptions",
     "RunResult",
     "Score",
     "Scorer",
     "Scores",
     "ScoringError",
-    "Selection",
     "Settings",
     "SourceError",
     "SpreadFigures",
@@ -106,7 +111,9 @@ __all__ = [
     "Verified",
     "audit",
     "build",
+    "collect",
     "diff",
+    "export",
     "open_release",
     "plan",
     "run",
@@ -351,7 +358,10 @@ def run(
     endpoint: "EndpointSettings",
     options: "RunOptions",
     *,
-    selection: "Selection | None" = None,
+    datasets: str | Sequence[str] = (),
+    lengths: str | int | Sequence[str | int] = (),
+    limit: int | None = None,
+    subset: str = "",
     out: str | Path | None = None,
     remote_files: bool = False,
     progress: bool | None = False,
@@ -364,7 +374,10 @@ def run(
         endpoint: the address of the model, and how it may be called. If `endpoint.cache` is None, answers are kept in a
             file beside the predictions.
         options: the name of the model, and how it is asked.
-        selection: the examples; None: all.
+        datasets: only these datasets.
+        lengths: only these lengths: `8192`, `"8K"`, or several of them.
+        limit: the maximum number of examples of each file, the first ones.
+        subset: a subset of the questions: `paper` has 100 of each dataset.
         out: the file of predictions; None: `predictions/<model>.jsonl` in the current folder. Its lines about other
             examples are kept.
         remote_files: whether paths of images may be sent to another host.
@@ -375,8 +388,11 @@ def run(
         endpoint counted with the expected ones.
 
     Raises:
-        ReleaseError: the release cannot be read, or the options do not fit each other.
+        ReleaseError: the release cannot be read, nothing is chosen, or the options do not fit each other.
         EndpointError: the endpoint cannot be called, or stopped answering; what was answered is kept.
+        PluginError: a builder that the lock names is not installed, or is broken.
+        ManifestError: a length is not valid.
+        DraftError: a builder cannot read a record.
 
     """
     from dataclasses import replace
@@ -386,13 +402,88 @@ def run(
     from mmlongbench.models.opening import calls_file, opened_run, predictions_file
     from mmlongbench.models.run import prepare
     from mmlongbench.models.run import run as run_examples
-    from mmlongbench.release.selecting import Selection
 
-    folder, chosen = _release(release), selection or Selection()
+    folder, chosen = _release(release), _selection(datasets, lengths, limit, subset)
     file = _path(out, "out", ReleaseError) or predictions_file(options.model, options.context)
     settings = replace(endpoint, cache=endpoint.cache or calls_file(file, options.model))
     with opened_run(folder, chosen, options, settings, remote_files=remote_files) as (asking, client):
         return run_examples(asking, client, prepare(asking, client), file, Progress(progress))
+
+
+def export(
+    release: str | Path,
+    target: str,
+    out: str | Path,
+    *,
+    datasets: str | Sequence[str] = (),
+    lengths: str | int | Sequence[str | int] = (),
+    limit: int | None = None,
+    subset: str = "",
+    images: str = "",
+    model: str = "",
+    max_tokens: int | None = None,
+) -> "Exported":
+    """Write examples of a release in the form of another tool. The folder appears complete or not at all.
+
+    Args:
+        release: its folder.
+        target: the name of an installed target, such as `openai` or `hf`; `mmlongbench list` shows all.
+        out: the folder to write, which is new or empty.
+        datasets: only these datasets.
+        lengths: only these lengths: `8192`, `"8K"`, or several of them.
+        limit: the maximum number of examples of each file, the first ones.
+        subset: a subset of the questions: `paper` has 100 of each dataset.
+        images: how images are given: `path`, `file-url`, `data-uri`, or the URL at which `mmlb_image/` is served.
+            Empty: the target's own choice.
+        model: the name of the model, which requests contain.
+        max_tokens: the maximum number of tokens of an answer; None: what the release keeps free.
+
+    Returns:
+        An `Exported`: the number of examples, what was left out and why, and what a user must know to run the files.
+
+    Raises:
+        ReleaseError: the release cannot be read, an image is missing, `out` cannot be used, nothing is chosen, or a
+            choice does not fit the target.
+        PluginError: the target, or a builder that the lock names, is not installed, or is broken.
+        ManifestError: a length is not valid.
+        DraftError: a builder cannot read a record.
+
+    """
+    from mmlongbench.errors import ReleaseError
+    from mmlongbench.exports.export import Choices
+    from mmlongbench.exports.export import export as run
+    from mmlongbench.io.urls import local_path
+
+    selection, folder = _selection(datasets, lengths, limit, subset), local_path(out, "out", ReleaseError)
+    return run(open_release(release), selection, target, folder, Choices(images, model, max_tokens))
+
+
+def collect(
+    release: str | Path, results: str | Path | Sequence[str | Path], *, model: str, out: str | Path | None = None
+) -> "Collected":
+    """Write the answers to requests that `export` wrote as predictions, in the order of the release.
+
+    Args:
+        release: the folder of the release.
+        results: output and error files of OpenAI's Batch API, or output of `vllm run-batch`.
+        model: the name of the model.
+        out: the file of predictions; None: `predictions/<model>.jsonl`.
+
+    Returns:
+        A `Collected`: how many examples have an answer, and the `problems` of the results.
+
+    Raises:
+        ReleaseError: the release cannot be read, the results hold no answer for it, or `out` holds other predictions.
+        SourceError: a file of results cannot be read.
+        PluginError: a builder that the lock names is not installed, or is broken.
+        DraftError: a builder cannot read a record.
+
+    """
+    from mmlongbench.errors import ReleaseError
+    from mmlongbench.exports.collecting import collect as run
+
+    paths = _paths(results, "results", ReleaseError)
+    return run(open_release(release), paths, model, _path(out, "out", ReleaseError))
 
 
 def score(
@@ -482,6 +573,19 @@ def scorer(release: str | Path, *, settings: "Settings | None" = None, keep_reas
     return Scorer(_release(release), settings, keeps_reasoning=keep_reasoning)
 
 
+def _selection(
+    datasets: str | Sequence[str], lengths: str | int | Sequence[str | int], limit: int | None, subset: str
+) -> "Selection":
+    from mmlongbench.errors import ReleaseError
+    from mmlongbench.release.selecting import Selection
+
+    if limit is not None:
+        _at_least_1("limit", limit, ReleaseError)
+    names = (datasets,) if isinstance(datasets, str) else tuple(datasets)
+    wanted = (lengths,) if isinstance(lengths, str | int) else tuple(lengths)
+    return Selection(names, wanted, limit, subset)
+
+
 def _release(path: str | Path) -> Path:
     from mmlongbench.errors import ReleaseError
 
@@ -531,7 +635,6 @@ _MODULES = {
     "mmlongbench.release.diff": ("FileDifference", "ReleaseDifference"),
     "mmlongbench.release.lock": ("CellCounts", "DatasetCounts", "Lock", "LockedFile", "QuestionCounts"),
     "mmlongbench.release.opened": ("Example", "Release"),
-    "mmlongbench.release.selecting": ("Selection",),
     "mmlongbench.release.verify": ("Problem", "Verified"),
     "mmlongbench.scoring.one": ("Scorer",),
     "mmlongbench.scoring.score_model": ("CellScore", "PredictionProblem", "Scores"),

@@ -6,7 +6,7 @@ Where the bytes of an image come from is not known here; `image_urls` knows it.
 
 import base64
 from collections.abc import Callable, Iterable, Mapping
-from typing import Literal, TypeAlias
+from typing import Literal, NotRequired, TypeAlias
 
 from typing_extensions import TypedDict
 
@@ -27,6 +27,8 @@ class ImageUrl(TypedDict):
     """The address of an image."""
 
     url: str
+    detail: NotRequired[Literal["auto", "low", "high", "original"]]
+    """How finely OpenAI's models see the image; other servers ignore it."""
 
 
 class ImagePart(TypedDict):

@@ -15,6 +15,7 @@ from mmlongbench.cli.console import printable_streams, say
 from mmlongbench.cli.corpus import corpus
 from mmlongbench.cli.count import count
 from mmlongbench.cli.doctor import doctor
+from mmlongbench.cli.export import collect, export
 from mmlongbench.cli.failures import words_of
 from mmlongbench.cli.interrupts import interrupted_soon
 from mmlongbench.cli.plan import plan
@@ -215,28 +216,35 @@ def finish(release: str, quiet: bool) -> None:
 @cli.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def list_installed(as_json: bool) -> None:
-    """List the installed builders, readers, samples, metrics and manifests; a broken one is shown with its cause."""
+    """List the installed builders, readers, samples, metrics, targets of `export` and manifests; a broken one is shown
+    with its cause.
+    """
     from dataclasses import asdict
 
     from mmlongbench.cli.tables import show_list
+    from mmlongbench.exports.registry import installed_targets
     from mmlongbench.manifest.builtin_manifests import installed_manifests
     from mmlongbench.manifest.registry import GROUPS, installed
 
     plugins = [plugin for kind in GROUPS for plugin in installed(kind)]
+    targets = installed_targets()
     if as_json:
         manifests = sorted(installed_manifests())
-        click.echo(json.dumps({"plugins": [asdict(plugin) for plugin in plugins], "manifests": manifests}))
+        listed = [*map(asdict, plugins), *({"kind": "target", **asdict(target)} for target in targets)]
+        click.echo(json.dumps({"plugins": listed, "manifests": manifests}))
     else:
-        show_list(plugins, installed_manifests())
+        show_list(plugins, targets, installed_manifests())
 
 
 cli.add_command(audit)
 cli.add_command(stats)
 cli.add_command(claims)
+cli.add_command(collect)
 cli.add_command(count)
 cli.add_command(corpus)
 cli.add_command(diff)
 cli.add_command(doctor)
+cli.add_command(export)
 cli.add_command(plan)
 cli.add_command(report)
 cli.add_command(run)

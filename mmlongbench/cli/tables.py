@@ -7,6 +7,7 @@ from typing import Any
 from mmlongbench.building.build import Built
 from mmlongbench.cli.console import can_print, say
 from mmlongbench.cli.drawing import Table, plain, print_table
+from mmlongbench.exports.registry import InstalledTarget
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.registry import GROUPS, Plugin
 from mmlongbench.release.describe_audit import short_tokens, tokens_text
@@ -269,8 +270,8 @@ def show_remarks(audits: list[FileAudit]) -> None:
             say(f"{found.file}: {subject}: {tally.examples:,}, {'; '.join(faults) if faults else 'all right'}")
 
 
-def show_list(plugins: list[Plugin], manifests: Mapping[str, Path]) -> None:
-    """Print the builders, readers, samples, metrics and manifests."""
+def show_list(plugins: list[Plugin], targets: list[InstalledTarget], manifests: Mapping[str, Path]) -> None:
+    """Print the builders, readers, samples, metrics, targets of `export` and manifests."""
     for kind in GROUPS:
         say(f"{kind}s")
         for plugin in plugins:
@@ -278,6 +279,10 @@ def show_list(plugins: list[Plugin], manifests: Mapping[str, Path]) -> None:
                 profiles = f" [{', '.join(plugin.profiles)}]" if plugin.profiles else ""
                 said = f"BROKEN: {plugin.problem}" if plugin.problem else f"{plugin.summary}{profiles}"
                 say(f"  {plugin.name:<18} {said} ({plugin.origin})")
+    say("targets of export")
+    for target in targets:
+        said = f"BROKEN: {target.problem}" if target.problem else target.summary
+        say(f"  {target.name:<18} {said} ({target.origin})")
     say("manifests")
     for name, path in sorted(manifests.items()):
         first = path.read_text("utf-8").splitlines()[0]

@@ -42,6 +42,12 @@ class Exported:
     """The examples that the form cannot hold, each with the reason."""
     notes: tuple[str, ...] = ()
     """Sentences that a user must know to run the files."""
+    bytes_copied: int = 0
+    """The bytes of images that its files contain, as copies or in base64; 0 if images are linked or referred to."""
+    files: int = 0
+    """The number of files; counted by `export`."""
+    bytes: int = 0
+    """The size of all files, without files that are linked; counted by `export`."""
 
 
 class Target(ABC):

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.io.atomic import atomic_write
-from mmlongbench.task.formats import JSON_LINES, to_json
+from mmlongbench.task.formats import JSON_LINES
 
 
 class PredictionLine(BaseModel):
@@ -36,7 +36,7 @@ class PredictionLine(BaseModel):
     reasoning: str = ""
     """The reasoning that the endpoint returned apart from the answer; it is not scored."""
     finish_reason: str = ""
-    usage: Mapping[str, int] = {}
+    usage: Mapping[str, JsonValue] = {}
     """The token counts of the endpoint."""
     expected_tokens: int | None = None
     """The prompt tokens that were expected before the call; None if there was nothing to expect them from."""
@@ -46,6 +46,14 @@ class PredictionLine(BaseModel):
     """How long the request took."""
     sent: str = ""
     """A digest of the prompt that was sent, with the bytes of its images."""
+
+    def json_line(self) -> bytes:
+        r"""Return the line, with its line end; fields that are not set are left out.
+
+        >>> PredictionLine(file="NIAH/a_K8.jsonl", id="7", depth=0.2, prediction="Yes").json_line()
+        b'{"file":"NIAH/a_K8.jsonl","id":"7","depth":0.2,"prediction":"Yes"}\n'
+        """
+        return self.model_dump_json(exclude_defaults=True, ensure_ascii=True).encode() + b"\n"
 
     @property
     def place(self) -> tuple[object, ...]:
@@ -58,7 +66,7 @@ def write_predictions(path: Path, lines: Iterable[PredictionLine]) -> int:
     count = 0
     with atomic_write(path) as file:
         for line in lines:
-            file.write(to_json(line.model_dump(exclude_defaults=True)))
+            file.write(line.json_line())
             count += 1
     return count
 

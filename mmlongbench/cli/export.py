@@ -1,0 +1,119 @@
+"""The subcommands `export` (a release in the form of other tools) and `collect` (results as predictions)."""
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+import mmlongbench as mm
+from mmlongbench.cli.console import say
+
+_RELEASE = click.Path(path_type=Path, exists=True, file_okay=False)
+_NAMED = 20
+"""How many left-out examples are named."""
+
+
+@click.command()
+@click.argument("release", type=_RELEASE)
+@click.option(
+    "--to", "target", required=True, metavar="TARGET", help="The form, such as openai or hf; `list` shows all."
+)
+@click.option(
+    "--out", required=True, type=click.Path(path_type=Path), help="The folder to write, which is new or empty."
+)
+@click.option("--dataset", "datasets", multiple=True, metavar="NAME", help="Only this dataset; may be repeated.")
+@click.option("--length", "lengths", multiple=True, metavar="8K", help="Only this length; may be repeated.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), help="The maximum number of examples of each file, the first ones."
+)
+@click.option(
+    "--subset", default="", metavar="NAME", help="A subset of the questions: `paper` has 100 of each dataset."
+)
+@click.option(
+    "--images",
+    default="",
+    metavar="FORM",
+    help="How images are given: path, file-url, data-uri, or the URL at which mmlb_image/ is served.  [default: the "
+    "target's own]",
+)
+@click.option("--model", default="", metavar="NAME", help="The name of the model, which requests contain.")
+@click.option(
+    "--max-tokens",
+    type=click.IntRange(min=1),
+    help="The maximum number of tokens of an answer.  [default: what the release keeps free]",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def export(
+    release: Path,
+    target: str,
+    out: Path,
+    datasets: tuple[str, ...],
+    lengths: tuple[str, ...],
+    limit: int | None,
+    subset: str,
+    images: str,
+    model: str,
+    max_tokens: int | None,
+    as_json: bool,
+) -> None:
+    """Write examples of RELEASE in the form of another tool; a README.md in the folder says how to run them.
+
+    The folder appears complete or not at all. Examples that the form cannot hold are named.
+    """
+    done = mm.export(
+        release,
+        target,
+        out,
+        datasets=datasets,
+        lengths=lengths,
+        limit=limit,
+        subset=subset,
+        images=images,
+        model=model,
+        max_tokens=max_tokens,
+    )
+    if as_json:
+        click.echo(json.dumps({"out": str(out), **asdict(done)}))
+        return
+    for note in done.notes:
+        say(f"note: {note}", err=True)
+    for reason in done.left_out[:_NAMED]:
+        say(f"left out: {reason}", err=True)
+    if len(done.left_out) > _NAMED:
+        say(f"left out: {len(done.left_out) - _NAMED:,} more; see {out}/README.md", err=True)
+    left_out = f", {len(done.left_out):,} left out" if done.left_out else ""
+    copied = f"{done.bytes_copied:,} bytes of images copied" if done.bytes_copied else "no image copied"
+    say(f"{out}: {done.examples:,} examples{left_out}; {done.files:,} files, {done.bytes:,} bytes; {copied}")
+    say(f"{out}/README.md says how to run them")
+
+
+@click.command()
+@click.argument("release", type=_RELEASE)
+@click.argument("results", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option("--model", required=True, metavar="NAME", help="The name of the model, for the file of predictions.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The file of predictions.  [default: predictions/<model>.jsonl]",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def collect(release: Path, results: tuple[Path, ...], model: str, out: Path | None, as_json: bool) -> None:
+    """Write the predictions in RESULTS: output and error files of OpenAI's Batch API, or output of vllm run-batch.
+
+    The requests were written by `export RELEASE --to openai-batch` or `vllm-batch`. Exits with 1 if a result is an
+    error or could not be used; an error never becomes an answer.
+    """
+    found = mm.collect(release, results, model=model, out=out)
+    if as_json:
+        click.echo(json.dumps(found.summary()))
+    else:
+        for problem in found.problems:
+            say(f"{problem.count:,} {problem.words}: {'; '.join(problem.first)}", err=True)
+        say(
+            f"{found.out}: {found.answered:,} of {found.examples:,} examples of the release have an answer; "
+            f"`mmlongbench score {release} {found.out}` scores them"
+        )
+    if found.problems:
+        sys.exit(1)
