@@ -4,7 +4,7 @@ BIN := .venv/bin
 # a process a core and one more, since some tests wait; a file's tests stay in one process, since what they look at is built once a process
 PYTEST := $(BIN)/pytest -n $(shell expr `getconf _NPROCESSORS_ONLN` + 1) --dist loadfile --no-loadscope-reorder
 
-.PHONY: quickstart test test-fast check format clean
+.PHONY: quickstart test test-fast test-loaders check format clean
 
 .venv/installed: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -24,6 +24,10 @@ test: check  ## everything that must hold
 
 test-fast: .venv/installed-test  ## without the modules marked slow: for each save
 	$(PYTEST) -m "not slow"
+
+test-loaders: .venv/installed-test  ## exports of the quickstart, read back by the tools they are for; each in an environment of its own
+	test -e quickstart/build.lock.json || $(MAKE) quickstart
+	$(BIN)/python tests/loaders/run.py
 
 check: .venv/installed-test  ## lint, format, types
 	$(BIN)/ruff check .

@@ -158,10 +158,10 @@ def _page(export: Export, form: str, needs: _Needs, folder: Path | None) -> str:
     if folder:
         options["--allowed-local-media-path"] = str(folder)
         points.append("`--allowed-local-media-path` is the smallest folder that holds every image.")
-    if needs.environment:
+    if variables := " ".join(needs.environment):
         points.append(
-            f"`{'`, `'.join(needs.environment)}`: the images of a request have up to {needs.most_decoded:,} bytes when "
-            f"they are decoded. By default, vLLM refuses requests over {DECODED:,}, and images over {PIXELS:,} pixels."
+            f"`{variables}`: the images of a request have up to {needs.most_decoded:,} bytes when they are decoded. By "
+            f"default, vLLM refuses requests over {DECODED:,}, and images over {PIXELS:,} pixels."
         )
     start = "".join(f"{variable} " for variable in needs.environment)
     return README.format(

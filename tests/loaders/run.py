@@ -1,0 +1,94 @@
+"""Reads an export back with the target's own loader: `python tests/loaders/run.py NAME [RELEASE]`.
+
+Each loader gets an environment of its own, `.venv-loaders/NAME`, with `tests/loaders/requirements-NAME.txt`. RELEASE is
+exported, and `tests/loaders/check_NAME.py RELEASE OUT` runs in that environment; it prints figures, and fails if
+anything differs. `make test-loaders` does so for every loader. These are no tests of pytest: the environments have
+gigabytes.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+HERE = Path(__file__).parent
+ENVIRONMENTS = ROOT / ".venv-loaders"
+
+
+@dataclass(frozen=True)
+class Loader:
+    """A loader of another project."""
+
+    target: str
+    """The target whose files it reads."""
+    options: tuple[str, ...] = ()
+    """More options of `mmlongbench export`."""
+    sources: str = ""
+    """A package of which only the Python files are used, because its dependencies need a GPU."""
+
+
+LOADERS = {
+    "inspect": Loader("inspect"),
+    "lmms_eval": Loader("lmms-eval"),
+    "vllm": Loader("vllm-batch", sources="vllm==0.33.0"),
+    "vlmevalkit": Loader("vlmevalkit"),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help=f"loaders, by default every one: {', '.join(LOADERS)}")
+    parser.add_argument("--release", type=Path, default=ROOT / "quickstart", help="by default quickstart/")
+    parser.add_argument("--limit", default="", help="the maximum number of examples of each file")
+    chosen = parser.parse_args()
+    for name in chosen.names or [name for name in LOADERS if (HERE / f"check_{name}.py").exists()]:
+        check(name, LOADERS[name], chosen.release.resolve(), chosen.limit)
+
+
+def check(name: str, loader: Loader, release: Path, limit: str) -> None:
+    """Export a release and read it back."""
+    python = environment(name, loader)
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "out"
+        words = ["export", release, "--to", loader.target, "--out", out, *loader.options]
+        run(python, "-m", "mmlongbench", *words, *(["--limit", limit] if limit else []))
+        run(python, HERE / f"check_{name}.py", release, out)
+
+
+def environment(name: str, loader: Loader) -> Path:
+    """Make the environment of a loader, if its requirements changed, and return its Python."""
+    folder, requirements = ENVIRONMENTS / name, HERE / f"requirements-{name}.txt"
+    python, mark = folder / "bin/python", folder / "installed.txt"
+    wanted = requirements.read_text("utf-8") + loader.sources
+    if not mark.exists() or mark.read_text("utf-8") != wanted:
+        run(sys.executable, "-m", "venv", folder)
+        run(python, "-m", "pip", "install", "--quiet", "--requirement", requirements)
+        run(python, "-m", "pip", "install", "--quiet", "--editable", ROOT)
+        if loader.sources:
+            unpack(python, loader.sources, folder)
+        mark.write_text(wanted, "utf-8")
+    return python
+
+
+def unpack(python: Path, package: str, folder: Path) -> None:
+    """Put the Python files of a package into an environment, without its dependencies and its compiled parts."""
+    wheels = folder / "wheels"
+    run(python, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", wheels, package)
+    (site,) = (folder / "lib").glob("python*/site-packages")
+    for wheel in wheels.glob("*.whl"):
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(site, [name for name in archive.namelist() if name.endswith((".py", "/METADATA"))])
+        wheel.unlink()
+
+
+def run(*words: object) -> None:
+    """Run a command in the root of the repository, and stop if it fails."""
+    subprocess.run([str(word) for word in words], cwd=ROOT, check=True)
+
+
+if __name__ == "__main__":
+    main()
