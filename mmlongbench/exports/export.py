@@ -10,9 +10,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mmlongbench.errors import ReleaseError
+from mmlongbench.errors import MMLongBenchError, PluginError, ReleaseError
 from mmlongbench.exports.registry import target_named
-from mmlongbench.exports.target import Export, Exported
+from mmlongbench.exports.target import Export, Exported, Target
 from mmlongbench.io.atomic import TEMPORARY
 from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.opened import Release
@@ -55,12 +55,26 @@ def export(release: Release, selection: Selection, target: str, out: Path, choic
     _check_examples(release, cells)
     with _appearing(folder) as temporary:
         made = Export(release, cells, temporary, chosen.model, chosen.images, chosen.max_tokens)
-        written = writer.write(made)
+        written = _written(writer, made, target)
         files = [Path(root, name) for root, _, names in os.walk(temporary) for name in names]
         own = [file for file in files if not file.is_symlink()]
         _sync(own)
         size = sum(file.stat().st_size for file in own if file.stat().st_nlink == 1)
     return replace(written, files=len(files), bytes=size)
+
+
+def _written(target: Target, export: Export, name: str) -> Exported:
+    """Let a target write; an error of its code names the target."""
+    try:
+        written = target.write(export)
+    except (MMLongBenchError, OSError, MemoryError):
+        raise
+    except Exception as error:  # the code of a plug-in may fail in any way
+        said = " ".join(str(error).split())[:300]
+        raise PluginError(f"export target {name!r}: write: {type(error).__name__}: {said}") from error
+    if not isinstance(written, Exported):
+        raise PluginError(f"export target {name!r}: write returned a {type(written).__name__}, expected an Exported")
+    return written
 
 
 def _checked(out: Path, release: Release) -> Path:

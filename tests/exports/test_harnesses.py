@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from exported import examples_of, export
+from harness_exports import examples_of, export
 
 import mmlongbench as mm
 from mmlongbench.exports.inspect_tasks import InspectTasks

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from exported import examples_of, export, sequence_of
+from harness_exports import examples_of, export, sequence_of
 from hostile_release import FOLDER
 
 import mmlongbench as mm

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from exported import examples_of, export, sequence_of
+from harness_exports import examples_of, export, sequence_of
 from PIL import Image
 
 from mmlongbench.exports.lmms_eval import LmmsEval

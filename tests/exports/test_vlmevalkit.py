@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from exported import examples_of, export, sequence_of
+from harness_exports import examples_of, export, sequence_of
 from hostile_release import CHANGED
 
 import mmlongbench as mm

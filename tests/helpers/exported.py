@@ -1,30 +1,65 @@
-"""Exports a release, and reads the parts of prompts for comparison."""
+"""Reads exports back: what a model is shown, in texts and the bytes of images, and the tree of a folder."""
 
+import base64
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import mmlongbench as mm
-from mmlongbench.exports.target import Export, Exported, Target
-from mmlongbench.release.opened import open_release
-from mmlongbench.release.selecting import Selection, select
+
+Shown = list[str | bytes]
+"""Texts, and the bytes of images, in reading order."""
 
 
-def export(target: type[Target], release: Path, out: Path, **choices: Any) -> Exported:
-    """Export a release into a new folder. `choices` are fields of `Export`, and `selection`."""
-    opened = open_release(release)
-    cells = tuple(select(opened, choices.pop("selection", Selection())))
-    out.mkdir(parents=True)
-    return target().write(Export(opened, cells, out, **choices))
-
-
-def examples_of(release: Path) -> list[mm.Example]:
-    """All examples of a release, in the order of an export."""
+def every_example(release: Path) -> Iterator[mm.Example]:
+    """All examples of a release, in its order."""
     opened = mm.open_release(release)
-    return [
-        each for name in opened.datasets for length in opened.lengths(name) for each in opened.examples(name, length)
-    ]
+    for dataset in opened.datasets:
+        for length in opened.lengths(dataset):
+            yield from opened.examples(dataset, length)
 
 
-def sequence_of(example: mm.Example) -> list[tuple[str, str]]:
-    """The parts of a prompt: ("text", the text) or ("image", its path below `mmlb_image/`)."""
-    return [("text", part) if isinstance(part, str) else ("image", part.path) for part in example.prompt.parts]
+def shown(release: Path, example: mm.Example) -> Shown:
+    """What an example shows a model."""
+    parts = example.prompt.parts
+    return [part if isinstance(part, str) else (release / "mmlb_image" / part.path).read_bytes() for part in parts]
+
+
+def read_back(messages: Iterable[Mapping[str, Any]]) -> Shown:
+    """What messages show a model; images are fetched as a server would."""
+    parts = [part for message in messages for part in message["content"]]
+    return [part["text"] if part["type"] == "text" else fetched(part["image_url"]["url"]) for part in parts]
+
+
+def fetched(url: str) -> bytes:
+    """The bytes behind a URL of a file, or in a data URI."""
+    if url.startswith("data:"):
+        return base64.b64decode(url.partition(",")[2], validate=True)
+    parts = urlsplit(url)
+    assert (parts.scheme, parts.netloc, parts.query, parts.fragment) == ("file", "", "", "")
+    return Path(url2pathname(parts.path)).read_bytes()
+
+
+def tree(folder: Path) -> dict[str, str]:
+    """Every file below a folder: the hash of its bytes, or where it leads if it is a link."""
+    paths = (Path(root, name) for root, _, names in os.walk(folder) for name in names)
+    return {
+        str(path.relative_to(folder)): os.readlink(path)
+        if path.is_symlink()
+        else hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in paths
+    }
+
+
+def renamed(release: Path, to: Path, old: str, new: str) -> Path:
+    """A copy of a release in which a part of every image's path is another."""
+    for path in (path for path in release.rglob("*") if path.is_file()):
+        target = to / str(path.relative_to(release)).replace(old, new)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        data = path.read_bytes()
+        target.write_bytes(data.replace(old.encode(), new.encode()) if path.suffix in (".json", ".jsonl") else data)
+    return to

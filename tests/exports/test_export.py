@@ -1,0 +1,212 @@
+"""What holds for the export to any target: the folder, what is checked first, what a user is told."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from exported import tree
+from tiny import command
+
+import mmlongbench as mm
+from mmlongbench.exports.registry import installed_targets
+
+PLUGIN = '''
+from mmlongbench.exports.target import Exported, Target
+
+
+class Raising(Target):
+    """Fails after it wrote a file."""
+
+    summary = "fails"
+
+    def write(self, export):
+        (export.out / "half.jsonl").write_text("half")
+        raise ERROR
+
+
+class Wrong(Target):
+    summary = "returns something else"
+
+    def write(self, export):
+        return 3
+
+
+class Lacking(Target):
+    summary = "has no method"
+
+
+class Silent(Target):
+    def write(self, export):
+        return Exported(0)
+
+
+stranger = 3
+ERROR = ValueError("no such thing")
+'''
+POINTS = """
+[mmlongbench.exports]
+raising = strange_exports:Raising
+wrong = strange_exports:Wrong
+lacking = strange_exports:Lacking
+silent = strange_exports:Silent
+stranger = strange_exports:stranger
+absent = exports_that_are_not_there:Target
+"""
+
+
+@pytest.fixture
+def strange(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package of strange targets is installed."""
+    site = tmp_path / "site"
+    info = site / "strange_exports-0.1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: strange-exports\nVersion: 0.1\n")
+    (info / "entry_points.txt").write_text(POINTS)
+    (site / "strange_exports.py").write_text(PLUGIN)
+    monkeypatch.syspath_prepend(str(site))
+
+
+def left(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if path.name != "site")
+
+
+def test_every_target_that_ships_can_be_used() -> None:
+    found = {target.name: target for target in installed_targets()}
+    assert {"hf", "openai", "openai-batch", "vllm-batch"} <= found.keys()
+    assert not [target for target in found.values() if target.problem or not target.summary]
+
+
+def test_list_shows_the_targets() -> None:
+    shown = command("list").out
+    assert "targets of export\n" in shown
+    assert "  vllm-batch         requests for vllm run-batch" in shown
+    plugins = json.loads(command("list", "--json").out)["plugins"]
+    assert "openai" in {plugin["name"] for plugin in plugins if plugin["kind"] == "target"}
+
+
+def test_an_unknown_target_is_answered_with_the_nearest_and_the_list(finished: Path, tmp_path: Path) -> None:
+    with pytest.raises(
+        mm.PluginError, match=r"no export target 'vlm-batch' is installed \(there are: hf, .*vllm-batch"
+    ):
+        mm.export(finished, "vlm-batch", tmp_path / "out")
+    ran = command("export", finished, "--to", "vlm-batch", "--out", tmp_path / "out")
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert "did you mean 'vllm-batch'?" in ran.err
+    assert left(tmp_path) == []
+
+
+@pytest.mark.usefixtures("strange")
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("raising", "export target 'raising': write: ValueError: no such thing"),
+        ("wrong", "export target 'wrong': write returned a int, expected an Exported"),
+        ("lacking", "strange_exports:Lacking of strange-exports.* lacks write, which a target needs"),
+        ("silent", "strange_exports:Silent of strange-exports.* lacks summary"),
+        ("stranger", "3 is not a subclass of mmlongbench.exports.target.Target"),
+        ("absent", "ModuleNotFoundError: No module named 'exports_that_are_not_there'"),
+    ],
+)
+def test_a_broken_target_is_named_and_leaves_nothing(name: str, problem: str, finished: Path, tmp_path: Path) -> None:
+    with pytest.raises(mm.PluginError, match=problem):
+        mm.export(finished, name, tmp_path / "out")
+    assert left(tmp_path) == []
+    listed = {target.name: target.problem for target in installed_targets()}
+    assert bool(listed[name]) == (name not in ("raising", "wrong"))
+
+
+@pytest.mark.usefixtures("strange")
+def test_an_interrupted_export_leaves_nothing(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import strange_exports  # type: ignore[import-not-found]
+
+    monkeypatch.setattr(strange_exports, "ERROR", KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        mm.export(finished, "raising", tmp_path / "out")
+    assert left(tmp_path) == []
+
+
+def test_a_folder_that_is_not_empty_stays_as_it_is(finished: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/mine.txt").write_text("mine")
+    with pytest.raises(mm.ReleaseError, match="the folder is not empty; give a new one, or empty it first"):
+        mm.export(finished, "openai", tmp_path / "out")
+    with pytest.raises(mm.ReleaseError, match="is a file"):
+        mm.export(finished, "openai", tmp_path / "out/mine.txt")
+    assert tree(tmp_path).keys() == {"out/mine.txt"}
+
+
+def test_a_folder_inside_the_release_is_refused(finished: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(finished)
+    for out in (finished / "exports", tmp_path / "link/exports", finished / "mmlb_data/../x", finished):
+        with pytest.raises(mm.ReleaseError, match="lies inside the release|is not empty"):
+            mm.export(finished, "openai", out)
+    assert mm.verify(finished).problems == ()
+
+
+def test_an_empty_folder_a_link_to_one_and_new_parents_are_used(finished: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "empty")
+    mm.export(finished, "openai", tmp_path / "link", limit=1)
+    mm.export(finished, "openai", tmp_path / "a/b/c", limit=1)
+    assert tree(tmp_path / "empty") == tree(tmp_path / "a/b/c") != {}
+    assert left(tmp_path) == ["a", "empty", "link"]
+
+
+@pytest.mark.parametrize("fault", ["missing", "cut", "a folder", "a link out of the release"])
+def test_an_image_that_is_not_as_the_lock_says_stops_before_anything_is_written(
+    fault: str, finished: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "release"
+    shutil.copytree(finished, copy)
+    image = sorted((copy / "mmlb_image").rglob("*.jpg"))[-1]
+    data = image.read_bytes()
+    image.unlink()
+    if fault == "cut":
+        image.write_bytes(data[:-1])
+    elif fault == "a folder":
+        image.mkdir()
+    elif fault == "a link out of the release":
+        (tmp_path / "elsewhere.jpg").write_bytes(data)
+        image.symlink_to(tmp_path / "elsewhere.jpg")
+    for target in ("openai", "vllm-batch", "hf"):
+        with pytest.raises(mm.ReleaseError, match=f"{image.name}': "):
+            mm.export(copy, target, tmp_path / "exports/out")
+    assert not (tmp_path / "exports").exists()
+
+
+def test_examples_are_chosen_by_dataset_length_and_number(finished: Path, tmp_path: Path) -> None:
+    done = mm.export(finished, "openai", tmp_path / "one", datasets="mmlongdoc", lengths="2K", limit=3)
+    assert (done.examples, done.left_out) == (3, ())
+    assert sorted(tree(tmp_path / "one")) == ["README.md", "documentQA/mmlongdoc_K2.jsonl"]
+    assert done.files == 2
+    assert done.bytes == sum(path.stat().st_size for path in (tmp_path / "one").rglob("*") if path.is_file())
+    for name, choice in {"datasets": ["oak"], "lengths": ["64K"], "limit": 0, "subset": "all", "max_tokens": 0}.items():
+        with pytest.raises(mm.ReleaseError, match="oak|64K|limit 0|subset 'all'|max_tokens 0"):
+            mm.export(finished, "openai", tmp_path / "none", **{name: choice})  # type: ignore[arg-type]
+    with pytest.raises(mm.ReleaseError, match="images 'gopher'"):
+        mm.export(finished, "openai", tmp_path / "none", images="gopher")
+    assert left(tmp_path) == ["one"]
+
+
+def test_the_command_says_what_it_wrote(finished: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    ran = command("export", finished, "--to", "openai", "--out", out, "--length", "1K", "--limit", "2")
+    size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
+    assert ran.out == (
+        f"{out}: 2 examples; 2 files, {size:,} bytes; no image copied\n{out}/README.md says how to run them\n"
+    )
+    ran = command("export", finished, "--to", "openai", "--out", tmp_path / "b", "--images", "data-uri", "--json")
+    said = json.loads(ran.out)
+    assert (said["examples"], said["left_out"]) == (12, [])
+    assert said["bytes_copied"] > 0
+
+
+def test_a_release_that_nobody_may_write_can_be_exported(finished: Path, tmp_path: Path) -> None:
+    before = {path: os.stat(path) for path in finished.rglob("*")}
+    for target in ("openai", "hf", "vllm-batch"):
+        mm.export(finished, target, tmp_path / target)
+    for path, old in before.items():
+        new = os.stat(path)
+        assert (new.st_mtime_ns, new.st_ctime_ns, new.st_nlink) == (old.st_mtime_ns, old.st_ctime_ns, old.st_nlink)
