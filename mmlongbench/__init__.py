@@ -622,6 +622,8 @@ _MODULES = {
         *("BuildError", "DraftError", "Fault", "MMLongBenchError", "ManifestError", "NotHereError", "PluginError"),
         *("ReleaseError", "ScoringError", "SourceError", "StrictStop"),
     ),
+    "mmlongbench.exports.collecting": ("Collected", "ResultProblem"),
+    "mmlongbench.exports.target": ("Exported",),
     "mmlongbench.manifest.model": ("DatasetSpec", "Manifest"),
     "mmlongbench.messages": ("Messages",),
     "mmlongbench.models.asking": ("RunOptions",),

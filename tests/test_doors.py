@@ -20,7 +20,10 @@ from mmlongbench.field_texts import field_texts
 
 ROOT = Path(__file__).parents[1]
 DOORS = (mm, mt)
-FUNCTIONS = (mm.audit, mm.build, mm.diff, mm.open_release, mm.plan, mm.run, mm.score, mm.scorer, mm.verify)
+FUNCTIONS = (
+    *(mm.audit, mm.build, mm.collect, mm.diff, mm.export, mm.open_release),
+    *(mm.plan, mm.run, mm.score, mm.scorer, mm.verify),
+)
 
 
 def types() -> Iterator[type]:

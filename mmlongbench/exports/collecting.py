@@ -15,11 +15,11 @@ from mmlongbench.release.custom_ids import custom_id
 from mmlongbench.release.opened import Example, Release
 
 REASONS = {
-    "error": "requests have no answer, but an error; they are not in the predictions",
-    "error-and-answer": "requests have an error and, elsewhere, an answer, which counts",
-    "unreadable-line": "lines are no result of a batch",
-    "unknown-request": "results are for no example of this release, as it is now",
-    "duplicate": "results are for an example that has an answer; the first counts",
+    "error": "requests with an error instead of an answer; they are not in the predictions",
+    "error-and-answer": "requests with an error and, elsewhere, an answer, which counts",
+    "unreadable-line": "lines that are no result of a batch",
+    "unknown-request": "results for no example of this release as it is now",
+    "duplicate": "results for an example that has an answer; the first counts",
 }
 """The problems of results in words, in the order in which they are shown."""
 _NAMED = 3
@@ -32,7 +32,9 @@ class ResultProblem:
     reason: str
     """A key of `REASONS`."""
     words: str
+    """The problem in words that can follow a number."""
     count: int
+    """How often it occurs."""
     first: tuple[str, ...]
     """The first places where it occurs."""
 

@@ -134,6 +134,7 @@ def _row(example: Example, describe: Describing) -> dict[str, object]:
         "id": example.id,
         "prompt": example.prompt.rendered(),
         NAMES: [f"{IMAGES}/{image}" for image in example.prompt.images],
+        "images": [],  # the column of a folder without images
         "parts": json.dumps(_parts(example.prompt)),
         "answer": json.dumps(example.answer),
         "answer_type": _type_of(example.answer),

@@ -147,9 +147,9 @@ def _page(export: Export, form: str, needs: _Needs, folder: Path | None) -> str:
     model = shlex.quote(export.model or "MODEL")
     options = {"--max-model-len": str(needs.window)}
     points = [
-        f"`--max-model-len`: the longest request has {needs.longest:,} tokens with its answer, as the release counts "
-        "them (text in Llama 2 tokens, an image as 28 × 28 pixels a token). A model with other tokens may need more: see "
-        "`mmlongbench audit RELEASE --models NAME`."
+        f"`--max-model-len`: the longest request has {needs.longest:,} tokens with its answer, as the release "
+        "counts them (text in Llama 2 tokens, an image as 28 × 28 pixels a token). A model with other "
+        "tokens may need more: see `mmlongbench audit RELEASE --models NAME`."
     ]
     if needs.most_images:
         options["--limit-mm-per-prompt"] = json.dumps({"image": needs.most_images})

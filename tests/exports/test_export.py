@@ -1,7 +1,6 @@
 """What holds for the export to any target: the folder, what is checked first, what a user is told."""
 
 import json
-import os
 import shutil
 from pathlib import Path
 
@@ -140,7 +139,7 @@ def test_a_folder_that_is_not_empty_stays_as_it_is(finished: Path, tmp_path: Pat
 def test_a_folder_inside_the_release_is_refused(finished: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(finished)
     for out in (finished / "exports", tmp_path / "link/exports", finished / "mmlb_data/../x", finished):
-        with pytest.raises(mm.ReleaseError, match="lies inside the release|is not empty"):
+        with pytest.raises(mm.ReleaseError, match=r"lies inside the release|is not empty"):
             mm.export(finished, "openai", out)
     assert mm.verify(finished).problems == ()
 
@@ -171,7 +170,7 @@ def test_an_image_that_is_not_as_the_lock_says_stops_before_anything_is_written(
         (tmp_path / "elsewhere.jpg").write_bytes(data)
         image.symlink_to(tmp_path / "elsewhere.jpg")
     for target in ("openai", "vllm-batch", "hf"):
-        with pytest.raises(mm.ReleaseError, match=f"{image.name}': "):
+        with pytest.raises(mm.ReleaseError, match=rf"{image.name}': "):
             mm.export(copy, target, tmp_path / "exports/out")
     assert not (tmp_path / "exports").exists()
 
@@ -183,7 +182,7 @@ def test_examples_are_chosen_by_dataset_length_and_number(finished: Path, tmp_pa
     assert done.files == 2
     assert done.bytes == sum(path.stat().st_size for path in (tmp_path / "one").rglob("*") if path.is_file())
     for name, choice in {"datasets": ["oak"], "lengths": ["64K"], "limit": 0, "subset": "all", "max_tokens": 0}.items():
-        with pytest.raises(mm.ReleaseError, match="oak|64K|limit 0|subset 'all'|max_tokens 0"):
+        with pytest.raises(mm.ReleaseError, match=r"oak|64K|limit 0|subset 'all'|max_tokens 0"):
             mm.export(finished, "openai", tmp_path / "none", **{name: choice})  # type: ignore[arg-type]
     with pytest.raises(mm.ReleaseError, match="images 'gopher'"):
         mm.export(finished, "openai", tmp_path / "none", images="gopher")
@@ -204,9 +203,9 @@ def test_the_command_says_what_it_wrote(finished: Path, tmp_path: Path) -> None:
 
 
 def test_a_release_that_nobody_may_write_can_be_exported(finished: Path, tmp_path: Path) -> None:
-    before = {path: os.stat(path) for path in finished.rglob("*")}
+    before = {path: path.stat() for path in finished.rglob("*")}
     for target in ("openai", "hf", "vllm-batch"):
         mm.export(finished, target, tmp_path / target)
     for path, old in before.items():
-        new = os.stat(path)
+        new = path.stat()
         assert (new.st_mtime_ns, new.st_ctime_ns, new.st_nlink) == (old.st_mtime_ns, old.st_ctime_ns, old.st_nlink)

@@ -48,7 +48,7 @@ def tree(folder: Path) -> dict[str, str]:
     """Every file below a folder: the hash of its bytes, or where it leads if it is a link."""
     paths = (Path(root, name) for root, _, names in os.walk(folder) for name in names)
     return {
-        str(path.relative_to(folder)): os.readlink(path)
+        str(path.relative_to(folder)): str(path.readlink())
         if path.is_symlink()
         else hashlib.sha256(path.read_bytes()).hexdigest()
         for path in paths
