@@ -32,6 +32,7 @@ PAGES = (
     "mmlongbench/release/README.md",
     "mmlongbench/models/README.md",
     "mmlongbench/scoring/README.md",
+    "mmlongbench/exports/README.md",
     "builders/README.md",
     "mmlongbench/README.md",
     "CONTRIBUTING.md",

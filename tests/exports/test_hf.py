@@ -113,4 +113,4 @@ def test_the_same_choices_give_the_same_bytes(mixed: Path, tmp_path: Path) -> No
 def test_choices_of_requests_are_refused(odd: Path, tmp_path: Path) -> None:
     for choice in ({"model": "m"}, {"max_tokens": 5}, {"images": "data-uri"}):
         with pytest.raises(mm.ReleaseError, match="leave it out"):
-            mm.export(odd, "hf", tmp_path / "out", **choice)  # type: ignore[arg-type]
+            mm.export(odd, "hf", tmp_path / "out", **choice)

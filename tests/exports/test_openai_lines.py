@@ -78,4 +78,4 @@ def test_odd_names_of_images_are_quoted(odd: Path, tmp_path: Path) -> None:
 def test_what_the_lines_cannot_say_is_refused(odd: Path, tmp_path: Path) -> None:
     for choice in ({"model": "m"}, {"max_tokens": 5}):
         with pytest.raises(mm.ReleaseError, match="the lines hold messages, not requests; leave it out"):
-            mm.export(odd, "openai", tmp_path / "out", **choice)  # type: ignore[arg-type]
+            mm.export(odd, "openai", tmp_path / "out", **choice)
