@@ -119,7 +119,7 @@ def _appearing(folder: Path) -> Iterator[Path]:
     """Yield a temporary folder beside `folder`, which is renamed to it if the block ends without an error."""
     temporary = folder.with_name(f"{TEMPORARY}{socket.gethostname()}-{os.getpid()}-{folder.name}"[:200])
     folder.parent.mkdir(parents=True, exist_ok=True)
-    shutil.rmtree(temporary, ignore_errors=True)  # left by a killed process that had the same process id
+    _sweep(folder)
     temporary.mkdir()
     try:
         yield temporary
@@ -130,6 +130,26 @@ def _appearing(folder: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what killed exports into the same folder left on this machine."""
+    start, end = f"{TEMPORARY}{socket.gethostname()}-", f"-{folder.name}"
+    for path in folder.parent.glob(f"{TEMPORARY}*"):
+        process = path.name.removeprefix(start).removesuffix(end)
+        if path.name == f"{start}{process}{end}" and process.isdecimal() and not _runs(int(process)):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _runs(process: int) -> bool:
+    """Return whether another process with this id runs."""
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return process != os.getpid()
 
 
 def _sync(files: list[Path]) -> None:

@@ -8,7 +8,7 @@ has no type where every value is empty.
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -198,11 +198,20 @@ def _config(dataset: str, tables: Sequence[_Table], *, has_images: bool) -> dict
     return {"config_name": dataset, **names, "data_files": files}
 
 
-def _patterns(tables: Sequence[_Table]) -> Iterator[str]:
-    """Yield patterns of the images of a dataset. The loader takes a folder for an image folder if most of the listed
-    files are images, so patterns are listed twice: a dataset may have one image.
+def _patterns(tables: Sequence[_Table]) -> list[str]:
+    """Return patterns of the images of a dataset. The loader takes a folder for an image folder if most of the listed
+    files are images, so the pattern of a single image is listed twice, beside the table.
     """
-    paths = [Path(image) for table in tables for image in table.images]
-    below = {f"{path.parts[0]}/**" if len(path.parts) > 1 else path.name for path in paths}
-    for each in sorted(re.sub(r"[?[{]|\*(?!\*?$)", "?", each) for each in below):
-        yield from (f"{IMAGES}/{each}",) * 2
+    images = {image for table in tables for image in table.images}
+    paths = {f"{image.split('/')[0]}/**" if "/" in image else image for image in images}
+    patterns = [f"{IMAGES}/{_literal(path)}" for path in sorted(paths)]
+    return patterns * 2 if len(images) == 1 else patterns
+
+
+def _literal(path: str) -> str:
+    """Return a pattern for a path, in which characters that mean something in patterns stand for any character.
+
+    >>> _literal("a[1]*/**")
+    'a?1]?/**'
+    """
+    return re.sub(r"[?[{]|\*(?!\*?$)", "?", path)

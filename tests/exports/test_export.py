@@ -1,7 +1,12 @@
 """What holds for the export to any target: the folder, what is checked first, what a user is told."""
 
 import json
+import os
 import shutil
+import signal
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,6 +28,15 @@ class Raising(Target):
     def write(self, export):
         (export.out / "half.jsonl").write_text("half")
         raise ERROR
+
+
+class Racing(Target):
+    summary = "writes while another command writes"
+
+    def write(self, export):
+        (export.out.parent / "out").mkdir()
+        (export.out.parent / "out/theirs.txt").write_text("theirs")
+        return Exported(0)
 
 
 class Wrong(Target):
@@ -47,6 +61,7 @@ ERROR = ValueError("no such thing")
 POINTS = """
 [mmlongbench.exports]
 raising = strange_exports:Raising
+racing = strange_exports:Racing
 wrong = strange_exports:Wrong
 lacking = strange_exports:Lacking
 silent = strange_exports:Silent
@@ -124,6 +139,31 @@ def test_an_interrupted_export_leaves_nothing(finished: Path, tmp_path: Path, mo
     with pytest.raises(KeyboardInterrupt):
         mm.export(finished, "raising", tmp_path / "out")
     assert left(tmp_path) == []
+
+
+@pytest.mark.usefixtures("strange")
+def test_a_folder_that_another_command_wrote_meanwhile_is_not_replaced(finished: Path, tmp_path: Path) -> None:
+    with pytest.raises(mm.ReleaseError, match="another command wrote into it meanwhile"):
+        mm.export(finished, "racing", tmp_path / "out")
+    assert left(tmp_path) == ["out"]
+    assert (tmp_path / "out/theirs.txt").read_text() == "theirs"
+
+
+def test_what_a_killed_export_left_is_removed_by_the_next(finished: Path, tmp_path: Path) -> None:
+    script = """
+import os, signal, sys, mmlongbench as mm
+from mmlongbench.exports.openai_lines import OpenAILines
+OpenAILines.write = lambda self, export: os.kill(os.getpid(), signal.SIGKILL)
+mm.export(sys.argv[1], "openai", sys.argv[2])
+"""
+    words = [sys.executable, "-c", script, str(finished), str(tmp_path / "out")]
+    assert subprocess.run(words, check=False).returncode == -signal.SIGKILL
+    (killed,) = left(tmp_path)
+    assert killed.startswith(".tmp-")
+    running = tmp_path / f".tmp-{socket.gethostname()}-{os.getppid()}-out"
+    running.mkdir()
+    mm.export(finished, "openai", tmp_path / "out", limit=1)
+    assert left(tmp_path) == [running.name, "out"]
 
 
 def test_a_folder_that_is_not_empty_stays_as_it_is(finished: Path, tmp_path: Path) -> None:
