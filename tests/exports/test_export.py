@@ -16,6 +16,8 @@ from tiny import command
 import mmlongbench as mm
 from mmlongbench.exports.registry import installed_targets
 
+pytestmark = pytest.mark.slow
+
 PLUGIN = '''
 from mmlongbench.exports.target import Exported, Target
 

@@ -1,4 +1,4 @@
-"""Reads an export back with the target's own loader: `python tests/loaders/run.py NAME [RELEASE]`.
+"""Reads an export back with the target's own loader: `python tests/loaders/run.py NAME … --release RELEASE`.
 
 Each loader gets an environment of its own, `.venv-loaders/NAME`, with `tests/loaders/requirements-NAME.txt`. RELEASE is
 exported, and `tests/loaders/check_NAME.py RELEASE OUT` runs in that environment; it prints figures, and fails if
