@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 NAMES = "images_file_names"
 """The column of paths that the loader of image folders replaces by the images."""
+UNOPENED = ("[", "::")
+"""What the path of a folder must not contain, because `datasets` reads it as a pattern or as a chain of URLs."""
 ROWS = 100
 """The rows of a row group; so many examples are in memory at a time."""
 PAGE = """
@@ -66,6 +68,8 @@ class HuggingFace(Target):
         refuse_model(export, "a dataset holds no requests")
         if export.images:
             raise ReleaseError(f"--images {export.images}: the images of this target are links; leave it out")
+        if found := next((mark for mark in UNOPENED if mark in str(export.out)), ""):
+            raise ReleaseError(f"--out: datasets opens no folder with {found!r} in its path; give another one")
         describe, written, images, total = Describing(export), list[_Table](), dict[str, None](), 0
         schema = _schema(has_images=any(example.prompt.images for example in export.examples()))
         for cell in export.cells:

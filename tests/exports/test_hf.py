@@ -95,6 +95,13 @@ def test_odd_names_of_images_are_found(odd: Path, tmp_path: Path) -> None:
     assert data["K1"][0]["images"][0].size == (400, 400)
 
 
+@pytest.mark.parametrize("name", ["a [x]", "a::b"])
+def test_a_path_that_datasets_does_not_open_is_refused(name: str, odd: Path, tmp_path: Path) -> None:
+    with pytest.raises(mm.ReleaseError, match="datasets opens no folder with"):
+        mm.export(odd, "hf", tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_folder_that_was_copied_with_its_images_opens_elsewhere(odd: Path, tmp_path: Path) -> None:
     import shutil
 
