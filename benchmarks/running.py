@@ -84,8 +84,15 @@ def a_run(release: Path, selection: Selection, url: str, at_once: int) -> float:
     with tempfile.TemporaryDirectory() as folder:
         settings = mm.EndpointSettings(url, concurrency=at_once, timeout=600)
         start = time.perf_counter()
-        chosen = {"datasets": selection.datasets, "lengths": selection.lengths, "limit": selection.limit}
-        found = mm.run(release, settings, options, **chosen, out=Path(folder) / "m.jsonl")
+        found = mm.run(
+            release,
+            settings,
+            options,
+            datasets=selection.datasets,
+            lengths=selection.lengths,
+            limit=selection.limit,
+            out=Path(folder) / "m.jsonl",
+        )
         return (time.perf_counter() - start) / found.answers
 
 

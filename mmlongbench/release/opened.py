@@ -8,7 +8,6 @@ from pathlib import Path
 
 from mmlongbench.documents.image_urls import ImageUrls
 from mmlongbench.errors import DraftError, ReleaseError, nearest
-from mmlongbench.io.atomic import sha256_of
 from mmlongbench.lengths import format_length
 from mmlongbench.manifest.calling import calling
 from mmlongbench.manifest.model import length_of
@@ -17,7 +16,7 @@ from mmlongbench.messages import Messages, messages
 from mmlongbench.prompt import Prompt
 from mmlongbench.release.digests import example_digest
 from mmlongbench.release.inventory import leads_out
-from mmlongbench.release.layout import DATA, IMAGES, LOCK
+from mmlongbench.release.layout import DATA, IMAGES
 from mmlongbench.release.loading import locked_spec, recognised
 from mmlongbench.release.lock import Lock, lock_id, read_lock
 from mmlongbench.release.measuring import placement_of
@@ -124,19 +123,6 @@ class Release:
     def datasets(self) -> tuple[str, ...]:
         """The names of its datasets, in the order of the manifest."""
         return tuple(self._files)
-
-    @property
-    def lock_id(self) -> str:
-        """The first 16 hexadecimal digits of the SHA-256 of its lock, by which predictions name the release.
-
-        Raises:
-            ReleaseError: the lock can no longer be read.
-
-        """
-        try:
-            return sha256_of(self.path / LOCK)[:16]
-        except OSError as error:
-            raise ReleaseError(f"{self.path / LOCK}: cannot be read: {error.strerror or error}") from error
 
     def lengths(self, dataset: str) -> tuple[int, ...]:
         """Return the lengths of a dataset, in tokens, the shortest first.

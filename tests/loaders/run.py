@@ -27,13 +27,15 @@ class Loader:
     """The target whose files it reads."""
     options: tuple[str, ...] = ()
     """More options of `mmlongbench export`."""
+    is_frozen: bool = False
+    """Whether its requirements name every package, so that none is looked for."""
     sources: str = ""
     """A package of which only the Python files are used, because its dependencies need a GPU."""
 
 
 LOADERS = {
-    "inspect": Loader("inspect"),
-    "lmms_eval": Loader("lmms-eval"),
+    "inspect": Loader("inspect", is_frozen=True),
+    "lmms_eval": Loader("lmms-eval", is_frozen=True),
     "vllm": Loader("vllm-batch", sources="vllm==0.33.0"),
     "vlmevalkit": Loader("vlmevalkit"),
 }
@@ -66,8 +68,9 @@ def environment(name: str, loader: Loader) -> Path:
     wanted = requirements.read_text("utf-8") + loader.sources
     if not mark.exists() or mark.read_text("utf-8") != wanted:
         run(sys.executable, "-m", "venv", folder)
-        run(python, "-m", "pip", "install", "--quiet", "--requirement", requirements)
-        run(python, "-m", "pip", "install", "--quiet", "--editable", ROOT)
+        alone = ["--no-deps"] if loader.is_frozen else []
+        run(python, "-m", "pip", "install", "--quiet", *alone, "--requirement", requirements)
+        run(python, "-m", "pip", "install", "--quiet", *alone, "--editable", ROOT)
         if loader.sources:
             unpack(python, loader.sources, folder)
         mark.write_text(wanted, "utf-8")
