@@ -70,7 +70,7 @@ def environment(name: str, loader: Loader) -> Path:
         run(sys.executable, "-m", "venv", folder)
         alone = ["--no-deps"] if loader.is_frozen else []
         run(python, "-m", "pip", "install", "--quiet", *alone, "--requirement", requirements)
-        run(python, "-m", "pip", "install", "--quiet", *alone, "--editable", ROOT)
+        run(python, "-m", "pip", "install", "--quiet", *alone, "--editable", ROOT if alone else f"{ROOT}[scoring]")
         if loader.sources:
             unpack(python, loader.sources, folder)
         mark.write_text(wanted, "utf-8")
