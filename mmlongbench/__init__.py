@@ -399,7 +399,8 @@ def run(
 
     from mmlongbench.errors import ReleaseError
     from mmlongbench.io.progress import Progress
-    from mmlongbench.models.opening import calls_file, opened_run, predictions_file
+    from mmlongbench.models.opening import calls_file, opened_run
+    from mmlongbench.models.prediction_lines import predictions_file
     from mmlongbench.models.run import prepare
     from mmlongbench.models.run import run as run_examples
 

@@ -177,7 +177,8 @@ def run(release: Path, **given: Unpack[_Given]) -> None:
     Run the same command again to continue a run that was stopped: no call whose answer arrived is repeated.
     """
     from mmlongbench.io.progress import Progress
-    from mmlongbench.models.opening import calls_file, opened_run, predictions_file
+    from mmlongbench.models.opening import calls_file, opened_run
+    from mmlongbench.models.prediction_lines import predictions_file
     from mmlongbench.models.run import prepare
     from mmlongbench.models.run import run as run_examples
     from mmlongbench.release.selecting import Selection

@@ -6,11 +6,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from mmlongbench.errors import Fault, ReleaseError
-from mmlongbench.exports.results import Answer, Failure, read_result
+from mmlongbench.exports.results import Failure, read_result
 from mmlongbench.exports.writing import named
 from mmlongbench.io.atomic import write_whole
 from mmlongbench.io.json_lines import json_lines
-from mmlongbench.models.prediction_lines import PredictionLine
+from mmlongbench.models.prediction_lines import PredictionLine, predictions_file
+from mmlongbench.models.replies import Reply
 from mmlongbench.release.custom_ids import custom_id
 from mmlongbench.release.opened import Example, Release
 
@@ -97,7 +98,7 @@ def collect(release: Release, results: Sequence[Path], model: str, out: Path | N
     if not lines:
         why = "; ".join(f"{each.count:,} {each.words}: {each.first[0]}" for each in problems.found())
         raise ReleaseError(f"{', '.join(map(str, results))}: no answer for {release.path.name}: {why or 'no line'}")
-    target = out or Path("predictions") / f"{model.replace('/', '_')}.jsonl"
+    target = out or predictions_file(model)
     _write(target, lines)
     return Collected(target, len(lines), examples, problems.found())
 
@@ -106,7 +107,7 @@ def collect(release: Release, results: Sequence[Path], model: str, out: Path | N
 class _Read:
     """The results of all files, by the names of the requests; each with the place of its line."""
 
-    answers: dict[str, tuple[Answer, str]]
+    answers: dict[str, tuple[Reply, str]]
     failures: dict[str, tuple[Failure, str]]
 
 
@@ -152,17 +153,19 @@ def _examples(release: Release) -> Iterator[Example]:
             yield from release.examples(dataset, length)
 
 
-def _line(example: Example, answer: Answer, model: str, lock: str) -> PredictionLine:
-    given = {"reasoning": answer.reasoning, "finish_reason": answer.finish_reason, "usage": answer.usage}
-    fields = {
-        **example.key,
-        "prediction": answer.text,
-        "digest": example.digest,
-        "lock": lock,
-        "model": model,
-        **{name: value for name, value in given.items() if value is not None},
-    }
-    return PredictionLine.model_validate(fields)
+def _line(example: Example, answer: Reply, model: str, lock: str) -> PredictionLine:
+    return PredictionLine.model_validate(
+        {
+            **example.key,
+            "prediction": answer.words,
+            "digest": example.digest,
+            "lock": lock,
+            "model": model,
+            "reasoning": answer.reasoning,
+            "finish_reason": answer.finish_reason,
+            "usage": answer.usage,
+        }
+    )
 
 
 def _write(path: Path, lines: Sequence[bytes]) -> None:

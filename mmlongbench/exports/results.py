@@ -3,22 +3,14 @@
 The fields that are needed are checked; all others are ignored.
 """
 
+import json
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from mmlongbench.errors import Fault
-
-
-class Answer(NamedTuple):
-    """What a model answered to a request."""
-
-    text: str
-    reasoning: str | None
-    """The reasoning that the server returned apart."""
-    finish_reason: str | None
-    usage: Mapping[str, JsonValue] | None
+from mmlongbench.models.replies import Reply, RequestError, read_reply
 
 
 class Failure(NamedTuple):
@@ -31,28 +23,11 @@ class Result(NamedTuple):
     """The result of a request."""
 
     custom_id: str
-    outcome: Answer | Failure
+    outcome: Reply | Failure
 
 
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class _Message(_Part):
-    content: str | None = None
-    reasoning: str | None = None
-    reasoning_content: str | None = None
-    refusal: str | None = None
-
-
-class _Choice(_Part):
-    message: _Message
-    finish_reason: str | None = None
-
-
-class _Completion(_Part):
-    choices: list[_Choice]
-    usage: dict[str, JsonValue] | None = None
 
 
 class _Error(_Part):
@@ -81,26 +56,13 @@ def read_result(fields: Mapping[str, object]) -> Result | Fault:
     return Result(line.custom_id, _outcome(line))
 
 
-def _outcome(line: _Line) -> Answer | Failure:
+def _outcome(line: _Line) -> Reply | Failure:
     response = line.response
     status = response.status_code if response else None
     if line.error is not None or response is None or (status is not None and status != 200):
         return Failure(_words(line))
-    try:
-        completion = _Completion.model_validate(response.body)
-    except ValidationError:
-        return Failure("the response is no chat completion")
-    if not completion.choices:
-        return Failure("the response has no choice")
-    choice = completion.choices[0]
-    message = choice.message
-    if message.content is None and message.refusal is not None:
-        text = message.refusal
-    elif message.content is None and choice.finish_reason is None:
-        return Failure("the response has no content")
-    else:
-        text = message.content or ""
-    return Answer(text, message.reasoning or message.reasoning_content, choice.finish_reason, completion.usage)
+    reply = read_reply(json.dumps(response.body).encode())
+    return Failure(reply.why) if isinstance(reply, RequestError) else reply
 
 
 def _words(line: _Line) -> str:

@@ -55,6 +55,11 @@ class ModelCall(ABC, Generic[V]):
         """Return whether a reply that the endpoint cut off is read like any other."""
         return False
 
+    @property
+    def reads_refusals(self) -> bool:
+        """Return whether a refusal of the model is read like any other reply."""
+        return False
+
     @abstractmethod
     def messages(self, note: str = "") -> list[dict[str, object]]:
         """Return the conversation in the form of the protocol; a note says what was wrong with the last reply."""

@@ -71,6 +71,11 @@ class ChatCall(ModelCall[ChatAnswer]):
         """Return True: an answer that was cut off is kept, with the reason."""
         return True
 
+    @property
+    def reads_refusals(self) -> bool:
+        """Return True: a refusal is what the model answered."""
+        return True
+
     def messages(self, note: str = "") -> list[dict[str, object]]:
         """Return the prompt as messages."""
         return [dict(message) for message in messages(self.prompt, self.url, self.sampling.system)]

@@ -159,6 +159,9 @@ class ModelClient:
         if isinstance(outcome, RequestError):
             return outcome
         self._count(input_tokens=outcome.input_tokens, output_tokens=outcome.output_tokens)
+        if outcome.is_refusal and not call.reads_refusals:
+            said = " ".join(outcome.words.split())[:120]
+            return RequestError(f"the {self._caller.role} refuses: {said}", name="refusal")
         if outcome.fault and not call.reads_cut_off:
             return Unusable(outcome.fault)
         found = call.read_reply(outcome)

@@ -132,7 +132,7 @@ class Endpoint:
             if is_away:
                 return RequestError(why, "unreachable", name="connection")
             return RequestError(f"the connection broke: {why}", name="connection")
-        return read_reply(body, self._caller.role) if isinstance(body, bytes) else body
+        return read_reply(body) if isinstance(body, bytes) else body
 
     def _late_trouble(self) -> RequestError:
         return RequestError(f"no answer in {self._timeout:g} s", name="timeout")

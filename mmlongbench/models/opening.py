@@ -13,8 +13,6 @@ from mmlongbench.models.settings import Caller, EndpointSettings
 from mmlongbench.release.opened import open_release
 from mmlongbench.release.selecting import Selection, select
 
-FOLDER = "predictions"
-"""The folder of predictions files, in the current folder."""
 _CALLER = Caller("model", "--")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
@@ -47,16 +45,6 @@ def opened_run(
     asking = Asking(opened, select(opened, selection), options)
     with closing(ModelClient(settings, Backoff(), _CALLER)) as client:
         yield asking, client
-
-
-def predictions_file(model: str, context: str) -> Path:
-    """Return the path of a model's predictions.
-
-    >>> predictions_file("Qwen/Qwen2.5-VL-7B", "none").as_posix()
-    'predictions/Qwen_Qwen2.5-VL-7B.none.jsonl'
-    """
-    name = model.replace("/", "_").lstrip(".")
-    return Path(FOLDER) / f"{name}{f'.{context}' if context else ''}.jsonl"
 
 
 def calls_file(out: Path, model: str) -> Path:

@@ -3,11 +3,14 @@
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.io.atomic import atomic_write
 from mmlongbench.task.formats import JSON_LINES
+
+_FOLDER = "predictions"
+"""The folder of predictions files, in the current folder."""
 
 
 class PredictionLine(BaseModel):
@@ -36,7 +39,7 @@ class PredictionLine(BaseModel):
     reasoning: str = ""
     """The reasoning that the endpoint returned apart from the answer; it is not scored."""
     finish_reason: str = ""
-    usage: Mapping[str, JsonValue] = {}
+    usage: Mapping[str, int] = {}
     """The token counts of the endpoint."""
     expected_tokens: int | None = None
     """The prompt tokens that were expected before the call; None if there was nothing to expect them from."""
@@ -59,6 +62,16 @@ class PredictionLine(BaseModel):
     def place(self) -> tuple[object, ...]:
         """Return what distinguishes the line from the other lines of a file."""
         return self.file, self.id, self.depth, self.permutation, self.sample
+
+
+def predictions_file(model: str, context: str = "") -> Path:
+    """Return the path of a model's predictions.
+
+    >>> predictions_file("Qwen/Qwen2.5-VL-7B", "none").as_posix()
+    'predictions/Qwen_Qwen2.5-VL-7B.none.jsonl'
+    """
+    name = model.replace("/", "_").lstrip(".")
+    return Path(_FOLDER) / f"{name}{f'.{context}' if context else ''}.jsonl"
 
 
 def write_predictions(path: Path, lines: Iterable[PredictionLine]) -> int:

@@ -30,6 +30,8 @@ class Reply:
     """The token counts of the endpoint, by name; empty if it gives none."""
     seconds: float = 0.0
     """How long the request took."""
+    is_refusal: bool = False
+    """Whether the endpoint marks the words as a refusal of the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +72,8 @@ class _Completion(BaseModel):
     usage: object = None
 
 
-def read_reply(body: bytes, role: str) -> Outcome:
-    """Return the content of a response with status 200. `role` is the word for the model in error messages."""
+def read_reply(body: bytes) -> Outcome:
+    """Return the content of a response with status 200."""
     try:
         read = _Completion.model_validate_json(body)
     except ValidationError as error:
@@ -82,19 +84,18 @@ def read_reply(body: bytes, role: str) -> Outcome:
             name="not-a-completion",
         )
     message = read.choices[0].message
-    if message.refusal:
-        return RequestError(f"the {role} refuses: {' '.join(message.refusal.split())[:120]}", name="refusal")
     reason = read.choices[0].finish_reason or ""
     cut_off = _CUT_OFF.get(reason)
     apart = next((text for text in (message.reasoning_content, message.reasoning) if isinstance(text, str)), "")
     usage = dict(_counts(read.usage))
     return Reply(
-        _encodable(message.content or ""),
+        _encodable(message.content or message.refusal or ""),
         usage.get("prompt_tokens", 0),
         usage.get("completion_tokens", 0),
         fault=f"an answer that was {cut_off}" if cut_off else "",
         reasoning=_encodable(apart),
         finish_reason=reason[:40],
+        is_refusal=bool(message.refusal) and not message.content,
         usage=usage,
     )
 

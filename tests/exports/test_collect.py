@@ -81,7 +81,7 @@ def test_a_line_says_what_was_answered_by_whom_and_to_what(finished: Path, tmp_p
         "model": "org/m",
         "reasoning": "It is ash.",
         "finish_reason": "stop",
-        "usage": {"prompt_tokens": 7, "completion_tokens": 2, "total_tokens": 9, "prompt_tokens_details": None},
+        "usage": {"prompt_tokens": 7, "completion_tokens": 2},
     }
     assert mm.open_release(finished).lock_id == lock
     assert PredictionLine.model_validate_json((tmp_path / "p.jsonl").read_text()).prediction == "Answer: hard"

@@ -7,42 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from counting_server import RULE, counting, is_probe, parts_of, sizes_in, text_in, tokens_of
-from model_server import QUICK, Request, Said, Script, serving
+from counting_server import counting, is_probe, parts_of, sizes_in, text_in, tokens_of
+from model_server import QUICK, Request, Said, serving
+from runs import NUMBER, OPTIONS, TINY, asked, lines
 
 import mmlongbench as mm
 from mmlongbench.io.progress import Progress
 from mmlongbench.models.asking import Asking, RunOptions
 from mmlongbench.models.client import ModelClient
 from mmlongbench.models.opening import opened_run
-from mmlongbench.models.run import Prepared, RunResult, prepare, run
+from mmlongbench.models.run import prepare, run
 from mmlongbench.models.settings import EndpointError, EndpointSettings
 from mmlongbench.release.opened import open_release
 from mmlongbench.release.selecting import Selection, select
-
-OPTIONS = RunOptions("m", count_as=RULE.name)
-TINY = Selection(lengths=("2K",))
-NUMBER = 6
-"""The examples of the tiny release at 2K."""
-
-
-def asked(
-    release: Path, out: Path, script: Script, options: RunOptions = OPTIONS, selection: Selection = TINY, **changes: Any
-) -> tuple[RunResult, list[Request], Prepared]:
-    """Run once; return the result, the requests without probes, and what was known before."""
-    with serving(script) as server:
-        server.window = changes.pop("window", None)
-        settings = replace(EndpointSettings(server.url, out.with_suffix(".sqlite"), timeout=30.0), **changes)
-        opened = open_release(release)
-        with closing(ModelClient(settings, QUICK)) as client:
-            asking = Asking(opened, select(opened, selection), options)
-            prepared = prepare(asking, client)
-            result = run(asking, client, prepared, out, Progress(False))
-        return result, [each for each in server.requests if not is_probe(each)], prepared
-
-
-def lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
 def test_a_run_sends_every_prompt_in_order_and_writes_what_score_reads(finished: Path, tmp_path: Path) -> None:
