@@ -408,7 +408,7 @@ def run(
     file = _path(out, "out", ReleaseError) or predictions_file(options.model, options.context)
     settings = replace(endpoint, cache=endpoint.cache or calls_file(file, options.model))
     with opened_run(folder, chosen, options, settings, remote_files=remote_files) as (asking, client):
-        return run_examples(asking, client, prepare(asking, client), file, Progress(progress))
+        return run_examples(asking, client, prepare(asking, client, file), file, Progress(progress))
 
 
 def export(
@@ -496,6 +496,7 @@ def score(
     model: str | None = None,
     out: str | Path | None = None,
     partial: bool = False,
+    only_answered: bool = False,
     keep_reasoning: bool = False,
     allow_stale: bool = False,
     images: str | Path | None = None,
@@ -515,6 +516,8 @@ def score(
         model: the name of the model; by default the name of the file or folder in `predictions`.
         out: a folder; a file with one line for each example and metric is written into it. None: no file is written.
         partial: whether to leave out files without any prediction; otherwise their examples score 0.
+        only_answered: whether to leave out every example without a prediction, as after a run over a part of the
+            release.
         keep_reasoning: whether to score predictions with their reasoning, as the public code does.
         allow_stale: whether to score predictions that were made for other examples than those of the release.
         images: the folder of the images, if it is not `mmlb_image/` of the release.
@@ -546,6 +549,7 @@ def score(
         model=model,
         out=_path(out, "out", ScoringError),
         is_partial=partial,
+        only_answered=only_answered,
         keeps_reasoning=keep_reasoning,
         allows_stale=allow_stale,
         images=_path(images, "images", ScoringError),

@@ -1,6 +1,7 @@
 """The subcommand `run`: gives a model the examples of a release, and writes its predictions with token receipts."""
 
 import json
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -13,6 +14,7 @@ from mmlongbench.cli.console import say
 
 if TYPE_CHECKING:
     from mmlongbench.models.asking import RunOptions
+    from mmlongbench.models.receipts import Receipts
     from mmlongbench.models.run import Prepared, RunResult
     from mmlongbench.models.settings import EndpointSettings
 
@@ -94,6 +96,12 @@ _CALLS = (
         help="The file that keeps every answer.  [default: MODEL.calls.sqlite beside the predictions]",
     ),
     click.option(
+        "--fresh",
+        "is_fresh",
+        is_flag=True,
+        help="Ask again also where the answer is known, as after a change of the server.",
+    ),
+    click.option(
         "--concurrency",
         type=click.IntRange(min=1),
         default=8,
@@ -156,6 +164,7 @@ class _Given(TypedDict):
     skip_oversized: bool
     out: Path | None
     cache: Path | None
+    is_fresh: bool
     concurrency: int
     timeout: float
     attempts: int
@@ -189,14 +198,15 @@ def run(release: Path, **given: Unpack[_Given]) -> None:
     selection = Selection(given["datasets"], given["lengths"], given["limit"], given["subset"])
     with opened_run(release, selection, _options(given), settings, remote_files=given["remote_files"]) as opened:
         asking, client = opened
-        prepared = prepare(asking, client)
+        prepared = prepare(asking, client, out)
         if not is_quiet:
             _show_prepared(prepared, given)
         found = run_examples(asking, client, prepared, out, Progress(False if is_quiet else None))
     if given["as_json"]:
         click.echo(json.dumps({**asdict(found), "out": str(found.out)}))
     elif not given["quiet"]:
-        _show_result(found)
+        _show_result(found, prepared.probed.notes)
+        _show_way_on(release, found, is_part=selection != Selection())
     if found.failures or any(each.off for each in found.receipts):
         sys.exit(1)
 
@@ -218,6 +228,7 @@ def _options(given: _Given) -> "RunOptions":
         window=given["window"],
         max_images=given["max_images"],
         skip_oversized=given["skip_oversized"],
+        is_fresh=given["is_fresh"],
     )
 
 
@@ -232,15 +243,18 @@ def _settings(given: _Given, cache: Path) -> "EndpointSettings":
 def _show_prepared(prepared: "Prepared", given: _Given) -> None:
     expected = [prepared.expected(plan) for plan in prepared.planned]
     known = [tokens for tokens in expected if tokens is not None]
-    said = f"{len(prepared.planned):,} examples"
+    said = _number(len(prepared.planned), "example")
     if known:
         said += f", {sum(known) * given['samples']:,} prompt tokens expected, at most {max(known):,} in a prompt"
     say(said)
     if found := list(prepared.probed.calibrations.values()):
         ratios, wrappers = [each.ratio for each in found], [each.wrapper for each in found]
-        texts = "as its tokenizer here counts" if all(each.is_exact for each in found) else f"× {_range(ratios, '.3f')}"
+        texts = f"a text {_range(ratios, '.3f')} times the release's tokens"
+        if all(each.is_exact for each in found):
+            texts = "texts are counted by the model's tokenizer"
         constant = _range([each.constant for each in found], ".0f")
-        say(f"  probes: chat template {constant} tokens, texts {texts}, an image + {_range(wrappers, '.1f')}")
+        image = f"an image {_range(wrappers, '.1f')} more than the rule says"
+        say(f"  probes: the chat template has {constant} tokens, {texts}, {image}")
     for note in prepared.probed.notes:
         say(f"note: {note}")
     if prepared.oversized:
@@ -259,12 +273,10 @@ def _range(values: Sequence[float], form: str) -> str:
     return least if least == most else f"{least} to {most}"
 
 
-def _show_result(found: "RunResult") -> None:
-    from mmlongbench.models.receipts import FAULTS
-
+def _show_result(found: "RunResult", probed: Sequence[str]) -> None:
     usage = found.usage
     ended = ", ".join(f"{reason} {count:,}" for reason, count in sorted(found.finish_reasons.items()))
-    say(f"{found.out}: {found.answers:,} answers{f' (finish reason: {ended})' if ended else ''}")
+    say(f"{found.out}: {_number(found.answers, 'answer')}{f' (finish reason: {ended})' if ended else ''}")
     cost = f", cost {usage['cost']:,.2f}" if "cost" in usage else ""
     say(
         f"  calls: {usage['calls']:,.0f} made, {usage['from_cache']:,.0f} answered before; "
@@ -276,20 +288,48 @@ def _show_result(found: "RunResult") -> None:
         say(f"  skipped, {reason}: {count:,}")
     if found.shrunk:
         say(f"  {found.shrunk:,} images were sent smaller than they are (--max-pixels)")
+    for note in found.notes:
+        if note not in probed:
+            say(f"  note: {note}")
+    if cut := found.finish_reasons.get("length"):
+        say(f"  {_number(cut, 'answer')} reached the maximum number of tokens; --max-tokens allows more")
     for each in found.receipts:
-        shift = f"{-each.shift:+g} " if each.shift else ""
-        tolerance = f"{shift}± {each.tolerance:,} tokens"
-        seen = f"the smallest loss that can be seen: {each.smallest_loss:,} tokens"
-        say(
-            f"  {each.file}: {each.calls - len(each.off):,} of {each.calls:,} prompts as expected ({tolerance}; {seen})"
-        )
-        if each.hides_images:
-            say(f"    a lost image cannot be seen here: the cheapest one has {each.cheapest_image:,} tokens")
-        for off in each.off[:_NAMED]:
-            difference = f"{abs(off.missing):,} tokens {'fewer' if off.missing > 0 else 'more'} than expected"
-            say(f"    {off.name}: {FAULTS[off.fault]}: {difference}")
-        if len(each.off) > _NAMED:
-            say(f"    and {len(each.off) - _NAMED:,} more; lines of the predictions name them (`receipt`)")
+        _show_receipts(each)
     for failure in found.failures:
-        say(f"  {failure.count:,} calls failed, {failure.kind}: {failure.advice}; the first: {failure.first}")
-    say(f"score them with `mmlongbench score RELEASE {found.out}`")
+        said = _number(failure.count, "call")
+        say(f"  {said} failed, {failure.kind}: {failure.advice}; the first: {failure.first}")
+
+
+def _show_receipts(found: "Receipts") -> None:
+    from mmlongbench.models.receipts import FAULTS
+
+    shift = f" beyond a common difference of {-found.shift:+g}" if found.shift else ""
+    seen = f"the smallest loss that can be seen: {found.smallest_loss:,}"
+    good = f"{found.calls - len(found.off):,} of {_number(found.calls, 'prompt')} as expected"
+    say(f"  {found.file}: {good} (± {found.tolerance:,} tokens{shift}; {seen})")
+    if found.hides_images:
+        say(f"    a lost image cannot be seen here: the cheapest one has {found.cheapest_image:,} tokens")
+    for off in found.off[:_NAMED]:
+        difference = f"{_number(abs(off.missing), 'token')} {'fewer' if off.missing > 0 else 'more'} than expected"
+        say(f"    {off.name}: {FAULTS[off.fault]}: {difference}")
+    if len(found.off) > _NAMED:
+        say(f"    and {len(found.off) - _NAMED:,} more; lines of the predictions name them (`receipt`)")
+    if found.off and found.tolerance:
+        say("    texts are estimated here; with --text-tokenizer every token is checked")
+
+
+def _show_way_on(release: Path, found: "RunResult", *, is_part: bool) -> None:
+    """Say how the predictions are scored, if there are any."""
+    if not found.answers:
+        return
+    words = ["mmlongbench", "score", str(release), str(found.out), *(["--only-answered"] if is_part else [])]
+    say(f"score them with `{shlex.join(words)}`")
+
+
+def _number(count: int, what: str) -> str:
+    """Return a number of things in words.
+
+    >>> _number(1, "call"), _number(2000, "call")
+    ('1 call', '2,000 calls')
+    """
+    return f"{count:,} {what}{'' if count == 1 else 's'}"

@@ -153,6 +153,12 @@ class _Further(TypedDict):
 )
 @click.option("--model", help="The name of the model; by default the name of PREDICTIONS.")
 @click.option(
+    "--only-answered",
+    is_flag=True,
+    help="Leave out every example without a prediction, as after a run over a part of the release; otherwise it "
+    "scores 0.",
+)
+@click.option(
     "--partial", is_flag=True, help="Leave out files without any prediction; otherwise their examples score 0."
 )
 @click.option(
@@ -189,6 +195,7 @@ def score(
     metrics: str,
     out: Path,
     model: str | None,
+    only_answered: bool,
     partial: bool,
     allow_stale: bool,
     profile: "Profile | None",
@@ -224,7 +231,9 @@ def score(
     asked_profile, keeps_reasoning = _protocol(profile, reasoning, is_compatible=compat)
     settings = _settings(further, images or images_of(release), data_of(release), asked_profile)
     is_dry = further["dry_run"]
-    asked = Run(model or model_of(predictions[0]), names, settings, partial, keeps_reasoning, is_dry, allow_stale)
+    asked = Run(
+        model or model_of(predictions[0]), names, settings, partial, keeps_reasoning, is_dry, allow_stale, only_answered
+    )
     file = None if is_dry else scores_file(out, asked)
     progress = Progress(False if quiet or as_json else None)
     outcome, problems = score_model(asked, release, predictions, file, progress, images=images, tokenizer=tokenizer)

@@ -5,10 +5,11 @@ import math
 import os
 import re
 from pathlib import Path, PurePosixPath
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from mmlongbench.documents.pixels import header, opened, released_bytes, shrunk, unreadable
 from mmlongbench.errors import ReleaseError
+from mmlongbench.io.printable import without_password
 from mmlongbench.io.safe_read import read_regular
 from mmlongbench.messages import Size, data_uri
 
@@ -48,7 +49,12 @@ class ImageUrls:
 
         """
         if form not in FORMS and not _PREFIX.fullmatch(form):
-            raise ReleaseError(f"images {form!r}: expected {', '.join(FORMS)}, or a URL such as http://127.0.0.1:8080")
+            said = without_password(form)
+            raise ReleaseError(f"images {said!r}: expected {', '.join(FORMS)}, or a URL such as http://127.0.0.1:8080")
+        if form not in FORMS and "@" in urlsplit(form).netloc:
+            raise ReleaseError(
+                f"images {without_password(form)!r}: has a user or a password, which every message would contain"
+            )
         if max_pixels is not None and form != "data-uri":
             raise ReleaseError(f"max_pixels: images as {form} are files, which are not changed; use data-uri")
         if max_pixels is not None and (type(max_pixels) is not int or max_pixels < 1):

@@ -8,35 +8,11 @@ from pathlib import PurePosixPath
 from textwrap import fill
 from typing import ClassVar
 
+from mmlongbench.exports.harness import write_template
 from mmlongbench.exports.target import Export, Exported, Target
-from mmlongbench.exports.writing import Describing, embedded_bytes, json_line, refuse_model, write_lines, write_text
+from mmlongbench.exports.writing import Describing, embedded_bytes, json_line, refuse_model, write_lines
 from mmlongbench.release.opened import Example
 
-README = """# Chat messages of a release, one example a line
-
-Each line of `<folder>/<name>.jsonl` has two fields:
-
-- `messages` is what a model is sent: the messages of a chat completion, with texts and images in reading order.
-- `metadata` describes the example. No server is sent it. `file`, `id` and `depth` or `permutation` name the example in
-  a line of predictions; `metric` is the metric that scores `answer`.
-
-{images}
-
-```python
-import json
-from openai import OpenAI
-
-client = OpenAI(base_url="http://127.0.0.1:8000/v1", api_key="none")
-with open("predictions.jsonl", "w") as out:
-    for line in open("{first}"):
-        example = json.loads(line)
-        reply = client.chat.completions.create(model="MODEL", messages=example["messages"])
-        key = {{k: v for k, v in example["metadata"].items() if k in ("file", "id", "depth", "permutation", "digest")}}
-        print(json.dumps({{**key, "prediction": reply.choices[0].message.content}}), file=out)
-```
-
-Then run `mmlongbench score RELEASE predictions.jsonl`.
-"""
 IMAGES = {
     "file-url": "Images are `file://` URLs of the release, so the release must stay where it is. A server must be "
     "allowed to read it, as vLLM is by `--allowed-local-media-path`.",
@@ -67,8 +43,8 @@ class OpenAILines(Target):
             if head := next(examples, None):
                 name = str(PurePosixPath(head.file).with_suffix(".jsonl"))
                 written[name] = write_lines(export.out / name, map(line, chain([head], examples)))
-        text = README.format(images=fill(images_said(form), 120), first=next(iter(written), ""))
-        write_text(export.out / "README.md", text)
+        said, first = fill(images_said(form), 120), next(iter(written), "")
+        write_template(export.out / "README.md", "openai.md", images=said, first=first)
         return Exported(written.total(), bytes_copied=copied.total())
 
 

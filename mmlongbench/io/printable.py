@@ -39,6 +39,16 @@ def without_secrets(text: str) -> str:
     return _WORD.sub(lambda word: _without_query(_without_user(word[0])), text) if ":/" in text else text
 
 
+def without_password(address: str) -> str:
+    """Return an address without everything before its last `@`, which may be a password; it need not be a valid URL.
+
+    >>> without_password("user:secret@host/v1"), without_password("host/v1")
+    ('…@host/v1', 'host/v1')
+    """
+    user, at, rest = address.rpartition("@")
+    return f"…@{without_secrets(rest)}" if at and user else without_secrets(address)
+
+
 def _without_user(word: str) -> str:
     """Return a word without the user and password of each URL.
 

@@ -1,7 +1,10 @@
 """What a run asks: the chosen examples with their prompts in the chosen context, and what each should cost."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+
+from pydantic import JsonValue
 
 from mmlongbench.documents.image_urls import fitting_size
 from mmlongbench.draws import digest
@@ -21,6 +24,7 @@ from mmlongbench.release.loading import locked_dataset
 from mmlongbench.release.opened import Example, Release
 from mmlongbench.release.selecting import Cell
 
+_LONGEST_NAME = 200
 _PROBED = 12
 """The maximum number of prompts of each dataset whose texts and images the probes use."""
 
@@ -55,6 +59,43 @@ class RunOptions:
     """The images that the model takes; None: as the rule says, if it does."""
     skip_oversized: bool = False
     """Whether to leave out the examples that the model cannot take."""
+    is_fresh: bool = False
+    """Whether to ask again about examples whose answer is on file, as after a change of the server."""
+
+    def check(self) -> None:
+        """Refuse values that make no sense.
+
+        Raises:
+            ReleaseError: the error names the option, its value, and what was expected.
+
+        """
+        name = self.model
+        if not isinstance(name, str) or not name.strip() or not name.isprintable() or len(name) > _LONGEST_NAME:
+            raise ReleaseError(f"model {name!r:.80}: expected a name of at most {_LONGEST_NAME} printable characters")
+        for option in ("context", "images", "system", "count_as", "text_tokenizer"):
+            value = getattr(self, option)
+            if not (isinstance(value, str) or (value is None and option not in ("context", "images"))):
+                raise ReleaseError(f"{option} {value!r:.80}: expected a text")
+        for option in ("samples", "max_tokens", "max_pixels", "window", "max_images"):
+            value = getattr(self, option)
+            if (type(value) is not int or value < 1) and (value is not None or option == "samples"):
+                raise ReleaseError(f"{option} {value!r:.80}: expected a whole number, at least 1")
+        heat = self.temperature
+        if not isinstance(heat, int | float) or isinstance(heat, bool) or not 0 <= heat < math.inf:
+            raise ReleaseError(f"temperature {heat!r:.80}: expected a number, at least 0")
+        if self.samples > 1 and not heat:
+            raise ReleaseError(f"{self.samples} samples: all answers would be alike; give a temperature above 0")
+
+    @property
+    def settings(self) -> dict[str, JsonValue]:
+        """Return the options that change answers and are not at their default, besides model and context."""
+        given: dict[str, JsonValue] = {
+            "temperature": self.temperature or None,
+            "max_tokens": self.max_tokens,
+            "system": self.system,
+            "max_pixels": self.max_pixels,
+        }
+        return {name: value for name, value in given.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,18 +139,27 @@ class Asking:
             ReleaseError: the options do not fit each other, or no rule or tokenizer has the given name.
 
         """
-        if options.samples > 1 and not options.temperature > 0:
-            raise ReleaseError(f"{options.samples} samples: all answers would be alike; give a temperature above 0")
+        options.check()
         self.release, self.cells, self.options = release, cells, options
         self.rule, self.tokenizer = counting(options.model, options.count_as, options.text_tokenizer)
         self.urls = release.image_urls(options.images, options.max_pixels)
         self.without_context = 0
         """How many examples do not have the chosen context; known after `plan`."""
+        self.unchanged = 0
+        """How many prompts are those of the release, although another context is chosen; known after `plan`."""
         self.spread: dict[str, Spread] = {}
         """Some prompts of each dataset, of which probes are made; known after `plan`."""
         self._sizes = ImageSizes(release.path / IMAGES)
         self._lock = release.lock_id
         self._costs: dict[str, Costs] = {}
+
+    @property
+    def like(self) -> PredictionLine:
+        """Return a line with what all lines of a run have in common."""
+        options = self.options
+        return PredictionLine(
+            file="", id="", model=options.model, context=options.context, settings=options.settings, lock=self._lock
+        )
 
     def plan(self) -> list[Planned]:
         """Count every prompt by the model's rule.
@@ -118,13 +168,14 @@ class Asking:
             ReleaseError: an example or an image cannot be read, or no example has the chosen context.
 
         """
-        planned, self.without_context = list[Planned](), 0
+        planned, self.without_context, self.unchanged = list[Planned](), 0, 0
         for cell in self.cells:
             for example, prompt in self._prompts(cell):
                 if prompt is None:
                     self.without_context += 1
                 else:
                     planned.append(self._planned(example, prompt))
+                    self.unchanged += bool(self.options.context) and prompt == example.prompt
                     self.spread.setdefault(example.dataset, Spread()).add(prompt)
         if not planned:
             said = f"has the context {self.options.context!r}" if self.without_context else "is chosen"
@@ -140,7 +191,7 @@ class Asking:
                 if prompt is not None:
                     line, call = self._line(example, prompt), self._call(example, prompt)
                     for number in range(self.options.samples):
-                        sample = number if self.options.samples > 1 else None
+                        sample = number if self.options.temperature else None
                         sampling = replace(call.sampling, sample=number)
                         yield line.model_copy(update={"sample": sample}), replace(call, sampling=sampling)
 
@@ -184,6 +235,7 @@ class Asking:
                 "lock": self._lock,
                 "model": self.options.model,
                 "context": self.options.context,
+                "settings": self.options.settings,
                 "sent": self._sent(prompt),
             }
         )
@@ -197,6 +249,6 @@ class Asking:
         return ChatCall(options.model, prompt, self.urls, self._sent(prompt), sampling)
 
     def _sent(self, prompt: Prompt) -> str:
-        """Return a digest of a prompt and of its images in the form in which they are sent."""
-        shown = example_digest(prompt, None, self.release.lock)
-        return digest("sent", shown, self.options.max_pixels or 0).hex()
+        """Return a digest of the messages that are sent, with the bytes of their images."""
+        shown, system = example_digest(prompt, None, self.release.lock), self.options.system
+        return digest("sent", shown, self.options.max_pixels or 0, "" if system is None else f"system {system}").hex()

@@ -55,16 +55,14 @@ class ChatCall(ModelCall[ChatAnswer]):
     """Returns the address of an image (see `messages`); it is called anew for each request, so that no call holds
     images in memory while it waits."""
     sent: str
-    """A digest of the prompt, with the bytes of its images as they are sent."""
+    """A digest of the messages, with the bytes of their images as they are sent."""
     sampling: Sampling
 
     @property
     def key(self) -> str:
         """Return a hash of everything that the answer depends on, except the address of the endpoint."""
         how = self.sampling
-        return digest(
-            "chat", self.model, self.sent, how.max_tokens, how.temperature, how.sample, how.system or ""
-        ).hex()
+        return digest("chat", self.model, self.sent, how.max_tokens, how.temperature, how.sample).hex()
 
     @property
     def reads_cut_off(self) -> bool:

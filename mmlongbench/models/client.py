@@ -87,8 +87,11 @@ class ModelClient:
         """Return how many tokens of prompt and answer a model takes; None if the endpoint does not say it."""
         return self._endpoint.window(model) if self._endpoint else None
 
-    def ask(self, call: ModelCall[V]) -> V | Failed:
+    def ask(self, call: ModelCall[V], *, is_fresh: bool = False) -> V | Failed:
         """Return a model's answer as `call.read` reads it, or a `Failed` that says why there is none.
+
+        An answer that is on file is returned, unless `is_fresh` is true: then the model is asked, and its answer takes
+        the place of the earlier one.
 
         Raises:
             EndpointError: the endpoint is not reachable, refuses the key, or has stopped answering.
@@ -96,7 +99,7 @@ class ModelClient:
         """
         key = call.key
         with self._store.alone(key, self._pace.stopped_within):
-            kept = self._store.get(key)
+            kept = None if is_fresh else self._store.get(key)
             known = call.restored(kept.value) if kept else Unusable("none is kept")
             if not isinstance(known, Unusable):
                 self._count(from_cache=1)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from mmlongbench.io.printable import without_secrets
+from mmlongbench.io.printable import without_password, without_secrets
 from mmlongbench.models.calls import ModelCall, V
 from mmlongbench.models.options import named_in, of_the_form, renamed
 from mmlongbench.models.pace import retry_after
@@ -45,7 +45,7 @@ class Endpoint:
         """For each model, the options that a refusal named and that are therefore left out."""
         self._renamed: dict[str, Mapping[str, str]] = {}
         """For each model, the options that a refusal asked for under another name."""
-        self._library = _library(caller)
+        self._library: Any = importlib.import_module("openai")  # only here, because it takes a second
         http = importlib.import_module(self._library.DefaultHttpxClient.__bases__[0].__module__)
         self._wire = Transport(self._library, http, timeout)
         self._client = self._opened(url)
@@ -72,7 +72,7 @@ class Endpoint:
     def window(self, model: str) -> int | None:
         """Return how many tokens of prompt and answer a model takes, if the endpoint lists it (as vLLM does)."""
         try:
-            with self._wire.request(), self._client.models.with_streaming_response.list() as response:
+            with self._wire.request(_CONNECT), self._client.models.with_streaming_response.list() as response:
                 body = _body(response.iter_bytes())
         except (self._library.OpenAIError, *self._broken_off, *self._late):
             return None
@@ -87,9 +87,10 @@ class Endpoint:
         """
         unknown, requests = self._unknown.get(call.model, frozenset()), 1
         options = _under_names(self._renamed.get(call.model, {}), _without(unknown, call.options()))
-        found = self._request(call, note, options)
+        found, was_renamed = self._request(call, note, options), False
         while isinstance(found, RequestError) and found.status in _REFUSES_OPTIONS:
-            if other := renamed(found.why, options):
+            if not was_renamed and (other := renamed(found.why, options)):
+                was_renamed = True
                 self._renamed[call.model] = other
                 options, requests = _under_names(other, options), requests + 1
                 found = self._request(call, note, options)
@@ -203,12 +204,6 @@ def _checked(url: str, caller: Caller) -> str:
     except ValueError:
         is_good = False
     if not is_good:
-        raise caller.error(f"{caller.options}url {url!r}: expected an address such as http://127.0.0.1:8000/v1")
+        said = without_password(url)
+        raise caller.error(f"{caller.options}url {said!r}: expected an address such as http://127.0.0.1:8000/v1")
     return f"{parts.scheme}://{place}{parts.path}"
-
-
-def _library(caller: Caller) -> Any:  # noqa: ANN401  (the module)
-    try:
-        return importlib.import_module("openai")
-    except ImportError as error:
-        raise caller.error(f'a {caller.role} needs openai: pip install "mmlongbench[scoring]"') from error

@@ -9,6 +9,7 @@ from mmlongbench.errors import ReleaseError
 from mmlongbench.models.asking import Asking, RunOptions
 from mmlongbench.models.client import ModelClient
 from mmlongbench.models.pace import Backoff
+from mmlongbench.models.prediction_lines import predictions_file
 from mmlongbench.models.settings import Caller, EndpointSettings
 from mmlongbench.release.opened import open_release
 from mmlongbench.release.selecting import Selection, select
@@ -35,18 +36,18 @@ def opened_run(
         EndpointError: the settings make no sense, or the file of answers cannot be used.
 
     """
-    host = urlsplit(settings.url).hostname or ""
-    if options.images in ("path", "file-url") and host not in _LOOPBACK and not remote_files:
-        raise ReleaseError(
-            f"images {options.images!r}: {host or settings.url} is another host, which does not see the files here; "
-            "use data-uri or a URL, or --remote-files if it does"
-        )
     opened = open_release(release)
     asking = Asking(opened, select(opened, selection), options)
     with closing(ModelClient(settings, Backoff(), _CALLER)) as client:
+        host = urlsplit(settings.url).hostname or ""
+        if options.images in ("path", "file-url") and host not in _LOOPBACK and not remote_files:
+            raise ReleaseError(
+                f"images {options.images!r}: {host} is another host, which does not see the files here; use data-uri "
+                "or a URL, or --remote-files if it does"
+            )
         yield asking, client
 
 
 def calls_file(out: Path, model: str) -> Path:
     """Return the path of the file that keeps a model's answers, beside its predictions."""
-    return out.parent / f"{model.replace('/', '_').lstrip('.')}.calls.sqlite"
+    return out.parent / f"{predictions_file(model).stem}.calls.sqlite"

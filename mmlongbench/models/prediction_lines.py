@@ -1,9 +1,9 @@
 """The lines of a file of predictions, as `run` and `collect` write them; `score` reads them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from mmlongbench.errors import ReleaseError
 from mmlongbench.io.atomic import atomic_write
@@ -24,7 +24,7 @@ class PredictionLine(BaseModel):
     depth: float | None = None
     permutation: int | None = None
     sample: int | None = None
-    """The number of the answer, from 0, if several answers were drawn."""
+    """The number of the answer, from 0, if answers are drawn at a temperature above 0."""
     prediction: str | None = None
     """The answer; None if the model was not given the example."""
     skipped: str | None = None
@@ -36,6 +36,8 @@ class PredictionLine(BaseModel):
     model: str = ""
     context: str = ""
     """The form of the prompt, such as `none`; empty: the released prompt."""
+    settings: Mapping[str, JsonValue] = {}
+    """The options of the run that change answers and are not at their default, such as `temperature`."""
     reasoning: str = ""
     """The reasoning that the endpoint returned apart from the answer; it is not scored."""
     finish_reason: str = ""
@@ -64,13 +66,25 @@ class PredictionLine(BaseModel):
         return self.file, self.id, self.depth, self.permutation, self.sample
 
 
+def _same(one: PredictionLine, other: PredictionLine) -> Iterator[tuple[str, object, object]]:
+    """Yield what must be the same in two lines of a file: a name, and both values."""
+    yield "model", one.model, other.model
+    yield "context", one.context, other.context
+    yield "settings", dict(one.settings), dict(other.settings)
+    yield "release", one.lock, other.lock
+
+
+def _said(value: object) -> str:
+    return f"{value!r:.120}" if value else "none"
+
+
 def predictions_file(model: str, context: str = "") -> Path:
     """Return the path of a model's predictions.
 
     >>> predictions_file("Qwen/Qwen2.5-VL-7B", "none").as_posix()
     'predictions/Qwen_Qwen2.5-VL-7B.none.jsonl'
     """
-    name = model.replace("/", "_").lstrip(".")
+    name = model.replace("/", "_").strip(".") or "model"
     return Path(_FOLDER) / f"{name}{f'.{context}' if context else ''}.jsonl"
 
 
@@ -84,13 +98,19 @@ def write_predictions(path: Path, lines: Iterable[PredictionLine]) -> int:
     return count
 
 
-def read_lines(path: Path, model: str) -> list[PredictionLine]:
-    """Return the lines of a file of predictions of a model; an empty list if there is no file.
+def read_lines(path: Path, like: PredictionLine) -> list[PredictionLine]:
+    """Return the lines of a file of predictions; an empty list if there is no file.
+
+    Args:
+        path: the file.
+        like: a line with the model, the release, the context and the settings that all lines must have.
 
     Raises:
-        ReleaseError: a line is of another form, or of another model.
+        ReleaseError: a line is of another form, or was made otherwise. Such lines must not be mixed in a file.
 
     """
+    if path.exists() and not path.is_file():
+        raise ReleaseError(f"{path}: is a folder, a pipe or a device, expected a file of predictions")
     found = []
     for where, fields in JSON_LINES.unbundle(path) if path.exists() else ():
         try:
@@ -98,7 +118,11 @@ def read_lines(path: Path, model: str) -> list[PredictionLine]:
         except ValidationError as error:
             place = ".".join(map(str, error.errors()[0]["loc"]))
             raise ReleaseError(f"{path}, {where}: {place}: {error.errors()[0]['msg']}; use another --out") from error
-        if line.model != model:
-            raise ReleaseError(f"{path}, {where}: holds answers of {line.model!r}, not of {model!r}; use another --out")
+        for name, there, here in _same(line, like):
+            if there != here:
+                raise ReleaseError(
+                    f"{path}, {where}: was made with {name} {_said(there)}, this run has {_said(here)}; use another "
+                    "--out, or remove the file (answers that are known are not asked for again)"
+                )
         found.append(line)
     return found

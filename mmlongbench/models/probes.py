@@ -22,6 +22,8 @@ SEVERAL = 32
 """The maximum number of images of the call with several equal images."""
 SEVERAL_TOKENS = 8_192
 """About how many tokens these images cost at most; there are at least two of them."""
+NO_USAGE = "the endpoint does not say how many tokens a prompt has: there are no receipts"
+"""What is said if the endpoint counts nothing."""
 _AROUND = 100
 """The characters of a text that are kept on each side of an image, in the call with several images."""
 _LEAST_WRAPPER, _MOST_WRAPPER = -2, 64
@@ -46,7 +48,8 @@ class Probes:
     """Calibrates an endpoint for the datasets of a run."""
 
     ask: Asked
-    costs: Costs
+    costs: Mapping[str, Costs]
+    """Counts the prompts of each dataset, all by one rule and one tokenizer of the model."""
     size: Callable[[str], Size]
     """Returns the size in which an image is sent."""
     notes: list[str] = field(default_factory=list)
@@ -55,14 +58,16 @@ class Probes:
         """Ask the endpoint, and return what was found; `prompts` are some prompts of each dataset."""
         nothing = self.ask(Prompt.of([NOTHING]))
         if nothing is None:
-            return Probed({}, ("the endpoint does not say how many tokens a prompt has: there are no receipts",))
-        base = self.costs.of(Prompt.of([NOTHING]), []).text
-        ratios = {name: self._ratio([each.text for each in shown], nothing, base) for name, shown in prompts.items()}
-        exact = self.costs.tokenizer is not None and all(ratio is None for ratio in ratios.values())
-        if self.costs.tokenizer is not None and not exact:
-            self.notes.append(
-                f"{self.costs.tokenizer.name} does not count texts as the endpoint does; the ratio is calibrated"
-            )
+            return Probed({}, (NO_USAGE,))
+        any_of_them = self.costs[next(iter(prompts))]
+        base, tokenizer = any_of_them.of(Prompt.of([NOTHING]), []).text, any_of_them.tokenizer
+        ratios = {
+            name: self._ratio(self.costs[name], [each.text for each in shown], nothing, base)
+            for name, shown in prompts.items()
+        }
+        exact = tokenizer is not None and all(ratio is None for ratio in ratios.values())
+        if tokenizer is not None and not exact:
+            self.notes.append(f"{tokenizer.name} does not count texts as the endpoint does; the ratio is calibrated")
         found = [ratio for ratio in ratios.values() if ratio is not None]
         usual = statistics.median(found) if found else 1.0
         images = sorted({path for shown in prompts.values() for each in shown for path in each.images})
@@ -73,24 +78,24 @@ class Probes:
         calibrations = {}
         for name, ratio in ((name, usual if ratio is None else ratio) for name, ratio in ratios.items()):
             known = Calibration(nothing - ratio * base, 0.0, ratio, exact)
-            calibrations[name] = replace(known, wrapper=self._wrapper(prompts[name], by_cost, known))
+            calibrations[name] = replace(known, wrapper=self._wrapper(self.costs[name], prompts[name], by_cost, known))
         return Probed(calibrations, tuple(self.notes))
 
-    def _ratio(self, texts: Sequence[str], nothing: int, base: int) -> float | None:
+    def _ratio(self, costs: Costs, texts: Sequence[str], nothing: int, base: int) -> float | None:
         """Return the tokens of the endpoint for each token here; None if it counts each text as the tokenizer here."""
         points = []
         for size in TEXT_SIZES:
             shown = _pieces(texts, size)
-            usage, here = self.ask(Prompt.of([shown])), self.costs.of(Prompt.of([shown]), []).text
+            usage, here = self.ask(Prompt.of([shown])), costs.of(Prompt.of([shown]), []).text
             if usage is not None and here > base:
                 points.append((here - base, usage - nothing))
-        if not points or (self.costs.tokenizer and all(here == there for here, there in points)):
+        if not points or (costs.tokenizer and all(here == there for here, there in points)):
             return None
         return sum(here * there for here, there in points) / sum(here * here for here, _ in points)
 
     def _check_sizes(self, by_cost: Sequence[str], calibration: Calibration) -> None:
         """Note the images of three sizes whose count is not that of the rule."""
-        rule, over = self.costs.rule.name, dict[str, float]()
+        rule, over = next(iter(self.costs.values())).rule.name, dict[str, float]()
         for path in dict.fromkeys((by_cost[0], by_cost[len(by_cost) // 2], by_cost[-1])):
             over[path] = self._over(Prompt.of([Image(path), NOTHING]), self._one(path), calibration)
         usual = over[by_cost[0]] if _LEAST_WRAPPER <= over[by_cost[0]] <= _MOST_WRAPPER else 0.0
@@ -102,9 +107,11 @@ class Probes:
                     f"{rule} {expected + usual:,.0f}: it changes such images, or another rule fits (--count-as)"
                 )
 
-    def _wrapper(self, prompts: Sequence[Prompt], by_cost: Sequence[str], calibration: Calibration) -> float:
-        """Return the tokens around an image of a dataset that the rule does not count: markers, and what the tokens of
-        the texts on its two sides differ by.
+    def _wrapper(
+        self, costs: Costs, prompts: Sequence[Prompt], by_cost: Sequence[str], calibration: Calibration
+    ) -> float:
+        """Return the tokens that each image of a dataset adds beyond the rule: its markers, and the change in the
+        tokens of the text that it splits.
         """
         most = max(prompts, key=lambda prompt: len(prompt.images))
         if not most.images:
@@ -112,14 +119,14 @@ class Probes:
         small = next(path for path in by_cost if any(path in prompt.images for prompt in prompts))
         several = Prompt.of(_around_images(most, small, max(2, SEVERAL_TOKENS // max(1, self._one(small).images[0]))))
         number = len(several.images)
-        cost = self.costs.of(several, [self.size(small)] * number)
+        cost = costs.of(several, [self.size(small)] * number)
         wrapper = self._over(several, cost, calibration) / number
         if not _LEAST_WRAPPER <= wrapper <= _MOST_WRAPPER:  # the images are not counted by the rule, which is noted
             return 0.0
         return round(wrapper) if calibration.is_exact else wrapper
 
     def _one(self, path: str) -> Cost:
-        return self.costs.of(Prompt.of([Image(path), NOTHING]), [self.size(path)])
+        return next(iter(self.costs.values())).of(Prompt.of([Image(path), NOTHING]), [self.size(path)])
 
     def _over(self, prompt: Prompt, cost: Cost, calibration: Calibration) -> float:
         """Return how many tokens the endpoint counts beyond the expected ones."""

@@ -25,7 +25,7 @@ FAULTS = {
     "image-lost": "images were lost",
     "image-shrunk": "images were made smaller",
     "prompt-cut": "the prompt was cut",
-    "more-tokens": "the prompt has more tokens than expected",
+    "more-tokens": "something was added",
 }
 """What a difference means, in words."""
 

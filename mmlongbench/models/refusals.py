@@ -43,7 +43,7 @@ REFUSALS: Mapping[str, Refusal] = {
     ),
     "image-limit": Refusal(
         "raise the server's limit of images (vLLM: --limit-mm-per-prompt), or use --skip-oversized",
-        r"at most \d+ image|too many images|number of images|images? count .*exceeds|count .* exceeds limit",
+        r"at most \d+ image|too many images|images? count .*exceeds|count .* exceeds limit",
         is_final=True,
     ),
     "context-length": Refusal(
@@ -70,8 +70,10 @@ REFUSALS: Mapping[str, Refusal] = {
     "stopped": Refusal("run the same command to continue"),
 }
 """The kinds of errors by name, in the order in which their patterns are tried."""
-SKIPS = {"context-length": "context-length", "image-limit": "image-limit", "request-size": "request-size"}
-"""The errors that say that a model cannot be given an example, with the word for it in a line of predictions."""
+SKIPS = ("context-length", "image-limit", "request-size")
+"""The errors that say that a model cannot be given an example; a line of predictions has the same word (`skipped`)."""
+_OF_SERVERS = ("file-not-allowed", "missing-file", "decode-budget", "encoder-cache")
+"""The kinds that servers report with a status of 500 or more; other words in such a message mean nothing."""
 
 
 def name_of(status: int, message: str) -> str:
@@ -81,6 +83,10 @@ def name_of(status: int, message: str) -> str:
     ('context-length', 'overloaded', 'server-error')
     """
     for name, refusal in REFUSALS.items():
-        if status in refusal.statuses or (refusal.pattern and re.search(refusal.pattern, message, re.IGNORECASE)):
+        if status in refusal.statuses:
+            return name
+    for name, refusal in REFUSALS.items():
+        is_here = status < 500 or name in _OF_SERVERS
+        if refusal.pattern and is_here and re.search(refusal.pattern, message, re.IGNORECASE):
             return name
     return "server-error" if status >= 500 else "bad-request"

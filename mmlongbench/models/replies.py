@@ -1,5 +1,6 @@
 """Reads a response of an endpoint as a `Reply`, or as a `RequestError` if it holds no chat completion."""
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -53,8 +54,13 @@ _CUT_OFF = {"length": "cut off at its bound of tokens", "content_filter": "cut o
 """Why a reply is incomplete, by finish reason. The last object in an incomplete reply may be only a quotation."""
 
 
+class _Text(BaseModel):
+    text: str = ""
+
+
 class _Message(BaseModel):
-    content: str | None = None
+    content: str | list[_Text] | None = None
+    """A text; some endpoints return a list of texts."""
     refusal: str | None = None
     reasoning_content: object = None
     reasoning: object = None
@@ -75,8 +81,10 @@ class _Completion(BaseModel):
 def read_reply(body: bytes) -> Outcome:
     """Return the content of a response with status 200."""
     try:
-        read = _Completion.model_validate_json(body)
-    except ValidationError as error:
+        read = _Completion.model_validate(json.loads(body))
+    except (ValueError, RecursionError) as error:
+        if not isinstance(error, ValidationError):
+            return RequestError(f"a response that is no chat completion: {error}"[:200], name="not-a-completion")
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
         return RequestError(
@@ -88,14 +96,16 @@ def read_reply(body: bytes) -> Outcome:
     cut_off = _CUT_OFF.get(reason)
     apart = next((text for text in (message.reasoning_content, message.reasoning) if isinstance(text, str)), "")
     usage = dict(_counts(read.usage))
+    content = message.content
+    words = "".join(part.text for part in content) if isinstance(content, list) else content or ""
     return Reply(
-        _encodable(message.content or message.refusal or ""),
+        _encodable(words or message.refusal or ""),
         usage.get("prompt_tokens", 0),
         usage.get("completion_tokens", 0),
         fault=f"an answer that was {cut_off}" if cut_off else "",
         reasoning=_encodable(apart),
         finish_reason=reason[:40],
-        is_refusal=bool(message.refusal) and not message.content,
+        is_refusal=bool(message.refusal) and not words,
         usage=usage,
     )
 
@@ -117,7 +127,7 @@ def listed_window(body: bytes, model: str) -> int | None:
         listed = _Models.model_validate_json(body).data
     except ValidationError:
         return None
-    return next((each.max_model_len for each in listed if each.id == model and each.max_model_len), None)
+    return next((each.max_model_len for each in listed if each.id == model and (each.max_model_len or 0) > 0), None)
 
 
 def _encodable(text: str) -> str:
@@ -135,18 +145,25 @@ def _counts(usage: object) -> Iterator[tuple[str, int]]:
     """Yield the token counts of a response, by name."""
     if not isinstance(usage, dict):
         return
-    for name in ("prompt_tokens", "completion_tokens"):
-        if usage.get(name) is not None:
-            yield name, _whole(usage[name])
+    found = [(name, usage.get(name)) for name in ("prompt_tokens", "completion_tokens")]
     for group, names in _DETAILS.items():
         details = usage.get(group)
         if isinstance(details, dict):
-            yield from ((name, _whole(details[name])) for name in names if details.get(name) is not None)
+            found += [(name, details.get(name)) for name in names]
             images = details.get("multimodal_tokens")
-            if isinstance(images, dict) and "image" in images:
-                yield "image_tokens", _whole(images["image"])
+            found += [("image_tokens", images.get("image"))] if isinstance(images, dict) else []
+    for name, value in found:
+        count = _whole(value)
+        if count is not None and (count or name != "prompt_tokens"):  # every prompt has a token
+            yield name, count
 
 
-def _whole(value: object) -> int:
-    """Return a count of tokens; 0 if the value is not one."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 40 else 0
+def _whole(value: object) -> int | None:
+    """Return a count of tokens; None if the value is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < _MAX_TOKENS:
+        return None
+    return int(value) if int(value) == value else None
+
+
+_MAX_TOKENS = 1 << 40
+"""Counts above this are no counts."""

@@ -8,15 +8,17 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 
+from mmlongbench.io.atomic import file_lock
 from mmlongbench.io.progress import Progress
 from mmlongbench.io.threads import threads
 from mmlongbench.models.asking import Asking, Planned
 from mmlongbench.models.chat_call import ChatAnswer
 from mmlongbench.models.client import Failed, ModelClient
 from mmlongbench.models.prediction_lines import PredictionLine, read_lines, write_predictions
-from mmlongbench.models.probes import Probed, Probes
+from mmlongbench.models.probes import NO_USAGE, Probed, Probes
 from mmlongbench.models.receipts import Paid, Receipts, receipts
 from mmlongbench.models.refusals import REFUSALS, SKIPS
 from mmlongbench.prompt import Prompt
@@ -87,7 +89,7 @@ class RunResult:
 
 @dataclass(slots=True)
 class _Outcomes:
-    """What the calls gave."""
+    """The results of the calls."""
 
     lines: list[PredictionLine] = field(default_factory=list)
     paid: dict[str, list[tuple[int, Paid]]] = field(default_factory=lambda: defaultdict(list))
@@ -116,14 +118,16 @@ class Prepared:
         return calibration.tokens(plan.cost) if calibration and plan.cost else None
 
 
-def prepare(asking: Asking, client: ModelClient) -> Prepared:
+def prepare(asking: Asking, client: ModelClient, out: Path) -> Prepared:
     """Count every prompt by the model's rule, probe the endpoint, and find the examples that are too large.
 
     Raises:
-        ReleaseError: an example or an image cannot be read, or nothing is chosen.
+        ReleaseError: an example or an image cannot be read, nothing is chosen, or the file `out` has predictions that
+            were made otherwise.
         EndpointError: the endpoint cannot be called.
 
     """
+    read_lines(out, asking.like)  # before any call
     planned = tuple(asking.plan())
     probed = probe(asking, client, planned) if asking.rule else Probed({})
     window = asking.options.window or client.window(asking.options.model)
@@ -137,11 +141,12 @@ def run(asking: Asking, client: ModelClient, prepared: Prepared, out: Path, prog
     Lines of an earlier file about other examples are kept.
 
     Raises:
-        ReleaseError: an example cannot be made into messages, or `out` is not a file of this model's predictions.
+        ReleaseError: an example cannot be made into messages, or the file of predictions was changed meanwhile.
+        BuildError: another run is writing the file of predictions.
         EndpointError: the endpoint stopped answering.
 
     """
-    planned, probed, earlier = prepared.planned, prepared.probed, read_lines(out, asking.options.model)
+    planned, probed = prepared.planned, prepared.probed
     found = _ask(asking, client, prepared, progress)
     datasets = {plan.file: plan.dataset for plan in planned}
     checked = {
@@ -150,7 +155,9 @@ def run(asking: Asking, client: ModelClient, prepared: Prepared, out: Path, prog
     }
     lines = _with_receipts(found, checked)
     replaced = {line.place for line in lines}
-    write_predictions(out, [*(line for line in earlier if line.place not in replaced), *lines])
+    with file_lock(out.with_name(f".{out.name}.lock"), str(out)):
+        earlier = read_lines(out, asking.like)  # again: another run may have added lines
+        write_predictions(out, [*(line for line in earlier if line.place not in replaced), *lines])
     return RunResult(
         out=out,
         model=asking.options.model,
@@ -165,7 +172,7 @@ def run(asking: Asking, client: ModelClient, prepared: Prepared, out: Path, prog
         finish_reasons=dict(found.finish_reasons),
         shrunk=len(asking.urls.shrunk),
         usage=client.usage(),
-        notes=probed.notes,
+        notes=(*probed.notes, *_notes(asking)),
     )
 
 
@@ -177,20 +184,22 @@ def probe(asking: Asking, client: ModelClient, planned: Sequence[Planned]) -> Pr
         ReleaseError: the endpoint refuses a probe.
 
     """
-    costs = asking.costs(planned[0].dataset)
-    if costs is None:
+    costs = {plan.dataset: found for plan in planned if (found := asking.costs(plan.dataset))}
+    if not costs:
         return Probed({})
     notes: list[str] = []
 
+    @cache
     def ask(shown: Prompt) -> int | None:
-        found = client.ask(asking.probe(shown))
+        found = client.ask(asking.probe(shown), is_fresh=True)  # the server may have changed
         if isinstance(found, Failed):
             notes.append(f"a probe of the endpoint failed: {found.why}")
             return None
         return found.usage.get("prompt_tokens")
 
     probed = Probes(ask, costs, asking.size).run({name: spread.kept for name, spread in asking.spread.items()})
-    return Probed(probed.calibrations, (*dict.fromkeys(notes), *probed.notes))
+    said = [note for note in probed.notes if note != NO_USAGE or not notes]
+    return Probed(probed.calibrations, (*dict.fromkeys(notes), *said))
 
 
 def _oversized(plan: Planned, asking: Asking, prepared: Prepared) -> Oversized | None:
@@ -222,7 +231,7 @@ def _ask(asking: Asking, client: ModelClient, prepared: Prepared, progress: Prog
                 _skip(found, line, oversized[plan.name].reason)
                 tell("")
                 continue
-            waiting.append((plan, line, pool.submit(client.ask, call)))
+            waiting.append((plan, line, pool.submit(client.ask, call, is_fresh=asking.options.is_fresh)))
             while len(waiting) > ahead:
                 _take(*waiting.popleft(), found, prepared, asking.options.skip_oversized)
                 tell(_so_far(client))
@@ -250,7 +259,7 @@ def _take(
     answer, expected = future.result(), prepared.expected(plan)
     if isinstance(answer, Failed):
         if skips and answer.name in SKIPS:
-            _skip(found, line, SKIPS[answer.name])
+            _skip(found, line, answer.name)
         else:
             found.failed[answer.name or UNUSABLE].append(f"{plan.name}: {answer.why}")
         return
@@ -284,6 +293,11 @@ def _with_receipts(found: _Outcomes, checked: Mapping[str, Receipts]) -> list[Pr
             if fault := faults.get(call.name):
                 lines[number] = lines[number].model_copy(update={"receipt": fault})
     return lines
+
+
+def _notes(asking: Asking) -> Iterator[str]:
+    if asking.unchanged:
+        yield f"{asking.unchanged:,} prompts are the same with the context {asking.options.context!r} as without it"
 
 
 def _failures(found: _Outcomes) -> Iterator[Failure]:

@@ -60,6 +60,8 @@ class EndpointSettings:
             ("the attempts of a call", self.attempts),
         ):
             above_zero(name, value, caller.error)
+        if self.prices and not all(0 <= price < float("inf") for price in self.prices):
+            raise caller.error(f"{caller.options}prices: expected two numbers, at least 0, found {self.prices}")
 
 
 def above_zero(name: str, value: float, error: type[EndpointError]) -> None:

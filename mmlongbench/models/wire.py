@@ -60,9 +60,9 @@ class Transport:
         self.client = library.DefaultHttpxClient(limits=limits, event_hooks=hooks, follow_redirects=False)
 
     @contextmanager
-    def request(self) -> Iterator[Deadline]:
-        """Make a deadline for the request that the block sends in this thread."""
-        self._here.deadline = deadline = Deadline(self._seconds)
+    def request(self, seconds: float | None = None) -> Iterator[Deadline]:
+        """Make a deadline for the request that the block sends in this thread; None: the one of all requests."""
+        self._here.deadline = deadline = Deadline(min(self._seconds, seconds or self._seconds))
         self._under_way.add(deadline)
         try:
             if self._is_stopped:

@@ -13,6 +13,7 @@ from mmlongbench.errors import ReleaseError, nearest
 from mmlongbench.manifest.calling import calling
 from mmlongbench.prompt import Image, Outline, Part, Prompt
 from mmlongbench.release.opened import Example, Release
+from mmlongbench.task.builder import SharedContextBuilder
 
 CONTEXTS = {
     "none": "the instruction and the question alone",
@@ -31,7 +32,8 @@ def contextual(
     release: Release, dataset: str, context: str, examples: Iterator[Example]
 ) -> Iterator[tuple[Example, Prompt | None]]:
     """Yield each example with its prompt in another context; None for an example that does not have it: its record does
-    not say which units hold the answer (`oracle`), or every other example is about the same thing (`wrong`).
+    not say which units hold the answer (`oracle`), or every other example is about the same thing or shares its context
+    (`wrong`).
 
     Args:
         release: the release.
@@ -180,15 +182,17 @@ class _Following:
 def _units_of_other(
     release: Release, example: Example, other: Example, wanted: Sequence[Part]
 ) -> tuple[tuple[Part, ...], ...] | None:
-    """Return the units of another example; None if it is about the same thing, stands at another placement, or shows
-    what holds the answer.
+    """Return the units of another example; None if it is about the same thing, stands at another placement, shows what
+    holds the answer, or has the same units. Questions that share contexts have none of another question.
     """
     builder = release.builder(example.dataset)
+    if isinstance(builder, SharedContextBuilder):
+        return None
     with calling("builder", type(builder).__name__, "cluster()", about=other.id):
         clusters = [builder.cluster(each.record) for each in (example, other)]
     placed, others = example.key, other.key
     is_same = example.id == other.id or (clusters[0] and clusters[0] == clusters[1])
     if is_same or any(placed.get(name) != others.get(name) for name in ("depth", "permutation")):
         return None
-    units = _outline(other, "wrong").units
-    return None if any(_shows(unit, wanted) for unit in units) else units
+    units, own = _outline(other, "wrong").units, _outline(example, "wrong").units
+    return None if set(units) == set(own) or any(_shows(unit, wanted) for unit in units) else units

@@ -20,6 +20,7 @@ from typing import Any, BinaryIO, Self, TypeAlias
 
 from mmlongbench.errors import ScoringError
 from mmlongbench.io.safe_read import bounded_lines
+from mmlongbench.models.receipts import FAULTS
 from mmlongbench.release.layout import DATA
 from mmlongbench.scoring.official import Official, Output, read_official
 from mmlongbench.scoring.problems import Problems
@@ -56,6 +57,8 @@ class Prediction:
     """The number of the answer among the model's answers to the same example, from 0."""
     digest: bytes = b""
     """The digest of the example that the model was given (see `example_digest`); empty if the line does not say."""
+    receipt: str = ""
+    """What `mmlongbench run` found wrong with the tokens of the call, such as `image-lost`; empty if nothing."""
 
     def __str__(self) -> str:
         return f"{self.path.name}, {self.place}"
@@ -198,6 +201,11 @@ def _digest(fields: Mapping[str, object]) -> bytes:
     return bytes.fromhex(value)
 
 
+def _receipt(fields: Mapping[str, object]) -> str:
+    value = fields.get("receipt")
+    return value if isinstance(value, str) and value in FAULTS else ""
+
+
 def _context(fields: Mapping[str, object]) -> str:
     value = fields.get("context")
     if value is None:
@@ -245,7 +253,8 @@ def _add(found: Predictions, fields: Mapping[str, object], prediction: Predictio
     try:
         key = key_of(fields)
         file = _below_data(fields["file"])
-        prediction = replace(prediction, sample=_sample(fields), digest=_digest(fields))
+        sample, digest, receipt = _sample(fields), _digest(fields), _receipt(fields)
+        prediction = replace(prediction, sample=sample, digest=digest, receipt=receipt)
         context = _context(fields)
     except ValueError as error:
         problems.add("mistyped-field", f"{prediction}: {error}")

@@ -49,6 +49,10 @@ class Problems:
         if len(self._first[reason]) < _NAMED:
             self._first[reason].append(place)
 
+    def forgive(self, reason: str) -> int:
+        """Forget the problems with a reason; return how many there were."""
+        return self._counts.pop(reason, 0)
+
     def __bool__(self) -> bool:
         return bool(self._counts)
 

@@ -34,7 +34,7 @@ from mmlongbench.scoring.problems import Problems
 from mmlongbench.scoring.reasoning import Reasoning, Said, without_reasoning
 from mmlongbench.scoring.replacing import refuse_other_choices
 from mmlongbench.scoring.samples import SampleCounts
-from mmlongbench.scoring.scores import ScoreLine
+from mmlongbench.scoring.scores import CONTEXT, ScoreLine
 from mmlongbench.scoring.staleness import ExampleDigests, Staleness, is_stale, refuse_stale
 from mmlongbench.scoring.tallies import Tallies
 from mmlongbench.task.formats import to_json
@@ -44,8 +44,6 @@ from mmlongbench.task.spec import TaskSpec
 
 REASONING_KEPT = "reasoning kept"
 """A run that keeps reasoning adds this choice to each line of its scores file."""
-CONTEXT = "context {name}"
-"""A run over predictions with another context than the released prompt adds this choice to each line."""
 _AHEAD = 4
 """How many examples are prepared in advance for each thread that scores."""
 
@@ -66,6 +64,8 @@ class Run:
     """Whether to score nothing, and only count problems and the calls to judges."""
     allows_stale: bool = False
     """Whether to score predictions that were made for other examples than those of the release."""
+    only_answered: bool = False
+    """Whether to leave out every example without a prediction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,12 +134,15 @@ def score(
     left_out = [f"{name}: {count:,} examples left out: {why}" for (name, why), count in sorted(outside.items())]
     provenances = {name: each.provenance for name, each in metrics.items()}
     said = [f"{name}: {note}" for name, each in metrics.items() for note in each.metric.notes]
-    of_predictions = [*counts.staleness.notes(), *counts.samples.notes()]
+    of_predictions = [*counts.staleness.notes(), *counts.samples.notes(), *counts.notes_on_receipts()]
+    if run.only_answered:
+        whole, examples = problems.forgive("no-predictions"), problems.forgive("absent")
+        of_predictions.append(f"left out by --only-answered: {examples:,} examples of the files, {whole:,} whole files")
     notes = [*said_of_choice(run.metrics, choice), *left_out, *said, *of_predictions]
     return Outcome(tallies, notes, usage, provenances, counts.reasoning, counts.skipped)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Counts:
     """Counts of what was found in the predictions."""
 
@@ -147,6 +150,18 @@ class _Counts:
     skipped: Counter[str] = field(default_factory=Counter)
     staleness: Staleness = field(default_factory=Staleness)
     samples: SampleCounts = field(default_factory=SampleCounts)
+    answers: int = 0
+    """How many answers there are."""
+    receipts: Counter[str] = field(default_factory=Counter)
+    """How many answers were given to prompts whose tokens were not as expected, by what was found."""
+
+    def notes_on_receipts(self) -> list[str]:
+        """Return a sentence about the answers whose calls had a fault; an empty list if there are none."""
+        if not self.receipts:
+            return []
+        kinds = ", ".join(f"{fault} {count:,}" for fault, count in sorted(self.receipts.items()))
+        bad = self.receipts.total()
+        return [f"{bad:,} of {self.answers:,} answers were given to prompts whose tokens were not as expected: {kinds}"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +214,11 @@ def _answers(
             counts.skipped[skipped] += 1
         elif found and joined.row != last:
             counts.samples.add(file.file.name, name_of(joined.record), joined.samples)
+        elif not found and run.only_answered:
+            continue
+        if found and not skipped:
+            counts.answers += 1
+            counts.receipts.update([found.receipt] if found.receipt else [])
         last = joined.row
         digest = digests.of(file, joined)
         counts.staleness.add(file, joined, digest)
@@ -324,7 +344,7 @@ def _write(writer: BinaryIO, line: ScoreLine) -> None:
 
 def _open_metrics(names: Sequence[str], run: Run, stack: ExitStack, context: str = "") -> dict[str, _Chosen]:
     found = {}
-    of_run = [*([REASONING_KEPT] if run.keeps_reasoning else []), *([CONTEXT.format(name=context)] if context else [])]
+    of_run = [*([REASONING_KEPT] if run.keeps_reasoning else []), *([f"{CONTEXT}{context}"] if context else [])]
     for name in names:
         with calling("metric", name, "__init__()"):
             metric = stack.enter_context(closing(metric_type(name)(run.settings)))
@@ -334,7 +354,7 @@ def _open_metrics(names: Sequence[str], run: Run, stack: ExitStack, context: str
 
 
 def _is_asked(file: ScorableFile, run: Run, predictions: Predictions, problems: Problems) -> bool:
-    if run.is_partial and not predictions_for(file, predictions):
+    if (run.is_partial or run.only_answered) and not predictions_for(file, predictions):
         problems.add("no-predictions", file.file.name)
         return False
     return True

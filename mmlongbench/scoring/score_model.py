@@ -137,6 +137,7 @@ def score_paths(
     model: str | None,
     out: Path | None,
     is_partial: bool,
+    only_answered: bool,
     keeps_reasoning: bool,
     allows_stale: bool,
     images: Path | None,
@@ -154,7 +155,16 @@ def score_paths(
         raise ScoringError(f"{images}: no such folder of images")
     filled = filled_settings(release, settings, images)
     is_dry = filled.judge is not None and filled.judge.is_dry
-    run = Run(model or model_of(predictions[0]), names, filled, is_partial, keeps_reasoning, is_dry, allows_stale)
+    run = Run(
+        model or model_of(predictions[0]),
+        names,
+        filled,
+        is_partial,
+        keeps_reasoning,
+        is_dry,
+        allows_stale,
+        only_answered,
+    )
     file = scores_file(out, run) if out and not is_dry else None
     outcome, problems = score_model(run, release, predictions, file, progress, images=images, tokenizer=tokenizer)
     return scores_of(run, outcome, problems, file)

@@ -16,6 +16,8 @@ from mmlongbench.scoring.reasoning import Reasoning
 from mmlongbench.task.formats import JSON_LINES
 from mmlongbench.task.metric import PROFILES, Profile
 
+CONTEXT = "context "
+"""How the choice begins that lines have if the model was given another context than the released prompt."""
 UNKNOWN: Literal["unknown"] = "unknown"
 MAX_SAMPLE = 999_999
 """The maximum number of a sample."""

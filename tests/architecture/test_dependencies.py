@@ -25,7 +25,6 @@ DISTRIBUTIONS = {
 }
 """Distributions whose names differ from those of their modules."""
 EXTRAS = {
-    "openai": "scoring",
     "rapidfuzz": "scoring",
     "rouge_score": "scoring",
     "nltk": "scoring",

@@ -23,10 +23,10 @@ def test_a_run_says_what_it_expects_what_it_found_and_how_to_go_on(finished: Pat
     assert done.code == 0
     said = done.out.splitlines()
     assert said[0].startswith("6 examples, ")
-    assert said[1].startswith("  probes: chat template 18 tokens, texts × 1.25")
+    assert said[1].startswith("  probes: the chat template has 18 tokens, a text 1.25")
     assert f"{out}: 6 answers (finish reason: stop 6)" in said
     assert "  documentQA/mmlongdoc_K2.jsonl: 6 of 6 prompts as expected" in done.out
-    assert said[-1] == f"score them with `mmlongbench score RELEASE {out}`"
+    assert said[-1] == f"score them with `mmlongbench score {finished} {out} --only-answered`"
 
 
 def test_faults_are_named_and_the_command_ends_with_1(finished: Path, tmp_path: Path) -> None:

@@ -16,8 +16,10 @@ RULE = vision_rule("qwen2.5-vl")
 
 
 def parts_of(request: Request) -> list[dict[str, Any]]:
-    """All parts of a request, in order."""
-    return [part for message in request["messages"] for part in message["content"]]
+    """All parts of a request, in order; a text without parts is one."""
+    contents = [message["content"] for message in request["messages"]]
+    as_parts = [[{"type": "text", "text": each}] if isinstance(each, str) else each for each in contents]
+    return [part for parts in as_parts for part in parts]
 
 
 def text_in(request: Request) -> str:

@@ -33,7 +33,7 @@ def asked(
         opened = open_release(release)
         with closing(ModelClient(settings, QUICK)) as client:
             asking = Asking(opened, select(opened, selection), options)
-            prepared = prepare(asking, client)
+            prepared = prepare(asking, client, out)
             result = run(asking, client, prepared, out, Progress(False))
         return result, [each for each in server.requests if not is_probe(each)], prepared
 

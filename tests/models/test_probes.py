@@ -34,7 +34,7 @@ def endpoint(
 
 
 def probed(count: Callable[[Prompt], int | None], tokenizer: TextTokenizer | None = None) -> Probed:
-    return Probes(count, Costs(RULE, tokenizer, LLAMA.count), SIZES.__getitem__).run({"d": PROMPTS})
+    return Probes(count, {"d": Costs(RULE, tokenizer, LLAMA.count)}, SIZES.__getitem__).run({"d": PROMPTS})
 
 
 @pytest.mark.parametrize(("ratio", "template", "wrapper"), [(1.0, 18, 0), (0.9, 3, 2), (1.3, 250, 5)])

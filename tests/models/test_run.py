@@ -50,7 +50,7 @@ def test_a_second_run_repeats_no_call_and_writes_the_same_bytes(finished: Path, 
     result, requests, _ = asked(finished, out, counting("something else"))
     assert requests == []
     assert out.read_bytes() == before
-    assert result.usage["calls"] == 0
+    assert (result.usage["from_cache"], result.usage["failed_calls"]) == (NUMBER, 0)
 
 
 def test_a_run_over_other_examples_keeps_the_lines_that_are_there(finished: Path, tmp_path: Path) -> None:
@@ -65,7 +65,15 @@ def test_a_run_over_other_examples_keeps_the_lines_that_are_there(finished: Path
 def test_predictions_of_another_model_or_form_are_not_overwritten(finished: Path, tmp_path: Path) -> None:
     out = tmp_path / "m.jsonl"
     for line, said in (
-        ({"file": "f", "id": "1", "prediction": "x", "model": "other"}, "line 1: holds answers of 'other', not of 'm'"),
+        (
+            {"file": "f", "id": "1", "prediction": "x", "model": "other"},
+            "line 1: was made with model 'other', this run",
+        ),
+        (
+            {"file": "f", "id": "1", "prediction": "x", "model": "m", "settings": {"temperature": 0.7}},
+            "line 1: was made with settings {'temperature': 0.7}, this run has none; use another --out",
+        ),
+        ({"file": "f", "id": "1", "prediction": "x", "model": "m", "lock": "abc"}, "was made with release 'abc', this"),
         ({"file": "f", "prediction": "x"}, "line 1: id: Field required; use another --out"),
     ):
         out.write_text(json.dumps(line) + "\n", "utf-8")
@@ -208,7 +216,7 @@ def test_the_names_of_the_limit_of_an_answer_are_tried(finished: Path, tmp_path:
         opened = open_release(finished)
         with closing(ModelClient(EndpointSettings(server.url, timeout=30.0, concurrency=1), QUICK)) as client:
             asking = Asking(opened, select(opened, TINY), replace(OPTIONS, count_as="none"))
-            run(asking, client, prepare(asking, client), tmp_path / "m.jsonl", Progress(False))
+            run(asking, client, prepare(asking, client, tmp_path / "m.jsonl"), tmp_path / "m.jsonl", Progress(False))
         asked_for = [request.get("max_completion_tokens") for request in server.requests]
     assert asked_for == [None, *[64] * NUMBER]
 
@@ -240,13 +248,13 @@ def test_a_redirect_is_not_followed_so_the_key_stays_where_it_was_given(
     ],
 )
 def test_options_that_do_not_fit_are_refused_before_anything_is_sent(
-    finished: Path, options: RunOptions, url: str, said: str
+    finished: Path, tmp_path: Path, options: RunOptions, url: str, said: str
 ) -> None:
     with (
         pytest.raises(mm.ReleaseError, match=said),
         opened_run(finished, TINY, options, EndpointSettings(url)) as (asking, client),
     ):
-        prepare(asking, client)
+        prepare(asking, client, tmp_path / "m.jsonl")
 
 
 def test_a_file_url_reaches_a_server_on_this_machine(finished: Path, tmp_path: Path) -> None:
@@ -255,3 +263,84 @@ def test_a_file_url_reaches_a_server_on_this_machine(finished: Path, tmp_path: P
     urls = [part["image_url"]["url"] for part in parts_of(requests[0]) if part["type"] == "image_url"]
     assert urls
     assert all(url.startswith(f"file://{finished}/mmlb_image/") for url in urls)
+
+
+def test_a_server_that_was_mended_is_asked_again_only_on_request(finished: Path, tmp_path: Path) -> None:
+    out = tmp_path / "m.jsonl"
+    broken, _, _ = asked(finished, out, counting(fault=lost))
+    assert [each.fault for each in broken.receipts[0].off] == ["image-lost"]
+    same, requests, _ = asked(finished, out, counting("mended"))
+    assert (len(same.receipts[0].off), requests) == (1, [])
+    mended, requests, _ = asked(finished, out, counting("mended"), replace(OPTIONS, is_fresh=True))
+    assert (mended.receipts[0].off, len(requests)) == ((), NUMBER)
+    assert {line["prediction"] for line in lines(out)} == {"mended"}
+
+
+def test_two_runs_at_once_lose_no_line(finished: Path, tmp_path: Path) -> None:
+    out = tmp_path / "m.jsonl"
+    opened = open_release(finished)
+    with serving(counting()) as server:
+        prepared = []
+        for length in ("1K", "2K"):
+            settings = EndpointSettings(server.url, tmp_path / f"{length}.sqlite", timeout=30.0)
+            client = ModelClient(settings, QUICK)
+            asking = Asking(opened, select(opened, Selection(lengths=(length,))), OPTIONS)
+            prepared.append((asking, client, prepare(asking, client, out)))
+        for asking, client, known in prepared:
+            with closing(client):
+                run(asking, client, known, out, Progress(False))
+    assert len(lines(out)) == 2 * NUMBER
+
+
+def test_a_system_text_is_sent_and_an_empty_one_is_another_call(finished: Path, tmp_path: Path) -> None:
+    sent = []
+    for number, system in enumerate((None, "", "Be short.")):
+        out = tmp_path / f"{number}.jsonl"
+        options, cache = replace(OPTIONS, system=system), tmp_path / "one.sqlite"
+        _, requests, _ = asked(finished, out, counting(), options, cache=cache)
+        assert len(requests) == NUMBER
+        assert (requests[0]["messages"][0]["role"] == "system") == (system is not None)
+        sent.append(lines(out)[0]["sent"])
+    assert len(set(sent)) == 3
+
+
+def test_a_context_that_changes_nothing_is_said(finished: Path, tmp_path: Path) -> None:
+    result, _, _ = asked(finished, tmp_path / "m.jsonl", counting(), replace(OPTIONS, context="images-only"))
+    assert not any("are the same" in note for note in result.notes)
+    options = replace(OPTIONS, context="shuffled")
+    result, requests, _ = asked(finished, tmp_path / "s.jsonl", counting(), options)
+    released = {
+        json.dumps(example.messages("data-uri")) for example in mm.open_release(finished).examples("mmlongdoc", "2K")
+    }
+    same = sum(json.dumps(request["messages"]) in released for request in requests)
+    said = f"{same} prompts are the same with the context 'shuffled' as without it"
+    assert (said in result.notes) == bool(same)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"model": ""}, "model '': expected a name"),
+        ({"model": "a\nb"}, "model 'a.nb': expected a name"),
+        ({"model": "\udc80"}, "model '.udc80': expected a name"),
+        ({"samples": 0}, "samples 0: expected a whole number"),
+        ({"samples": "2"}, "samples '2': expected a whole number"),
+        ({"max_tokens": -5}, "max_tokens -5: expected a whole number"),
+        ({"window": 0}, "window 0: expected a whole number"),
+        ({"temperature": float("nan")}, "temperature nan: expected a number"),
+        ({"temperature": "x"}, "temperature 'x': expected a number"),
+        ({"context": None}, "context None: expected a text"),
+        ({"images": None}, "images None: expected a text"),
+    ],
+)
+def test_values_that_make_no_sense_are_refused(finished: Path, changes: dict[str, Any], said: str) -> None:
+    endpoint = mm.EndpointSettings("http://127.0.0.1:1/v1")
+    with pytest.raises(mm.ReleaseError, match=said):
+        mm.run(finished, endpoint, replace(OPTIONS, **changes))
+
+
+def test_a_path_that_is_no_file_is_not_replaced(finished: Path, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(mm.ReleaseError, match="folder: is a folder, a pipe or a device"):
+        asked(finished, tmp_path / "folder", counting())
+    assert (tmp_path / "folder").is_dir()

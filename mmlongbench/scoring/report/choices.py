@@ -3,12 +3,14 @@
 For example, a model may be scored both with and without its reasoning. Then each set of choices becomes a profile of
 its own, whose name lists the choices that not all scores share: `official, reasoning kept`. So no table and no average
 mixes scores of one model that have different choices. If each model has only one set of choices, all models stay in one
-table; if the choices differ between models, a note of the report says so.
+table; if the choices differ between models, a note of the report says so. Scores with different contexts, such as
+`context none`, are never in one table.
 """
 
 from collections.abc import Sequence
 
 from mmlongbench.scoring.report.columns import Series
+from mmlongbench.scoring.scores import CONTEXT
 
 
 def told_apart(every: Sequence[Series]) -> dict[Series, Series]:
@@ -22,9 +24,9 @@ def told_apart(every: Sequence[Series]) -> dict[Series, Series]:
     shown = {}
     for series in every:
         by_model = choices[series.metric, series.profile]
-        profile = series.profile
+        common = set(series.choices)
         if any(len(of_model) > 1 for of_model in by_model.values()):
             common = set.intersection(*(set(made) for of_model in by_model.values() for made in of_model))
-            profile = ", ".join([profile, *(choice for choice in series.choices if choice not in common)])
-        shown[series] = Series(series.model, series.metric, profile)
+        named = (choice for choice in series.choices if choice.startswith(CONTEXT) or choice not in common)
+        shown[series] = Series(series.model, series.metric, ", ".join([series.profile, *named]))
     return shown
