@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rich.console import Console, ConsoleDimensions
 from rich.markup import escape
@@ -13,6 +13,8 @@ from mmlongbench.io.printable import drawn_on, shown
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+Grid: TypeAlias = RichTable
+"""A table without lines, whose cells are made printable by those who fill it."""
 _ANY_WIDTH = 10_000
 """A width in characters that any table fits."""
 

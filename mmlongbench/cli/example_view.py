@@ -8,7 +8,7 @@ from itertools import groupby
 from rich.console import Group
 from rich.text import Text
 
-from mmlongbench.cli.drawing import RichTable, print_grids, screen_width
+from mmlongbench.cli.drawing import Grid, print_grids, screen_width
 from mmlongbench.io.printable import printable
 from mmlongbench.lengths import format_length
 from mmlongbench.release.shown import Block, NeedlePlace, Piece, ShownExample, ShownImage, ShownText
@@ -41,8 +41,8 @@ def show_example(example: ShownExample, *, is_full: bool) -> None:
     print_grids([_head(example), Text(), _prompt(example, is_full=is_full), Text(), _foot(example, is_full=is_full)])
 
 
-def _head(example: ShownExample) -> RichTable:
-    grid = RichTable.grid(padding=(0, 2, 0, 0))
+def _head(example: ShownExample) -> Grid:
+    grid = Grid.grid(padding=(0, 2, 0, 0))
     tokens = example.tokens
     kept = f"; {example.reserve:,} kept free" if example.reserve else ""
     lines = {
@@ -85,9 +85,9 @@ def _evidence(example: ShownExample) -> str:
     return f"{pages}{f' of {found.document}' if found.document and found.pages else ''}{hidden}"
 
 
-def _prompt(example: ShownExample, *, is_full: bool) -> RichTable:
+def _prompt(example: ShownExample, *, is_full: bool) -> Grid:
     """Return the prompt: a row for each block or folded run, with margin, start token, role and content."""
-    grid = RichTable.grid(padding=(0, 1, 0, 0))
+    grid = Grid.grid(padding=(0, 1, 0, 0))
     width = max(_LEAST, screen_width() - 2 - _NUMBER - _NAME - 4)
     grid.add_column(width=2)
     grid.add_column(width=_NUMBER, justify="right")
@@ -137,7 +137,7 @@ def _role(block: Block) -> str:
     return block.unit.role if block.unit else block.name
 
 
-def _add(grid: RichTable, block: Block, width: int, *, is_full: bool) -> None:
+def _add(grid: Grid, block: Block, width: int, *, is_full: bool) -> None:
     role = printable(_role(block))[:_NAME]
     extra = [mark for mark in block.marks if mark != role]
     style = _STRONG if block.marks else ""
@@ -236,8 +236,8 @@ def fold(text: str, most: int) -> str:
     return f"{first} … {len(line) - len(first) - len(last):,} characters … {last}"
 
 
-def _foot(example: ShownExample, *, is_full: bool) -> RichTable:
-    grid = RichTable.grid(padding=(0, 2, 0, 0))
+def _foot(example: ShownExample, *, is_full: bool) -> Grid:
+    grid = Grid.grid(padding=(0, 2, 0, 0))
     answer = (
         example.answer
         if isinstance(example.answer, str)

@@ -39,7 +39,8 @@ CALLS: Mapping[str, Callable[..., Iterator[Any]]] = {
 
 def request(call: str, path: Path, limits: Limits, arguments: Mapping[str, object]) -> bytes:
     """Return a request in the form in which it is sent."""
-    return json.dumps([call, str(path), asdict(limits), arguments]).encode()
+    where = str(path.absolute())  # this process may change its working folder, the other one does not
+    return json.dumps([call, where, asdict(limits), arguments]).encode()
 
 
 def answers(call: str, path: Path, limits: Limits, arguments: Mapping[str, object]) -> Iterator[Any]:

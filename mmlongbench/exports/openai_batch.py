@@ -45,7 +45,7 @@ client = OpenAI()
 for path in sorted(Path(".").glob("batch-*.jsonl")):
     file = client.files.create(file=path, purpose="batch")
     batch = client.batches.create(input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h")
-    Path(f"{path.stem}.id").write_text(batch.id)
+    Path(f"{{path.stem}}.id").write_text(batch.id)
 ```
 
 When a batch has ended, download its output file and, if there is one, its error file. Then run
