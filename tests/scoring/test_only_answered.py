@@ -8,7 +8,7 @@ import pytest
 
 import mmlongbench as mm
 
-PARTS = ({}, {"receipt": "image-lost"}, {"receipt": "no-such-fault"})
+PARTS: tuple[dict[str, str], ...] = ({}, {"receipt": "image-lost"}, {"receipt": "no-such-fault"})
 
 
 @pytest.fixture
