@@ -99,7 +99,7 @@ _CALLS = (
         "--fresh",
         "is_fresh",
         is_flag=True,
-        help="Ask again also where the answer is known, as after a change of the server.",
+        help="Ask again also where the answer is known, as after a change of the server; to continue, leave it out.",
     ),
     click.option(
         "--concurrency",
@@ -206,7 +206,7 @@ def run(release: Path, **given: Unpack[_Given]) -> None:
         click.echo(json.dumps({**asdict(found), "out": str(found.out)}))
     elif not given["quiet"]:
         _show_result(found, prepared.probed.notes)
-        _show_way_on(release, found, is_part=selection != Selection())
+        _show_way_on(release, found, is_part=selection != Selection() or found.without_context > 0)
     if found.failures or any(each.off for each in found.receipts):
         sys.exit(1)
 

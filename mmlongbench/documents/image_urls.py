@@ -48,7 +48,7 @@ class ImageUrls:
             ReleaseError: the form is not known, or cannot hold smaller images.
 
         """
-        if form not in FORMS and not _PREFIX.fullmatch(form):
+        if form not in FORMS and not _is_url(form):
             said = without_password(form)
             raise ReleaseError(f"images {said!r}: expected {', '.join(FORMS)}, or a URL such as http://127.0.0.1:8080")
         if form not in FORMS and "@" in urlsplit(form).netloc:
@@ -112,6 +112,13 @@ class ImageUrls:
         smaller = fitting_size(size, most)
         self.shrunk[path] = (size, smaller)
         return released_bytes(data, smaller)
+
+
+def _is_url(form: str) -> bool:
+    try:
+        return bool(_PREFIX.fullmatch(form)) and urlsplit(form).scheme != ""
+    except ValueError:  # such as http://[abc
+        return False
 
 
 def fitting_size(size: Size, most: int) -> Size:

@@ -4,6 +4,7 @@ import fcntl
 import hashlib
 import os
 import socket
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import BinaryIO
 
 from mmlongbench.errors import BuildError
 
+_PAUSE = 0.05
+"""The seconds between two looks whether a lock is free."""
 TEMPORARY = ".tmp-"
 """The beginning of the name of a file that is not complete yet."""
 
@@ -67,11 +70,12 @@ def sha256_of(path: Path) -> str:
 
 
 @contextmanager
-def file_lock(path: Path, what: str, *, is_shared: bool = False) -> Iterator[None]:
+def file_lock(path: Path, what: str, *, is_shared: bool = False, patience: float = 0.0) -> Iterator[None]:
     """Hold a kernel lock on a file, so that only one process writes something; the lock ends with the block or the
     process.
 
     With `is_shared`, several processes may hold the lock at the same time, provided that all of them use `is_shared`.
+    If another process holds the lock, wait for it for `patience` seconds.
 
     Raises:
         BuildError: another process holds the lock.
@@ -79,8 +83,13 @@ def file_lock(path: Path, what: str, *, is_shared: bool = False) -> Iterator[Non
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:
-        try:
-            fcntl.flock(file, (fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise BuildError(f"{what} is being written by another process; wait for it or stop it") from error
+        end = time.monotonic() + patience
+        while True:
+            try:
+                fcntl.flock(file, (fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+                break
+            except BlockingIOError as error:
+                if time.monotonic() >= end:
+                    raise BuildError(f"{what} is being written by another process; wait for it or stop it") from error
+            time.sleep(_PAUSE)
         yield

@@ -12,6 +12,7 @@ from mmlongbench.errors import ReleaseError
 from mmlongbench.messages import Size
 from mmlongbench.models.chat_call import ChatCall, Sampling
 from mmlongbench.models.counting import counting
+from mmlongbench.models.fences import encodable
 from mmlongbench.models.prediction_lines import PredictionLine
 from mmlongbench.models.receipts import Cost, Costs, sizes_of
 from mmlongbench.prompt import Prompt
@@ -70,12 +71,21 @@ class RunOptions:
 
         """
         name = self.model
-        if not isinstance(name, str) or not name.strip() or not name.isprintable() or len(name) > _LONGEST_NAME:
-            raise ReleaseError(f"model {name!r:.80}: expected a name of at most {_LONGEST_NAME} printable characters")
+        if (
+            not isinstance(name, str)
+            or not name.strip()
+            or not name.isprintable()
+            or len(name.encode()) > _LONGEST_NAME
+        ):
+            raise ReleaseError(
+                f"model {name!r:.80}: expected a name of at most {_LONGEST_NAME} printable bytes in UTF-8"
+            )
         for option in ("context", "images", "system", "count_as", "text_tokenizer"):
             value = getattr(self, option)
             if not (isinstance(value, str) or (value is None and option not in ("context", "images"))):
                 raise ReleaseError(f"{option} {value!r:.80}: expected a text")
+            if value != encodable(value or "") and value is not None:
+                raise ReleaseError(f"{option} {value!r:.80}: has characters that UTF-8 cannot encode")
         for option in ("samples", "max_tokens", "max_pixels", "window", "max_images"):
             value = getattr(self, option)
             if (type(value) is not int or value < 1) and (value is not None or option == "samples"):

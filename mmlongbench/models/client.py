@@ -87,6 +87,14 @@ class ModelClient:
         """Return how many tokens of prompt and answer a model takes; None if the endpoint does not say it."""
         return self._endpoint.window(model) if self._endpoint else None
 
+    def left_out(self, model: str) -> frozenset[str]:
+        """Return the options that the endpoint refused, and that are therefore not sent to a model."""
+        return self._endpoint.left_out(model) if self._endpoint else frozenset()
+
+    def knows(self, call: ModelCall[V]) -> bool:
+        """Return whether the answer to a call is on file."""
+        return self._store.get(call.key) is not None
+
     def ask(self, call: ModelCall[V], *, is_fresh: bool = False) -> V | Failed:
         """Return a model's answer as `call.read` reads it, or a `Failed` that says why there is none.
 

@@ -85,25 +85,29 @@ class Endpoint:
         too. If the refusal names no option, it may be about this call only. Then the options of `of_the_form` are left
         out of this call only.
         """
-        unknown, requests = self._unknown.get(call.model, frozenset()), 1
-        options = _under_names(self._renamed.get(call.model, {}), _without(unknown, call.options()))
+        unknown, requests, own = self._unknown.get(call.model, frozenset()), 1, call.options()
+        names = self._renamed.get(call.model, {})
+        options = _under_names(names, _without(unknown, own))
         found, was_renamed = self._request(call, note, options), False
         while isinstance(found, RequestError) and found.status in _REFUSES_OPTIONS:
             if not was_renamed and (other := renamed(found.why, options)):
-                was_renamed = True
-                self._renamed[call.model] = other
-                options, requests = _under_names(other, options), requests + 1
-                found = self._request(call, note, options)
-                continue
-            named = named_in(found.why, options)
-            left_out = named or of_the_form(options)
-            if not left_out:
-                break
-            unknown, options, requests = unknown | named, _without(left_out, options), requests + 1
+                was_renamed, names, options = True, other, _under_names(other, options)
+            else:
+                named = named_in(found.why, own) & set(options)
+                left_out = named or of_the_form(own) & set(options)
+                if not left_out:
+                    break
+                unknown, options = unknown | named, _without(left_out, options)
+            requests += 1
             found = self._request(call, note, options)
         if isinstance(found, Reply):
             self._unknown[call.model] = self._unknown.get(call.model, frozenset()) | unknown
+            self._renamed[call.model] = names
         return replace(found, requests=requests)
+
+    def left_out(self, model: str) -> frozenset[str]:
+        """Return the options that the endpoint refused, and that are therefore not sent to a model."""
+        return self._unknown.get(model, frozenset())
 
     def _request(self, call: ModelCall[V], note: str, options: Mapping[str, object]) -> Outcome:
         said: dict[str, Any] = {"model": call.model, "messages": call.messages(note), **options}

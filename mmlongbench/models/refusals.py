@@ -43,7 +43,7 @@ REFUSALS: Mapping[str, Refusal] = {
     ),
     "image-limit": Refusal(
         "raise the server's limit of images (vLLM: --limit-mm-per-prompt), or use --skip-oversized",
-        r"at most \d+ image|too many images|images? count .*exceeds|count .* exceeds limit",
+        r"at most \d+ image|too many images|images? count .*exceeds|number of images .*exceed|count .* exceeds limit",
         is_final=True,
     ),
     "context-length": Refusal(
@@ -72,7 +72,7 @@ REFUSALS: Mapping[str, Refusal] = {
 """The kinds of errors by name, in the order in which their patterns are tried."""
 SKIPS = ("context-length", "image-limit", "request-size")
 """The errors that say that a model cannot be given an example; a line of predictions has the same word (`skipped`)."""
-_OF_SERVERS = ("file-not-allowed", "missing-file", "decode-budget", "encoder-cache")
+_OF_SERVERS = ("file-not-allowed", "missing-file", "decode-budget", "encoder-cache", "context-length")
 """The kinds that servers report with a status of 500 or more; other words in such a message mean nothing."""
 
 
@@ -82,11 +82,11 @@ def name_of(status: int, message: str) -> str:
     >>> name_of(400, "This model's maximum context length is 8192 tokens."), name_of(503, "busy"), name_of(500, "oops")
     ('context-length', 'overloaded', 'server-error')
     """
-    for name, refusal in REFUSALS.items():
-        if status in refusal.statuses:
-            return name
+    by_status = next((name for name, refusal in REFUSALS.items() if status in refusal.statuses), "")
+    if by_status and by_status != "unknown-field":
+        return by_status
     for name, refusal in REFUSALS.items():
         is_here = status < 500 or name in _OF_SERVERS
         if refusal.pattern and is_here and re.search(refusal.pattern, message, re.IGNORECASE):
             return name
-    return "server-error" if status >= 500 else "bad-request"
+    return by_status or ("server-error" if status >= 500 else "bad-request")

@@ -54,13 +54,14 @@ _CUT_OFF = {"length": "cut off at its bound of tokens", "content_filter": "cut o
 """Why a reply is incomplete, by finish reason. The last object in an incomplete reply may be only a quotation."""
 
 
-class _Text(BaseModel):
-    text: str = ""
+class _Part(BaseModel):
+    type: str = "text"
+    text: str | None = None
 
 
 class _Message(BaseModel):
-    content: str | list[_Text] | None = None
-    """A text; some endpoints return a list of texts."""
+    content: str | list[_Part | str] | None = None
+    """A text; some endpoints return a list of parts."""
     refusal: str | None = None
     reasoning_content: object = None
     reasoning: object = None
@@ -94,10 +95,13 @@ def read_reply(body: bytes) -> Outcome:
     message = read.choices[0].message
     reason = read.choices[0].finish_reason or ""
     cut_off = _CUT_OFF.get(reason)
-    apart = next((text for text in (message.reasoning_content, message.reasoning) if isinstance(text, str)), "")
+    apart = next(
+        (text for text in (message.reasoning_content, message.reasoning) if isinstance(text, str) and text), ""
+    )
+    if message.content is None and not message.refusal and not apart and reason in ("", "error", "abort"):
+        return RequestError("a response without an answer", name="not-a-completion")
     usage = dict(_counts(read.usage))
-    content = message.content
-    words = "".join(part.text for part in content) if isinstance(content, list) else content or ""
+    words = _text_of(message.content)
     return Reply(
         _encodable(words or message.refusal or ""),
         usage.get("prompt_tokens", 0),
@@ -128,6 +132,14 @@ def listed_window(body: bytes, model: str) -> int | None:
     except ValidationError:
         return None
     return next((each.max_model_len for each in listed if each.id == model and (each.max_model_len or 0) > 0), None)
+
+
+def _text_of(content: str | list[_Part | str] | None) -> str:
+    """Return the text of a message; parts of other kinds, such as reasoning, are left out."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    parts = [_Part(text=part) if isinstance(part, str) else part for part in content]
+    return "".join(part.text or "" for part in parts if part.type in ("text", "output_text"))
 
 
 def _encodable(text: str) -> str:

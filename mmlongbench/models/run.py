@@ -25,6 +25,8 @@ from mmlongbench.prompt import Prompt
 
 _AHEAD = 2
 """How many calls are prepared for each connection."""
+_PATIENCE = 60.0
+"""The seconds to wait for another run that is writing the file of predictions."""
 UNUSABLE = "unusable"
 """The kind of a failure in which the endpoint replied, but without an answer."""
 
@@ -95,6 +97,8 @@ class _Outcomes:
     paid: dict[str, list[tuple[int, Paid]]] = field(default_factory=lambda: defaultdict(list))
     """The calls that the endpoint counted, by file, each with the number of its line."""
     failed: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    asked: set[tuple[object, ...]] = field(default_factory=set)
+    """The places of all calls, also of those that failed."""
     skipped: Counter[str] = field(default_factory=Counter)
     finish_reasons: Counter[str] = field(default_factory=Counter)
 
@@ -154,8 +158,8 @@ def run(asking: Asking, client: ModelClient, prepared: Prepared, out: Path, prog
         for file, paid in found.paid.items()
     }
     lines = _with_receipts(found, checked)
-    replaced = {line.place for line in lines}
-    with file_lock(out.with_name(f".{out.name}.lock"), str(out)):
+    replaced = {line.place for line in lines} | (found.asked if asking.options.is_fresh else set())
+    with file_lock(out.with_name(f".{out.name}.lock"), str(out), patience=_PATIENCE):
         earlier = read_lines(out, asking.like)  # again: another run may have added lines
         write_predictions(out, [*(line for line in earlier if line.place not in replaced), *lines])
     return RunResult(
@@ -172,12 +176,15 @@ def run(asking: Asking, client: ModelClient, prepared: Prepared, out: Path, prog
         finish_reasons=dict(found.finish_reasons),
         shrunk=len(asking.urls.shrunk),
         usage=client.usage(),
-        notes=(*probed.notes, *_notes(asking)),
+        notes=(*probed.notes, *_notes(asking, client)),
     )
 
 
 def probe(asking: Asking, client: ModelClient, planned: Sequence[Planned]) -> Probed:
     """Find out how the endpoint counts, with texts and images of the release.
+
+    The endpoint is asked anew, since it may have changed; but if the answers to all examples are on file, the earlier
+    probes are taken, so that the predictions can be written without the endpoint.
 
     Raises:
         EndpointError: the endpoint cannot be called.
@@ -188,10 +195,11 @@ def probe(asking: Asking, client: ModelClient, planned: Sequence[Planned]) -> Pr
     if not costs:
         return Probed({})
     notes: list[str] = []
+    is_done = not asking.options.is_fresh and all(client.knows(call) for _, call in asking.calls())
 
     @cache
     def ask(shown: Prompt) -> int | None:
-        found = client.ask(asking.probe(shown), is_fresh=True)  # the server may have changed
+        found = client.ask(asking.probe(shown), is_fresh=not is_done)
         if isinstance(found, Failed):
             notes.append(f"a probe of the endpoint failed: {found.why}")
             return None
@@ -257,6 +265,7 @@ def _take(
     skips: bool,
 ) -> None:
     answer, expected = future.result(), prepared.expected(plan)
+    found.asked.add(line.place)
     if isinstance(answer, Failed):
         if skips and answer.name in SKIPS:
             _skip(found, line, answer.name)
@@ -295,7 +304,9 @@ def _with_receipts(found: _Outcomes, checked: Mapping[str, Receipts]) -> list[Pr
     return lines
 
 
-def _notes(asking: Asking) -> Iterator[str]:
+def _notes(asking: Asking, client: ModelClient) -> Iterator[str]:
+    if refused := sorted(client.left_out(asking.options.model)):
+        yield f"the endpoint refuses the options {', '.join(refused)}; they were not sent"
     if asking.unchanged:
         yield f"{asking.unchanged:,} prompts are the same with the context {asking.options.context!r} as without it"
 

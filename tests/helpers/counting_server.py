@@ -44,4 +44,4 @@ def counting(words: str = "hard", fault: Callable[[Request, int], int] = lambda 
 
 
 def is_probe(request: Request) -> bool:
-    return bool(request["max_tokens"] == 1)
+    return bool(request.get("max_tokens") == 1)

@@ -50,7 +50,20 @@ def test_a_second_run_repeats_no_call_and_writes_the_same_bytes(finished: Path, 
     result, requests, _ = asked(finished, out, counting("something else"))
     assert requests == []
     assert out.read_bytes() == before
-    assert (result.usage["from_cache"], result.usage["failed_calls"]) == (NUMBER, 0)
+    assert (result.usage["calls"], result.usage["failed_calls"]) == (0, 0)
+
+
+def test_predictions_are_written_anew_without_the_server(finished: Path, tmp_path: Path) -> None:
+    out = tmp_path / "m.jsonl"
+    asked(finished, out, counting())
+    before = out.read_bytes()
+    out.unlink()
+    settings = EndpointSettings("http://127.0.0.1:1/v1", out.with_suffix(".sqlite"), timeout=5.0, attempts=1)
+    opened = open_release(finished)
+    with closing(ModelClient(settings, QUICK)) as client:
+        asking = Asking(opened, select(opened, TINY), OPTIONS)
+        run(asking, client, prepare(asking, client, out), out, Progress(False))
+    assert out.read_bytes() == before
 
 
 def test_a_run_over_other_examples_keeps_the_lines_that_are_there(finished: Path, tmp_path: Path) -> None:
@@ -276,6 +289,36 @@ def test_a_server_that_was_mended_is_asked_again_only_on_request(finished: Path,
     assert {line["prediction"] for line in lines(out)} == {"mended"}
 
 
+def test_what_fails_when_asked_again_has_no_line_any_more(finished: Path, tmp_path: Path) -> None:
+    out = tmp_path / "m.jsonl"
+    asked(finished, out, counting("old"))
+    fresh = replace(OPTIONS, is_fresh=True)
+    result, _, _ = asked(finished, out, lambda request: Said(status=400), fresh, attempts=1)
+    assert (result.answers, lines(out)) == (0, [])
+
+
+def test_the_limit_of_an_answer_is_never_left_out(finished: Path, tmp_path: Path) -> None:
+    def script(request: Request) -> Said:
+        words = "Use 'max_completion_tokens' instead." if "max_tokens" in request else "something else is wrong"
+        return Said(status=400, body=json.dumps({"error": {"message": words}}).encode())
+
+    options = replace(OPTIONS, count_as="none")
+    result, requests, _ = asked(finished, tmp_path / "m.jsonl", script, options, attempts=1, concurrency=1)
+    assert result.failures[0].count == NUMBER
+    assert all("max_tokens" in request or "max_completion_tokens" in request for request in requests)
+    assert len(requests) == 2 * NUMBER
+
+
+def test_an_option_that_the_endpoint_refuses_is_said(finished: Path, tmp_path: Path) -> None:
+    def script(request: Request) -> Said:
+        words = b'{"error": {"message": "Unsupported value: \'temperature\'"}}'
+        return Said(status=400, body=words) if "temperature" in request else Said("x")
+
+    result, _, _ = asked(finished, tmp_path / "m.jsonl", script, replace(OPTIONS, count_as="none"))
+    assert result.answers == NUMBER
+    assert result.notes == ("the endpoint refuses the options temperature; they were not sent",)
+
+
 def test_two_runs_at_once_lose_no_line(finished: Path, tmp_path: Path) -> None:
     out = tmp_path / "m.jsonl"
     opened = open_release(finished)
@@ -329,6 +372,7 @@ def test_a_context_that_changes_nothing_is_said(finished: Path, tmp_path: Path) 
         ({"window": 0}, "window 0: expected a whole number"),
         ({"temperature": float("nan")}, "temperature nan: expected a number"),
         ({"temperature": "x"}, "temperature 'x': expected a number"),
+        ({"system": "\udc80"}, "system '.udc80': has characters that UTF-8 cannot encode"),
         ({"context": None}, "context None: expected a text"),
         ({"images": None}, "images None: expected a text"),
     ],

@@ -78,3 +78,30 @@ def test_probes_that_fail_are_said_and_the_run_goes_on(finished: Path, tmp_path:
     assert (result.answers, result.receipts) == (NUMBER, ())
     assert result.notes[0].startswith("a probe of the endpoint failed: m: HTTP 400")
     assert RULE.name == OPTIONS.count_as
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        ({"content": [{"type": "text", "text": "Answer: "}, {"type": "text", "text": "ash"}]}, "Answer: ash"),
+        ({"content": ["Answer: ", {"type": "output_text", "text": "ash"}, {"text": None}]}, "Answer: ash"),
+        ({"content": [{"type": "reasoning", "text": "hm"}, {"type": "text", "text": "ash"}]}, "ash"),
+        ({"content": "a\ud800b"}, "a?b"),
+        ({"content": ""}, ""),
+        ({"content": None, "reasoning_content": "", "reasoning": "hm"}, ""),
+    ],
+)
+def test_an_answer_in_any_form_is_read(finished: Path, tmp_path: Path, message: dict[str, object], words: str) -> None:
+    body = json.dumps({"choices": [{"message": message, "finish_reason": None}]}).encode()
+    asked(finished, tmp_path / "m.jsonl", always(Said(body=body)), NO_RULE)
+    found = lines(tmp_path / "m.jsonl")
+    assert {line["prediction"] for line in found} == {words}
+    assert {line.get("reasoning", "") for line in found} == ({"hm"} if "reasoning" in message else {""})
+
+
+@pytest.mark.parametrize("reason", [None, "error"])
+def test_a_reply_that_holds_nothing_is_no_answer(finished: Path, tmp_path: Path, reason: str | None) -> None:
+    body = json.dumps({"choices": [{"message": {"content": None}, "finish_reason": reason}]}).encode()
+    result, _, _ = asked(finished, tmp_path / "m.jsonl", always(Said(body=body)), NO_RULE, attempts=1)
+    assert [(each.kind, each.count) for each in result.failures] == [("not-a-completion", NUMBER)]
+    assert lines(tmp_path / "m.jsonl") == []
