@@ -109,7 +109,8 @@ def test_a_kept_answer_that_is_none_is_asked_anew(tmp_path: Path) -> None:
 
 def test_a_dry_run_needs_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "openai", None)
-    ModelClient(EndpointSettings("http://127.0.0.1:1/v1", is_dry=True), QUICK).close()
+    with closing(ModelClient(EndpointSettings("http://127.0.0.1:1/v1", is_dry=True), QUICK)) as client:
+        assert client.ask(CALL) == Failed("not asked: this is a dry run")
 
 
 def test_answers_of_an_earlier_version_are_read_and_others_are_kept_beside_them(tmp_path: Path) -> None:
