@@ -199,7 +199,7 @@ def _whole(piece: ShownText) -> Text:
 
 
 def _folded(piece: ShownText, most: int) -> Text:
-    """Return a text in one line of at most about `most` characters; what is left out is counted, needles stay."""
+    """Return a text as one line of about `most` characters. The line counts what is left out, and keeps needles."""
     found = [(text, is_needle) for text, is_needle in piece.parts() if text.strip()]
     if len(found) == 1:
         return Text.assemble(*(_styled(fold(text, most), is_needle) for text, is_needle in found))

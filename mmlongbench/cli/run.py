@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mmlongbench.models.settings import EndpointSettings
 
 _NAMED = 5
-"""How many examples of each kind are named."""
+"""The maximum number of examples of each kind that are named."""
 _OPTIONS = (
     click.option("--url", required=True, metavar="URL", help="An endpoint that speaks OpenAI's protocol: …/v1."),
     click.option("--model", required=True, metavar="NAME", help="The name of the model, as the endpoint lists it."),
@@ -59,7 +59,7 @@ _OPTIONS = (
     click.option(
         "--max-pixels", type=click.IntRange(min=1), help="Send images with more pixels (width × height) smaller."
     ),
-    click.option("--remote-files", is_flag=True, help="Allow file-url and path although --url is another host."),
+    click.option("--remote-files", is_flag=True, help="Allow file-url and path even if --url is another host."),
 )
 _COUNTS = (
     click.option(
@@ -279,7 +279,7 @@ def _show_result(found: "RunResult", probed: Sequence[str]) -> None:
     say(f"{found.out}: {_number(found.answers, 'answer')}{f' (finish reason: {ended})' if ended else ''}")
     cost = f", cost {usage['cost']:,.2f}" if "cost" in usage else ""
     say(
-        f"  calls: {usage['calls']:,.0f} made, {usage['from_cache']:,.0f} answered before; "
+        f"  calls: {usage['calls']:,.0f} made, {usage['from_cache']:,.0f} answered from the file; "
         f"tokens: {usage['input_tokens']:,.0f} of prompts, {usage['output_tokens']:,.0f} of answers{cost}"
     )
     if found.without_context:

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("release", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.argument("id", required=False)
-@click.option("--dataset", metavar="NAME", help="The dataset of the example; by default the first one that has it.")
+@click.option(
+    "--dataset", metavar="NAME", help="The dataset of the example; by default the first dataset that has the example."
+)
 @click.option("--length", metavar="8K", help="The length of the example; by default the shortest one.")
 @click.option(
     "--placement",

@@ -169,7 +169,7 @@ def _line(example: Example, answer: Reply, model: str, lock: str) -> PredictionL
 
 
 def _write(path: Path, lines: Sequence[bytes]) -> None:
-    """Write the file of predictions, unless it holds others."""
+    """Write the file of predictions. A file that holds other predictions is refused."""
     if path.exists():
         if not path.is_file():
             raise ReleaseError(f"--out {path}: is no file")

@@ -102,7 +102,7 @@ class _Fitting:
         self._formats: dict[str, str] = {}
 
     def reason(self, example: Example) -> str:
-        """Return why a request cannot hold an example; empty if its images are not too many and of known formats."""
+        """Return why a request cannot hold an example; empty if it has few enough images, all of known formats."""
         images = example.prompt.images
         if len(images) > MAX_IMAGES:
             return f"{len(images):,} images; a request may have {MAX_IMAGES:,}"

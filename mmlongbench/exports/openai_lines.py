@@ -1,5 +1,5 @@
-"""The target `openai`: one line an example, with the messages of OpenAI's chat completions and what describes the
-example.
+"""The target `openai`: one line for each example, with the messages of OpenAI's chat completions and the metadata
+of the example.
 """
 
 from collections import Counter
@@ -49,7 +49,7 @@ class OpenAILines(Target):
 
 
 def images_said(form: str) -> str:
-    """Return what a page says of images in a form."""
+    """Return what the page of an export says about its images, by the form in which they are given."""
     return (
         IMAGES.get(form)
         or f"Images are URLs below {form}, where the folder `mmlb_image/` of the release must be served."

@@ -89,7 +89,7 @@ class _Table:
     strange: set[str] = field(default_factory=set)
     """The files of tasks that VLMEvalKit has no metric for."""
     changed: int = 0
-    """How many rows have a text in which a marker was written with blanks."""
+    """The number of rows in which a marker inside a text was rewritten with blanks."""
 
     @property
     def name(self) -> str:

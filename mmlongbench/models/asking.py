@@ -154,7 +154,7 @@ class Asking:
         self.rule, self.tokenizer = counting(options.model, options.count_as, options.text_tokenizer)
         self.urls = release.image_urls(options.images, options.max_pixels)
         self.without_context = 0
-        """How many examples do not have the chosen context; known after `plan`."""
+        """How many examples cannot be given the chosen context; known after `plan`."""
         self.unchanged = 0
         """How many prompts are those of the release, although another context is chosen; known after `plan`."""
         self.spread: dict[str, Spread] = {}

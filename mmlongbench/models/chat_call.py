@@ -19,9 +19,9 @@ class ChatAnswer(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     text: str
-    """The answer; reasoning that the endpoint does not return apart is still in it."""
+    """The answer. It still contains the reasoning if the endpoint does not return that separately."""
     reasoning: str = ""
-    """The reasoning that the endpoint returns apart from the answer."""
+    """The reasoning, if the endpoint returns it separately from the answer."""
     finish_reason: str = ""
     """Why the model stopped, such as `stop` or `length`."""
     usage: Mapping[str, int] = {}

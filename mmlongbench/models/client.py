@@ -204,7 +204,7 @@ class ModelClient:
         return Failed(f"{model}: no usable answer in {tries} attempts, the last: {last.why}", last.name)
 
     def _lost_endpoint(self, why: str) -> EndpointError:
-        kept = f"; what was answered is kept in {self.settings.cache}" if self.settings.cache else ""
+        kept = f"; the answers so far are kept in {self.settings.cache}" if self.settings.cache else ""
         where = self._endpoint.url if self._endpoint else self.settings.url
         return self._caller.error(f"{where}: {why}{kept}; run the same command to continue")
 

@@ -20,7 +20,7 @@ from tokenization import TextTokenizer, TokenizationError, VisionRule
 LEAST_TOLERANCE = 2
 """A difference of this many tokens is never reported, unless the model's own tokenizer counts the text."""
 _NORMAL = 1.4826
-"""The standard deviation of a normal distribution, divided by its median absolute deviation."""
+"""The ratio of a normal distribution's standard deviation to its median absolute deviation."""
 FAULTS = {
     "image-lost": "images were lost",
     "image-shrunk": "images were made smaller",
@@ -48,7 +48,7 @@ class Costs:
 
     rule: VisionRule
     tokenizer: TextTokenizer | None
-    """The model's tokenizer; None: `count_text` counts, and a ratio is calibrated."""
+    """The model's tokenizer; None: `count_text` counts texts, and a calibrated ratio scales the counts."""
     count_text: Callable[[str], int]
     """Counts a text as the release does."""
 
@@ -86,7 +86,7 @@ class Calibration:
     wrapper: float = 0.0
     """The tokens around each image that the rule does not count."""
     ratio: float = 1.0
-    """The model's text tokens for each text token counted here."""
+    """How many text tokens of the model there are for each text token that is counted here."""
     is_exact: bool = False
     """Whether the model's own tokenizer counts the text, so that every difference means something."""
 

@@ -42,12 +42,12 @@ REFUSALS: Mapping[str, Refusal] = {
         "the server does not see the file; use --images data-uri", r"no such file|FileNotFoundError", is_final=True
     ),
     "image-limit": Refusal(
-        "raise the server's limit of images (vLLM: --limit-mm-per-prompt), or use --skip-oversized",
+        "raise the server's limit of images (vLLM: --limit-mm-per-prompt); --skip-oversized leaves such examples out",
         r"at most \d+ image|too many images|images? count .*exceeds|number of images .*exceed|count .* exceeds limit",
         is_final=True,
     ),
     "context-length": Refusal(
-        "the prompt is longer than the model's window; use --skip-oversized",
+        "the prompt is longer than the model's window; --skip-oversized leaves such examples out",
         r"context.?length|context.?window|context size|longer than the (maximum )?model|maximum model length"
         r"|requested token count exceeds|prompt is too long|too many tokens|exceed_context_size",
         is_final=True,
@@ -73,7 +73,7 @@ REFUSALS: Mapping[str, Refusal] = {
 SKIPS = ("context-length", "image-limit", "request-size")
 """The errors that say that a model cannot be given an example; a line of predictions has the same word (`skipped`)."""
 _OF_SERVERS = ("file-not-allowed", "missing-file", "decode-budget", "encoder-cache", "context-length")
-"""The kinds that servers report with a status of 500 or more; other words in such a message mean nothing."""
+"""The kinds of error that servers report with a status of 500 or more. Patterns of other kinds are not tried there."""
 
 
 def name_of(status: int, message: str) -> str:

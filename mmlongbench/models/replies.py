@@ -24,7 +24,7 @@ class Reply:
     fault: str = ""
     """Why the reply cannot be used, whatever it contains; empty if it can."""
     reasoning: str = ""
-    """The model's reasoning, if the endpoint returns it apart from the answer."""
+    """The model's reasoning, if the endpoint returns it separately from the answer."""
     finish_reason: str = ""
     """Why the model stopped, as the endpoint says it, such as `stop` or `length`."""
     usage: Mapping[str, int] = field(default_factory=dict)
@@ -171,7 +171,7 @@ def _counts(usage: object) -> Iterator[tuple[str, int]]:
 
 
 def _whole(value: object) -> int | None:
-    """Return a count of tokens; None if the value is none."""
+    """Return a count of tokens; None if the value is not a count."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < _MAX_TOKENS:
         return None
     return int(value) if int(value) == value else None

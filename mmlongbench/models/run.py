@@ -105,7 +105,7 @@ class _Outcomes:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What is known before the examples are sent."""
+    """The facts that are known before the examples are sent."""
 
     planned: tuple[Planned, ...]
     """The examples, in the order in which they are sent."""
@@ -224,7 +224,7 @@ def _oversized(plan: Planned, asking: Asking, prepared: Prepared) -> Oversized |
 
 
 def _ask(asking: Asking, client: ModelClient, prepared: Prepared, progress: Progress) -> _Outcomes:
-    """Make all calls, and sort what they gave."""
+    """Make all calls, and separate their results into answers, failures and skipped examples."""
     found, samples, planned = _Outcomes(), asking.options.samples, prepared.planned
     oversized = {each.name: each for each in prepared.oversized}
     ahead = client.settings.concurrency * _AHEAD

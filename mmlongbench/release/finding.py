@@ -23,7 +23,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class FoundExample:
-    """An example, and where else its question stands."""
+    """An example, and the other places where its question occurs."""
 
     example: Example
     place: Place

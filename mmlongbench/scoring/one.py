@@ -21,7 +21,7 @@ from mmlongbench.task.metric import Metric, Score, ScoringInput, Settings
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A file whose examples were looked up at least once."""
+    """A public file, with the examples that were read from it."""
 
     file: ScorableFile
     metric: Metric

@@ -118,7 +118,7 @@ class Predictions:
             (one, first), (two, second) = list(self.contexts.items())[:2]
             raise ScoringError(
                 f"predictions with several contexts: {first} has {one or 'the released prompt'!r}, {second} has "
-                f"{two or 'the released prompt'!r}; score each context apart, from a file of its own"
+                f"{two or 'the released prompt'!r}; score each context separately, from a file of its own"
             )
         return next(iter(self.contexts), "")
 

@@ -153,7 +153,7 @@ class _Counts:
     answers: int = 0
     """How many answers there are."""
     receipts: Counter[str] = field(default_factory=Counter)
-    """How many answers were given to prompts whose tokens were not as expected, by what was found."""
+    """The number of answers to prompts whose token count was not as expected, for each kind of fault."""
 
     def notes_on_receipts(self) -> list[str]:
         """Return a sentence about the answers whose calls had a fault; an empty list if there are none."""

@@ -20,7 +20,7 @@ CONTEXT = "context "
 """How the choice begins that lines have if the model was given another context than the released prompt."""
 UNKNOWN: Literal["unknown"] = "unknown"
 MAX_SAMPLE = 999_999
-"""The maximum number of a sample."""
+"""The highest number that a sample may have."""
 SHOWN_PROFILES: tuple[str, ...] = (*PROFILES, UNKNOWN)
 """The profiles, in the order in which reports show them."""
 

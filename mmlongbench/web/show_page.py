@@ -35,7 +35,7 @@ class Segment:
     title: str
     """What it is, with its tokens."""
     anchor: str
-    """The block of the prompt that it stands for; empty if there is none."""
+    """The block of the prompt that this part of the bar stands for; empty if there is none."""
     marks: tuple[str, ...] = ()
 
 

@@ -18,7 +18,7 @@ from mmlongbench.task.metric import Score
 
 @dataclass(frozen=True, slots=True)
 class Combined:
-    """What is left of the lines that were read: a line for each example."""
+    """The result of combining the lines that were read: one line for each example."""
 
     lines: pd.DataFrame
     """The lines, with the columns `best`, `majority` and `samples` (the number of samples)."""
