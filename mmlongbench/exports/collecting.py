@@ -1,8 +1,9 @@
 """Makes a file of predictions from the results of batch requests. An error of a server never becomes an answer."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 
 from mmlongbench.errors import Fault, ReleaseError
@@ -14,6 +15,7 @@ from mmlongbench.models.prediction_lines import PredictionLine, predictions_file
 from mmlongbench.models.replies import Reply
 from mmlongbench.release.custom_ids import custom_id
 from mmlongbench.release.opened import Example, Release
+from mmlongbench.release.selecting import Selection, select
 
 REASONS = {
     "error": "requests with an error instead of an answer; they are not in the predictions",
@@ -132,7 +134,7 @@ def _predictions(release: Release, read: _Read, model: str, problems: _Problems)
     """Return a line for each example that has an answer, in the order of the release, and the number of examples."""
     lines: list[bytes] = []
     unknown, lock, count = {**read.failures, **read.answers}, release.lock_id, 0
-    for example in _examples(release):
+    for example in chain.from_iterable(cell.examples() for cell in select(release, Selection())):
         count += 1
         name = custom_id(example)
         unknown.pop(name, None)
@@ -145,12 +147,6 @@ def _predictions(release: Release, read: _Read, model: str, problems: _Problems)
     for name, (_, place) in unknown.items():
         problems.add("unknown-request", f"{place}: {name[:80]}")
     return lines, count
-
-
-def _examples(release: Release) -> Iterator[Example]:
-    for dataset in release.datasets:
-        for length in release.lengths(dataset):
-            yield from release.examples(dataset, length)
 
 
 def _line(example: Example, answer: Reply, model: str, lock: str) -> PredictionLine:

@@ -76,9 +76,8 @@ def embedded_bytes(example: Example, export: Export, form: str) -> int:
 
 
 def named(example: Example) -> str:
-    """Return an example as messages name it, such as `NIAH/a_K8.jsonl, a-7, depth 0.2`."""
-    placed = [f"{name} {value}" for name, value in example.key.items() if name not in ("file", "id")]
-    return ", ".join([example.file, example.id, *placed])[:_SHOWN]
+    """Return the name of an example, such as `NIAH/a_K8.jsonl, a-7, depth 0.2`, shortened if it is very long."""
+    return example.name[:_SHOWN]
 
 
 def json_line(value: object) -> bytes:

@@ -18,7 +18,6 @@ from mmlongbench.models.receipts import Cost, Costs, sizes_of
 from mmlongbench.prompt import Prompt
 from mmlongbench.release.contexts import contextual
 from mmlongbench.release.digests import example_digest
-from mmlongbench.release.examples import name_of
 from mmlongbench.release.images import ImageSizes
 from mmlongbench.release.layout import IMAGES
 from mmlongbench.release.loading import locked_dataset
@@ -231,8 +230,7 @@ class Asking:
         sizes, costs = sizes_of(prompt, self.size), self.costs(example.dataset)
         known = None if self.options.context else example.tokens.text
         cost = costs.of(prompt, sizes, known) if costs else None
-        name = f"{example.file}, {name_of(example.record)}"
-        return Planned(example.dataset, example.file, name, self._max_tokens(example), cost)
+        return Planned(example.dataset, example.file, example.name, self._max_tokens(example), cost)
 
     def _max_tokens(self, example: Example) -> int:
         return self.options.max_tokens or example.reserve or 256

@@ -15,6 +15,7 @@ from mmlongbench.manifest.resolve import bind_builder
 from mmlongbench.messages import Messages, messages
 from mmlongbench.prompt import Prompt
 from mmlongbench.release.digests import example_digest
+from mmlongbench.release.examples import name_of
 from mmlongbench.release.inventory import leads_out
 from mmlongbench.release.layout import DATA, IMAGES
 from mmlongbench.release.loading import locked_spec, recognised
@@ -60,6 +61,11 @@ class Example:
         """
         placed = {name: self.record[name] for name in ("depth", "permutation") if self.record.get(name) is not None}
         return {"file": self.file, "id": self.id, **placed}
+
+    @property
+    def name(self) -> str:
+        """The file, the id and the placement, as messages name the example."""
+        return f"{self.file}, {name_of(self.record)}"
 
     @property
     def reserve(self) -> int:
